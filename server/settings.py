@@ -284,7 +284,7 @@ class Settings:
     restore_to_model: bool | None = _setting(_yes_or_no, None)
     """Whether `restore_pii` shows the model values. By default true under `tools`, false under `auto`."""
     privacy_mode: PrivacyMode = _setting(_one_of(PrivacyMode), PrivacyMode.BALANCED)
-    """`fast`: patterns and context. `balanced`: the names and places of prose too, with the `ner` extra."""
+    """`fast`: patterns and context. `balanced`: the names and places of prose too, by a small model."""
     privacy_types: tuple[str, ...] = _setting(_types, ())
     """Look for these types only, such as `EMAIL,PERSON,CARD`. By default all."""
     privacy_threshold: float = _setting(_share, 0.4)
@@ -295,6 +295,10 @@ class Settings:
     """Values that are never personal, such as `support@corp.example,/build-[0-9]+/`."""
     privacy_patterns: Mapping[str, str] = _setting_from(_patterns, dict)
     """Types of your own, such as `{"STAFF_ID": "E-[0-9]{6}"}`."""
+    privacy_recognizers: str | None = _setting(_text, None)
+    """A file of recognizers in the format of Presidio's registry, absolute or within the home. See
+    [privacy](../privacy.md#recognizers-of-your-own).
+    """
     privacy_ttl_days: float | None = _setting(_days, 90.0)  # type: ignore[arg-type]  # mypy drops the None
     """Days that the vault keeps a value after it was last met. 0 keeps it without end."""
     privacy_lenient_restore: bool = _setting(_yes_or_no, False)

@@ -18,11 +18,12 @@ LATE = {
     "sqlalchemy": "skills_db/sql.py",
     "sqlmodel": "skills_db/sql.py",
     "cryptography": "skills_db/cipher.py",
-    "presidio_analyzer": "server/privacy/detection/analyzer.py",
-    "regex": "server/privacy/detection/analyzer.py",
     "phonenumbers": "server/privacy/detection/recognizers/phones.py",
-    **dict.fromkeys(("jsonschema", "keyring", "numpy", "onnxruntime", "psycopg", "rapidfuzz", "referencing"), ""),
-    **dict.fromkeys(("Stemmer", "json5", "psutil", "tokenizers", "yaml"), ""),
+    **dict.fromkeys(
+        ("jsonschema", "keyring", "numpy", "onnxruntime", "presidio_analyzer", "psycopg", "rapidfuzz", "referencing"),
+        "",
+    ),
+    **dict.fromkeys(("Stemmer", "json5", "psutil", "regex", "threadpoolctl", "yaml"), ""),
 }
 """Packages that threads import, and the one module that does, where there is one.
 

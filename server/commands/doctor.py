@@ -133,9 +133,9 @@ def _language(*, active: bool) -> LayerFinding:
 
 
 def _privacy(settings: Settings) -> PrivacyFinding:
-    from ..privacy.detection.detect import Mode, without_ner
+    from ..privacy.detection.detect import Mode, slower_engine
 
-    note = None if settings.privacy is PrivacyLevel.OFF else without_ner(Mode(settings.privacy_mode.value))
+    note = None if settings.privacy is PrivacyLevel.OFF else slower_engine(Mode(settings.privacy_mode.value))
     return PrivacyFinding(privacy=settings.privacy.value, mode=settings.privacy_mode.value, note=note)
 
 

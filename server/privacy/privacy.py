@@ -20,11 +20,11 @@ from ...sandbox.job import Json
 from ...skills_db import DATABASE_FILE
 from ...skills_db.errors import SkillsDbError
 from ..database import Opening
-from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused
+from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused, SettingsError
 from ..host_work import Kind, charged, in_thread
 from ..scopes import is_brief
 from ..settings import PrivacyLevel as Mode
-from ..settings import PrivacyMode, Settings
+from ..settings import Settings
 from .token_texts import TOKEN, tokens_in
 from .tokens.audit_notes import AuditNotes
 from .tokens.known_values import KnownValues
@@ -87,6 +87,8 @@ class Privacy:
 
         Otherwise, where the vault is a file, one may take along the tokens of the last half second (`AuditNotes`).
         """
+        if settings.privacy_recognizers is not None and settings.privacy is not Mode.OFF:
+            judge_recognizers(settings, home)
         self._durable = durable
         self._settings = settings
         self._home = home
@@ -299,13 +301,14 @@ class Privacy:
         with self._opening:
             if self._sanitizer is None:
                 from .detection.detect import Detector
+                from .detection.detect import Mode as DetectionMode
                 from .tokens.sanitizer import Sanitizer
 
-                fast = replace(self._settings, privacy_mode=PrivacyMode.FAST)
+                options = detector_options(self._settings, self._home)
                 self._sanitizer = Sanitizer(
-                    Detector(detector_options(self._settings)),
+                    Detector(options),
                     vault,
-                    learner=Detector(detector_options(fast)),
+                    learner=Detector(replace(options, mode=DetectionMode.FAST)),
                     durable=self._durable,
                 )
             return self._sanitizer
@@ -408,8 +411,8 @@ class Privacy:
             self._loaded = True
 
 
-def detector_options(settings: Settings) -> detect.DetectorOptions:
-    """Return what the operator's settings say of detection."""
+def detector_options(settings: Settings, home: Path) -> detect.DetectorOptions:
+    """Return what the operator says of detection. Raises `DetectionFailed` where added recognizers cannot be used."""
     from .detection import detect
 
     return detect.DetectorOptions(
@@ -419,7 +422,25 @@ def detector_options(settings: Settings) -> detect.DetectorOptions:
         thresholds=settings.privacy_thresholds,
         allow=settings.privacy_allow,
         patterns=settings.privacy_patterns,
+        recognizers=detect.added_recognizers(_recognizers_file(settings, home)),
     )
+
+
+def judge_recognizers(settings: Settings, home: Path) -> None:
+    """Read the file of recognizers, which takes a second or two. Raises `SettingsError` where it cannot be used."""
+    from .detection import detect
+
+    file = _recognizers_file(settings, home)
+    assert file is not None
+    try:
+        detect.recognizers_of_file(file)
+    except ValueError as error:
+        raise SettingsError(f"PRIVACY_RECOGNIZERS: {error}") from None
+
+
+def _recognizers_file(settings: Settings, home: Path) -> Path | None:
+    named = settings.privacy_recognizers
+    return None if named is None else home / Path(named).expanduser()
 
 
 def _guessed() -> RequestRefused:

@@ -134,12 +134,12 @@ def presidio_patterns() -> Find:
     """Return Presidio with its own recognizers, without a model, at its usual threshold."""
     from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
 
-    from sealab.server.privacy.detection.analyzer import WithoutNlp
+    from sealab.server.privacy.detection.analyzer import WordsAlone
 
     registry = RecognizerRegistry(supported_languages=["en"])
     registry.load_predefined_recognizers(languages=["en"])
     _offline(registry)
-    engine = AnalyzerEngine(registry=registry, nlp_engine=WithoutNlp(), supported_languages=["en"])
+    engine = AnalyzerEngine(registry=registry, nlp_engine=WordsAlone(), supported_languages=["en"])
     return lambda text: _of_presidio(engine.analyze(text, "en", score_threshold=0.4))
 
 
@@ -170,13 +170,13 @@ def _of_presidio(results: Iterable[object]) -> list[Span]:
     return [(each.start, each.end, OF_PRESIDIO.get(each.entity_type, each.entity_type)) for each in results]
 
 
-def sealab(mode: str) -> Find | str:
+def sealab(mode: str) -> Find:
     """Return sealab's own detector."""
     from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Mode
 
     detector = Detector(DetectorOptions(mode=Mode(mode)))
     detector.warm()
-    return detector.note or (lambda text: [(each.start, each.end, str(each.type)) for each in detector.find(text)])
+    return lambda text: [(each.start, each.end, str(each.type)) for each in detector.find(text)]
 
 
 DETECTORS: dict[str, Callable[[], Find | str]] = {

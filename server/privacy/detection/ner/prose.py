@@ -12,8 +12,19 @@ from ..fields.judging import is_label
 from ..findings import Finding, PiiType
 from ..recognizers.json_pairs import names_thing
 from .model import Label, Rampart
-from .ordinary_words import LABELS, NO_NAMES
-from .words import Word, comments, is_asked, is_code, is_key, words
+from .ordinary_words import EVERYDAY, LABELS, NO_NAMES
+from .words import (
+    SMALL_GIVEN,
+    Word,
+    comes_after_cue,
+    comments,
+    follows_given,
+    is_asked,
+    is_code,
+    is_full_name,
+    is_key,
+    words,
+)
 
 _CAMEL = re.compile(r"[a-z][A-Z][a-z]*[A-Z]|^[a-z]+[A-Z]")
 _HUMP = re.compile(r"(?!Fitz)[A-Z][a-z]{3,30}[A-Z]")
@@ -29,7 +40,7 @@ _COMPANY_AFTER = re.compile(
     r"Orchestra|Investments?|Capital|Ventures|Insurance|Airlines|Consulting|Logistics|Pharmaceuticals|Motors|Records|Studios|"
     r"(?:is|was) an? (?:[\w-]{1,20} ){0,3}(?:company|agency|firm|manufacturer|supplier|provider|startup|retailer|bank))\b"
 )
-_SURE, _SURE_LOWER, _SURE_CAPITALS, _SURE_PLACE = 0.6, 0.85, 0.97, 0.8
+_SURE, _SURE_LOWER, _SURE_GIVEN, _SURE_CAPITALS, _SURE_PLACE = 0.6, 0.85, 0.3, 0.97, 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +57,7 @@ class NamesInProse:
     """Finds people and addresses with the model."""
 
     def __init__(self) -> None:
-        """Load the model; raises `ImportError`."""
+        """Load the model."""
         self._model = Rampart()
 
     def find(self, text: str, covered: Sequence[Finding]) -> list[Finding]:
@@ -60,14 +71,32 @@ class NamesInProse:
 
 def _believed(text: str, word: Word, chances: Sequence[float]) -> _Judged:
     kind = Label(max(range(Label.OTHER), key=chances.__getitem__))
-    if kind is not Label.NOTHING and not is_code(text, word) and not is_key(text, word):
-        chance = chances[kind]
-        if kind is Label.PERSON:
-            if _is_name(word, chance) and not _is_verb(text, word):
-                return _Judged(word, kind, chance, is_sure=word.in_prose or not _HUMP.match(word.text))
-        elif sum(chances[Label.PLACE : Label.OTHER]) >= _SURE:
-            return _Judged(word, kind, chance)
+    chance = chances[kind]
+    if is_code(text, word) or is_key(text, word):
+        return _Judged(word, Label.NOTHING, 0.0)
+    if kind is Label.PERSON and _is_name(word, chance) and not _is_verb(text, word):
+        return _Judged(word, kind, chance, is_sure=word.in_prose or not _HUMP.match(word.text))
+    if kind in (Label.PLACE, Label.STREET, Label.CODE) and sum(chances[Label.PLACE : Label.OTHER]) >= _SURE:
+        return _Judged(word, kind, chance)
+    if _is_known_name(text, word, chances[Label.PERSON]):
+        is_told = chance >= _SURE_LOWER and comes_after_cue(text, word)
+        return _Judged(word, Label.PERSON, chances[Label.PERSON], is_sure=is_told or follows_given(text, word))
     return _Judged(word, Label.NOTHING, 0.0)
+
+
+def _is_known_name(text: str, word: Word, chance: float) -> bool:
+    """Return whether a word without a capital of its own is a known given name, or stands behind one.
+
+    Then the model may be less sure. It was taught that `jane doe` stands for a name rather than being one.
+    """
+    low = word.text.lower()
+    return (
+        word.text in (low, low.upper())
+        and low.isalpha()
+        and low not in EVERYDAY
+        and (low in SMALL_GIVEN or follows_given(text, word))
+        and (chance >= _SURE_GIVEN or is_full_name(text, word))
+    )
 
 
 def _is_verb(text: str, word: Word) -> bool:

@@ -1,6 +1,6 @@
 """Protocol Buffers at the level of bytes: enough to read and write ONNX files without the `onnx` package.
 
-`bert` says what that earns.
+`onnx_bert` says what that earns.
 
 The format: https://protobuf.dev/programming-guides/encoding/.
 """

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ..names.families import FAMILY_NAMES
+from ..names.latin import GIVEN_NAMES
 from .ordinary_words import EVERYDAY, NO_NAMES, SMALL
 
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
@@ -37,6 +39,7 @@ _SENTENCE_STARTS = re.compile(r"(?:\A|[\n.!?:;)>\"“”'•*–—-])[ \t]{0,3}
 _EXPECTED_CAPITAL = re.compile(r"(?:\A[ \t>*-]{0,8}|[.!?:] )[\"“']?[^\W\d_]['’\w]*|\bI(?:['’](?:m|ve|ll|d))?(?!\w)")
 _BEFORE_PEOPLE = re.compile(
     r"\b(?:with|meet|met|saw|asks?|asked|tells?|told|calls?|called|e?mail|contact|thanks?|hi|hello|dear|mrs?|ms|dr|cousin|"
+    r"name is|name['’]s|i['’]m|i am|this is|"
     r"named|beside|colleague|friend|boss|neighbou?r|brother|sister|wife|husband|son|daughter|uncle|aunt)\.? \Z",
     re.IGNORECASE,
 )
@@ -53,6 +56,20 @@ _STATEMENT = re.compile(
 _LONGEST_LINE = 4000
 _FEWEST_WORDS, _SMALL_SHARE, _CODE_SHARE = 4, 0.18, 0.02
 _SHORTEST_CAPITALS = 3
+_SHORTEST_GIVEN = 3
+_GIVEN_BEFORE = re.compile(r"(?<![\w.@/-])([a-z]{3,24}|[A-Z]{3,24}) \Z")
+_LONGEST_GIVEN = 26
+_WORDS_ALSO = frozenset(
+    "elif ela jet hale dean chad mick bas ties sil sem paca lope luce els nur sait rana gala pili isa bibi beau mercedes salvador dolores srta".split()
+)
+SMALL_GIVEN = frozenset(
+    low
+    for name in GIVEN_NAMES
+    if len(low := name.lower()) >= _SHORTEST_GIVEN and low not in EVERYDAY and low not in _WORDS_ALSO
+)
+"""Given names as they are written in small letters."""
+SMALL_FAMILIES = frozenset(map(str.lower, FAMILY_NAMES))
+_FAMILY_AFTER = re.compile(r" ([a-z]{2,24}|[A-Z]{2,24})(?![\w@])")
 
 
 class Word(NamedTuple):
@@ -127,10 +144,32 @@ def is_asked(text: str, word: Word) -> bool:
             return False
     elif said in EVERYDAY or not (
         word.in_small
-        or (word.in_sentences and _BEFORE_PEOPLE.search(text, max(0, word.start - _LONGEST_BEFORE), word.start))
+        or said in SMALL_GIVEN
+        or follows_given(text, word)
+        or (word.in_sentences and comes_after_cue(text, word))
     ):
         return False
     return not is_code(text, word) and not is_key(text, word)
+
+
+def comes_after_cue(text: str, word: Word) -> bool:
+    """Return whether what stands before a word often stands before people: `with`, `called`, `my name is`."""
+    return _BEFORE_PEOPLE.search(text, max(0, word.start - _LONGEST_BEFORE), word.start) is not None
+
+
+def follows_given(text: str, word: Word) -> bool:
+    """Return whether a given name in small letters stands right before a word."""
+    before = _GIVEN_BEFORE.search(text, max(0, word.start - _LONGEST_GIVEN), word.start)
+    return before is not None and before[1].lower() in SMALL_GIVEN
+
+
+def is_full_name(text: str, word: Word) -> bool:
+    """Return whether a word without a capital of its own is one of a given and a family name that are both known."""
+    low = word.text.lower()
+    if low in SMALL_GIVEN:
+        after = _FAMILY_AFTER.match(text, word.end)
+        return after is not None and after[1].lower() in SMALL_FAMILIES
+    return low in SMALL_FAMILIES and follows_given(text, word)
 
 
 def is_code(text: str, word: Word) -> bool:

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 from .. import checksums
 from ..findings import Finding, PiiType
+from ..scripts import readable
 from .prefilter import has_digit
 
 _CARD = re.compile(r"(?<![\w.-])(?<!\d )[1-9]\d{3}(?:[ -]?\d){8,15}(?![\w-]|\.\d)")
 _CARD_WORDS = re.compile(
-    r"(?i)card|visa|amex|master|maestro|\bcc\b|\bpan\b|karte|tarjeta|carte|cartao|\bdebit|\bcredit"
+    r"(?i)card|visa|amex|master|maestro|\bcc\b|\bpan\b|karte|tarjeta|carte|cart[ãa]o|carta|kart[aıy]?\b|karten|kaart|\bdebit|\bcredit|карт|卡|カード|카드|بطاق"
+    rf"|{readable('कार्ड')}"
 )
 _CARD_AFTER = re.compile(
     r"(?i)[ ](?:is|was)[ ](?:(?:my|the|your|our|his|her|their|an?)[ ])?(?:[a-z]{2,12}[ ]){0,2}(?:card|visa|amex|mastercard)\b"

@@ -39,7 +39,7 @@ _NATIONAL = tuple(
         r"\(\d{2,5}\)[ -]?\d[\d /-]{4,11}\d",  # area code in brackets
         r"00[1-9][\d ().-]{8,18}\d",  # international prefix as dialled
         r"001-[\d-]{10,14}",
-        r"0\d{2,4}[ /-]\d[\d /-]{4,9}\d",  # trunk prefix
+        r"0\d{2,5}[ /-]\d[\d /-]{3,9}\d",  # trunk prefix
         r"0\d{1,4}-\d{1,4}-\d{4}",  # Japan, Korea
         r"0\d(?:[ .]\d{2}){4}",  # France
         r"\(?0\d{2,5}\)?[ -]\d{3,4}[ -]\d{3,4}",  # United Kingdom, Australia
@@ -53,6 +53,8 @@ _DATE = re.compile(
 _EXTENSION = re.compile(r"(?i)[ ,]{0,2}(?:x|ext|#|poste|DW)")
 _IN_NUMBERS = re.compile(r"\d\s?[-,:]\s?\Z")
 _LOOK_BACK = 64
+_CELL_BEFORE = re.compile(r"[^\W\d](?:[,;\t]| ?\| ?)\Z")
+_SURE_IN_CELL = 9
 _KEY = re.compile(r"([^\W\d][\w.-]{1,40})[\"']?\s{0,4}[:=]\s{0,4}[\"'(]?\Z")
 _BAR_BEFORE = re.compile(r"(?:[|•·●◆/–—]|\A)\s{0,4}\Z")
 _BAR_AFTER = re.compile(r"\s{0,4}(?:[|•·●◆/–—]|\Z)")
@@ -79,9 +81,15 @@ def phones(text: str) -> Iterator[Finding]:
 
 
 def _context(before: str) -> str:
-    """Return what speaks about a number: if a key stands right before it, that key alone."""
+    """Return what speaks about a number: if a key stands right before it, that key alone; else words of its line.
+
+    A word in the cell before it does not: `mobile,7734215` is how much came by mobile.
+    """
     key = _KEY.search(before)
-    return f"{in_words(key[1])}: " if key else before
+    if key:
+        return f"{in_words(key[1])}: "
+    line = before.rpartition("\n")[2]
+    return line if any(map(str.isalnum, line)) else before
 
 
 def _in_contact_line(before: str, after: str, digits: int) -> bool:
@@ -105,6 +113,8 @@ def _score(main: str, digits: int, before: str, *, worded: bool) -> float:
     )
     if any(form.fullmatch(main) for form in _NATIONAL) and not _IN_NUMBERS.search(before) and (digits >= 9 or worded):
         return 0.75
+    if digits < _SURE_IN_CELL and _CELL_BEFORE.search(before):
+        return 0.0
     if worded and any(_exists(main, region) for region in _REGIONS):
         return 0.7
     if digits >= 7 and _NEAR_WORD.search(before):

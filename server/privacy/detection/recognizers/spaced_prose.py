@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from ..findings import Finding, PiiType
+from ..names.by_country import HINDI_TOWNS
 from ..names.local_names import (
+    is_arabic_family_name,
     is_arabic_name,
     is_cyrillic_family_name,
     is_cyrillic_given_name,
+    is_hindi_family_name,
+    is_hindi_given_name,
     is_hindi_name,
     looks_like_local_name,
 )
@@ -36,7 +40,9 @@ _HINDI_TITLE = re.compile(
 )
 _HINDI_NOT_NAMES = frozenset(
     readable(
-        "का की के को ने से में पर है हैं था थी थे और या एक यह वह इस उस जो कि तो भी ही जी तक साथ लिए बाद पहले अपने अपनी हमारे हमारी सेवा ने, अगला कल आज जन्म पता बिल कार्ड खाते नंबर शहर"
+        "का की के को ने से में पर है हैं था थी थे और या एक यह वह इस उस जो कि तो भी ही जी तक साथ लिए बाद पहले अपने अपनी हमारे हमारी सेवा ने, अगला कल आज जन्म पता बिल कार्ड खाते नंबर शहर "
+        "दोनों नहीं सभी कोई क्या कौन कब कहाँ वे हम मैं तुम आप मुझे उसे उन्हें इसे फिर अब तब यहाँ वहाँ बहुत कुछ लेकिन क्योंकि अगर किया करने करते गया गई गए रहा रही रहे दिया दी लिया होगा होने मिला मिली मिले भेजा नया नई पिछले साल "
+        "महीने दिन कंपनी मैनेजर शिकायत सामान पत्र बैंक बैठक उपस्थित नियुक्त दर्ज भारत केंद्र राज्य सरकार पड़ोसी कृपया फ़ोन फोन"
     ).split()
 )
 _HINDI_HONOURED = re.compile(
@@ -52,13 +58,20 @@ _HINDI_COMMON = frozenset(
     ).split()
 )
 _HINDI_AGENT = re.compile(
-    rf"(?<!\w)({_HINDI_WORD}) ({_HINDI_WORD}) (?={_either('ने|की जन्म|का जन्म|के जन्म|का पैसा|का सामान|का खाता|के खाते|से मिल|को फ़ोन|को फोन|का पता|का ईमेल')}(?!\w))"
+    rf"(?<!\w)({_HINDI_WORD}) ({_HINDI_WORD}) (?={_either('ने|की जन्म|का जन्म|के जन्म|का पैसा|का सामान|का खाता|के खाते|से मिल|से मिलकर|से मिले|से मिली|से मिलने|से मुलाकात|से मुलाक़ात|से बात|को फ़ोन|को फोन|को भेजा|को भेज|के लिए|का पता|का ईमेल|का फ़ोन|का फोन|का नंबर')}(?!\w))"
 )
 _HINDI_PLACE = re.compile(
     rf"(?<!\w)({_HINDI_WORD})(?= (?:{_either('शहर|में रह|में निवास|के निवासी|की निवासी|में जन्म|चली गई|चले गए|चला गया|पहुँच|पहुंच|में स्थित|से आए|से आई|में मिल|में')})(?!\w)?)"
 )
+_HINDI_MET = re.compile(
+    rf"(?<!\w)({_HINDI_WORD}) {_either('में')} ({_HINDI_WORD} {_HINDI_WORD}(?: {_HINDI_WORD})?)(?= {_either('से मिल|से मुलाकात|से मुलाक़ात|के साथ')})"
+)
+_HINDI_TOWNS = frozenset(map(readable, HINDI_TOWNS))
+_HINDI_TOWN = re.compile(rf"(?<!\w)({_HINDI_WORD})(?= {_either('की|के|का|से|तक|में|और|निवासी|शाखा|कार्यालय')}(?!\w))")
 _HINDI_NEAR = re.compile(
-    _either("रहते|रहता|हुआ था|हुआ|हुई|पहुँच|पहुंच|रहती|निवासी|चली गई|चले गए|चला गया|बस गए|मिलकर|मिले|स्थित|शहर|आए थे|जन्म|अनुबंध")
+    _either(
+        "मुलाकात|मुलाक़ात|रहते|रहता|हुआ था|हुआ|हुई|पहुँच|पहुंच|रहती|निवासी|चली गई|चले गए|चला गया|बस गए|मिलकर|मिले|स्थित|शहर|आए थे|जन्म|अनुबंध"
+    )
 )
 _HINDI_ADDRESS = re.compile(
     rf"(?<![\w/-])\d{{1,4}}(?:/\d{{1,5}})? {_HINDI_WORD}(?: {_HINDI_WORD}){{0,2}}(?:, ?{_HINDI_WORD}(?:[- ]{{1,3}}\d{{6}})?(?!\w))?(?=, | {_either('पर|में|का|की|के|है')}(?!\w)|[।.,;\n]|\Z)"
@@ -72,7 +85,7 @@ _ARABIC_HONOUR = re.compile(rf"{_either('السيد|السيدة|الأستاذ|
 _ARABIC_STOPS = frozenset(
     readable(
         "من في على إلى الى عن مع أن ان هذا هذه التي الذي هو هي كان كانت قد لقد ثم أو او و ما لا لم لن كل بعد قبل عند حتى ذلك تلك هناك رقم الرقم الحساب البطاقة بالبطاقة العنوان مدينة يسكن تسكن يقيم تقيم وطلب ويريد يريد تريد طلب "
-        "طلبت اتصل اتصلت دفع دفعت يجب مواليد وسكن ويسكن لتوقيع تاريخ ميلاد أمس اليوم غدا بالهاتف الهاتف الطرد المبلغ لديه لديها انتقل انتقلت"
+        "طلبت اتصل اتصلت دفع دفعت يجب مواليد وسكن ويسكن لتوقيع تاريخ ميلاد أمس اليوم غدا بالهاتف الهاتف الطرد المبلغ لديه لديها انتقل انتقلت منذ عامين عام سنة هو هي مدير المدير الفرع الجديد الاجتماع حضر أرسل طلب فضلك بخصوص"
     ).split()
 )
 _ARABIC_NO_PLACES = frozenset(
@@ -86,6 +99,9 @@ _ARABIC_PLACE = re.compile(
 )
 _ARABIC_SUBJECT = re.compile(
     rf"(?<!\w)({_ARABIC_WORD} {_ARABIC_WORD}(?: {_ARABIC_WORD}){{0,2}})(?= {_either('من مواليد')})|(?<!\w)(?:{_either('ميلاد|ولد|ولدت|طلب|طلبية|التقينا|قابلنا|حساب|زارنا|اتصل بنا|تواصل معنا')}) ({_ARABIC_WORD} {_ARABIC_WORD}(?: {_ARABIC_WORD}){{0,2}})"
+)
+_ARABIC_HOUSE = re.compile(
+    rf"(?<!\w)({_ARABIC_WORD})(?: {_either('الدين|الدّين|الله|الرحمن')})? {_either('آل|أبا|أبو|بن')}(?: {_either('بن')})? {_ARABIC_WORD}(?: {_either('بن')} {_ARABIC_WORD}){{0,3}}(?!\w)"
 )
 _ARABIC_TOWN = re.compile(rf"(?<!\w)(?:{_either('مدينة|بمدينة|محافظة|بلدة|قرية')}) \Z")
 _ARABIC_LIVES = re.compile(
@@ -165,6 +181,10 @@ def spaced_prose(text: str) -> Iterator[Finding]:
 def _island(text: str, match: re.Match[str]) -> Iterator[Finding]:
     """Judge words of another script within a sentence in English: names, mostly."""
     words = match[1]
+    if _GLUED_BEFORE.search(text, max(0, match.start(1) - _LONGEST_GLUED), match.start(1)):
+        return
+    if _is_sentence(text, match) or not _NO_ISLAND.isdisjoint(words.split()):
+        return
     if looks_like_local_name(words):
         yield Finding(*match.span(1), PiiType.PERSON, 0.6)
     elif (
@@ -174,6 +194,16 @@ def _island(text: str, match: re.Match[str]) -> Iterator[Finding]:
         or _ARABIC_KNOWN.fullmatch(words)
     ):
         yield Finding(*match.span(1), PiiType.LOCATION, 0.55)
+
+
+def _is_sentence(text: str, match: re.Match[str]) -> bool:
+    """Return whether words are a whole text, of more words than a name has."""
+    return match.start(1) == 0 and text[match.end(1) :] in ("", ".") and len(match[1].split()) > _MOST_OF_NAME
+
+
+_MOST_OF_NAME = 3
+_GLUED_BEFORE, _LONGEST_GLUED = re.compile(f"[{_ISLAND_LETTERS}][A-Za-z]{{1,14}} \\Z"), 17
+_NO_ISLAND = _ARABIC_STOPS | _HINDI_NOT_NAMES
 
 
 def _hindi(text: str) -> Iterator[Finding]:
@@ -187,8 +217,10 @@ _LONGEST_HONOUR = 20
 
 
 def _hindi_names(text: str) -> Iterator[Finding]:
+    yield from _hindi_full_names(text)
     start = end = -1
     known = count = 0
+    last = ""
     for match in _WORDS_OF["hi"].finditer(text):
         is_name = is_hindi_name(match[0])
         if (
@@ -197,7 +229,12 @@ def _hindi_names(text: str) -> Iterator[Finding]:
             and text[end] == " "
             and (
                 is_name
-                or (known == count == 1 and _could_be_family(match[0]) and not text.startswith(_HINDI_IN, match.end()))
+                or (
+                    known == count == 1
+                    and _could_be_family(match[0])
+                    and not is_hindi_family_name(last)
+                    and not text.startswith(_HINDI_IN, match.end())
+                )
             )
         ):
             end, known, count = match.end(), known + is_name, count + 1
@@ -205,6 +242,7 @@ def _hindi_names(text: str) -> Iterator[Finding]:
         if count > 1:
             yield Finding(start, end, PiiType.PERSON, 0.65)
         start, end, known, count = match.start(), match.end(), int(is_name), int(is_name)
+        last = match[0]
     if count > 1:
         yield Finding(start, end, PiiType.PERSON, 0.65)
     for pattern in (_HINDI_TITLE, _HINDI_HONOURED, _HINDI_SUBJECT):
@@ -219,6 +257,29 @@ def _hindi_names(text: str) -> Iterator[Finding]:
             yield Finding(match.start(1), match.end(2), PiiType.PERSON, 0.55)
 
 
+def _hindi_full_names(text: str) -> Iterator[Finding]:
+    """Find a common family name behind any word that may be a given name, and a given one with what marks people."""
+    before: re.Match[str] | None = None
+    for match in _WORDS_OF["hi"].finditer(text):
+        if (
+            before
+            and match.start() == before.end() + 1
+            and text[before.end()] == " "
+            and len(before[0]) > 1
+            and before[0] not in _HINDI_NOT_NAMES | _HINDI_COMMON
+            and match[0] not in _HINDI_NOT_NAMES
+            and (
+                is_hindi_family_name(match[0])
+                or (is_hindi_given_name(before[0]) and _HINDI_OF_PEOPLE.match(text, match.end()))
+            )
+        ):
+            yield Finding(before.start(), match.end(), PiiType.PERSON, 0.6)
+        before = match
+
+
+_HINDI_OF_PEOPLE = re.compile(rf" {_either('ने|को|द्वारा|जी|साहब|और')}(?!\w)")
+
+
 def _hindi_places(text: str) -> Iterator[Finding]:
     for match in _HINDI_PLACE.finditer(text):
         if match[1] in HINDI_CITIES or (
@@ -228,6 +289,13 @@ def _hindi_places(text: str) -> Iterator[Finding]:
             and _HINDI_NEAR.match(text, match.end() + 1 + 4 * text.startswith(readable(" में "), match.end()))
         ):
             yield Finding(*match.span(1), PiiType.LOCATION, 0.55)
+    for match in _HINDI_TOWN.finditer(text):
+        if match[1] in _HINDI_TOWNS:
+            yield Finding(*match.span(1), PiiType.LOCATION, 0.5)
+    for match in _HINDI_MET.finditer(text):
+        if not {match[1], *match[2].split()} & (_HINDI_COMMON | _HINDI_NOT_NAMES):
+            yield Finding(*match.span(1), PiiType.LOCATION, 0.55)
+            yield Finding(*match.span(2), PiiType.PERSON, 0.55)
     for match in _HINDI_ADDRESS.finditer(text):
         if (
             re.search(r"\d{6}|/", match[0])
@@ -270,6 +338,7 @@ def _arabic(text: str) -> Iterator[Finding]:
         if match[1] or match[2].split()[0] not in _ARABIC_STOPS:
             yield from _arabic_name(match.start(1 if match[1] else 2), (match[1] or match[2]).split(), is_told=True)
     yield from _arabic_bare_names(text)
+    yield from _arabic_full_names(text)
     yield from _arabic_places(text)
     for match in _ARABIC_STREET.finditer(text):
         if any(map(str.isdigit, match[0])):
@@ -301,6 +370,31 @@ def _arabic_bare_names(text: str) -> Iterator[Finding]:
             start = word.start() + (word[0] not in _bare_names and word[0][0] in "لوب")
             yield Finding(start, end, PiiType.PERSON, 0.6)
             done = end
+
+
+def _arabic_full_names(text: str) -> Iterator[Finding]:
+    """Find a common family name, or one with the word for a house, behind any word that may be a given name."""
+    for match in _ARABIC_HOUSE.finditer(text):
+        if match[1] not in _ARABIC_STOPS:
+            yield Finding(match.start(1) + _glued(match[1]), match.end(), PiiType.PERSON, 0.6)
+    before: re.Match[str] | None = None
+    for match in _WORDS_OF["ar"].finditer(text):
+        if (
+            before
+            and match.start() == before.end() + 1
+            and text[before.end()] == " "
+            and len(before[0]) > 1
+            and is_arabic_family_name(match[0])
+            and before[0] not in _ARABIC_STOPS | _ARABIC_JOINS
+            and not before[0].startswith("ال")
+        ):
+            yield Finding(before.start() + _glued(before[0]), match.end(), PiiType.PERSON, 0.6)
+        before = match
+
+
+def _glued(word: str) -> int:
+    """Return how many letters of a word are particles that are written together with the name behind them."""
+    return int(word[0] in "ولب" and not is_arabic_name(word[:1] + word[1:]) and is_arabic_name(word[1:]))
 
 
 def _arabic_places(text: str) -> Iterator[Finding]:

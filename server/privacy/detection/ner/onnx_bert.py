@@ -12,15 +12,36 @@ Operators: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperat
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .graph import GraphReader, GraphWriter, Node
+from .graph import GraphWriter
+from .stored_bert import Floats, StoredBert
 
-_BITS: Final = 4
-_Floats = NDArray[np.float32]
+
+class OnnxBert:
+    """A BERT that labels the pieces of one text at a time, by onnxruntime. Safe to use from several threads."""
+
+    def __init__(self, model: bytes, *, layers: int, heads: int, epsilon: float) -> None:
+        """Raise `ValueError`, `KeyError` or `IndexError` when `model` is not such a BERT."""
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        graph = fused(model, layers=layers, heads=heads, epsilon=epsilon)
+        self._session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+    def __call__(self, ids: Sequence[int]) -> Floats:
+        """Return how much speaks for each label, for each piece."""
+        places = np.arange(len(ids), dtype=np.int64)[None, :]
+        given = {"ids": np.array([ids], dtype=np.int64), "places": places}
+        logits: Floats = self._session.run(None, given)[0][0]
+        return logits
 
 
 def fused(model: bytes, *, layers: int, heads: int, epsilon: float) -> bytes:
@@ -28,13 +49,12 @@ def fused(model: bytes, *, layers: int, heads: int, epsilon: float) -> bytes:
 
     `places` are 0 to n - 1. Raises `ValueError`, `KeyError` or `IndexError` when `model` is not such a BERT.
     """
-    return _Bert(GraphReader(model), heads, epsilon).written(layers)
+    return _Bert(StoredBert(model), heads, epsilon).written(layers)
 
 
 class _Bert:
-    def __init__(self, stored: GraphReader, heads: int, epsilon: float) -> None:
+    def __init__(self, stored: StoredBert, heads: int, epsilon: float) -> None:
         self._stored = stored
-        self._matrices = {node.name: node for node in stored.nodes if node.operator == "MatMulNBits"}
         self._graph = GraphWriter()
         self._heads = heads
         self._epsilon = epsilon
@@ -57,7 +77,7 @@ class _Bert:
             graph.tensor(f"word {part}", self._stored.tensor(f"{stem}word_embeddings.weight_{part}"))
             for part in ("scale", "zero_point")
         ]
-        place = self._plain(f"{stem}position_embeddings") + self._plain(f"{stem}token_type_embeddings")[0]
+        place = self._stored.table(f"{stem}position_embeddings") + self._stored.table(f"{stem}token_type_embeddings")[0]
         codes = graph.node("Gather", [graph.tensor("words", words), ids], ["word codes"], domain="")
         meant = graph.node("DequantizeLinear", [codes, *steps], ["word"], domain="")
         placed = graph.node("Gather", [graph.tensor("all places", place), places], ["place"], domain="")
@@ -78,7 +98,7 @@ class _Bert:
         """Let each piece look at all others: queries, keys and values are one product."""
         graph, parts = self._graph, ("query", "key", "value")
         stem, path = f"bert.encoder.layer.{number}.attention.self.", f"bert/encoder/layer.{number}/attention/self/"
-        weights = np.concatenate([self._matrix(f"{path}{part}") for part in parts], axis=1)
+        weights = np.concatenate([self._stored.matrix(f"{path}{part}") for part in parts], axis=1)
         bias = np.concatenate([self._stored.tensor(f"{stem}{part}.bias") for part in parts])
         quantised, scales, zeros = self._quantised(stem, weights)
         codes, step, zero = (f"{stem}{what}" for what in ("codes", "step", "zero"))
@@ -87,7 +107,7 @@ class _Bert:
         return graph.node("QAttention", inputs, [f"{stem}attended"], {"num_heads": self._heads})
 
     def _product(self, path: str, factor: str, bias: NDArray[Any] | None = None) -> str:
-        inputs = [factor, *self._quantised(path, self._matrix(path))]
+        inputs = [factor, *self._quantised(path, self._stored.matrix(path))]
         inputs += [] if bias is None else [self._graph.tensor(f"{path} bias", bias)]
         return self._graph.node("DynamicQuantizeMatMul", inputs, [f"{path} product"])
 
@@ -100,39 +120,10 @@ class _Bert:
     def _constant(self, name: str) -> str:
         return self._graph.tensor(name, self._stored.tensor(name))
 
-    def _plain(self, stem: str) -> _Floats:
-        """Return a table of embeddings, which are stored in eight bits."""
-        codes, scale, zero = (self._stored.tensor(f"{stem}.weight_{p}") for p in ("quantized", "scale", "zero_point"))
-        plain: _Floats = (codes.astype(np.float32) - zero.astype(np.float32)) * scale
-        return plain
-
-    def _matrix(self, path: str) -> _Floats:
-        node = self._matrices[f"/{path}/MatMul_Q4"]
-        packed, scales, *zero_points = (self._stored.tensor(name) for name in node.inputs[1:4] if name)
-        return _weights(node, packed, scales, zero_points)
-
-    def _quantised(self, stem: str, weights: _Floats) -> tuple[str, str, str]:
+    def _quantised(self, stem: str, weights: Floats) -> tuple[str, str, str]:
         """Quantise each column symmetrically to eight bits."""
         scales = (np.maximum(np.abs(weights).max(axis=0), 1e-12) / 127).astype(np.float32)
         codes = np.rint(weights / scales).astype(np.int8)
         add = self._graph.tensor
         zeros = np.zeros(len(scales), dtype=np.int8)
         return add(f"{stem} int8", codes), add(f"{stem} scale", scales), add(f"{stem} zeros", zeros)
-
-
-def _weights(node: Node, packed: NDArray[Any], scales: NDArray[Any], zero_points: list[NDArray[Any]]) -> _Floats:
-    """Return the matrix, rows by columns, that a `MatMulNBits` node multiplies with."""
-    rows, columns, block = node.integer("K"), node.integer("N"), node.integer("block_size")
-    if node.integer("bits") != _BITS:
-        raise ValueError("the matrices are not stored in four bits")
-    blocks = -(-rows // block)
-    codes = _nibbles(packed.reshape(columns, blocks * block // 2)).reshape(columns, blocks, block)
-    zero: _Floats = np.full((columns, blocks), 8, dtype=np.float32)
-    if zero_points:
-        zero = _nibbles(zero_points[0].reshape(columns, -1))[:, :blocks]
-    plain: _Floats = (codes - zero[:, :, None]) * scales.reshape(columns, blocks, 1)
-    return plain.reshape(columns, blocks * block)[:, :rows].T
-
-
-def _nibbles(packed: NDArray[Any]) -> _Floats:
-    return np.stack([packed & 0xF, packed >> 4], axis=-1).reshape(len(packed), -1).astype(np.float32)

@@ -1,0 +1,176 @@
+"""Recognizers in Python: from installed packages, in the data path, and what happens when one fails or hangs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from presidio_analyzer import EntityRecognizer, RecognizerResult
+from presidio_analyzer.nlp_engine import NlpArtifacts
+
+from sealab.server.errors import SettingsError
+from sealab.server.host_work import Account, charged_to
+from sealab.server.privacy.detection.added import running
+from sealab.server.privacy.detection.detect import (
+    DetectionFailed,
+    Detector,
+    DetectorOptions,
+    Mode,
+    added_recognizers,
+)
+from sealab.server.privacy.privacy import Privacy
+from sealab.server.settings import Settings
+
+_PACKAGE = """
+from presidio_analyzer import EntityRecognizer, RecognizerResult
+
+class Tickets(EntityRecognizer):
+    def __init__(self):
+        super().__init__(supported_entities=["TICKET"], name="Tickets")
+    def load(self):
+        pass
+    def analyze(self, text, entities, nlp_artifacts):
+        words = [word for word in nlp_artifacts.tokens if word.text.startswith("tkt")]
+        return [RecognizerResult("TICKET", word.idx, word.idx + len(word), 0.9) for word in words]
+
+def both():
+    return [Tickets(), Tickets()]
+
+def wrong():
+    return ["a text"]
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of packages with one that adds recognizers; the test writes its entry points."""
+    (tmp_path / "tickets_of_tests.py").write_text(_PACKAGE)
+    info = tmp_path / "tickets_of_tests-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tickets-of-tests\nVersion: 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield info / "entry_points.txt"
+    sys.modules.pop("tickets_of_tests", None)
+
+
+class _Python(EntityRecognizer):
+    """A recognizer that does with a text what a test says."""
+
+    def __init__(self, name: str = "Python") -> None:
+        super().__init__(supported_entities=["THING"], name=name)
+        self.ends = threading.Event()
+
+    def load(self) -> None:
+        pass
+
+    def analyze(self, text: str, entities: list[str], nlp_artifacts: NlpArtifacts) -> list[RecognizerResult]:
+        del entities, nlp_artifacts
+        if "raise" in text:
+            raise RuntimeError(f"it said {text}")
+        if "hang" in text:
+            self.ends.wait()
+        if "work" in text:
+            sum(range(2_000_000))
+        at = text.find("thing")
+        return [RecognizerResult("THING", at, at + 5, 0.8)] if at >= 0 else []
+
+
+def _detector(*recognizers: EntityRecognizer) -> Detector:
+    return Detector(DetectorOptions(mode=Mode.FAST, recognizers=recognizers))
+
+
+def _found(detector: Detector, text: str) -> list[tuple[str, str]]:
+    return [(text[each.start : each.end], each.type) for each in detector.find(text)]
+
+
+@pytest.mark.parametrize("given", ["Tickets", "both"])
+def test_an_installed_package_adds_recognizers_by_its_entry_points(installed: Path, given: str) -> None:
+    installed.write_text(f"[sealab.recognizers]\ntickets = tickets_of_tests:{given}\n")
+    detector = _detector(*added_recognizers(None))
+    assert _found(detector, "see tkt-77 by jo@example.org") == [("tkt-77", "TICKET"), ("jo@example.org", "EMAIL")]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("tickets_of_tests:wrong", r"tickets \(tickets_of_tests:wrong\) of sealab.recognizers gives str"),
+        ("tickets_of_tests:none", "cannot be loaded: AttributeError"),
+        ("no_such_module:x", "cannot be loaded: ModuleNotFoundError"),
+    ],
+)
+def test_an_entry_point_that_cannot_be_used_is_named_and_every_text_withheld(
+    installed: Path, value: str, said: str
+) -> None:
+    installed.write_text(f"[sealab.recognizers]\ntickets = {value}\n")
+    with pytest.raises(DetectionFailed, match=said):
+        added_recognizers(None)
+
+
+def test_a_recognizer_that_raises_withholds_the_text_and_its_message(tmp_path: Path) -> None:
+    detector = _detector(_Python())
+    assert _found(detector, "one thing") == [("thing", "THING")]
+    with pytest.raises(DetectionFailed, match="Python raised RuntimeError, so the text is withheld") as failed:
+        detector.find("raise for jo@example.org")
+    assert "jo@example.org" not in str(failed.value)
+    assert _found(detector, "one thing") == [("thing", "THING")]
+
+
+def test_a_recognizer_that_hangs_withholds_each_text_until_it_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_SECONDS", 0.2)
+    recognizer = _Python("Hanger")
+    detector = _detector(recognizer)
+    detector.warm()
+    with pytest.raises(DetectionFailed, match=r"Hanger took more than 0\.2 seconds"):
+        detector.find("hang here")
+    with pytest.raises(DetectionFailed, match="Hanger has not returned from an earlier text"):
+        detector.find("one thing")
+    monkeypatch.setattr(running, "_SECONDS", 20.0)
+    recognizer.ends.set()
+    while True:
+        try:
+            assert _found(detector, "one thing") == [("thing", "THING")]
+            break
+        except DetectionFailed:
+            threading.Event().wait(0.01)
+
+
+def test_what_an_added_recognizer_computes_is_charged_to_the_run() -> None:
+    detector = _detector(_Python())
+    detector.warm()
+    payer = Account(60)
+    with charged_to(payer):
+        detector.find("work on a thing")
+    assert payer.spent_seconds > 0.005
+
+
+def test_lone_surrogates_and_far_offsets_do_not_disturb_an_added_recognizer() -> None:
+    assert _found(_detector(_Python()), "\ud800\udfff thing") == [("thing", "THING")]
+
+
+def test_a_file_of_recognizers_that_cannot_be_used_ends_the_start(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("recognizers: 3")
+    with pytest.raises(SettingsError, match=r"PRIVACY_RECOGNIZERS: .*mine\.yaml, line 1: there is no list"):
+        Privacy(Settings(privacy_recognizers="mine.yaml"), tmp_path, pytest.fail)
+    ended = subprocess.run(
+        [sys.executable, "-m", "sealab.server", "run", "-", "--home", str(tmp_path)],
+        input="1", env={"SEALAB_PRIVACY_RECOGNIZERS": "mine.yaml"}, capture_output=True, text=True, check=False, timeout=50,
+    )  # fmt: skip
+    assert ended.returncode == 2
+    assert "mine.yaml, line 1" in ended.stderr
+
+
+def test_the_file_of_recognizers_hides_on_the_way_to_the_model(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "recognizers: [{name: Projects, supported_entity: PROJECT, deny_list: [Bluebird]}]"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-m", "sealab.server", "pii", "sanitize", "--home", str(tmp_path)],
+        input="About Bluebird.\n",
+        env={"SEALAB_PRIVACY_RECOGNIZERS": str(tmp_path / "mine.yaml"), "SEALAB_VAULT_KEYRING": "false"},
+        capture_output=True, text=True, check=True, timeout=50,
+    )  # fmt: skip
+    assert ended.stdout.startswith("About [PROJECT_")
