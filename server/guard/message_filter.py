@@ -86,7 +86,7 @@ class MessageFilter:
     async def shown(self, unshown: Unshown) -> Message:
         """Return a message as the client gets it. Raises `PrivacyFailed`."""
         if not unshown.parts:
-            return unshown.message
+            return replaced(unshown.message, unshown.walk.exchanged, ())
         privacy = self._known_only if unshown.walk.defines else self._privacy
         tokens = privacy.new_run_tokens(LOCAL.scope)
         tokens.met = NotSaid(unshown.said)
