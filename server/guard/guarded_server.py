@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_EXIT_SECONDS = 1.0
+"""How long a process whose output has ended may take to end."""
+_LOOK_SECONDS = 0.01
 _MEMBERS = ("jsonrpc", "id", "method", "params", "result")
 _GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
 
@@ -63,7 +66,7 @@ class GuardedServer(Protocol):
         """Send it a message; one to a server that has ended is dropped, since its end is reported by `incoming`."""
         ...
 
-    def fate(self) -> str:
+    async def fate(self) -> str:
         """Say how it ended, once it has."""
         ...
 
@@ -95,8 +98,11 @@ class ServerProcess:
             with suppress(*_GONE):
                 await self._process.stdin.send(line)
 
-    def fate(self) -> str:
+    async def fate(self) -> str:
         """Say how it ended."""
+        with anyio.move_on_after(_EXIT_SECONDS):
+            while self._process.returncode is None:  # noqa: ASYNC110 - it has no event of its own end alone
+                await anyio.sleep(_LOOK_SECONDS)
         code = self._process.returncode
         return "closed its output" if code is None else f"ended with the exit code {code}"
 
@@ -128,7 +134,7 @@ class ServerAddress:
         with suppress(*_GONE):
             await self._write.send(item)
 
-    def fate(self) -> str:
+    async def fate(self) -> str:
         """Say how it ended."""
         return "closed the connection"
 

@@ -49,18 +49,12 @@ async def guard(config: ServerConfig, home: Home, settings: Settings) -> Exit:
         given.end()
         if side is Side.SIGNAL:
             answers.hurry()
-        await relay.close(_reason(side, server))
+        ended = f"The guarded server {await server.fate()}" if side is Side.SERVER else "The guard was stopped"
+        await relay.close(f"{ended} before the answer came. What was done by then may stand.")
         await answers.aclose()
     if side is Side.SERVER:
-        _LOG.error("The guarded server %s.", server.fate())
-        return Exit.FAILED
-    return Exit.OK
-
-
-def _reason(side: Side, server: GuardedServer) -> str:
-    if side is Side.SERVER:
-        return f"The guarded server {server.fate()} before it answered. What it had done by then may stand."
-    return "The guard was stopped before the server answered. What it had done by then may stand."
+        _LOG.error("%s.", ended)
+    return Exit.FAILED if side is Side.SERVER else Exit.OK
 
 
 @asynccontextmanager

@@ -137,11 +137,34 @@ class Relay:
                 await self._tell_client(error_answer(line.edges.asks, INVALID_REQUEST, what))
             elif line.strip():
                 await self._from_client.take(len(line))
-                number = Edges.of(line).asks if len(line) > LARGE_CHARS else None
-                await self._do(self._to_server(line, number), self._from_client, line, at_once=not self._is_slow(line))
+                await self._take_line(line)
 
-    def _is_slow(self, line: bytes) -> bool:
-        return len(line) > LARGE_CHARS or self._lenient or _MAY_HOLD_A_TOKEN.search(line) is not None
+    async def _take_line(self, line: bytes) -> None:
+        """Begin with a line of the client: what takes long goes on beside the next ones."""
+        if len(line) > LARGE_CHARS:
+            on_its_way = self._begin(Edges.of(line).asks)
+            await self._do(self._large_to_server(line, on_its_way), self._from_client, line, at_once=False)
+            return
+        message = await self._read_of_client(line)
+        if message is None:
+            self._from_client.give(len(line))
+            return
+        is_slow = self._lenient or _MAY_HOLD_A_TOKEN.search(line) is not None or self._waits(message)
+        on_its_way = self._begin(id_of(message)) if is_slow and method_of(message) is not None else None
+        await self._do(self._to_server(message, on_its_way), self._from_client, line, at_once=not is_slow)
+
+    def _waits(self, message: Message) -> bool:
+        """Return whether a message cancels a request that is still on its way."""
+        cancelled = params_of(message).get("requestId")
+        return method_of(message) == _CANCELLED and isinstance(cancelled, int | str) and cancelled in self._on_their_way
+
+    async def _read_of_client(self, line: bytes) -> Message | None:
+        try:
+            return await read_message(line)
+        except Unreadable as error:
+            what = f"The message cannot be relayed: {error}. Send one JSON object of MCP on each line."
+            await self._tell_client(error_answer(Edges.of(line).asks, PARSE_ERROR, what))
+            return None
 
     async def _do(self, work: Coroutine[None, None, None], room: Room, line: bytes | None, *, at_once: bool) -> None:
         """Do work on a message, now or beside others, and give its room back."""
@@ -159,19 +182,12 @@ class Relay:
         self._works.add(task)
         task.add_done_callback(self._works.discard)
 
-    async def _to_server(self, line: bytes, number: int | str | None) -> None:
-        on_its_way = self._begin(number)
-        try:
-            message = await read_message(line)
-        except Unreadable as error:
-            what = f"The message cannot be relayed: {error}. Send one JSON object of MCP on each line."
-            await self._tell_client(error_answer(Edges.of(line).asks, PARSE_ERROR, what))
-        else:
-            on_its_way = on_its_way or self._begin(id_of(message) if method_of(message) is not None else None)
-            await self._restored_to_server(message)
-        finally:
-            if on_its_way is not None:
-                on_its_way.set_result(None)
+    async def _large_to_server(self, line: bytes, on_its_way: asyncio.Future[None] | None) -> None:
+        message = await self._read_of_client(line)
+        if message is not None:
+            await self._to_server(message, on_its_way)
+        elif on_its_way is not None:
+            on_its_way.set_result(None)
 
     def _begin(self, number: int | str | None) -> asyncio.Future[None] | None:
         """Note that a request is on its way, until the future that is returned is done."""
@@ -187,7 +203,8 @@ class Relay:
         future.add_done_callback(forget)
         return future
 
-    async def _restored_to_server(self, message: Message) -> None:
+    async def _to_server(self, message: Message, on_its_way: asyncio.Future[None] | None) -> None:
+        """Send a message on as the server gets it."""
         method, number = method_of(message), id_of(message)
         asked = Asked()
         if method is None:
@@ -203,6 +220,9 @@ class Relay:
             await self._server.send(message)
         except (ServerError, ValueError) as failed:
             await self._not_sent(message, failed if isinstance(failed, ServerError) else None)
+        finally:
+            if on_its_way is not None:
+                on_its_way.set_result(None)
 
     async def _let_pass(self, cancelled: Json) -> None:
         """Wait until a request that is to be cancelled has been sent on; no answer to it is waited for."""

@@ -56,6 +56,9 @@ class Guarded:
 
     def answer_to(self, number: int | str) -> Message:
         """Read until an answer has come, and return it; the rest is in `seen`."""
+        for at, each in enumerate(self.seen):
+            if each.get("id") == number and "method" not in each:
+                return self.seen.pop(at)
         while (message := self.read()).get("id") != number or "method" in message:
             self.seen.append(message)
         return message
@@ -63,9 +66,11 @@ class Guarded:
     def answer(self, method: str = "tools/call", *, script: Message | None = None, **params: Any) -> Message:
         return self.answer_to(self.ask(method, script=script, **params))
 
-    def result(self, result: Message, method: str = "tools/call", **params: Any) -> Message:
+    def result(
+        self, result: Message, method: str = "tools/call", *, script: Message | None = None, **params: Any
+    ) -> Message:
         """Have the server give a result, and return what the client gets of it."""
-        return self.answer(method, script={"answer": {"result": result}}, **params)["result"]
+        return self.answer(method, script={"answer": {"result": result}, **(script or {})}, **params)["result"]
 
     def text(self, text: str) -> str:
         """Have the server say a text, and return what the client gets of it."""
@@ -94,7 +99,8 @@ class Guarded:
 
     def __exit__(self, *_error: object) -> None:
         self.process.kill()
-        self.process.communicate()
+        with self.process:  # which closes its pipes
+            pass
 
 
 @contextmanager
