@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -25,6 +26,8 @@ from .relay import Relay, Side
 from .stderr_lines import filtered_stderr
 
 _CLOSING_SECONDS = 2.0
+_SWITCH_SECONDS = 0.001
+"""How long a thread that looks through a text may hold the interpreter while the event loop waits for it."""
 _NO_TYPE = "KNOWN_VALUES_ALONE"
 _LOG = logging.getLogger(__name__)
 
@@ -37,6 +40,7 @@ async def guard(config: ServerConfig, home: Home, settings: Settings) -> Exit:
     settings = replace(settings, privacy=PrivacyLevel.AUTO)
     home.prepare()
     log_gate.install()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     async with AsyncExitStack() as ending:
         privacy, known_only = await ending.enter_async_context(_filters(settings, home))
         messages = MessageFilter(privacy, known_only, server=config.name, rule=config.restore)

@@ -102,7 +102,7 @@ def test_a_slow_answer_delays_no_other_message(tmp_path: Path) -> None:
     with guarded(tmp_path, stderr=subprocess.DEVNULL) as guard:
         guard.text(MAIL)
         guard.seen.clear()
-        slow = guard.ask(script={"repeated": [SLOW, 20_000]})
+        slow = guard.ask(script={"repeated": [SLOW, 6_000]})
         numbers = [guard.ask(script={"answer": {"result": {"boss": MAIL}}}) for _ in range(20)]
         for number in numbers:
             guard.answer_to(number)
