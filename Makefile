@@ -130,9 +130,10 @@ chaos: setup ## A server that is hurt in every way while clients work, SECONDS (
 postgres: setup ## A shell with a throw-away PostgreSQL in SEALAB_DATABASE_URL
 	$(BIN)/python -m tests.skills_db.postgres $${SHELL:-/bin/bash}
 
-conformance: setup .conformance/.installed ## The official conformance suite and the inspector's check of skills, in both protocol eras
+conformance: setup .conformance/.installed .upstreams/.installed ## The official conformance suite, through sealab guard too, and the inspector's check of skills, in both protocol eras
 	PATH=$(NODE_HOME)/bin:$$PATH $(BIN)/python tests/conformance/check.py .conformance/node_modules
 	PATH=$(NODE_HOME)/bin:$$PATH $(BIN)/python tests/conformance/check_client.py .conformance/node_modules
+	PATH=$(NODE_HOME)/bin:$$PATH $(BIN)/python tests/conformance/check_guard.py .conformance/node_modules .upstreams
 
 .conformance/.installed: tests/conformance/package-lock.json requirements-conformance.txt | setup
 	$(PIP) install --require-hashes -r requirements-conformance.txt

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Exit.USAGE
     chosen = argparse.Namespace(debug=False)
     try:
-        show_visibly(stdout=given[0] != "serve")
+        show_visibly(stdout=given[0] not in {"guard", "serve"})
         chosen = make_parser(given[0]).parse_args(given)
         return _ended(int(chosen.command(chosen)))
     except KeyboardInterrupt:
@@ -237,6 +237,13 @@ def _complete_init(init: argparse.ArgumentParser) -> None:
 
     _add_common(init, _init)
     add_options(init)
+
+
+def _complete_guard(guard: Parser) -> None:
+    from .commands.guard import add_options
+
+    _add_common(guard, _guard)
+    add_options(guard)
 
 
 def _complete_container(group: argparse.ArgumentParser) -> None:
@@ -429,6 +436,12 @@ def _init(chosen: argparse.Namespace) -> int:
     return run(chosen, _home_and_settings(chosen)[0])
 
 
+def _guard(chosen: argparse.Namespace) -> int:
+    from .commands.guard import run
+
+    return run(chosen, *_home_and_settings(chosen))
+
+
 _COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "serve": ("serve MCP on stdin and stdout, or over HTTP", _complete_serve),
     "run": ("run one file as execute_code would", _complete_run),
@@ -438,6 +451,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "container": ("build the image for isolation=container, or show the state of containers", _complete_container),
     "servers": ("list, add, remove and import the upstream MCP servers", _complete_group),
     "pii": ("replace personal data in files by tokens, restore or delete it", _complete_group),
+    "guard": ("put the privacy filter before any MCP server", _complete_guard),
     "tools": ("search and show upstream tools, write typed stubs for them", _complete_group),
     "packages": ("check which modules of a package restricted code can import", _complete_group),
     "skills": ("store, run and test skills, import and export them", _complete_group),

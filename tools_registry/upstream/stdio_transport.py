@@ -40,18 +40,8 @@ _log = logging.getLogger(__name__)
 async def stdio_streams(
     config: ServerConfig, *, stderr: TextIO, read_large: ReadJson
 ) -> AsyncIterator[TransportStreams]:
-    """Start the process and give the two ends a session works with. Raises `OSError` where it cannot be started.
-
-    The process gets the SDK's short list of harmless environment variables and those configured, nothing else. It
-    leads a process group of its own, which ends with it.
-    """
-    process = await anyio.open_process(
-        [config.command, *config.args],
-        env=get_default_environment() | dict(config.env),
-        stderr=stderr,
-        cwd=config.cwd,
-        start_new_session=True,
-    )
+    """Start the process and give the two ends a session works with. Raises `OSError` where it cannot be started."""
+    process = await start_process(config, stderr)
     incoming, read = anyio.create_memory_object_stream[Incoming](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     sent = anyio.Event()
@@ -66,8 +56,23 @@ async def stdio_streams(
                 write.close()
                 with anyio.move_on_after(_FLUSH_SECONDS):
                     await sent.wait()
-                await _end(process)
+                await end_process(process)
             tasks.cancel_scope.cancel()
+
+
+async def start_process(config: ServerConfig, stderr: TextIO) -> Process:
+    """Start a server's process. Raises `OSError` where it cannot be started.
+
+    It gets the SDK's short list of harmless environment variables and those configured, nothing else. It leads a
+    process group of its own, which ends with it.
+    """
+    return await anyio.open_process(
+        [config.command, *config.args],
+        env=get_default_environment() | dict(config.env),
+        stderr=stderr,
+        cwd=config.cwd,
+        start_new_session=True,
+    )
 
 
 async def _receive(process: Process, incoming: MemoryObjectSendStream[Incoming], read_large: ReadJson) -> None:
@@ -102,7 +107,7 @@ async def _send_all(
         sent.set()
 
 
-async def _end(process: Process) -> None:
+async def end_process(process: Process) -> None:
     """End the process, first by ending its input, then by signals to its group."""
     assert process.stdin is not None
     assert process.stdout is not None

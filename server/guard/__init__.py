@@ -1,0 +1,1 @@
+"""The privacy filter before any MCP server, without code: `sealab guard`."""

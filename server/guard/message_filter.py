@@ -1,0 +1,226 @@
+"""Messages on their way: what is personal is hidden from the client, and tokens become values for the server.
+
+A security boundary. It fails closed: what cannot be looked through to its end is not sent on. What is sent instead is
+an error that says so; of a notification the message without its texts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from ...sandbox.job import Json
+from ..caller import LOCAL
+from ..errors import PrivacyFailed, ServerError
+from ..host_work import Kind, in_thread
+from ..privacy.privacy import Privacy
+from ..privacy.tokens.parts import Part, Tree, collected, is_small, replaced
+from .messages import INTERNAL_ERROR, Message, error_answer, id_of, mapping, method_of, params_of
+from .opaque_handles import OpaqueHandles
+from .shown_parts import ShownParts
+from .uri_tokens import with_plain_tokens
+from .values_said import NotSaid, SaidBy
+
+WITHHELD = "(withheld: personal data could not be looked for here)"
+_RETURNED_HANDLES = ("cursor", "elicitationId", "requestState", "taskId")
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one side asked the other: a method, what it is completed for, and what was said in it."""
+
+    method: str | None = None
+    key: str = "values"
+    said: SaidBy = field(default_factory=SaidBy)
+
+    @classmethod
+    def by(cls, message: Message) -> Asked:
+        """Return what a request asks."""
+        params = params_of(message)
+        name = mapping(params.get("argument")).get("name")
+        return cls(method_of(message), name if isinstance(name, str) else "values", SaidBy.of(params))
+
+
+@dataclass(frozen=True, slots=True)
+class Unshown:
+    """A message of the server before it was looked through, and what of it is to be."""
+
+    message: Message
+    walk: ShownParts
+    parts: Sequence[Part]
+    said: SaidBy
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is looked through at once."""
+        return is_small(self.parts)
+
+
+class MessageFilter:
+    """The filter of one server's messages. `known_only` hides known values, and looks for no others."""
+
+    def __init__(self, privacy: Privacy, known_only: Privacy, *, server: str, rule: object) -> None:
+        self._privacy = privacy
+        self._known_only = known_only
+        self._server = server
+        self._rule = rule
+        self._handles = OpaqueHandles()
+
+    async def unshown(self, message: Message, asked: Asked, *, is_large: bool) -> Unshown:
+        """Return what of a message has to be looked through; of a large one in a thread. Raises `PrivacyFailed`."""
+        walk = ShownParts(asked.method, asked.key, self._handles)
+        try:
+            return Unshown(
+                message, walk, await _done(partial(collected, message, walk.exchanged), is_large), asked.said
+            )
+        except ServerError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing of the message is sent on
+            raise _fault(error) from None
+
+    async def shown(self, unshown: Unshown) -> Message:
+        """Return a message as the client gets it. Raises `PrivacyFailed`."""
+        if not unshown.parts:
+            return replaced(unshown.message, unshown.walk.exchanged, ())
+        privacy = self._known_only if unshown.walk.defines else self._privacy
+        tokens = privacy.new_run_tokens(LOCAL.scope)
+        tokens.met = NotSaid(unshown.said)
+        try:
+            hidden = await privacy.hide(LOCAL.scope, unshown.parts, run_tokens=tokens)
+            put = partial(replaced, unshown.message, unshown.walk.exchanged, hidden.parts)
+            return await _done(put, not unshown.is_small)
+        except ServerError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing of the message is sent on
+            raise _fault(error) from None
+
+    async def for_server(self, message: Message, asked: Asked) -> Message:
+        """Return a message as the server gets it; `asked` is what it answers, if it is an answer.
+
+        Raises `PrivacyFailed`, and `RequestRefused` for tokens that nobody was given.
+        """
+        try:
+            if "result" in message:
+                return {**message, "result": await self._restored_result(message["result"], asked.method)}
+            method, params = method_of(message), message.get("params")
+            if method is None or not isinstance(params, Mapping):
+                return message
+            return {**message, "params": await self._restored_params(method, params)}
+        except ServerError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing of the message is sent on
+            raise _fault(error) from None
+
+    async def _restored_params(self, method: str, params: Mapping[str, Json]) -> dict[str, Json]:
+        made = dict(params)
+        for key in _RETURNED_HANDLES:
+            if isinstance(handle := made.get(key), str):
+                made[key] = self._handles.given(handle)
+        if isinstance(responses := params.get("inputResponses"), Mapping):
+            made["inputResponses"] = {key: await self._restored_input(each) for key, each in responses.items()}
+        name = str(params.get("name"))
+        if method == "tools/call":
+            made.update(await self._members(name, params, "arguments"))
+        elif method == "prompts/get":
+            made.update(await self._members(f"prompts/{name}", params, "arguments"))
+        elif method in {"resources/read", "resources/subscribe", "resources/unsubscribe"}:
+            if isinstance(uri := params.get("uri"), str):
+                restored = await self._restored(method, {"uri": with_plain_tokens(uri)})
+                made["uri"] = uri if restored["uri"] == with_plain_tokens(uri) else restored["uri"]
+        elif method == "completion/complete":
+            if isinstance(argument := params.get("argument"), Mapping):
+                made["argument"] = {**argument, **await self._members(method, argument, "value")}
+            if isinstance(context := params.get("context"), Mapping):
+                made["context"] = {**context, **await self._members(method, context, "arguments")}
+        return made
+
+    async def _restored_input(self, response: Json) -> Json:
+        """Return what the client says to one question of the server, which a result of it asked."""
+        if not isinstance(response, Mapping):
+            return response
+        method = "elicitation/create" if "action" in response else "sampling/createMessage"
+        return await self._restored_result(response, method) if "content" in response else response
+
+    async def _restored_result(self, result: Json, method: str | None) -> Json:
+        if method not in {"elicitation/create", "sampling/createMessage"} or not isinstance(result, Mapping):
+            return result
+        restored = dict(result)
+        restored.update(await self._members(method, result, "content"))
+        if method == "sampling/createMessage" and isinstance(restored.get("content"), Mapping | list):
+            restored["content"] = self._with_handles(restored["content"])
+        return restored
+
+    def _with_handles(self, value: Json) -> Json:
+        """Return blocks of content in which the numbers of calls are those that the server gave."""
+        if isinstance(value, list):
+            return [self._with_handles(each) for each in value]
+        if not isinstance(value, Mapping):
+            return value
+        return {
+            key: self._handles.given(inner) if key in {"id", "toolUseId"} and isinstance(inner, str) else inner
+            for key, inner in value.items()
+        }
+
+    async def _members(self, tool: str, params: Mapping[str, Json], key: str) -> Mapping[str, Json]:
+        """Return one member with values in it; an argument's name is the key below it, where it is an object."""
+        value = params.get(key)
+        if key == "arguments" or isinstance(value, Mapping):
+            return {key: dict(await self._restored(tool, value))} if isinstance(value, Mapping) else {}
+        return await self._restored(tool, {key: value}) if key in params else {}
+
+    async def _restored(self, tool: str, arguments: Mapping[str, Json]) -> Mapping[str, Json]:
+        return await self._privacy.restored_for(
+            LOCAL.scope, self._server, tool, arguments, self._rule, left=partial(self._tell_of_left, tool)
+        )
+
+    def _tell_of_left(self, tool: str, withheld: Mapping[str, int], unknown: Sequence[str]) -> None:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(withheld.items()))
+        told = [*([f"withheld by its rule: {kinds}"] if kinds else []), *([f"unknown: {len(unknown)}"] * bool(unknown))]
+        _LOG.warning("%s of the server %s was given tokens as they are (%s).", tool, self._server, "; ".join(told))
+
+
+async def _done(work: Callable[[], _T], is_large: bool) -> _T:
+    return await in_thread(Kind.ANSWERS, work, charged=False) if is_large else work()
+
+
+def in_place_of(message: Message, failed: ServerError) -> Message | None:
+    """Return what the client gets in place of a message that cannot be shown; None for a question to it.
+
+    Of a notification that is the message without its texts; where it cannot be walked through, nothing is left of it.
+    """
+    if method_of(message) is None:
+        return error_answer(id_of(message), INTERNAL_ERROR, str(failed))
+    if "id" in message:
+        return None
+    try:
+        return ShownParts().exchanged(message, _withheld)
+    except Exception as error:  # noqa: BLE001 - whatever it is, nothing of the message is shown
+        _log_fault(error)
+        return None
+
+
+def _withheld(part: Part) -> Json:
+    return {} if isinstance(part, Tree) and isinstance(part.value, Mapping) else WITHHELD
+
+
+def _fault(error: Exception) -> PrivacyFailed:
+    _log_fault(error)
+    return PrivacyFailed("A message could not be looked through, by a fault of sealab itself, so it is withheld.")
+
+
+def _log_fault(error: Exception) -> None:
+    _LOG.error("A message could not be looked through: %s.", type(error).__name__)  # its text may be personal
+
+
+def method_text(message: Message) -> str:
+    """Return what to call a message in the log: nothing but its method, where that is a plain word."""
+    method = method_of(message) or "an answer"
+    return method if len(method) < _METHOD_CHARS and method.replace("/", "").isalnum() else "a message"
+
+
+_METHOD_CHARS = 60

@@ -1,0 +1,253 @@
+"""The guard between its two ends: what it does when a message cannot be looked through, is slow, or one end goes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ...waiting import wait_until
+from .guarded import GUARD, Guarded, environment, guarded
+
+MAIL = "jane.doe@corp.example"
+TOO_MUCH = 8_000_001
+SLOW = "Dear Jane Doe, write to jane.doe@corp.example or call +49 30 1234567 before Friday. "
+
+
+@pytest.fixture(scope="module")
+def guard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    with guarded(tmp_path_factory.mktemp("guard"), stderr=subprocess.DEVNULL) as running:
+        yield running
+
+
+def test_an_answer_above_the_bound_of_the_filter_is_an_error_and_the_next_is_an_answer(guard: Guarded) -> None:
+    failed = guard.answer(script={"repeated": ["x", TOO_MUCH]})
+    assert failed["error"]["code"] == -32603
+    assert "in pieces" in failed["error"]["message"]
+    assert len(str(failed)) < 1000
+    assert guard.result({"a": 1}) == {"a": 1}
+
+
+def test_a_notification_above_the_bound_comes_without_its_texts(guard: Guarded) -> None:
+    params = {"level": "error", "logger": "crm", "data": f"{MAIL} " + "x" * TOO_MUCH}
+    guard.seen.clear()
+    guard.ask(script={"before": [{"jsonrpc": "2.0", "method": "notifications/message", "params": params}]})
+    wait_until(lambda: guard.seen.append(guard.read()) or any("method" in each for each in guard.seen))
+    (told,) = [each for each in guard.seen if "method" in each]
+    assert told["params"] == {
+        "level": "error",
+        "logger": "crm",
+        "data": "(withheld: personal data could not be looked for here)",
+    }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"Starting for {MAIL}",
+        f'["{MAIL}"]',
+        f'{{"jsonrpc": "2.0", "method": "notifications/message", "params": {{"data": "{MAIL}", "data": "a"}}}}',
+        "\\xff",
+        f'{{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {{"{MAIL}": {"[" * 101}1{"]" * 101}}}}}',
+    ],
+)
+def test_what_is_no_message_is_left_out(guard: Guarded, line: str) -> None:
+    guard.seen.clear()
+    assert guard.answer(script={"lines": [line]})["result"] == {}
+    assert guard.seen == []
+
+
+def test_an_answer_that_cannot_be_read_is_an_error_for_its_request(guard: Guarded) -> None:
+    number = guard.ask(script={"answer": None, "lines": []})
+    line = f'{{"jsonrpc": "2.0", "id": {number}, "result": {{"a": "{MAIL}", "a": 1}}}}'
+    guard.ask(script={"lines": [line], "answer": None})
+    failed = guard.answer_to(number)
+    assert failed["error"]["code"] == -32603
+    assert MAIL not in str(failed)
+
+
+def test_a_question_that_cannot_be_shown_is_answered_to_the_server(guard: Guarded) -> None:
+    question = {"jsonrpc": "2.0", "id": 900, "method": "elicitation/create", "params": {"message": "x" * TOO_MUCH}}
+    guard.answer(script={"before": [question]})
+    wait_until(lambda: any(each.get("id") == 900 for each in guard.received("")))
+    (answer,) = [each for each in guard.received("") if each["id"] == 900]
+    assert answer["error"]["code"] == -32603
+
+
+@pytest.mark.parametrize("line", [b"not JSON", b'[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', b'{"a": 1, "a": 2}'])
+def test_a_client_is_told_which_line_was_no_message(guard: Guarded, line: bytes) -> None:
+    assert guard.process.stdin is not None
+    guard.process.stdin.write(line + b"\n")
+    guard.process.stdin.flush()
+    failed = guard.read()
+    assert (failed["id"], failed["error"]["code"]) == (None, -32700)
+    assert guard.result({"a": 1}) == {"a": 1}
+
+
+def test_guesses_of_tokens_end_in_an_error(tmp_path: Path) -> None:
+    digits = "0123456789abcdefghjkmnpqrstvwxyz"
+    tokens = [f"[EMAIL_00000000{a}{b}]" for a in digits for b in digits]
+    with guarded(tmp_path, stderr=subprocess.DEVNULL) as guard:
+        failed = guard.answer(name="send", arguments={"to": " ".join(tokens)})
+        assert "Wait a minute" in failed["error"]["message"]
+        assert guard.received("tools/call") == []
+
+
+def test_a_slow_answer_delays_no_other_message(tmp_path: Path) -> None:
+    with guarded(tmp_path, stderr=subprocess.DEVNULL) as guard:
+        guard.text(MAIL)
+        guard.seen.clear()
+        slow = guard.ask(script={"repeated": [SLOW, 6_000]})
+        numbers = [guard.ask(script={"answer": {"result": {"boss": MAIL}}}) for _ in range(20)]
+        for number in numbers:
+            guard.answer_to(number)
+        guard.send(
+            {
+                "jsonrpc": "2.0",
+                "id": "last",
+                "method": "ping",
+                "params": {"_meta": {"script": {"answer": {"result": {}}}}},
+            }
+        )
+        guard.answer_to("last")
+        assert [each for each in guard.seen if each["id"] == slow] == []
+        assert "jane.doe" not in str(guard.answer_to(slow))
+
+
+def test_a_cancellation_comes_after_its_request(guard: Guarded) -> None:
+    token = guard.text("john@roe.example")
+    guard.answer("ping")
+    numbers = []
+    for _ in range(10):
+        numbers.append(guard.ask(name="send", arguments={"to": token}, script={"answer": None}))
+        guard.send(
+            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": numbers[-1], "reason": "x"}}
+        )
+    wait_until(lambda: len(guard.received("notifications/cancelled")) == 10)
+    guard.answer("ping")
+    lines = [json.loads(line) for line in guard._received.read_text().splitlines()]
+    for number in numbers:
+        sent = next(at for at, each in enumerate(lines) if each.get("id") == number)
+        left = next(at for at, each in enumerate(lines) if each.get("params", {}).get("requestId") == number)
+        assert sent < left
+    cancelled = guard.received("notifications/cancelled")[0]
+    assert cancelled["params"] == {"requestId": numbers[0], "reason": "x"}
+
+
+def test_the_end_of_the_client_is_the_end_of_the_server(tmp_path: Path) -> None:
+    with guarded(tmp_path) as guard:
+        guard.answer("ping")
+        child = guard.server()
+        assert guard.close() == 0
+        assert not child.is_running()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_both_and_what_waits_is_answered(tmp_path: Path, number: signal.Signals) -> None:
+    with guarded(tmp_path) as guard:
+        guard.answer("ping")
+        child = guard.server()
+        waiting = guard.ask(script={"answer": None})
+        wait_until(lambda: len(guard.received("tools/call")) == 1)
+        guard.process.send_signal(number)
+        assert guard.answer_to(waiting)["error"]["code"] == -32000
+        assert guard.process.wait(30) == 0
+        assert not child.is_running()
+
+
+def test_the_end_of_the_server_is_an_error_for_what_waits_and_for_the_command(tmp_path: Path) -> None:
+    with guarded(tmp_path, stderr=subprocess.PIPE) as guard:
+        token = guard.text(MAIL)
+        waiting = guard.ask(script={"answer": None})
+        guard.ask(script={"lines": [], "exit": 3})
+        failed = guard.answer_to(waiting)
+        assert failed["error"]["code"] == -32000
+        assert "exit code 3" in failed["error"]["message"]
+        assert guard.process.wait(30) == 1
+        assert guard.process.stderr is not None
+        assert b"ended with the exit code 3" in guard.process.stderr.read()
+        assert token.startswith("[EMAIL_")
+
+
+def test_answers_are_given_to_one_who_pipes_its_requests_in(tmp_path: Path) -> None:
+    with guarded(tmp_path) as guard:
+        guard.text(MAIL)
+        number = guard.ask(script={"answer": {"result": {"boss": MAIL}}})
+        assert guard.process.stdin is not None
+        guard.process.stdin.close()
+        assert guard.answer_to(number)["result"]["boss"].startswith("[EMAIL_")
+        assert guard.process.wait(30) == 0
+
+
+def test_a_guard_that_is_killed_leaves_no_server(tmp_path: Path) -> None:
+    with guarded(tmp_path) as guard:
+        guard.answer("ping")
+        child = guard.server()
+        guard.process.kill()
+        psutil.wait_procs([child], timeout=30)
+        assert not child.is_running()
+
+
+def test_the_server_gets_the_variables_that_were_given_and_no_others(tmp_path: Path) -> None:
+    more = {"API_KEY": "k", "OTHER": "o", "SEALAB_VAULT_KEY": "x" * 30}
+    with guarded(tmp_path, "--env", "API_KEY", "--env", "MODE=test", env=more) as guard:
+        given = set(guard.result({}, script={"environment": True})["content"][0]["text"].split())
+    assert {"API_KEY", "MODE", "PATH"} <= given
+    assert not {"OTHER", "SEALAB_VAULT_KEY", "SEALAB_VAULT_KEYRING", "SEALAB_HOME"} & given
+
+
+def test_what_the_server_writes_to_its_stderr_is_filtered(tmp_path: Path) -> None:
+    with guarded(tmp_path, stderr=subprocess.PIPE) as guard:
+        token = guard.text(MAIL)
+        guard.answer(script={"stderr": f"asked by {MAIL}\nsecond line"})
+        guard.close()
+        assert guard.process.stderr is not None
+        told = guard.process.stderr.read().decode()
+    assert f"asked by {token}\nsecond line\n" in told
+    assert MAIL not in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "Give either"),
+        (["--url", "http://127.0.0.1:1/mcp", "--", "a"], "Give either"),
+        (["--", "/nonexistent/server"], "cannot be started: No such file"),
+        (["--restore", "{", "--", "a"], "not JSON"),
+        (["--restore", "5", "--", "a"], "'restore' of the server"),
+        (["--env", "SURELY_NOT_SET", "--", "a"], "not set here"),
+        (["--header", "A: b", "--", "a"], "Headers are sent"),
+        (["--url", "file:///etc"], "'url' of the server"),
+        (["--mode", "slow", "--", "a"], "not a value of"),
+    ],
+)
+def test_a_command_line_that_cannot_be_used_is_told_in_a_sentence(
+    tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    done = subprocess.run(
+        [*GUARD, "--home", str(tmp_path), *arguments],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=30,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_vault_that_cannot_be_used_shows_nothing(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "sealab.db").write_bytes(b"no database at all" * 100)
+    with guarded(tmp_path, stderr=subprocess.DEVNULL) as guard:
+        failed = guard.answer(script={"answer": {"result": {"boss": MAIL}}})
+        assert failed["error"]["code"] == -32603
+        assert MAIL not in str(failed)

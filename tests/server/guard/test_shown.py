@@ -1,0 +1,257 @@
+"""What a client gets of a guarded server's messages: everything, with tokens in place of what is personal."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from .guarded import Guarded, guarded
+
+MAIL = "jane.doe@corp.example"
+TOKEN = re.compile(r"\[EMAIL_[0-9a-hjkmnp-tv-z]{10}\]")
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(256))).decode()
+
+
+@pytest.fixture(scope="module")
+def guard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    with guarded(tmp_path_factory.mktemp("guard")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def token(guard: Guarded) -> str:
+    """What stands for the address everywhere."""
+    return TOKEN.fullmatch(guard.text(MAIL))[0]
+
+
+def test_every_kind_of_content_has_tokens_and_what_the_protocol_says_stays(guard: Guarded, token: str) -> None:
+    given = {
+        "content": [
+            {"type": "text", "text": f"Mail {MAIL}.", "annotations": {"audience": ["user"], "priority": 0.5}},
+            {"type": "image", "data": PNG, "mimeType": "image/png"},
+            {"type": "audio", "data": PNG, "mimeType": "audio/wav"},
+            {"type": "resource_link", "uri": f"crm://people/{MAIL}", "name": MAIL, "mimeType": "text/plain"},
+            {"type": "resource", "resource": {"uri": "crm://all", "mimeType": "text/csv", "text": f"email\n{MAIL}\n"}},
+        ],
+        "structuredContent": {"rows": [{"email": MAIL, "open": 3}], "total": 1},
+        "isError": False,
+        "_meta": {"io.modelcontextprotocol/related-task": {"taskId": "t1"}, "corp.example/owner": MAIL},
+        "resultType": "complete",
+    }
+    shown = guard.result(given)
+    escaped = f"%5B{token[1:-1]}%5D"
+    text, image, audio, link, resource = shown["content"]
+    assert text == {**given["content"][0], "text": f"Mail {token}."}
+    assert [image, audio] == given["content"][1:3]
+    assert link == {**given["content"][3], "uri": f"crm://people/{escaped}", "name": token}
+    assert resource["resource"]["text"] == f"email\n{token}\n"
+    assert shown["structuredContent"] == {"rows": [{"email": token, "open": 3}], "total": 1}
+    assert shown["_meta"] == {"io.modelcontextprotocol/related-task": {"taskId": "t1"}, "corp.example/owner": token}
+    assert (shown["isError"], shown["resultType"]) == (False, "complete")
+
+
+@pytest.mark.parametrize(
+    ("mime_type", "charset"),
+    [
+        ("text/csv", "utf-8"),
+        ("text/plain", "utf-16"),
+        ("text/plain; charset=latin-1", "latin-1"),
+        ("image/svg+xml", "utf-8"),
+        ("", "utf-8"),
+        ("application/x-own", "utf-16-le"),
+    ],
+)
+def test_bytes_that_are_text_are_filtered_and_written_again(
+    guard: Guarded, token: str, mime_type: str, charset: str
+) -> None:
+    blob = base64.b64encode(f"José writes to {MAIL} today".encode(charset)).decode()
+    (shown,) = guard.result(
+        {"contents": [{"uri": "file:///a", "mimeType": mime_type, "blob": blob}]}, "resources/read"
+    )["contents"]
+    assert base64.b64decode(shown["blob"]).decode(charset) == f"José writes to {token} today"
+
+
+def test_bytes_that_are_no_text_pass_and_what_is_no_base64_does_not(guard: Guarded) -> None:
+    content = {"uri": "file:///a", "mimeType": "application/zip", "blob": PNG}
+    assert guard.result({"contents": [content]}, "resources/read")["contents"] == [content]
+    broken = {**content, "blob": f"{MAIL}!"}
+    failed = guard.answer("resources/read", script={"answer": {"result": {"contents": [broken]}}})
+    assert failed["error"]["code"] == -32603
+    assert MAIL not in str(failed)
+
+
+def test_an_error_keeps_its_code_and_its_texts_have_tokens(guard: Guarded, token: str) -> None:
+    error = {
+        "code": -32042,
+        "message": f"{MAIL} must sign in",
+        "data": {
+            "who": MAIL,
+            "elicitations": [
+                {
+                    "mode": "url",
+                    "url": "https://corp.example/sign-in?for=7",
+                    "elicitationId": "e1",
+                    "message": f"Sign in as {MAIL}",
+                }
+            ],
+        },
+    }
+    shown = guard.answer(script={"answer": {"error": error}})["error"]
+    assert shown == {
+        "code": -32042,
+        "message": f"{token} must sign in",
+        "data": {
+            "who": token,
+            "elicitations": [{**error["data"]["elicitations"][0], "message": f"Sign in as {token}"}],
+        },
+    }
+
+
+def test_notifications_have_tokens_and_come_before_the_answer_in_their_order(guard: Guarded, token: str) -> None:
+    before = [
+        {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": MAIL, "progress": 1, "total": 2, "message": f"Asking {MAIL}"}},
+        {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "logger": "crm.people", "data": {"email": MAIL}}},
+        {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": MAIL, "progress": 2, "total": 2}},
+        {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"},
+    ]  # fmt: skip
+    guard.seen.clear()
+    assert guard.answer(script={"before": before})["result"] == {}
+    told, logged, *rest = guard.seen
+    assert told == {**before[0], "params": {**before[0]["params"], "message": f"Asking {token}"}}
+    assert logged == {**before[1], "params": {**before[1]["params"], "data": {"email": token}}}
+    assert rest == before[2:]
+
+
+def test_methods_and_members_that_nobody_knows_pass_with_tokens_in_them(guard: Guarded, token: str) -> None:
+    odd = {
+        "jsonrpc": "2.0",
+        "method": "x-corp/seen",
+        "params": {"owner": {"email": MAIL}, "level": 7},
+        "x-more": [1, MAIL],
+    }
+    guard.seen.clear()
+    answer = guard.answer(
+        "x-corp/people", script={"before": [odd], "answer": {"result": {"boss": MAIL, "n": None}, "x-took": 5}}
+    )
+    assert guard.seen == [{**odd, "params": {"owner": {"email": token}, "level": 7}, "x-more": [1, token]}]
+    assert (answer["result"], answer["x-took"]) == ({"boss": token, "n": None}, 5)
+
+
+def test_lists_of_resources_and_completions_have_tokens(guard: Guarded, token: str) -> None:
+    listed = guard.result(
+        {
+            "resources": [{"uri": "crm://1", "name": "a", "description": f"All of {MAIL}", "size": 12}],
+            "nextCursor": "2",
+        },
+        "resources/list",
+    )
+    assert listed == {
+        "resources": [{"uri": "crm://1", "name": "a", "description": f"All of {token}", "size": 12}],
+        "nextCursor": "2",
+    }
+    templates = {"resourceTemplates": [{"uriTemplate": "crm://{id}", "name": "one", "title": f"As {MAIL} has it"}]}
+    assert guard.result(templates, "resources/templates/list")["resourceTemplates"][0] == {
+        "uriTemplate": "crm://{id}",
+        "name": "one",
+        "title": f"As {token} has it",
+    }
+    ref = {"type": "ref/prompt", "name": "write"}
+    argument = {"name": "customer_name", "value": "J"}
+    completed = guard.result(
+        {"completion": {"values": [MAIL, "Johanna Mustermann"], "total": 2, "hasMore": False}},
+        "completion/complete",
+        ref=ref,
+        argument=argument,
+    )
+    address, name = completed["completion"].pop("values")
+    assert completed == {"completion": {"total": 2, "hasMore": False}}
+    assert address == token
+    assert name.startswith("[PERSON_")
+
+
+def test_prompts_and_questions_have_tokens(guard: Guarded, token: str) -> None:
+    message = {"role": "user", "content": {"type": "text", "text": f"Write to {MAIL}"}}
+    assert guard.result({"description": "d", "messages": [message]}, "prompts/get")["messages"] == [
+        {"role": "user", "content": {"type": "text", "text": f"Write to {token}"}}
+    ]
+    schema = {
+        "type": "object",
+        "properties": {"email": {"type": "string", "format": "email", "default": MAIL}},
+        "required": ["email"],
+    }
+    question = {"mode": "form", "message": f"Is {MAIL} right?", "requestedSchema": schema}
+    asked = {
+        "inputRequests": {"confirm": {"method": "elicitation/create", "params": question}},
+        "requestState": "s1",
+        "resultType": "input_required",
+    }
+    hidden_schema = {**schema, "properties": {"email": {"type": "string", "format": "email", "default": token}}}
+    hidden = {"mode": "form", "message": f"Is {token} right?", "requestedSchema": hidden_schema}
+    assert guard.result(asked) == {
+        **asked,
+        "inputRequests": {"confirm": {"method": "elicitation/create", "params": hidden}},
+    }
+
+
+def test_of_definitions_known_values_are_hidden_and_all_else_stays(guard: Guarded, token: str) -> None:
+    tool = {
+        "name": "send_mail",
+        "description": f"Sends a mail, by default to {MAIL}; not to new.person@corp.example.",
+        "inputSchema": {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "properties": {
+                "to": {"type": "string", "format": "email", "enum": [MAIL, "all"]},
+                "description": {"type": "string"},
+            },
+            "required": ["to"],
+        },
+        "annotations": {"readOnlyHint": False},
+        "x-more": {"n": 4930123456},
+    }
+    (shown,) = guard.result({"tools": [tool]}, "tools/list")["tools"]
+    expected = {**tool, "description": f"Sends a mail, by default to {token}; not to new.person@corp.example."}
+    expected["inputSchema"] = {
+        **tool["inputSchema"],
+        "properties": {
+            **tool["inputSchema"]["properties"],
+            "to": {"type": "string", "format": "email", "enum": [token, "all"]},
+        },
+    }
+    assert shown == expected
+
+
+def test_an_output_schema_says_what_answers_with_tokens_are(guard: Guarded) -> None:
+    properties = {
+        "phone": {"type": "integer"},
+        "format": {"type": "string", "format": "email", "maxLength": 9},
+        "state": {"enum": ["open"]},
+    }
+    tool = {
+        "name": "t",
+        "inputSchema": {"type": "object"},
+        "outputSchema": {"type": "object", "properties": properties, "required": ["phone"]},
+    }
+    (shown,) = guard.result({"tools": [tool]}, "tools/list")["tools"]
+    assert shown["outputSchema"] == {
+        "type": "object",
+        "properties": {
+            "phone": {"type": ["integer", "string"]},
+            "format": {"type": "string"},
+            "state": {"enum": ["open"]},
+        },
+        "required": ["phone"],
+    }
+
+
+def test_a_value_that_one_part_gives_away_is_hidden_in_all_of_them(guard: Guarded) -> None:
+    shown = guard.result(
+        {
+            "content": [{"type": "text", "text": "Wilhelmine Osterkamp came."}],
+            "structuredContent": {"customer_name": "Wilhelmine Osterkamp"},
+        }
+    )
+    assert "Osterkamp" not in str(shown)
