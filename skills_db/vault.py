@@ -237,7 +237,7 @@ class Vault:
 
     def note(self, *notes: Note) -> None:
         """Write down, all at once, what was done with values. Durable, and whatever was committed before is with it."""
-        lines = [
+        lines: list[dict[str, object]] = [
             {
                 "at": note.at,
                 "scope": self._keys.of_scope(note.scope).name,
@@ -245,19 +245,26 @@ class Vault:
                 "destination": note.destination,
                 "type": kind,
                 "count": count,
+                "run": note.run,
             }
             for note in notes
             for kind, count in sorted(note.counts.items())
         ]
         if lines:
             with self._database.transaction() as session:
-                session.execute(_NOTE, lines)
+                connection = session.connection()
+                fresh = [line for line in lines if not (line["run"] and connection.execute(_NOTE_MORE, line).rowcount)]
+                if fresh:
+                    session.execute(_NOTE, fresh)
 
     def audit(self, limit: int = 100) -> list[AuditLine]:
         """Return the newest lines of the audit, newest first; scopes are named by their keyed hash."""
         with self._database.read() as session:
             rows = session.execute(_AUDIT, {"limit": limit}).all()
-        return [AuditLine(row.made_at, row.scope, row.action, row.destination, row.type, row.count_of) for row in rows]
+        return [
+            AuditLine(row.made_at, row.scope, row.action, row.destination, row.type, row.count_of, row.run)
+            for row in rows
+        ]
 
     def counts(self) -> VaultTotals:
         """Count what is kept, in all scopes."""
@@ -450,11 +457,16 @@ _INSERT = sa.text(
 )
 _INSERT_ONE = sa.text(f"{_INSERT.text} RETURNING id")
 _NOTE = sa.text(
-    "INSERT INTO sealab_vault_audit (made_at, scope, action, destination, type, count_of) "
-    "VALUES (:at, :scope, :action, :destination, :type, :count)"
+    "INSERT INTO sealab_vault_audit (made_at, scope, action, destination, type, count_of, run) "
+    "VALUES (:at, :scope, :action, :destination, :type, :count, :run)"
+)
+_NOTE_MORE = sa.text(
+    "UPDATE sealab_vault_audit SET count_of = count_of + :count, made_at = :at "
+    "WHERE run = :run AND scope = :scope AND action = :action AND destination = :destination AND type = :type"
 )
 _AUDIT = sa.text(
-    "SELECT made_at, scope, action, destination, type, count_of FROM sealab_vault_audit ORDER BY id DESC LIMIT :limit"
+    "SELECT made_at, scope, action, destination, type, count_of, run FROM sealab_vault_audit "
+    "ORDER BY id DESC LIMIT :limit"
 )
 _SCOPES = sa.text("SELECT DISTINCT scope FROM sealab_vault_value ORDER BY scope")
 _COUNTS = sa.text(

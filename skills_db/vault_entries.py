@@ -66,7 +66,7 @@ class Known:
 class Note:
     """Something done with values, for the audit: how many of each type, where to; never what they are.
 
-    `at` is seconds since 1970.
+    `at` is seconds since 1970. `run` is that of the run that had it done, if one did.
     """
 
     at: float
@@ -74,11 +74,15 @@ class Note:
     action: str
     destination: str
     counts: Mapping[str, int]
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """What was done with how many values of a type. `destination` is a tool, a file's kind, or the model."""
+    """What was done with how many values of a type. `destination` is a tool, a file's kind, or the model.
+
+    All that one run did alike is one line, whose time is that of the last.
+    """
 
     at: float
     scope: str
@@ -86,6 +90,7 @@ class AuditLine:
     destination: str
     type: str
     count: int
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,10 @@ from typing import Any, NoReturn, cast
 
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel
+from ..guest.literals import NO_LITERALS, put_in
 from ..guest.runtime import PRELOADED, Program, RunExtras
 from ..guest_api import host_modules, hosted_skills, keeping
+from ..job import Json
 from ..report.results import result_of
 from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
@@ -187,7 +189,7 @@ class FullPython:
         self._figures.forget()
         self._unawaited.begin()
 
-    def compile(self, source: str, filename: str) -> Program:
+    def compile(self, source: str, filename: str, literals: Mapping[str, Json] = NO_LITERALS) -> Program:
         """Compile as Python does, with `await` at the top level. Raises `SyntaxError` and the like."""
         # So that tracebacks that the code prints itself show its lines, and `inspect.getsource` works.
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
@@ -196,6 +198,7 @@ class FullPython:
             tree = compile(
                 source, filename, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
             )
+            put_in(tree, literals)
             if tree.body and isinstance(last := tree.body[-1], ast.Expr):
                 name = ast.copy_location(ast.Name(_LAST_VALUE, ast.Store()), last)
                 tree.body[-1] = ast.copy_location(ast.Assign([name], last.value), last)

@@ -154,6 +154,7 @@ def _audit(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
             "destination": line.destination,
             "type": line.type,
             "count": line.count,
+            "run": line.run,
         }
         for line in lines
     ]

@@ -39,7 +39,8 @@ async def _sanitize(privacy: Privacy, calls: Calls, arguments: Arguments) -> Jso
 async def _restore(privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
     _refuse_when_off(privacy)
     try:
-        return (await privacy.restored_for_code(calls.caller.scope, arguments["content"])).content
+        run = calls.outermost.attachments.run_id
+        return (await privacy.restored_for_code(calls.caller.scope, arguments["content"], run=run)).content
     except ServerError as error:
         raise HostCallError(str(error), type="PermissionError") from error
 

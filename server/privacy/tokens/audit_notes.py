@@ -34,13 +34,13 @@ class AuditNotes:
             merge=_merged,
         )
 
-    def add(self, scope: str, action: str, destination: str, counts: Mapping[str, int]) -> None:
-        """Have it noted that something was done with so many values of each type; returns at once."""
+    def add(self, scope: str, action: str, destination: str, counts: Mapping[str, int], *, run: str = "") -> None:
+        """Have it noted that something was done with so many values of each type, by a run if one did."""
         if not counts:
             return
         from ....skills_db.vault_entries import Note
 
-        self._lines.add(Note(time.time(), scope, action, destination, dict(counts)))
+        self._lines.add(Note(time.time(), scope, action, destination, dict(counts), run))
         self._lines.start()
 
     def close(self) -> None:
@@ -51,9 +51,9 @@ class AuditNotes:
 
 def _merged(notes: Iterable[Note]) -> list[Note]:
     """Make one line of those that say the same of other values: a program may do it a thousand times in a moment."""
-    merged: dict[tuple[str, str, str], Note] = {}
+    merged: dict[tuple[str, str, str, str], Note] = {}
     for note in notes:
-        key = (note.scope, note.action, note.destination)
+        key = (note.scope, note.action, note.destination, note.run)
         before = merged.get(key)
         counts = note.counts if before is None else Counter(before.counts) + Counter(note.counts)
         merged[key] = replace(note, counts=counts)
