@@ -36,7 +36,7 @@ from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import own_paths
+from . import own_paths, told_reads
 from .figures import Figures
 from .plain_values import plainly
 from .stream_output import StreamOutput
@@ -182,6 +182,7 @@ class FullPython:
             numpy_random.seed()
         sys.path[:] = [path for path in sys.path if path]
         sys.addaudithook(_refuse_in_words)
+        sys.addaudithook(told_reads.tell)
         self._unawaited.watch()
 
     def begin(self) -> None:

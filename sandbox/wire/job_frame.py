@@ -22,5 +22,6 @@ def encode_job(job: Job, isolation: Isolation) -> bytes:
             "within": job.within,
             "arguments": job.arguments,
             "literals": job.literals,
+            "tells_reads": job.tells_reads,
         }
     )

@@ -159,6 +159,7 @@ class Worker:
         GUEST.write, GUEST.write_error = GUEST.output, GUEST.error_output  # an earlier call may have redirected them
         GUEST.run += 1
         GUEST.answers.clear()
+        GUEST.tells_reads = bool(frame["tells_reads"])
         self._dialect.begin()
         self._memory_mb = allowance.memory_bytes // limits.MIB
         if frame["arguments"]:

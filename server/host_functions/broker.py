@@ -42,8 +42,17 @@ PROGRESS_MAX = 10_000
 PRIVACY_CALLS_MAX = 100_000
 """How often a run may hide or restore: what that computes is charged to it, see `host_work`."""
 
+FIGURE_CALLS_MAX = 100
+"""Figures whose texts are hidden."""
+
 _FREE: Mapping[str, int] = MappingProxyType(
-    {"progress": PROGRESS_MAX, "judge_calls": 1, "sanitize_pii": PRIVACY_CALLS_MAX, "restore_pii": PRIVACY_CALLS_MAX}
+    {
+        "progress": PROGRESS_MAX,
+        "judge_calls": 1,
+        "hide_labels": FIGURE_CALLS_MAX,
+        "sanitize_pii": PRIVACY_CALLS_MAX,
+        "restore_pii": PRIVACY_CALLS_MAX,
+    }
 )
 """Host calls that are none of a run's budget: how many of them."""
 
@@ -76,6 +85,8 @@ class Calls:
     free: Counter[str] = field(default_factory=Counter)
     file_calls: int = 0
     file_bytes: int = 0
+    learned: set[str] = field(default_factory=set)
+    """Files whose personal values are known, by path and content."""
     files: RunFiles | None = None
     """The files that it has open, from its first call for one on."""
     written: dict[str, int] = field(default_factory=dict)

@@ -33,6 +33,7 @@ async def with_values(privacy: Privacy, scope: str, job: Job, *, run: str) -> tu
     """
     if not privacy.filters:
         return job, ProgramTokens()
+    job = replace(job, tells_reads=True)
     tokens = dict.fromkeys(match[0] for match in TOKEN.finditer(job.code)) if "[" in job.code else {}
     in_variables = holds_token(job.context_vars)
     if not tokens and not in_variables:

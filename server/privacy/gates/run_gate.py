@@ -20,10 +20,12 @@ from typing import TypeVar, cast
 
 from ....sandbox.errors import HostCallError
 from ....sandbox.job import Failure, HostCalls, Json, Outcome, Status
+from ....workspace.run_files import HERE
 from ...caller import RUNNING, Caller, Progress
 from ...errors import PrivacyFailed, ServerError
 from ...host_work import Account, charged_to
 from ..privacy import FileText, Privacy, is_harmless
+from ..reading.file_texts import is_packed
 from ..tokens.parts import Exchange, Text, Tree, collected, part_of, replaced
 from ..tokens.run_tokens import RunTokens
 from .file_pieces import FilePieces
@@ -44,6 +46,9 @@ _LEARNED_FROM = _FILE_PIECES | {
 FILE_ARGUMENTS = ("filename", "subpath", "content", "target")
 _LEAVES_BY = frozenset({"call_tool", "read_resource"})
 """Host functions whose arguments leave for other servers: whether they may is judged by all that code was given."""
+LEARN_PATH = "learn_path"
+"""The host function by which a file is learned as a whole."""
+_BEGINNING_CHARS = 64
 _PROGRESS_CPU_SECONDS = 1.0
 _OF_THE_HOST = frozenset({"layers", "tool"})
 """Fields whose texts come from the host itself: the names of layers, and those that tools have in the catalog."""
@@ -192,6 +197,9 @@ class Gate:
                 tool = ANSWERED_BY.get()
             finally:
                 ANSWERED_BY.reset(answering)
+            packed = _packed_path(name, arguments, given)
+            if packed is not None:
+                await calls(LEARN_PATH, {"filename": packed})
             if content is not None:
                 self._written.add(content)
                 given = _told_of_tokens(given, content) if name == "write_file" else given
@@ -365,6 +373,17 @@ def _told_of_tokens(answer: Json, content: FileText) -> Json:
     told: dict[str, Json] = {"restored": content.restored, "kept": content.kept, "unknown": list(content.unknown)}
     there = {what: each for what, each in told.items() if each}
     return {**(answer if isinstance(answer, Mapping) else {}), "tokens": there} if there else answer
+
+
+def _packed_path(name: str, arguments: Mapping[str, Json], answer: Json) -> str | None:
+    """Return the path of a file that is packed, where the code is given its beginning."""
+    key = {"file_open": "data", "file_read": "data", "read_file": "content"}.get(name)
+    if key is None or not isinstance(answer, Mapping) or answer.get("encoding", arguments.get("encoding")) != "base64":
+        return None
+    if arguments.get("offset", 0) or not is_packed(base64.b64decode(str(answer.get(key, ""))[:_BEGINNING_CHARS])):
+        return None
+    path = str(arguments["filename"])
+    return f"{HERE}/{path}" if name == "read_file" else path
 
 
 def _new_content(name: str, answer: Json) -> Json:
