@@ -65,6 +65,15 @@ for call in (
         refused.append(str(error))
 warnings.warn(every[3]['email'])
 """
+ALONE = """
+import csv, gzip, io
+people = list(csv.DictReader(io.StringIO(text)))
+packed = list(csv.DictReader(io.StringIO(gzip.decompress(read_file('packed.csv.gz', encoding=None)).decode())))
+for row in (*people, *packed):
+    print(row['customer_name'])
+result = people[-1]['customer_name']
+"""
+"""Where nothing but the file itself says that these are names."""
 FIGURE = """
 import matplotlib.pyplot as plt
 plt.bar([row['customer_name'] for row in every[:3]], [1, 2, 3])
@@ -193,6 +202,8 @@ async def test_no_value_leaves_on_any_way(outside: tuple[Outside, str]) -> None:
     seen, isolation = outside
     full, figures = isolation != "restricted", isolation == "process" and bool(environment().get(VARIABLE))
     given = {"isolation": isolation, "context_vars": {"full": full}, "timeout_seconds": 60}
+    alone = await seen.run(READ[isolation] + ALONE, **given)
+    assert alone["output"].count("[PERSON_") == len(PEOPLE) + len(PACKED), alone
     result = "result = {'rows': every, 'kept': kept, 'refused': refused, 'listed': list_files()}\n"
     report = await seen.run(READ[isolation] + FLOW + (FIGURE if figures else "") + result, **given)
     assert report["success"], report["error"]
