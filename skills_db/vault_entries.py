@@ -52,6 +52,26 @@ class VaultEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PersonValue:
+    """A value of a person, and what the database calls its scope."""
+
+    scope: str
+    entry: VaultEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """What is kept of a person: the values that were `found`, and those `linked` to them by a record.
+
+    Those that are `shared` stand in records of other people too.
+    """
+
+    found: tuple[PersonValue, ...]
+    linked: tuple[PersonValue, ...]
+    shared: tuple[PersonValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """The newest of what a scope got since it was last asked.
 

@@ -26,7 +26,7 @@ from ..scopes import is_brief
 from ..settings import PrivacyLevel as Mode
 from ..settings import PrivacyMode, Settings
 from .token_texts import TOKEN, tokens_in
-from .tokens.audit_notes import AuditNotes
+from .tokens.audit_notes import AuditNotes, RecordLinks
 from .tokens.known_values import KnownValues
 from .tokens.parts import CHARS_MAX, Part, Text, Tree, is_longer, is_small, part_of
 from .tokens.run_tokens import Brake, RunTokens
@@ -96,6 +96,7 @@ class Privacy:
         self._guesses = Brake(GUESSES_MAX, GUESSES_SECONDS)
         self._trials = Brake(TRIALS_MAX, TRIALS_SECONDS, grows=True)
         self._notes = AuditNotes(self.vault)
+        self._links = RecordLinks(self.vault)
         self._brief: dict[str, None] = {}
         self._loaded = False
 
@@ -255,6 +256,7 @@ class Privacy:
 
     def close(self) -> None:
         """Write what is still to be noted, and forget the sessions. Blocks; before the database closes."""
+        self._links.close()
         self._notes.close()
         try:
             self.forget_ended(())
@@ -303,6 +305,7 @@ class Privacy:
                     vault,
                     learner=Detector(detector_options(fast)),
                     durable=self._durable,
+                    link=self._links.add,
                 )
             return self._sanitizer
 

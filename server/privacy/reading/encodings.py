@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import codecs
 import re
+from dataclasses import dataclass
+from typing import BinaryIO
 
 SAMPLE_BYTES = 64 * 1024
 """How much of a file its encoding is judged by."""
@@ -20,11 +22,54 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_BY_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _UNDEFINED = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 _STRAY_SHARE = 0.02
 _ZEROS_SHARE = 0.3
 _CHAR_BYTES_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """An encoding as Python names it, and the mark before the text that says that it is this one."""
+
+    name: str
+    mark: bytes = b""
+
+
+def marked(beginning: bytes, file: BinaryIO | None = None) -> Encoding | None:
+    """Return the encoding of the beginning of a text with its mark, or None where it is no text.
+
+    A `file`, which begins so, is read to its end where that may show that it is no UTF-8; then it is where it was.
+    """
+    for mark, name in _BY_MARKS:
+        if beginning.startswith(mark):
+            return Encoding(name, mark)
+    found = encoding_of(beginning)
+    if found == "utf-8" and file is not None and not _is_utf_8(file):
+        found = GUESSED
+    return None if found is None else Encoding(found)
+
+
+def _is_utf_8(file: BinaryIO) -> bool:
+    at = file.tell()
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    has_letters = False
+    try:
+        while some := file.read(SAMPLE_BYTES):
+            has_letters |= not decoder.decode(some).isascii()
+    except UnicodeDecodeError as error:
+        return has_letters or not some[: error.start].isascii()  # then it is UTF-8 with stray bytes, which are counted
+    finally:
+        file.seek(at)
+    return True
 
 
 def encoding_of(data: bytes) -> str | None:
@@ -40,10 +85,12 @@ def encoding_of(data: bytes) -> str | None:
         return _by_zeros(data)
     try:
         codecs.getincrementaldecoder("utf-8")().decode(data)
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
+        if not data[: error.start].isascii():
+            return "utf-8"  # with stray bytes: by chance no other text begins so
         stray = len(_CONTROLS.findall(data)) + len(_UNDEFINED.findall(data))
         return GUESSED if stray <= _STRAY_SHARE * len(data) else None
-    return "utf-8" if len(_CONTROLS.findall(data)) <= _STRAY_SHARE * len(data) else None
+    return "utf-8"
 
 
 def _by_zeros(data: bytes) -> str | None:

@@ -28,6 +28,7 @@ from . import structured
 from .answer_parts import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_of, text_sheet
 from .known_values import KnownValues
 from .parts import Part, Text
+from .records import records_in
 from .restoring import Allows, Restored, RestoredCount, allow_all, rebuilt
 from .run_tokens import RunTokens, ShownToken
 from .structured import Leaf, WrittenLeaf
@@ -89,10 +90,17 @@ class Sanitizer:
     """Hides and restores for any number of scopes; safe to use from several threads."""
 
     def __init__(
-        self, detector: Detector, vault: Vault, *, learner: Detector | None = None, durable: bool = True
+        self,
+        detector: Detector,
+        vault: Vault,
+        *,
+        learner: Detector | None = None,
+        durable: bool = True,
+        link: Callable[[str, Sequence[Sequence[str]]], None] | None = None,
     ) -> None:
         """Make one; `learner` finds what is only learned, where that need not cost as much as what is shown.
 
+        `link` is told which tokens of a scope stood together in one record.
         `durable`: whether new tokens are on the disk, safe from a power cut, before they are shown; in PostgreSQL they
         always are.
         """
@@ -100,6 +108,7 @@ class Sanitizer:
         self._detector = detector
         self._learner = learner or detector
         self._vault = vault
+        self._link = link
         self._scopes: OrderedDict[str, _Scope] = OrderedDict()
         self._found: OrderedDict[bytes, list[list[Span]]] = OrderedDict()
         self._turn = threading.Lock()
@@ -259,6 +268,10 @@ class Sanitizer:
             for sheet in sheets:
                 sheet.name(texts)
                 sheet.sweep_gaps(known.values_for(run_tokens), everywhere=grown)
+        if self._link is not None and len(hidden) > 1:
+            records = records_in(sheets[:counted])
+            if records:
+                self._link(scope, records)
         return Counter(hidden.values())
 
     def _detected(self, detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
