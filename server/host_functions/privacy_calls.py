@@ -54,7 +54,11 @@ async def _hide_labels(privacy: Privacy, calls: Calls, arguments: Arguments) -> 
         return None
     try:
         hidden = await privacy.hide(
-            calls.caller.scope, [Tree(arguments["texts"])], destination=FIGURE, run_tokens=calls.run_tokens
+            calls.caller.scope,
+            [Tree(arguments["texts"])],
+            destination=FIGURE,
+            run_tokens=calls.run_tokens,
+            run=calls.outermost.attachments.run_id,
         )
     except ServerError as error:
         raise HostCallError(str(error), type="RuntimeError") from error
@@ -65,10 +69,12 @@ async def _sanitize(privacy: Privacy, calls: Calls, arguments: Arguments) -> Jso
     _refuse_when_off(privacy)
     content = arguments["content"]
     part = Text(content, exact=True) if isinstance(content, str) else Tree(content, exact=True)
+    run = calls.outermost.attachments.run_id
     try:
-        return (await privacy.hide(calls.caller.scope, (part,), destination="code", run_tokens=calls.run_tokens)).parts[
-            0
-        ]
+        hidden = await privacy.hide(
+            calls.caller.scope, (part,), destination="code", run_tokens=calls.run_tokens, run=run
+        )
+        return hidden.parts[0]
     except ServerError as error:
         raise HostCallError(str(error), type="RuntimeError") from error
 

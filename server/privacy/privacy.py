@@ -136,6 +136,7 @@ class Privacy:
         kept: Sequence[Part] = (),
         destination: str | None = MODEL,
         run_tokens: RunTokens | None = None,
+        run: str = "",
     ) -> HiddenParts:
         """Return the parts with tokens in place of what is personal; noted in the audit where a destination is said.
 
@@ -143,7 +144,8 @@ class Privacy:
         the request that wrote them, if one did.
         Raises `PrivacyFailed`: then nothing of them may be shown.
         """
-        return await self._run([*parts, *kept], partial(self._hide, scope, parts, kept, destination, run_tokens))
+        work = partial(self._hide, scope, parts, kept, destination, run_tokens=run_tokens, run=run)
+        return await self._run([*parts, *kept], work)
 
     async def hide_value(self, scope: str, value: Json) -> Json:
         """Return a value with tokens in it. Raises `PrivacyFailed`."""
@@ -333,14 +335,16 @@ class Privacy:
         parts: Sequence[Part],
         kept: Sequence[Part],
         destination: str | None,
+        *,
         run_tokens: RunTokens | None,
+        run: str,
     ) -> HiddenParts:
         _refuse_too_long([*parts, *kept])
         if is_brief(scope):
             self._brief[scope] = None
         hidden = self.sanitizer().hide(scope, parts, kept, run_tokens=run_tokens)
         if destination is not None:
-            self._notes.add(scope, "hide", destination, hidden.types)
+            self._notes.add(scope, "hide", destination, hidden.types, run=run)
         return hidden
 
     def _learn(self, scope: str, part: Part, run_tokens: RunTokens | None) -> Sequence[str]:

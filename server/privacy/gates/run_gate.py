@@ -25,6 +25,7 @@ from ...caller import RUNNING, Caller, Progress
 from ...errors import PrivacyFailed, ServerError
 from ...host_work import Account, charged_to
 from ..privacy import FileText, Privacy, is_harmless
+from ..reading.encodings import encoding_of
 from ..reading.file_texts import is_packed
 from ..tokens.parts import Exchange, Text, Tree, collected, part_of, replaced
 from ..tokens.run_tokens import RunTokens
@@ -206,7 +207,7 @@ class Gate:
             if name in _FILE_PIECES:
                 told = self._pieces.told(arguments, given)
             else:
-                told = _new_content(name, given) if name in _LEARNED_FROM else None
+                told = _new_content(name, arguments, given) if name in _LEARNED_FROM else None
             if not is_harmless(told):
                 self._learning.append(asyncio.create_task(self._learn(told, tool)))
             return given
@@ -257,7 +258,9 @@ class Gate:
             parts = collected(apart, _exchanged)
             try:
                 await self.learned()
-                hidden = await self._privacy.hide(self._scope, parts, kept=[Text(run.code)], run_tokens=self.tokens)
+                hidden = await self._privacy.hide(
+                    self._scope, parts, kept=[Text(run.code)], run_tokens=self.tokens, run=self._run
+                )
             except PrivacyFailed as failed:
                 called = tuple(replace(each, unknown="") for each in run.called)
                 cleared, types = EndedRun(_withheld(run.outcome, failed), called=called), {}
@@ -386,13 +389,15 @@ def _packed_path(name: str, arguments: Mapping[str, Json], answer: Json) -> str 
     return f"{HERE}/{path}" if name == "read_file" else path
 
 
-def _new_content(name: str, answer: Json) -> Json:
+def _new_content(name: str, given: Mapping[str, Json], answer: Json) -> Json:
     """Return what of a host function's answer is new to the code: of a file its text."""
     if name == "read_file" and isinstance(answer, Mapping):
         content = str(answer.get("content", ""))
-        with suppress(ValueError):
-            return content if answer.get("encoding") != "base64" else base64.b64decode(content).decode()
-        return None
+        if answer.get("encoding", given.get("encoding")) != "base64":
+            return content
+        data = base64.b64decode(content)
+        encoding = encoding_of(data)
+        return None if encoding is None else data.decode(encoding, "replace")
     return answer
 
 

@@ -230,3 +230,33 @@ async def ink(caller: Caller, picture: bytes) -> float:
     report = await caller.run(code, isolation="process", context_vars={"data": base64.b64encode(picture).decode()})
     assert report["success"], report
     return float(report["result"])
+
+
+@pytest.mark.parametrize(
+    ("number", "encoding", "code"),
+    [
+        (100, "utf-8", "read_file('coded.csv', encoding=None).decode()"),
+        (101, "latin-1", "read_file('coded.csv', encoding=None).decode('latin-1')"),
+        (102, "latin-1", "read_file('coded.csv', encoding='latin-1')"),
+        (103, "utf-16", "read_file('coded.csv', encoding='utf-16')"),
+        (104, "utf-16-be", "read_file('coded.csv', encoding='utf-16-be')"),
+        (105, "latin-1", "open('coded.csv', encoding='latin-1').read()"),
+        (106, "utf-8", "__import__('base64').b64decode(read_file('coded.csv', encoding='base64')).decode()"),
+    ],
+)
+async def test_text_in_any_encoding_is_learned_whichever_way_it_is_read(
+    caller: Caller, number: int, encoding: str, code: str
+) -> None:
+    name = person(number)
+    text = f"customer_name,mobile\n{name},é\n"
+    (caller.home / "workspace" / "coded.csv").write_bytes(text.encode(encoding))
+    await shown(caller, f"print(({code}).splitlines()[1].split(',')[0])", "restricted", name)
+
+
+async def test_a_text_in_another_encoding_is_refused_by_the_name_of_that(caller: Caller) -> None:
+    for encoding, said in (("latin-1", "cp1252"), ("utf-16-le", "utf-16-le"), ("utf-16", "utf-16")):
+        (caller.home / "workspace" / "coded.csv").write_bytes("Straße,é\n".encode(encoding) * 9)
+        report = await caller.run("read_file('coded.csv')")
+        assert f"By its bytes it is in {said}: read it with encoding={said!r}." in report["error"]["message"], report
+        report = await caller.run(f"result = read_file('coded.csv', 2, 4, encoding={said!r})")
+        assert report["result"] == "raße"

@@ -186,6 +186,7 @@ async def test_what_left_for_tools_is_in_the_audit_with_run_recipient_type_and_c
     assert ("send", "mail.send", "EMAIL", COUNT) in told
     assert ("restore", "mail.send", "EMAIL", 5) in told
     assert ("restore", "code", "EMAIL", 1) in told
+    assert ("hide", "code", "EMAIL", 5) in told
     assert ("refuse", "mail.send", "SECRET", 1) in told
 
 
