@@ -114,7 +114,7 @@ def _host_functions(workspace: Workspace, privacy: Privacy, registry: Registry) 
     return {
         **workspace_calls.handlers(workspace),
         **file_calls.handlers(workspace),
-        **privacy_calls.handlers(privacy),
+        **privacy_calls.handlers(privacy, workspace),
         **registry_calls.handlers(registry, privacy),
         **resource_calls.handlers(registry, privacy),
     }

@@ -129,6 +129,21 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX sealab_skill_version_by_size ON sealab_skill_version (size)",
         ),
     ),
+    Migration(
+        "0004_persons",
+        (
+            "ALTER TABLE sealab_vault_audit ADD COLUMN run TEXT NOT NULL DEFAULT ''",
+            "CREATE INDEX sealab_vault_audit_by_run ON sealab_vault_audit (run)",
+            """CREATE TABLE sealab_vault_link (
+                id {identity},
+                scope TEXT NOT NULL,
+                record TEXT NOT NULL,
+                token TEXT NOT NULL,
+                UNIQUE (scope, record, token)
+            )""",
+            "CREATE INDEX sealab_vault_link_by_token ON sealab_vault_link (scope, token)",
+        ),
+    ),
 )
 
 _WORDS = {

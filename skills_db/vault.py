@@ -26,11 +26,14 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
 from .sql import sa
-from .vault_entries import AuditLine, Form, Known, Note, Value, VaultEntry, VaultTotals
+from .vault_entries import AuditLine, Form, Known, Note, Person, PersonValue, Value, VaultEntry, VaultTotals
 from .vault_keys import ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
+from .vault_links import DROP_ORPHANS, IDENTIFYING, VaultLinks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from sqlmodel import Session
 
     from .engine import Database
 
@@ -46,6 +49,8 @@ __all__ = [
     "Form",
     "Known",
     "Note",
+    "Person",
+    "PersonValue",
     "Value",
     "Vault",
     "VaultEntry",
@@ -71,6 +76,7 @@ _SIZES_MAX = 1000
 _FEW = 4
 """So many new values are faster inserted one by one, each returning its number, than together and then looked up."""
 
+_PERSON = "PERSON"
 _T = TypeVar("_T")
 
 
@@ -93,7 +99,7 @@ def drop_expired(database: Database) -> int:
             sa.text("DELETE FROM sealab_vault_audit WHERE made_at <= :before"),
             {"before": now - AUDIT_DAYS * SECONDS_PER_DAY},
         )
-        session.execute(_PURGED)
+        _note_purge(session)
     return int(gone)
 
 
@@ -120,6 +126,7 @@ class Vault:
         self._ttl_seconds = None if ttl_days is None else ttl_days * SECONDS_PER_DAY
         self._is_brief = is_brief
         self._sizes: OrderedDict[str, _Size] = OrderedDict()
+        self._links = VaultLinks(database)
         self._check_key()
         drop_expired(database)
 
@@ -197,15 +204,20 @@ class Vault:
         """Return what the database calls a scope."""
         return self._keys.of_scope(scope).name
 
+    def types_of_scope(self, name: str) -> dict[str, int]:
+        """Count by type the values of the scope that the database calls so."""
+        with self._database.read() as session:
+            rows = session.execute(_COUNTS, {"now": 0.0}).all()
+        return dict(sorted((row.type, row.count_of) for row in rows if row.scope == name))
+
     def forget_scope(self, name: str) -> dict[str, int]:
         """Forget every value of the scope that the database calls so, and count them by type."""
-        with self._database.transaction() as session:
-            rows = session.execute(_COUNTS, {"now": 0.0}).all()
-            forgotten = {row.type: row.count_of for row in rows if row.scope == name}
-            if forgotten:
+        forgotten = self.types_of_scope(name)
+        if forgotten:
+            with self._database.transaction() as session:
                 session.execute(sa.text("DELETE FROM sealab_vault_value WHERE scope = :scope"), {"scope": name})
-                session.execute(_PURGED)
-        return dict(sorted(forgotten.items()))
+                _note_purge(session)
+        return forgotten
 
     def forget_value(self, text: str, scope: str | None = None) -> dict[str, int]:
         """Forget every entry that is `text` or holds it, in one scope or in all, and count them by type.
@@ -213,14 +225,10 @@ class Vault:
         Case does not matter; within a longer value the text must stand as a word of its own. A token is taken for the
         value that it stands for.
         """
-        sought = _folded(text)
         forgotten: dict[str, int] = {}
-        if not sought:
-            return forgotten
 
         def holds(entry: VaultEntry) -> bool:
-            value = _folded(entry.value.plain)
-            if value != sought and f" {sought} " not in f" {value} " and entry.shown != text.strip():
+            if not _holds(entry, text):
                 return False
             forgotten[entry.value.type] = forgotten.get(entry.value.type, 0) + 1
             return True
@@ -228,16 +236,60 @@ class Vault:
         self._forget(holds, only=None if scope is None else self._keys.of_scope(scope).name)
         return forgotten
 
+    def link(self, scope: str, records: Iterable[Sequence[str]]) -> None:
+        """Keep which tokens of a scope, as they are shown, stood together in one record."""
+        self._links.add(self._keys.of_scope(scope).name, ([_bare(token) for token in record] for record in records))
+
+    def person(self, text: str) -> Person:
+        """Return what `forget_value` would forget of all scopes, and what stood beside that."""
+        scopes: dict[str, dict[str, PersonValue]] = {}
+        for name, entry in self._every_entry():
+            scopes.setdefault(name, {})[entry.token] = PersonValue(name, entry)
+        found: list[PersonValue] = []
+        linked: list[PersonValue] = []
+        shared: list[PersonValue] = []
+        for name, values in scopes.items():
+            ours = {token: value for token, value in values.items() if _holds(value.entry, text)}
+            found += ours.values()
+            types = {token: value.entry.value.type for token, value in values.items()}
+            followed = [token for token in ours if types[token] in IDENTIFYING or types[token] == _PERSON]
+            beside, others = self._links.linked(name, followed, types) if followed else (set(), set())
+            linked += (values[token] for token in beside - ours.keys() if token in values)
+            shared += (values[token] for token in others - ours.keys() if token in values)
+        return Person(tuple(found), tuple(linked), tuple(shared))
+
+    def forget_entries(self, values: Iterable[PersonValue]) -> dict[str, int]:
+        """Forget these, and count them by type."""
+        forgotten: dict[str, int] = {}
+        gone: dict[int, str] = {value.entry.number: value.entry.value.type for value in values}
+        for kind in gone.values():
+            forgotten[kind] = forgotten.get(kind, 0) + 1
+        if gone:
+            with self._database.transaction() as session:
+                for some in _batches(gone):
+                    session.execute(_DELETE, {"ids": some})
+                _note_purge(session)
+        return dict(sorted(forgotten.items()))
+
+    def _every_entry(self) -> Iterator[tuple[str, VaultEntry]]:
+        with self._database.read() as session:
+            rows = session.execute(_ALL, {"scope": None}).all()
+        for row in rows:
+            try:
+                yield row.scope, self._opened(self._keys.named(row.scope), row)
+            except VaultDamaged:
+                yield row.scope, VaultEntry(row.id, row.token, Value(row.type, ""), row.expires)
+
     def drop_scopes(self, scopes: Iterable[str]) -> None:
         """Remove all values of scopes that have ended."""
         with self._database.transaction() as session:
             for some in _batches(self._keys.of_scope(scope).name for scope in scopes):
                 session.execute(_DELETE_SCOPES, {"scopes": some})
-            session.execute(_PURGED)
+            _note_purge(session)
 
     def note(self, *notes: Note) -> None:
         """Write down, all at once, what was done with values. Durable, and whatever was committed before is with it."""
-        lines = [
+        lines: list[dict[str, object]] = [
             {
                 "at": note.at,
                 "scope": self._keys.of_scope(note.scope).name,
@@ -245,19 +297,26 @@ class Vault:
                 "destination": note.destination,
                 "type": kind,
                 "count": count,
+                "run": note.run,
             }
             for note in notes
             for kind, count in sorted(note.counts.items())
         ]
         if lines:
             with self._database.transaction() as session:
-                session.execute(_NOTE, lines)
+                connection = session.connection()
+                fresh = [line for line in lines if not (line["run"] and connection.execute(_NOTE_MORE, line).rowcount)]
+                if fresh:
+                    session.execute(_NOTE, fresh)
 
     def audit(self, limit: int = 100) -> list[AuditLine]:
         """Return the newest lines of the audit, newest first; scopes are named by their keyed hash."""
         with self._database.read() as session:
             rows = session.execute(_AUDIT, {"limit": limit}).all()
-        return [AuditLine(row.made_at, row.scope, row.action, row.destination, row.type, row.count_of) for row in rows]
+        return [
+            AuditLine(row.made_at, row.scope, row.action, row.destination, row.type, row.count_of, row.run)
+            for row in rows
+        ]
 
     def counts(self) -> VaultTotals:
         """Count what is kept, in all scopes."""
@@ -377,7 +436,7 @@ class Vault:
             for some in _batches(gone):
                 session.execute(_DELETE, {"ids": some})
             if gone:
-                session.execute(_PURGED)
+                _note_purge(session)
         return len(gone)
 
 
@@ -405,6 +464,16 @@ def _sealed_bytes(row: Mapping[str, object]) -> int:
     return len(cast("bytes", row["sealed"]))
 
 
+def _holds(entry: VaultEntry, text: str) -> bool:
+    """Return whether an entry is what a text names: its token, the value, or a part of it that is a word of its own."""
+    sought, value = _folded(text), _folded(entry.value.plain)
+    return bool(sought) and (value == sought or f" {sought} " in f" {value} " or entry.shown == text.strip())
+
+
+def _bare(token: str) -> str:
+    return token.rstrip("]").rpartition("_")[2]
+
+
 def _folded(text: str) -> str:
     return " ".join(text.casefold().replace(",", " ").split())
 
@@ -413,6 +482,11 @@ def _batches(items: Iterable[_T]) -> Iterator[list[_T]]:
     rest = iter(items)
     while some := list(islice(rest, _BATCH)):
         yield some
+
+
+def _note_purge(session: Session) -> None:
+    session.execute(DROP_ORPHANS)
+    session.execute(_PURGED)
 
 
 def _in(statement: str, name: str) -> sa.TextClause:
@@ -450,11 +524,16 @@ _INSERT = sa.text(
 )
 _INSERT_ONE = sa.text(f"{_INSERT.text} RETURNING id")
 _NOTE = sa.text(
-    "INSERT INTO sealab_vault_audit (made_at, scope, action, destination, type, count_of) "
-    "VALUES (:at, :scope, :action, :destination, :type, :count)"
+    "INSERT INTO sealab_vault_audit (made_at, scope, action, destination, type, count_of, run) "
+    "VALUES (:at, :scope, :action, :destination, :type, :count, :run)"
+)
+_NOTE_MORE = sa.text(
+    "UPDATE sealab_vault_audit SET count_of = count_of + :count, made_at = :at "
+    "WHERE run = :run AND scope = :scope AND action = :action AND destination = :destination AND type = :type"
 )
 _AUDIT = sa.text(
-    "SELECT made_at, scope, action, destination, type, count_of FROM sealab_vault_audit ORDER BY id DESC LIMIT :limit"
+    "SELECT made_at, scope, action, destination, type, count_of, run FROM sealab_vault_audit "
+    "ORDER BY id DESC LIMIT :limit"
 )
 _SCOPES = sa.text("SELECT DISTINCT scope FROM sealab_vault_value ORDER BY scope")
 _COUNTS = sa.text(

@@ -52,6 +52,26 @@ class VaultEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PersonValue:
+    """A value of a person, and what the database calls its scope."""
+
+    scope: str
+    entry: VaultEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """What is kept of a person: the values that were `found`, and those `linked` to them by a record.
+
+    Those that are `shared` stand in records of other people too.
+    """
+
+    found: tuple[PersonValue, ...]
+    linked: tuple[PersonValue, ...]
+    shared: tuple[PersonValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """The newest of what a scope got since it was last asked.
 
@@ -66,7 +86,7 @@ class Known:
 class Note:
     """Something done with values, for the audit: how many of each type, where to; never what they are.
 
-    `at` is seconds since 1970.
+    `at` is seconds since 1970. `run` is that of the run that had it done, if one did.
     """
 
     at: float
@@ -74,11 +94,15 @@ class Note:
     action: str
     destination: str
     counts: Mapping[str, int]
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """What was done with how many values of a type. `destination` is a tool, a file's kind, or the model."""
+    """What was done with how many values of a type. `destination` is a tool, a file's kind, or the model.
+
+    All that one run did alike is one line, whose time is that of the last.
+    """
 
     at: float
     scope: str
@@ -86,6 +110,7 @@ class AuditLine:
     destination: str
     type: str
     count: int
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,8 @@ class ServerConfig:
     `allow`, `deny`, `reads` and `writes` hold patterns of tool names (`*`, `?`, `[…]`); `allow` None allows all. What
     `reads` and `writes` say of a tool goes before what its server says. `openapi` is the address or the path of a
     document; `url` then says where its service is, or is empty where the document says it. `restore` is the privacy
-    part of the server's policy, as written. What may hold secrets is left out of the representation.
+    part of the server's policy, as written; `allow_tokens` holds patterns of the tools that may be given tokens of
+    personal data as they are. What may hold secrets is left out of the representation.
     """
 
     name: str
@@ -88,6 +89,7 @@ class ServerConfig:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     restore: object = None
+    allow_tokens: tuple[str, ...] = ()
 
     def permits(self, tool: str) -> bool:
         """Say whether a tool of this name may be seen and called; `deny` wins over `allow`."""
@@ -100,6 +102,10 @@ class ServerConfig:
         if any(fnmatchcase(tool, pattern) for pattern in self.writes):
             return False
         return True if any(fnmatchcase(tool, pattern) for pattern in self.reads) else None
+
+    def takes_tokens(self, tool: str) -> bool:
+        """Return whether a tool of this name may be given tokens of personal data as they are."""
+        return any(fnmatchcase(tool, pattern) for pattern in self.allow_tokens)
 
     def only_reads(self, tool: Tool) -> bool:
         """Return whether a tool of this server only reads, by the operator's word, else by the server's own."""
@@ -282,7 +288,7 @@ _TYPES: Mapping[str, Transport] = MappingProxyType(
         "openapi": Transport.OPENAPI,
     }
 )
-_POLICY = ("allow", "deny", "approve", "reads", "writes", "restore", "disabled", "allow_self")
+_POLICY = ("allow", "deny", "approve", "reads", "writes", "restore", "allow_tokens", "disabled", "allow_self")
 _MISSPELLED_ABOVE = 0.84
 _LONGEST_SECONDS = 86_400.0
 
@@ -328,6 +334,7 @@ class _Entry:
             reads=self._patterns("reads") or (),
             writes=self._patterns("writes") or (),
             restore=self._restore(),
+            allow_tokens=self._tokens(),
         )
 
     def _wrong(self, key: str, wanted: str) -> ConfigurationRefused:
@@ -473,6 +480,11 @@ class _Entry:
             return Approve(str(value))
         except ValueError:
             raise self._wrong("approve", f"one of {', '.join(Approve)}") from None
+
+    def _tokens(self) -> tuple[str, ...]:
+        if isinstance(self.entry.get("allow_tokens"), bool):
+            return ("*",) if self._flag("allow_tokens") else ()
+        return self._patterns("allow_tokens") or ()
 
     def _restore(self) -> object:
         value = self.entry.get("restore")

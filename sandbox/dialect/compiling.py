@@ -22,9 +22,11 @@ from typing import Any, Final, Literal, NoReturn, cast
 from ..errors import Refused
 from ..guest.dynamic import dynamic
 from ..guest.guest import GUEST, variables_of
+from ..guest.literals import NO_LITERALS, put_in
 from ..guest.ownership import is_guest_frame, marked_code
 from ..guest.runtime import Program
 from ..guest_api.hosted_skills import source_of
+from ..job import Json
 from ..report.newer_syntax import explained
 from ..report.results import result_of
 from . import event_loop, green_threads, guest_modules
@@ -78,13 +80,13 @@ def provide_builtins(hooks: Callable[[], Mapping[str, object]], fresh: Callable[
     _hooks, _fresh_builtins = hooks, fresh
 
 
-def compile_program(source: str, *, filename: str = "<code>") -> Program:
-    """Compile guest source.
+def compile_program(source: str, *, filename: str = "<code>", literals: Mapping[str, Json] = NO_LITERALS) -> Program:
+    """Compile guest source, with `literals` put into it before it is judged.
 
     Raises `Refused` for what the dialect does not allow, with all that it does not allow, else `SyntaxError`.
     """
     try:
-        code = _compile(source, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        code = _compile(source, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, literals=literals)
     except Refused as refused:
         raise _with_others(refused, source) from None
     return Program(code, bool(code.co_flags & CO_COROUTINE))
@@ -330,13 +332,25 @@ def _with_others(first: Refused, source: str) -> Refused:
 
 
 def _compile(
-    source: object, filename: str, mode: _Mode, flags: int = 0, policy: Callable[[], Transformer] = Transformer
+    source: object,
+    filename: str,
+    mode: _Mode,
+    flags: int = 0,
+    policy: Callable[[], Transformer] = Transformer,
+    *,
+    literals: Mapping[str, Json] = NO_LITERALS,
 ) -> CodeType:
-    return marked_code(_judged(source, filename, mode, flags, policy), filename)
+    return marked_code(_judged(source, filename, mode, flags, policy, literals=literals), filename)
 
 
 def _judged(
-    source: object, filename: str, mode: _Mode, flags: int = 0, policy: Callable[[], Transformer] = Transformer
+    source: object,
+    filename: str,
+    mode: _Mode,
+    flags: int = 0,
+    policy: Callable[[], Transformer] = Transformer,
+    *,
+    literals: Mapping[str, Json] = NO_LITERALS,
 ) -> CodeType:
     if type(source) is not str:
         raise TypeError("source must be a string; ast.unparse(tree) gives one for a tree")
@@ -352,6 +366,7 @@ def _judged(
     warnings.filters = _IGNORE_ALL
     try:
         tree = compile(source, _NO_FILE, mode, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+        put_in(tree, literals)
         sys.setrecursionlimit(max(frames, _TRANSFORMER_FRAMES))
         transformer = policy()
         judged = transformer.visit(tree)

@@ -10,7 +10,9 @@ from typing import TextIO, cast
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel, HostGone
 from ..guest.known_modules import KNOWN_MODULES
+from ..guest.literals import NO_LITERALS
 from ..guest.runtime import Program, RunExtras
+from ..job import Json
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
@@ -97,9 +99,9 @@ class RestrictedPython:
         event_loop.take_cancelled()
         streams.restore()
 
-    def compile(self, source: str, filename: str) -> Program:
+    def compile(self, source: str, filename: str, literals: Mapping[str, Json] = NO_LITERALS) -> Program:
         """Judge and compile. Raises `Refused`, `SyntaxError`."""
-        return compiling.compile_program(source, filename=filename)
+        return compiling.compile_program(source, filename=filename, literals=literals)
 
     def run(self, program: Program, namespace: dict[str, object]) -> object:
         """Run under the guards."""

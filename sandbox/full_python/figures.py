@@ -9,10 +9,12 @@ import io
 import os
 import struct
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
-from typing import Protocol
+from typing import Protocol, cast
 
+from ..guest.guest import GUEST
 from ..wire.frames import FIGURE_BYTES_MAX, FIGURE_PIXELS_MAX, FIGURES_MAX
 
 FIGURES_BYTES_MAX = 8 * 1024 * 1024
@@ -96,7 +98,8 @@ class Figures:
             self._left_out.append(f"figure {number} is more than the {FIGURES_MAX} that a report shows")
             return
         try:
-            image = _as_png(figure)
+            with _hidden_texts(figure):
+                image = _as_png(figure)
         except Exception as error:  # noqa: BLE001 - drawing runs the code's own objects
             self._left_out.append(f"figure {number} could not be drawn ({type(error).__name__}: {str(error)[:200]})")
             return
@@ -107,6 +110,39 @@ class Figures:
             self._left_out.append(f"figure {number} is more than the {FIGURES_BYTES_MAX} bytes that a report shows")
             return
         self._images.append(image)
+
+
+@contextmanager
+def _hidden_texts(figure: _Figure) -> Iterator[None]:
+    """Have each text of a figure drawn as the host shows it, where everything that is shown is filtered.
+
+    matplotlib makes some texts only when it draws, such as those of ticks: so a first drawing says which there are.
+    What is drawn as a picture is drawn as it is.
+    """
+    renderer = getattr(sys.modules.get("matplotlib.backends.backend_agg"), "RendererAgg", None)
+    if not GUEST.tells_reads or renderer is None:
+        yield
+        return
+    plain = {name: getattr(renderer, name) for name in ("draw_text", "draw_mathtext")}
+    shown: dict[str, str] = {}
+
+    def drawing(draw: Callable[..., object]) -> Callable[..., object]:
+        def drawn(own: object, gc: object, x: float, y: float, s: str, *more: object, **named: object) -> object:
+            return draw(own, gc, x, y, shown.setdefault(str(s), str(s)), *more, **named)
+
+        return drawn
+
+    try:
+        for name, draw in plain.items():
+            setattr(renderer, name, drawing(draw))
+        _as_png(figure)
+        texts = list(shown)
+        hidden = GUEST.call_host("hide_labels", {"texts": texts}) if texts else None
+        shown.update(zip(texts, cast("Sequence[str]", hidden or texts), strict=True))
+        yield
+    finally:
+        for name, draw in plain.items():
+            setattr(renderer, name, draw)
 
 
 def _as_png(figure: _Figure) -> bytes:

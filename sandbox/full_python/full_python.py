@@ -27,14 +27,16 @@ from typing import Any, NoReturn, cast
 
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel
+from ..guest.literals import NO_LITERALS, put_in
 from ..guest.runtime import PRELOADED, Program, RunExtras
 from ..guest_api import host_modules, hosted_skills, keeping
+from ..job import Json
 from ..report.results import result_of
 from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import own_paths
+from . import own_paths, told_reads
 from .figures import Figures
 from .plain_values import plainly
 from .stream_output import StreamOutput
@@ -180,6 +182,7 @@ class FullPython:
             numpy_random.seed()
         sys.path[:] = [path for path in sys.path if path]
         sys.addaudithook(_refuse_in_words)
+        sys.addaudithook(told_reads.tell)
         self._unawaited.watch()
 
     def begin(self) -> None:
@@ -187,7 +190,7 @@ class FullPython:
         self._figures.forget()
         self._unawaited.begin()
 
-    def compile(self, source: str, filename: str) -> Program:
+    def compile(self, source: str, filename: str, literals: Mapping[str, Json] = NO_LITERALS) -> Program:
         """Compile as Python does, with `await` at the top level. Raises `SyntaxError` and the like."""
         # So that tracebacks that the code prints itself show its lines, and `inspect.getsource` works.
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
@@ -196,6 +199,7 @@ class FullPython:
             tree = compile(
                 source, filename, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
             )
+            put_in(tree, literals)
             if tree.body and isinstance(last := tree.body[-1], ast.Expr):
                 name = ast.copy_location(ast.Name(_LAST_VALUE, ast.Store()), last)
                 tree.body[-1] = ast.copy_location(ast.Assign([name], last.value), last)

@@ -46,6 +46,7 @@ class Guest:
     this process was given.
     `full_python` says that no dialect limits the code, and `wider` names the isolations that run full Python and that
     its author may ask for instead. `plain` gives what a library's value is in plain Python, or the value itself.
+    `tells_reads` says that the host is to know of each file of the workspace before it is opened.
     """
 
     write: Callable[[str], None] = _discard
@@ -62,6 +63,7 @@ class Guest:
     full_python: bool = False
     wider: tuple[str, ...] = ()
     plain: Callable[[object], object] | None = None
+    tells_reads: bool = False
 
 
 GUEST = Guest()

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Protocol
 
+from ..job import Json
 from ..wire.output import Output
 from .host_channel import HostChannel
+from .literals import NO_LITERALS
 
 PRELOADED = (
     *("json", "re", "math", "datetime", "statistics", "collections", "itertools", "functools", "random", "string"),
@@ -87,8 +89,8 @@ class Dialect(Protocol):
     def begin(self) -> None:
         """Prepare for a run."""
 
-    def compile(self, source: str, filename: str) -> Program:
-        """Compile source. Raises `Refused` for what may not run at all, else what Python raises."""
+    def compile(self, source: str, filename: str, literals: Mapping[str, Json] = NO_LITERALS) -> Program:
+        """Compile source with `literals` in it. Raises `Refused` for what may not run, else what Python raises."""
         ...
 
     def run(self, program: Program, namespace: dict[str, object]) -> object:

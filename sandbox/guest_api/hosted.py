@@ -28,8 +28,11 @@ def read_file(filename: str, offset: int = 0, limit: int | None = None, encoding
     """Read a workspace file as text, or as bytes with `encoding=None`; "base64" gives base64 text.
 
     `offset` and `limit` count characters of a text, else bytes; None is all that follows, however much it is. Raises
-    FileNotFoundError, PermissionError, ValueError.
+    FileNotFoundError, PermissionError, ValueError, which names the encoding of a text that is in another one.
     """
+    if encoding not in {None, "utf-8", "base64"}:
+        text = cast("bytes", read_file(filename, encoding=None)).decode(encoding)
+        return text[offset : None if limit is None else offset + limit]
     wire = "base64" if encoding is None else encoding
     slices: list[str] = []
     while True:

@@ -21,5 +21,7 @@ def encode_job(job: Job, isolation: Isolation) -> bytes:
             "reads": None if job.reads is None else job.reads.to_json(),
             "within": job.within,
             "arguments": job.arguments,
+            "literals": job.literals,
+            "tells_reads": job.tells_reads,
         }
     )

@@ -24,6 +24,7 @@ from ..dialect.facades import module_lookups
 from ..errors import FrameError, Refused
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostGone
+from ..guest.literals import NO_LITERALS
 from ..guest.runtime import Dialect, RunExtras
 from ..guest.spelling import PREFIX
 from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools, planned_calls
@@ -158,6 +159,7 @@ class Worker:
         GUEST.write, GUEST.write_error = GUEST.output, GUEST.error_output  # an earlier call may have redirected them
         GUEST.run += 1
         GUEST.answers.clear()
+        GUEST.tells_reads = bool(frame["tells_reads"])
         self._dialect.begin()
         self._memory_mb = allowance.memory_bytes // limits.MIB
         if frame["arguments"]:
@@ -168,6 +170,7 @@ class Worker:
                 cast("Mapping[str, Json]", frame["vars"]),
                 reads=cast("Mapping[str, Json] | None", frame["reads"]),
                 within=cast("str | None", frame["within"]),
+                literals=cast("Mapping[str, Json]", frame["literals"]),
             )
             data = self._encoded(_with(report, self._dialect.end(session=session)))
         except MemoryError:
@@ -189,12 +192,13 @@ class Worker:
         *,
         reads: Mapping[str, Json] | None = None,
         within: str | None = None,
+        literals: Mapping[str, Json] = NO_LITERALS,
     ) -> dict[str, Json]:
         filename = self._filename
         recursion_limit = sys.getrecursionlimit()
         try:
             given = {_variable(name): value for name, value in variables.items()}
-            program = self._dialect.compile(code, filename)
+            program = self._dialect.compile(code, filename, literals)
             GUEST.sources[filename] = code
         except Refused as refusal:
             report = _report(Status.REFUSED, error=failures.describe_refusal(refusal, code, filename))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -39,7 +39,21 @@ ReportProgress = Callable[[float, str], None]
 PROGRESS_MAX = 10_000
 """How often a run may say how far it is; that is not a call of its budget."""
 
-_FREE: Mapping[str, int] = MappingProxyType({"progress": PROGRESS_MAX, "judge_calls": 1})
+PRIVACY_CALLS_MAX = 100_000
+"""How often a run may hide or restore: what that computes is charged to it, see `host_work`."""
+
+FIGURE_CALLS_MAX = 100
+"""Figures whose texts are hidden."""
+
+_FREE: Mapping[str, int] = MappingProxyType(
+    {
+        "progress": PROGRESS_MAX,
+        "judge_calls": 1,
+        "hide_labels": FIGURE_CALLS_MAX,
+        "sanitize_pii": PRIVACY_CALLS_MAX,
+        "restore_pii": PRIVACY_CALLS_MAX,
+    }
+)
 """Host calls that are none of a run's budget: how many of them."""
 
 TEXT_CHARS_MAX = 16_384
@@ -71,6 +85,8 @@ class Calls:
     free: Counter[str] = field(default_factory=Counter)
     file_calls: int = 0
     file_bytes: int = 0
+    learned: set[str] = field(default_factory=set)
+    """Files whose personal values are known, by path and content."""
     files: RunFiles | None = None
     """The files that it has open, from its first call for one on."""
     written: dict[str, int] = field(default_factory=dict)
@@ -85,6 +101,8 @@ class Calls:
     log: CallLog = field(default_factory=CallLog)
     skills: dict[str, int] = field(default_factory=dict)
     run_tokens: RunTokens | None = None
+    given: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """The personal values that tools gave it, by the names of the tools."""
     source: str = ""
     approvals: Approvals = field(default_factory=Approvals)
     within: Calls | None = None

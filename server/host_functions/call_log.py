@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
+from ..privacy.gates.tool_gate import LeftInCall
 
 BYTES_MAX = 256 * 1024 * 1024
 """What one run may send to upstream tools and get from them in all, in bytes of JSON."""
@@ -43,11 +44,13 @@ class Entry:
 
 
 @dataclass(slots=True)
-class LeftTokenCounts:
-    """Tokens that tools were given as they are: how many of each type are withheld, and which are unknown."""
+class LeftInCalls:
+    """What calls of a tool were not given, see `LeftInCall`; `refused` of them were not made."""
 
-    withheld: Counter[str] = field(default_factory=Counter)
+    refused: int = 0
+    withheld: dict[str, None] = field(default_factory=dict)
     unknown: dict[str, None] = field(default_factory=dict)
+    values: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
@@ -58,8 +61,8 @@ class CallLog:
     dry: list[dict[str, Json]] = field(default_factory=list)
     returns: dict[str, str] = field(default_factory=dict)
     """What tools return that was not reported to the caller before, as a Python type, by their full names."""
-    left: dict[str, LeftTokenCounts] = field(default_factory=dict)
-    """Of tools that were given tokens as they are, by their full names."""
+    left: dict[str, LeftInCalls] = field(default_factory=dict)
+    """Of tools that were not given all that their calls held, by their full names."""
     moved_bytes: int = 0
     dry_chars: int = 0
 
@@ -90,11 +93,13 @@ class CallLog:
             )
         self.dry.append({"tool": tool, "arguments": dict(arguments)})
 
-    def note_left(self, tool: str, withheld: Mapping[str, int], unknown: Sequence[str]) -> None:
-        """Note tokens that a tool was given as they are. How many unknown ones there may be is bounded before."""
-        left = self.left.setdefault(tool, LeftTokenCounts())
-        left.withheld.update(withheld)
-        left.unknown.update(dict.fromkeys(unknown))
+    def note_left(self, tool: str, call: LeftInCall) -> None:
+        """Note what a call was not given. How many unknown tokens there may be is bounded before."""
+        left = self.left.setdefault(tool, LeftInCalls())
+        left.refused += call.refused
+        left.withheld.update(dict.fromkeys(call.withheld))
+        left.unknown.update(dict.fromkeys(call.unknown))
+        left.values.update(call.values)
 
     def forget(self, entry: Entry) -> None:
         """Leave out a call that was not made after all."""

@@ -4,34 +4,77 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
+from ...workspace.store import Workspace
 from ..errors import ServerError
+from ..privacy.gates.read_gate import learn_path
+from ..privacy.gates.run_gate import LEARN_PATH
 from ..privacy.privacy import Privacy
 from ..privacy.tokens.parts import CHARS_MAX, Text, Tree
 from .broker import Arguments, Calls, Handler
+from .file_calls import files_of
 
+FIGURE = "figure"
 _ANY = (str, int, float, list, dict, type(None))
 _LONGEST = {"content": CHARS_MAX}
 
 
-def handlers(privacy: Privacy) -> Mapping[str, Handler]:
+def handlers(privacy: Privacy, workspace: Workspace) -> Mapping[str, Handler]:
     """Return what answers for the vault, by name."""
     return {
+        LEARN_PATH: Handler(
+            partial(_learn_path, privacy, workspace), {"filename": (str,)}, frozenset({"filename"}), is_of_files=True
+        ),
+        "hide_labels": Handler(partial(_hide_labels, privacy), {"texts": (list,)}, frozenset({"texts"})),
         "sanitize_pii": Handler(partial(_sanitize, privacy), {"content": _ANY}, frozenset({"content"}), _LONGEST),
         "restore_pii": Handler(partial(_restore, privacy), {"content": _ANY}, frozenset({"content"}), _LONGEST),
     }
+
+
+async def _learn_path(privacy: Privacy, workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
+    """Learn what is in a file or a folder that the code is about to read by itself."""
+    if not privacy.filters:
+        return None
+    path, known = cast("str", arguments["filename"]), calls.outermost.learned
+    try:
+        await learn_path(
+            privacy, calls.caller.scope, files_of(calls, workspace), path, known, run_tokens=calls.run_tokens
+        )
+    except ServerError as error:
+        raise HostCallError(f"The file cannot be read here. {error}", type="PermissionError") from error
+    return None
+
+
+async def _hide_labels(privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
+    """Return the texts of a figure with tokens in them where everything is filtered, else None."""
+    if not privacy.filters:
+        return None
+    try:
+        hidden = await privacy.hide(
+            calls.caller.scope,
+            [Tree(arguments["texts"])],
+            destination=FIGURE,
+            run_tokens=calls.run_tokens,
+            run=calls.outermost.attachments.run_id,
+        )
+    except ServerError as error:
+        raise HostCallError(str(error), type="RuntimeError") from error
+    return hidden.parts[0]
 
 
 async def _sanitize(privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
     _refuse_when_off(privacy)
     content = arguments["content"]
     part = Text(content, exact=True) if isinstance(content, str) else Tree(content, exact=True)
+    run = calls.outermost.attachments.run_id
     try:
-        return (await privacy.hide(calls.caller.scope, (part,), destination="code", run_tokens=calls.run_tokens)).parts[
-            0
-        ]
+        hidden = await privacy.hide(
+            calls.caller.scope, (part,), destination="code", run_tokens=calls.run_tokens, run=run
+        )
+        return hidden.parts[0]
     except ServerError as error:
         raise HostCallError(str(error), type="RuntimeError") from error
 
@@ -39,7 +82,8 @@ async def _sanitize(privacy: Privacy, calls: Calls, arguments: Arguments) -> Jso
 async def _restore(privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
     _refuse_when_off(privacy)
     try:
-        return (await privacy.restored_for_code(calls.caller.scope, arguments["content"])).content
+        run = calls.outermost.attachments.run_id
+        return (await privacy.restored_for_code(calls.caller.scope, arguments["content"], run=run)).content
     except ServerError as error:
         raise HostCallError(str(error), type="PermissionError") from error
 

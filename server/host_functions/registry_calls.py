@@ -15,10 +15,12 @@ from typing import cast
 from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.job import Json
+from ...tools_registry.configuration import ServerConfig
 from ...tools_registry.errors import RegistryError
 from ...tools_registry.models import Tool
 from ..errors import RequestRefused
 from ..host_work import Kind, in_thread
+from ..privacy.gates.tool_gate import ANSWERED_BY, Recipient, given_to
 from ..privacy.privacy import Privacy
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import Decision
@@ -85,10 +87,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 raise failed(approval.why_refused(tool.name, server))
             if "positional" in arguments:
                 given = await _named(tool, name, cast("Sequence[Json]", arguments["positional"]), given)
-            left = partial(calls.log.note_left, tool.full_name)
-            given = await privacy.restored_for(
-                calls.caller.scope, tool.server, tool.name, given, server.restore, left=left
-            )
+            given = await given_to_tool(privacy, calls, tool, server, given)
             try:
                 tool, fitting = await _fitting(registry, tool, given)
             except HostCallError as error:
@@ -109,6 +108,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         value = result.value
         if result.attachments and isinstance(value, dict):
             value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value
+        ANSWERED_BY.set(f"{tool.server}.{tool.name}")
         pay(calls, await chars_of(value))
         await _note_returns(registry, calls, tool)
         return value
@@ -150,6 +150,26 @@ async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) ->
                 raise
     tool = await registry.find(tool.full_name)
     return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
+
+
+async def given_to_tool(
+    privacy: Privacy, calls: Calls, tool: Tool, server: ServerConfig, arguments: Mapping[str, Json]
+) -> Mapping[str, Json]:
+    """Return the arguments with the values that the tool may have. Raises `HostCallError` where it may not have all."""
+    to = Recipient(tool.server, tool.name, server.restore, takes_tokens=server.takes_tokens(tool.name))
+    note = partial(calls.log.note_left, tool.full_name)
+    try:
+        return await given_to(
+            privacy,
+            calls.caller.scope,
+            to,
+            arguments,
+            given=calls.given.get(to.name, ()),
+            run=calls.outermost.attachments.run_id,
+            note=note,
+        )
+    except RequestRefused as error:
+        raise failed(str(error)) from error
 
 
 def pay(calls: Calls, count: int) -> None:

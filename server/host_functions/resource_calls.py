@@ -21,7 +21,7 @@ from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
 from .approval_questions import approved
 from .broker import Arguments, Calls, Handler
-from .registry_calls import answered, failed, pay
+from .registry_calls import answered, failed, given_to_tool, pay
 
 READ_RESOURCE = "read_resource"
 _KEPT_AS = f"{READ_RESOURCE}\0"
@@ -52,10 +52,7 @@ async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arg
             decision = approval.decide(tool, server)
             if decision is Decision.REFUSE:
                 raise failed(approval.why_refused(READ_RESOURCE, server))
-            left = partial(calls.log.note_left, tool.full_name)
-            given = await privacy.restored_for(
-                calls.caller.scope, name, READ_RESOURCE, {"uri": arguments["uri"]}, server.restore, left=left
-            )
+            given = await given_to_tool(privacy, calls, tool, server, {"uri": arguments["uri"]})
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=given, kept_as=_KEPT_AS)
             with slot_given_back():

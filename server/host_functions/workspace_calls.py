@@ -11,9 +11,11 @@ from typing import cast
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ...workspace.dry_run_files import DryRunFiles
+from ...workspace.errors import ContentRefused
 from ...workspace.names import Name
 from ...workspace.store import Encoding, Workspace, encoded
 from ..host_work import Kind, in_thread
+from ..privacy.reading.encodings import SAMPLE_BYTES, encoding_of
 from .attachments import slice_of
 from .broker import Arguments, Calls, Handler
 from .file_calls import files_of
@@ -68,7 +70,18 @@ async def _read_file(workspace: Workspace, calls: Calls, arguments: Arguments) -
         if content is not None:
             return slice_of(content, arguments)
     read = partial(workspace.read, **arguments, owner=calls.caller.scope)  # type: ignore[arg-type]  # Handler.check has judged them
-    return asdict(await in_thread(Kind.FILES, read))
+    try:
+        return asdict(await in_thread(Kind.FILES, read))
+    except ContentRefused as error:
+        beginning = partial(read, offset=0, limit=SAMPLE_BYTES, encoding="base64")
+        found = encoding_of(base64.b64decode((await in_thread(Kind.FILES, beginning)).content))
+        if found in {None, "utf-8"} or arguments.get("encoding", "utf-8") != "utf-8":
+            raise
+        raise HostCallError(
+            f"{arguments['filename']!r} is not UTF-8 text. By its bytes it is in {found}: read it with "
+            f"encoding={found!r}.",
+            type="ValueError",
+        ) from error
 
 
 async def _write_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:

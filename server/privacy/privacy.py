@@ -26,18 +26,17 @@ from ..scopes import is_brief
 from ..settings import PrivacyLevel as Mode
 from ..settings import Settings
 from .token_texts import TOKEN, tokens_in
-from .tokens.audit_notes import AuditNotes
+from .tokens.audit_notes import AuditNotes, RecordLinks
 from .tokens.known_values import KnownValues
 from .tokens.parts import CHARS_MAX, Part, Text, Tree, is_longer, is_small, part_of
-from .tokens.restore_policy import RestorePolicy
 from .tokens.run_tokens import Brake, RunTokens
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
     from ...skills_db.vault import Vault, VaultTotals
     from .detection import detect
-    from .tokens.restoring import Restored
-    from .tokens.sanitizer import HiddenParts, Sanitizer
+    from .tokens.restoring import Allows, Restored
+    from .tokens.sanitizer import HiddenParts, KnownPlace, Sanitizer
 
 MODEL = "model"
 GUESSES_MAX = 1000
@@ -99,6 +98,7 @@ class Privacy:
         self._guesses = Brake(GUESSES_MAX, GUESSES_SECONDS)
         self._trials = Brake(TRIALS_MAX, TRIALS_SECONDS, grows=True)
         self._notes = AuditNotes(self.vault)
+        self._links = RecordLinks(self.vault)
         self._brief: dict[str, None] = {}
         self._loaded = False
 
@@ -138,6 +138,7 @@ class Privacy:
         kept: Sequence[Part] = (),
         destination: str | None = MODEL,
         run_tokens: RunTokens | None = None,
+        run: str = "",
     ) -> HiddenParts:
         """Return the parts with tokens in place of what is personal; noted in the audit where a destination is said.
 
@@ -145,7 +146,8 @@ class Privacy:
         the request that wrote them, if one did.
         Raises `PrivacyFailed`: then nothing of them may be shown.
         """
-        return await self._run([*parts, *kept], partial(self._hide, scope, parts, kept, destination, run_tokens))
+        work = partial(self._hide, scope, parts, kept, destination, run_tokens=run_tokens, run=run)
+        return await self._run([*parts, *kept], work)
 
     async def hide_value(self, scope: str, value: Json) -> Json:
         """Return a value with tokens in it. Raises `PrivacyFailed`."""
@@ -171,19 +173,20 @@ class Privacy:
         """Return the types of what is personal in a text that is not going to be shown."""
         return (await self.hide(scope, (Text(text),), destination=None)).types
 
-    async def learn(self, scope: str, value: Json, run_tokens: RunTokens | None = None) -> None:
-        """Have what is personal in something that code was given hidden wherever it shows up. Raises `PrivacyFailed`.
+    async def learn(self, scope: str, value: Json, run_tokens: RunTokens | None = None) -> Sequence[str]:
+        """Have what is personal in something that code was given hidden wherever it shows up, and return what that is.
 
+        Raises `PrivacyFailed`.
         What stands in it without context would be found where it is shown; so the fast mode is enough.
         """
         part = part_of(value)
-        await self._run([part], partial(self._learn, scope, part, run_tokens))
+        return await self._run([part], partial(self._learn, scope, part, run_tokens))
 
-    async def restored(self, scope: str, value: Json, *, destination: str) -> Json:
+    async def restored(self, scope: str, value: Json, *, destination: str, run: str = "") -> Json:
         """Return a text or a value with values in for its tokens, for a file. Raises `RequestRefused` for guesses."""
-        return (await self._restored(scope, value, destination)).content
+        return (await self._restored(scope, value, destination, run=run)).content
 
-    async def for_file(self, scope: str, text: str, *, keeps_tokens: bool = False) -> FileText:
+    async def for_file(self, scope: str, text: str, *, keeps_tokens: bool = False, run: str = "") -> FileText:
         """Return a text as a file gets it: with values in for its tokens, or as it is. Raises `RequestRefused`.
 
         Tokens that are kept are not looked up: which of them the vault holds is not told.
@@ -191,33 +194,29 @@ class Privacy:
         if keeps_tokens:
             found = await self._run([Text(text)], lambda: len(tokens_in(text)), detects=False) if "[" in text else 0
             return FileText(text, kept=found)
-        done = await self._restored(scope, text, "workspace")
+        done = await self._restored(scope, text, "workspace", run=run)
         return FileText(cast("str", done.content), restored=done.count, unknown=done.unknown)
 
-    async def restored_for(
-        self,
-        scope: str,
-        server: str,
-        tool: str,
-        arguments: Mapping[str, Json],
-        rule: object = None,
-        *,
-        left: Callable[[Mapping[str, int], Sequence[str]], None] | None = None,
-    ) -> Mapping[str, Json]:
-        """Return the arguments of a call to an upstream tool with the values that its server's `restore` allows.
+    async def restored_where(
+        self, scope: str, value: Json, destination: str, allows: Allows, *, run: str = ""
+    ) -> Restored:
+        """Return a value with values in for those of its tokens that may be restored there.
 
-        They stay as they are unless everything is filtered: under `PRIVACY=tools` code restores what it wants to.
-        `left` is told of tokens that stay in them: how many of each type are withheld, and which are unknown.
+        Raises `RequestRefused` for guesses.
         """
-        if not self.filters:
-            return arguments
-        policy = RestorePolicy(rule)
-        restored = await self._restored(
-            scope, arguments, f"{server}.{tool}", allows=lambda path, kind: policy.allows(tool, path, kind)
-        )
-        if left is not None and (restored.kept or restored.unknown):
-            left(restored.kept, restored.unknown)
-        return cast("Mapping[str, Json]", restored.content)
+        return await self._restored(scope, value, destination, allows, run=run)
+
+    async def known_in(self, scope: str, value: Json) -> Sequence[KnownPlace]:
+        """Return where known values stand in a value, outside its tokens. Raises `PrivacyFailed`."""
+        if is_harmless(value):
+            return ()
+        part = part_of(value)
+
+        def find() -> Sequence[KnownPlace]:
+            _refuse_too_long([part])
+            return self.sanitizer().known_in(scope, value)
+
+        return await self._run([part], find, detects=False)
 
     def why_tokens(self, arguments: Mapping[str, Json]) -> str:
         """Explain, where a call failed whose arguments still have tokens, what the tool was given; else nothing."""
@@ -239,7 +238,7 @@ class Privacy:
             )
         return await self.restored_for_code(scope, text, destination=MODEL)
 
-    async def restored_for_code(self, scope: str, value: Json, *, destination: str = "code") -> Restored:
+    async def restored_for_code(self, scope: str, value: Json, *, destination: str = "code", run: str = "") -> Restored:
         """Return what code asked to have restored, or the model; who asks for too many unknown tokens has to wait.
 
         Raises `RequestRefused` for guesses, and where code could show the model what it must not see.
@@ -249,7 +248,7 @@ class Privacy:
                 "Values are not given back here: RESTORE_TO_MODEL is false, and what code shows is not filtered. "
                 "Work with the tokens, or ask the operator for PRIVACY=auto."
             )
-        return await self._restored(scope, value, destination)
+        return await self._restored(scope, value, destination, run=run)
 
     async def counts(self) -> VaultReport:
         """Count what the vault holds; a vault that nothing has used yet is not opened for that."""
@@ -261,6 +260,7 @@ class Privacy:
 
     def close(self) -> None:
         """Write what is still to be noted, and forget the sessions. Blocks; before the database closes."""
+        self._links.close()
         self._notes.close()
         try:
             self.forget_ended(())
@@ -287,9 +287,9 @@ class Privacy:
             except Exception as error:  # noqa: BLE001 - it is tried again
                 _LOG.warning("What has outlived its time in the vault could not be removed: %s", error)
 
-    def note(self, action: str, destination: str, types: Mapping[str, int], *, scope: str) -> None:
-        """Have it noted in the audit that something was done with values; returns at once."""
-        self._notes.add(scope, action, destination, types)
+    def note(self, action: str, destination: str, types: Mapping[str, int], *, scope: str, run: str = "") -> None:
+        """Have it noted in the audit that something was done with values, by a run if one did; returns at once."""
+        self._notes.add(scope, action, destination, types, run=run)
 
     def vault(self) -> Vault:
         """Return the vault, opened at its first use. Blocks. Raises `VaultKeyError`, or what the database raises."""
@@ -310,6 +310,7 @@ class Privacy:
                     vault,
                     learner=Detector(replace(options, mode=DetectionMode.FAST)),
                     durable=self._durable,
+                    link=self._links.add,
                 )
             return self._sanitizer
 
@@ -337,22 +338,24 @@ class Privacy:
         parts: Sequence[Part],
         kept: Sequence[Part],
         destination: str | None,
+        *,
         run_tokens: RunTokens | None,
+        run: str,
     ) -> HiddenParts:
         _refuse_too_long([*parts, *kept])
         if is_brief(scope):
             self._brief[scope] = None
         hidden = self.sanitizer().hide(scope, parts, kept, run_tokens=run_tokens)
         if destination is not None:
-            self._notes.add(scope, "hide", destination, hidden.types)
+            self._notes.add(scope, "hide", destination, hidden.types, run=run)
         return hidden
 
-    def _learn(self, scope: str, part: Part, run_tokens: RunTokens | None) -> None:
+    def _learn(self, scope: str, part: Part, run_tokens: RunTokens | None) -> Sequence[str]:
         _refuse_too_long([part])
-        self.sanitizer().learn(scope, (part,), run_tokens)
+        return self.sanitizer().learn(scope, (part,), run_tokens)
 
     async def _restored(
-        self, scope: str, value: Json, destination: str, allows: Callable[[tuple[str, ...], str], bool] | None = None
+        self, scope: str, value: Json, destination: str, allows: Allows | None = None, *, run: str = ""
     ) -> Restored:
         from .tokens.restoring import Restored, allow_all
 
@@ -377,14 +380,14 @@ class Privacy:
                 done = sanitizer.restore_value(scope, value, lenient=lenient, allows=chosen)
             if done.unknown:
                 self._guesses.spend(scope, len(done.unknown))
-                self._notes.add(scope, "unknown", destination, {"": len(done.unknown)})
+                self._notes.add(scope, "unknown", destination, {"": len(done.unknown)}, run=run)
             if len(done.unknown) > room:
                 raise _guessed()
             return done
 
         restored = await self._run([part], restore, detects=False)
-        self._notes.add(scope, "restore", destination, restored.types)
-        self._notes.add(scope, "keep", destination, restored.kept)
+        self._notes.add(scope, "restore", destination, restored.types, run=run)
+        self._notes.add(scope, "keep", destination, restored.kept, run=run)
         return restored
 
     async def _run(self, parts: Sequence[Part], work: Callable[[], _T], *, detects: bool = True) -> _T:

@@ -14,6 +14,12 @@ error.hint. `truncated` says how to read what was cut. What is worth keeping bec
 skills.<name>(…).
 """
 
+PRIVATE = """
+Code holds real personal data, and you see a token such as [EMAIL_k3v9q2m8xa] for each value. A token that you write \
+in code or in context_vars is its value there, so compare it with values, and pass it to tools and files as it is.
+"""
+"""What is added where everything is filtered (`PRIVACY=auto`)."""
+
 PROGRAM = """\
 Do this with one program in sealab: {task}
 

@@ -22,7 +22,7 @@ from ..scopes import scope_of
 from ..startup.signals import signals
 from .attached_servers import AttachedServers
 from .draining import OpenRequests
-from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS, PROGRAM, SKILL
+from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS, PRIVATE, PROGRAM, SKILL
 from .privacy_tools import TOOLS as PRIVACY_TOOLS
 from .skills_extension import ServerWithSkills
 from .stdio import StandardInput, StandardOutput
@@ -45,7 +45,7 @@ def mcp_server(
         "sealab",
         title="sealab",
         description="Runs Python for an agent in a sandbox.",
-        instructions=INSTRUCTIONS,
+        instructions=INSTRUCTIONS + PRIVATE if app.privacy.filters else INSTRUCTIONS,
         version=version("sealab"),
         log_level=app.settings.log_level.value,
         tools=shown,

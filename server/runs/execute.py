@@ -18,6 +18,7 @@ from ..errors import RequestRefused
 from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
 from ..host_work import Account, Kind, charged_to, in_thread
+from ..privacy.gates.program_gate import ProgramTokens, with_values
 from ..privacy.gates.run_gate import CalledTool, EndedRun, Gate, LeftTokens, ReturnedShape, ShownRun, WrittenName
 from ..scopes import session_of
 from .escalation import escalated
@@ -68,9 +69,9 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
     Cancelling the awaiting task kills the run.
     """
     run_id = new_run_id()
-    job = _allowed(request, executor)
+    job, program = await with_values(executor.privacy, request.caller.scope, _allowed(request, executor), run=run_id)
     filtering = Account.of(job.limits.timeout_seconds)
-    gate = Gate(executor.privacy, request.caller, filtering)
+    gate = Gate(executor.privacy, request.caller, filtering, run=run_id, literals=program.literals)
     reporter = ProgressReporter(gate.hiding_progress(progress), job.limits.timeout_seconds)
     calls = Calls(
         executor.host_functions,
@@ -81,6 +82,7 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
         report_progress=reporter.report_progress,
         attachments=Attachments(run_id),
         run_tokens=gate.tokens,
+        given=gate.given,
         source=job.code,
     )
     answer = gate.around(calls.answer)
@@ -100,7 +102,7 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
     fitted = _kept_soon(executor, run_id, owner, shown.run)
     if fitted is None:
         fitted = await in_thread(Kind.FILES, partial(_kept_and_fitted, executor, run_id, owner, shown.run))
-    return Execution(_report(run_id, shown, fitted, images, dry_run=request.dry_run), images)
+    return Execution(_report(run_id, shown, fitted, images, dry_run=request.dry_run, program=program), images)
 
 
 async def _run(
@@ -140,7 +142,10 @@ def _ended(outcome: Outcome, job: Job, calls: Calls) -> EndedRun:
             for each in calls.log.entries
         ),
         tuple(ReturnedShape(tool, shape) for tool, shape in calls.log.returns.items()),
-        tuple(LeftTokens(tool, dict(left.withheld), tuple(left.unknown)) for tool, left in calls.log.left.items()),
+        tuple(
+            LeftTokens(tool, left.refused, tuple(left.withheld), tuple(left.unknown), dict(left.values))
+            for tool, left in calls.log.left.items()
+        ),
         calls.log.dry,
         calls.attachments.files,
     )
@@ -264,14 +269,20 @@ def _name_of(call: CalledTool) -> str:
 
 def _left(left: LeftTokens) -> TokensLeft:
     told = TokensLeft(tool=left.tool)
+    if left.refused:
+        told["refused"] = left.refused
     if left.withheld:
-        told["withheld"] = dict(left.withheld)
+        told["withheld"] = list(left.withheld[:ENTRIES_MAX])
     if left.unknown:
         told["unknown"] = list(left.unknown[:ENTRIES_MAX])
+    if left.values:
+        told["values"] = dict(left.values)
     return told
 
 
-def _report(run_id: str, shown: ShownRun, fitted: Fitted, images: Sequence[Picture], *, dry_run: bool) -> Report:
+def _report(
+    run_id: str, shown: ShownRun, fitted: Fitted, images: Sequence[Picture], *, dry_run: bool, program: ProgramTokens
+) -> Report:
     run, outcome = shown.run, shown.run.outcome
     report = Report(
         run_id=run_id,
@@ -303,18 +314,22 @@ def _report(run_id: str, shown: ShownRun, fitted: Fitted, images: Sequence[Pictu
         report["images"] = [Image(mime_type=each.mime_type, size=len(each.content)) for each in images]
     if outcome.session_ended is not None:
         report["session_ended"] = outcome.session_ended
-    if shown.types or shown.files or run.left:
+    if shown.types or shown.files or run.left or program.values or program.unknown:
         report["privacy"] = PrivacyReport()
+        if program.values:
+            report["privacy"]["values"] = program.values
+        if program.unknown:
+            report["privacy"]["unknown"] = list(program.unknown[:ENTRIES_MAX])
         if shown.types:
             report["privacy"]["hidden"] = dict(shown.types)
         if shown.files:
             report["privacy"]["files"] = dict(shown.files)
         if run.left:
             report["privacy"]["left"] = [_left(each) for each in run.left[:ENTRIES_MAX]]
-            told = sum(len(each.get("unknown", ())) for each in report["privacy"]["left"])
-            there = sum(len(each.unknown) for each in run.left)
+            told = sum(len((*each.get("unknown", ()), *each.get("withheld", ()))) for each in report["privacy"]["left"])
+            there = sum(len((*each.unknown, *each.withheld)) for each in run.left)
             if told < there or len(run.left) > ENTRIES_MAX:
-                truncated["left"] = Cut(note=f"{told} of {there} unknown tokens, of {len(run.left)} tools").to_json()
+                truncated["left"] = Cut(note=f"{told} of {there} tokens, of {len(run.left)} tools").to_json()
                 report["truncated"] = truncated
     return report
 

@@ -73,20 +73,28 @@ class Image(TypedDict):
 
 
 class TokensLeft(TypedDict):
-    """Tokens that a tool was given as they are: how many of each type its `restore` withheld, and which are unknown."""
+    """What a tool was not given: tokens that `restore` of its server withheld or that are unknown, and values by type.
+
+    `refused` says how many calls were not made for that; without it the tool was given the tokens as they are.
+    """
 
     tool: str
-    withheld: NotRequired[Mapping[str, int]]
+    refused: NotRequired[int]
+    withheld: NotRequired[list[str]]
     unknown: NotRequired[list[str]]
+    values: NotRequired[Mapping[str, int]]
 
 
 class PrivacyReport(TypedDict):
     """What was done with personal data.
 
     `hidden` says how many different values of each type stand in this report as tokens; `files` what became of the
-    tokens that the run wrote to files: so many were `restored` to values or `kept`, and so many are `unknown`.
+    tokens that the run wrote to files: so many were `restored` to values or `kept`, and so many are `unknown`. So many
+    tokens in the program and its variables became `values`; those that are `unknown` stand for none, and stayed.
     """
 
+    values: NotRequired[int]
+    unknown: NotRequired[list[str]]
     hidden: NotRequired[Mapping[str, int]]
     files: NotRequired[Mapping[str, int]]
     left: NotRequired[list[TokensLeft]]
@@ -173,12 +181,16 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     privacy = report.get("privacy", {})
     if "hidden" in privacy:
         lines.append(f"hidden behind tokens: {_listed(privacy['hidden'])}")
+    if "unknown" in privacy:
+        lines.append(f"tokens in the code that stand for no value here: {', '.join(privacy['unknown'])}")
     if "files" in privacy:
         lines.append(f"tokens written to files: {_listed(privacy['files'])}")
     for left in privacy.get("left", []):
-        withheld = [f"withheld {_listed(left['withheld'])}"] if "withheld" in left else []
+        withheld = [f"withheld {', '.join(left['withheld'])}"] if "withheld" in left else []
         unknown = [f"unknown {', '.join(left['unknown'])}"] if "unknown" in left else []
-        lines.append(f"{left['tool']} was given tokens as they are: {'; '.join(withheld + unknown)}")
+        values = [f"withheld values: {_listed(left['values'])}"] if "values" in left else []
+        calls = f"{left['refused']} calls were refused" if left.get("refused") else "was given tokens as they are"
+        lines.append(f"{left['tool']}: {calls}: {'; '.join(withheld + unknown + values)}")
     return _NEW_LINE.join(lines)
 
 

@@ -93,6 +93,7 @@ async def run_tests(
         calls.dry_run, calls.log, calls.approvals = within.dry_run, within.log, within.approvals
     with charged(job.limits.timeout_seconds) as account:
         gate = Gate(executor.privacy, caller, account, run_tokens)
+        calls.given = gate.given
         answer = gate.around(calls.answer)
         try:
             outcome = await executor.pools.run(job, answer)

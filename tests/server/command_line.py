@@ -31,7 +31,8 @@ class Ended:
 
 def sealab(*arguments: str, stdin: str | bytes = "", **env: str) -> Ended:
     """Run a command in this process, which is the same but for the start of Python and its imports."""
-    given = io.TextIOWrapper(io.BytesIO(stdin.encode() if isinstance(stdin, str) else stdin), encoding="utf-8")
+    sent = io.BytesIO(stdin.encode() if isinstance(stdin, str) else stdin)
+    given = io.TextIOWrapper(io.BufferedReader(sent), encoding="utf-8")  # type: ignore[arg-type,type-var]  # as of a process
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     err = io.StringIO()
     with (

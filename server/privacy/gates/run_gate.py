@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,13 +20,17 @@ from typing import TypeVar, cast
 
 from ....sandbox.errors import HostCallError
 from ....sandbox.job import Failure, HostCalls, Json, Outcome, Status
+from ....workspace.run_files import HERE
 from ...caller import RUNNING, Caller, Progress
 from ...errors import PrivacyFailed, ServerError
 from ...host_work import Account, charged_to
 from ..privacy import FileText, Privacy, is_harmless
+from ..reading.encodings import encoding_of
+from ..reading.file_texts import is_packed
 from ..tokens.parts import Exchange, Text, Tree, collected, part_of, replaced
 from ..tokens.run_tokens import RunTokens
 from .file_pieces import FilePieces
+from .tool_gate import ANSWERED_BY
 
 _FILE_PIECES = frozenset({"file_open", "file_read"})
 """Host functions that give a piece of a file."""
@@ -40,6 +45,11 @@ _LEARNED_FROM = _FILE_PIECES | {
 }
 """Host functions whose answers hold what the model did not write."""
 FILE_ARGUMENTS = ("filename", "subpath", "content", "target")
+_LEAVES_BY = frozenset({"call_tool", "read_resource"})
+"""Host functions whose arguments leave for other servers: whether they may is judged by all that code was given."""
+LEARN_PATH = "learn_path"
+"""The host function by which a file is learned as a whole."""
+_BEGINNING_CHARS = 64
 _PROGRESS_CPU_SECONDS = 1.0
 _OF_THE_HOST = frozenset({"layers", "tool"})
 """Fields whose texts come from the host itself: the names of layers, and those that tools have in the catalog."""
@@ -79,11 +89,13 @@ class ReturnedShape:
 
 @dataclass(frozen=True, slots=True)
 class LeftTokens:
-    """Tokens that a tool was given as they are: how many of each type are withheld, and which are unknown."""
+    """What calls of a tool were not given: see `tool_gate.LeftInCall`; `refused` of them were not made."""
 
     tool: str
-    withheld: Mapping[str, int]
+    refused: int
+    withheld: tuple[str, ...]
     unknown: tuple[str, ...]
+    values: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +151,28 @@ class Gate:
     Learning goes on after the run has ended, so it is charged to an account of its own: the one of the filter.
     """
 
-    def __init__(self, privacy: Privacy, caller: Caller, account: Account, tokens: RunTokens | None = None) -> None:
+    def __init__(
+        self,
+        privacy: Privacy,
+        caller: Caller,
+        account: Account,
+        tokens: RunTokens | None = None,
+        *,
+        run: str = "",
+        literals: Mapping[str, Json] = MappingProxyType({}),
+    ) -> None:
+        """Open it for a run; `literals` are the values that its program has in place of tokens."""
         self._privacy = privacy
+        self._run = run
+        self._literals = literals
         self._scope = caller.scope
         self._account = account
         self._learning: list[asyncio.Task[None]] = []
         self._pieces = FilePieces()
         self._written = WrittenTokens()
         self.tokens = privacy.new_run_tokens(caller.scope) if tokens is None else tokens
+        self.given: dict[str, set[str]] = {}
+        """The values that tools gave the run, by the names of the tools."""
         self.caller = self._hiding(caller)
         """The caller, with tokens in what its user is asked: the question goes through the model's own client."""
 
@@ -159,19 +185,31 @@ class Gate:
             content: FileText | None = None
             if name in _RESTORED_FOR:
                 try:
-                    arguments, content = await restored_for_file(self._privacy, self._scope, arguments)
+                    arguments, content = await restored_for_file(
+                        self._privacy, self._scope, self._as_written(arguments), run=self._run
+                    )
                 except ServerError as error:
                     raise HostCallError(str(error)) from error
-            given = await calls(name, arguments)
+            if name in _LEAVES_BY:
+                await self._learned_so_far()
+            answering = ANSWERED_BY.set("")
+            try:
+                given = await calls(name, arguments)
+                tool = ANSWERED_BY.get()
+            finally:
+                ANSWERED_BY.reset(answering)
+            packed = _packed_path(name, arguments, given)
+            if packed is not None:
+                await calls(LEARN_PATH, {"filename": packed})
             if content is not None:
                 self._written.add(content)
                 given = _told_of_tokens(given, content) if name == "write_file" else given
             if name in _FILE_PIECES:
                 told = self._pieces.told(arguments, given)
             else:
-                told = _new_content(name, given) if name in _LEARNED_FROM else None
+                told = _new_content(name, arguments, given) if name in _LEARNED_FROM else None
             if not is_harmless(told):
-                self._learning.append(asyncio.create_task(self._learn(told)))
+                self._learning.append(asyncio.create_task(self._learn(told, tool)))
             return given
 
         return answer
@@ -193,6 +231,24 @@ class Gate:
         """Wait until all that the code was given is known. Raises `PrivacyFailed`."""
         await asyncio.gather(*self._learning)
 
+    def _as_written(self, arguments: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Return the arguments with the tokens of the program itself in a text that keeps its tokens."""
+        text = arguments.get("content")
+        if not self._literals or arguments.get("tokens") is not True or not isinstance(text, str):
+            return arguments
+        for token, value in self._literals.items():
+            text = text.replace(value if isinstance(value, str) else json.dumps(value), token)
+        return {**arguments, "content": text}
+
+    async def _learned_so_far(self) -> None:
+        """Wait as above. Raises `HostCallError` where it could not be learned: then nothing of it may leave."""
+        begun = list(self._learning)
+        try:
+            await asyncio.gather(*begun)
+        except PrivacyFailed as failed:
+            raise HostCallError(f"Nothing was called. {failed}", type="ToolError") from failed
+        self._learning = [task for task in self._learning if task not in begun]
+
     async def shown(self, run: EndedRun) -> ShownRun:
         """Return what of a run may be shown. Where that cannot be found out, nothing of it is but that it ended."""
         if not self._privacy.filters:
@@ -202,7 +258,9 @@ class Gate:
             parts = collected(apart, _exchanged)
             try:
                 await self.learned()
-                hidden = await self._privacy.hide(self._scope, parts, kept=[Text(run.code)], run_tokens=self.tokens)
+                hidden = await self._privacy.hide(
+                    self._scope, parts, kept=[Text(run.code)], run_tokens=self.tokens, run=self._run
+                )
             except PrivacyFailed as failed:
                 called = tuple(replace(each, unknown="") for each in run.called)
                 cleared, types = EndedRun(_withheld(run.outcome, failed), called=called), {}
@@ -226,9 +284,11 @@ class Gate:
         for task in self._learning:
             task.cancel()
 
-    async def _learn(self, told: Json) -> None:
+    async def _learn(self, told: Json, tool: str) -> None:
         with charged_to(self._account, ends=False):
-            await self._privacy.learn(self._scope, told, self.tokens)
+            values = await self._privacy.learn(self._scope, told, self.tokens)
+        if tool:
+            self.given.setdefault(tool, set()).update(values)
 
     async def _hidden_calls(self, calls: Sequence[Json] | None) -> Sequence[Json] | None:
         if not calls:
@@ -292,7 +352,7 @@ def _exchanged(value: _T, exchange: Exchange, *, is_json: bool = False) -> _T:
 
 
 async def restored_for_file(
-    privacy: Privacy, scope: str, arguments: Mapping[str, Json]
+    privacy: Privacy, scope: str, arguments: Mapping[str, Json], *, run: str = ""
 ) -> tuple[dict[str, Json], FileText | None]:
     """Return the arguments of a call that reaches a file, with real names in them, and its text as the file gets it.
 
@@ -304,10 +364,10 @@ async def restored_for_file(
         if not isinstance(text, str) or (key == "content" and arguments.get("encoding") == "base64"):
             continue
         if key == "content":
-            content = await privacy.for_file(scope, text, keeps_tokens=arguments.get("tokens") is True)
+            content = await privacy.for_file(scope, text, keeps_tokens=arguments.get("tokens") is True, run=run)
             restored[key] = content.text
         else:
-            restored[key] = await privacy.restored(scope, text, destination="workspace")
+            restored[key] = await privacy.restored(scope, text, destination="workspace", run=run)
     return restored, content
 
 
@@ -318,13 +378,26 @@ def _told_of_tokens(answer: Json, content: FileText) -> Json:
     return {**(answer if isinstance(answer, Mapping) else {}), "tokens": there} if there else answer
 
 
-def _new_content(name: str, answer: Json) -> Json:
+def _packed_path(name: str, arguments: Mapping[str, Json], answer: Json) -> str | None:
+    """Return the path of a file that is packed, where the code is given its beginning."""
+    key = {"file_open": "data", "file_read": "data", "read_file": "content"}.get(name)
+    if key is None or not isinstance(answer, Mapping) or answer.get("encoding", arguments.get("encoding")) != "base64":
+        return None
+    if arguments.get("offset", 0) or not is_packed(base64.b64decode(str(answer.get(key, ""))[:_BEGINNING_CHARS])):
+        return None
+    path = str(arguments["filename"])
+    return f"{HERE}/{path}" if name == "read_file" else path
+
+
+def _new_content(name: str, given: Mapping[str, Json], answer: Json) -> Json:
     """Return what of a host function's answer is new to the code: of a file its text."""
     if name == "read_file" and isinstance(answer, Mapping):
         content = str(answer.get("content", ""))
-        with suppress(ValueError):
-            return content if answer.get("encoding") != "base64" else base64.b64decode(content).decode()
-        return None
+        if answer.get("encoding", given.get("encoding")) != "base64":
+            return content
+        data = base64.b64decode(content)
+        encoding = encoding_of(data)
+        return None if encoding is None else data.decode(encoding, "replace")
     return answer
 
 

@@ -7,9 +7,10 @@ its last half second; an orderly end loses none.
 
 from __future__ import annotations
 
+import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,13 +35,13 @@ class AuditNotes:
             merge=_merged,
         )
 
-    def add(self, scope: str, action: str, destination: str, counts: Mapping[str, int]) -> None:
-        """Have it noted that something was done with so many values of each type; returns at once."""
+    def add(self, scope: str, action: str, destination: str, counts: Mapping[str, int], *, run: str = "") -> None:
+        """Have it noted that something was done with so many values of each type, by a run if one did."""
         if not counts:
             return
         from ....skills_db.vault_entries import Note
 
-        self._lines.add(Note(time.time(), scope, action, destination, dict(counts)))
+        self._lines.add(Note(time.time(), scope, action, destination, dict(counts), run))
         self._lines.start()
 
     def close(self) -> None:
@@ -49,11 +50,57 @@ class AuditNotes:
         self._lines.flush()
 
 
+class RecordLinks:
+    """Which values stood together in one record, written a moment later; safe to use from several threads.
+
+    A crash of the program loses those of its last half second, as of the audit: then `sealab pii forget` finds less.
+    """
+
+    def __init__(self, vault: Callable[[], Vault]) -> None:
+        """Make it; `vault` is asked for when there is something to write, and may block."""
+        self._vault = vault
+        self._known: OrderedDict[tuple[str, Sequence[str]], None] = OrderedDict()
+        self._turn = threading.Lock()
+        self._records: WriteBehind[tuple[str, Sequence[str]]] = WriteBehind(
+            "links of records", self._write, every_seconds=PAUSE_SECONDS
+        )
+
+    def add(self, scope: str, records: Sequence[Sequence[str]]) -> None:
+        """Have it kept which tokens stood together; blocks only where very many wait."""
+        with self._turn:
+            new = [(scope, record) for record in records if (scope, record) not in self._known]
+            self._known |= dict.fromkeys(new)
+            while len(self._known) > _RECORDS_KNOWN:
+                self._known.popitem(last=False)
+        if new:
+            self._records.add(*new)
+            self._records.start()
+            if len(self._records.waiting()) > _RECORDS_WAITING:
+                self._records.flush()
+
+    def close(self) -> None:
+        """Write what waits and end. Blocks."""
+        self._records.stop()
+        self._records.flush()
+
+    def _write(self, records: Sequence[tuple[str, Sequence[str]]]) -> None:
+        by_scope: dict[str, list[Sequence[str]]] = defaultdict(list)
+        for scope, record in records:
+            by_scope[scope].append(record)
+        for scope, some in by_scope.items():
+            self._vault().link(scope, some)
+
+
+_RECORDS_WAITING = 5_000
+_RECORDS_KNOWN = 10_000
+"""Records that were linked lately, and need not be again."""
+
+
 def _merged(notes: Iterable[Note]) -> list[Note]:
     """Make one line of those that say the same of other values: a program may do it a thousand times in a moment."""
-    merged: dict[tuple[str, str, str], Note] = {}
+    merged: dict[tuple[str, str, str, str], Note] = {}
     for note in notes:
-        key = (note.scope, note.action, note.destination)
+        key = (note.scope, note.action, note.destination, note.run)
         before = merged.get(key)
         counts = note.counts if before is None else Counter(before.counts) + Counter(note.counts)
         merged[key] = replace(note, counts=counts)

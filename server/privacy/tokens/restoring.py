@@ -21,13 +21,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftToken:
+    """A token that stays: the outermost key under which it stands, and whether the vault has it."""
+
+    argument: str
+    token: str
+    is_known: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
-    """What restoring made of something, how many tokens of each type it put values in for, and which it did not."""
+    """What restoring made of something, how many tokens of each type it put values in for, and which it did not.
+
+    `unknown` are those that the vault does not have; `kept` counts those by type that policy withheld; `left` are all.
+    """
 
     content: Json
     types: Mapping[str, int]
     unknown: tuple[str, ...]
     kept: Mapping[str, int] = field(default_factory=dict)
+    left: tuple[LeftToken, ...] = ()
 
     @property
     def count(self) -> int:
@@ -53,10 +66,11 @@ class RestoredCount:
         self._types: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
         self._unknown: dict[str, None] = {}
+        self._left: dict[LeftToken, None] = {}
 
     def answer(self, content: Json) -> Restored:
         """Return what came of it."""
-        return Restored(content, self._types, tuple(self._unknown), self._kept)
+        return Restored(content, self._types, tuple(self._unknown), self._kept, tuple(self._left))
 
     def plain(self, path: tuple[str, ...], mention: Mention) -> str | None:
         """Return the value that a token in a plain text stands for."""
@@ -119,10 +133,13 @@ class RestoredCount:
         entry = self._entries.get(mention.token)
         if entry is None or not mention.names(entry.value.type):
             if not mention.lenient:
-                self._unknown.setdefault(f"[{mention.kind}_{mention.token}]")
+                token = f"[{mention.kind}_{mention.token}]"
+                self._unknown.setdefault(token)
+                self._left.setdefault(LeftToken(path[0] if path else "", token, is_known=False))
             return None
         if not self._allows(path, entry.value.type):
             self._kept[entry.value.type] += 1
+            self._left.setdefault(LeftToken(path[0] if path else "", entry.shown, is_known=True))
             return None
         self._types[entry.value.type] += 1
         return entry

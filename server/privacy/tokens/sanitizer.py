@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING
 from ....sandbox.job import Json
 from ...errors import HostWorkRefused, PrivacyFailed
 from ...host_work import checked, checkpoint
-from ..token_texts import Span, mentions_in, restored, spliced, tokens_in
+from ..token_texts import Mention, Span, gaps, mentions_in, restored, spliced, tokens_in
 from . import structured
 from .answer_parts import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_of, text_sheet
 from .known_values import KnownValues
 from .parts import Part, Text
+from .records import records_in
 from .restoring import Allows, Restored, RestoredCount, allow_all, rebuilt
 from .run_tokens import RunTokens, ShownToken
 from .structured import Leaf, WrittenLeaf
@@ -76,14 +77,30 @@ class Window:
     types: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class KnownPlace:
+    """Where a known value stands: the keys that lead to the text, the place in it, and the value as it stands there."""
+
+    path: tuple[str, ...]
+    span: Span
+    text: str
+
+
 class Sanitizer:
     """Hides and restores for any number of scopes; safe to use from several threads."""
 
     def __init__(
-        self, detector: Detector, vault: Vault, *, learner: Detector | None = None, durable: bool = True
+        self,
+        detector: Detector,
+        vault: Vault,
+        *,
+        learner: Detector | None = None,
+        durable: bool = True,
+        link: Callable[[str, Sequence[Sequence[str]]], None] | None = None,
     ) -> None:
         """Make one; `learner` finds what is only learned, where that need not cost as much as what is shown.
 
+        `link` is told which tokens of a scope stood together in one record.
         `durable`: whether new tokens are on the disk, safe from a power cut, before they are shown; in PostgreSQL they
         always are.
         """
@@ -91,6 +108,7 @@ class Sanitizer:
         self._detector = detector
         self._learner = learner or detector
         self._vault = vault
+        self._link = link
         self._scopes: OrderedDict[str, _Scope] = OrderedDict()
         self._found: OrderedDict[bytes, list[list[Span]]] = OrderedDict()
         self._turn = threading.Lock()
@@ -141,8 +159,8 @@ class Sanitizer:
         with _failing_closed():
             self._detector.warm()
 
-    def learn(self, scope: str, parts: Sequence[Part], run_tokens: RunTokens | None = None) -> None:
-        """Have what is personal in the parts found again wherever it stands, though nothing is shown now.
+    def learn(self, scope: str, parts: Sequence[Part], run_tokens: RunTokens | None = None) -> list[str]:
+        """Have what is personal in the parts found again wherever it stands, though nothing is shown now; return it.
 
         It is stored in the vault when it is shown. `run_tokens` are those of the run that was given it.
         """
@@ -157,6 +175,7 @@ class Sanitizer:
             met = list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed()))
             for some in _batches(met):
                 known.learn(some, run_tokens)
+            return [value.plain for value in met]
 
     def restore_text(self, scope: str, text: str, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
         """Return the text with values in for its tokens; where it is JSON it stays that. Raises `PrivacyFailed`."""
@@ -164,8 +183,7 @@ class Sanitizer:
         if not mentions:
             return Restored(text, {}, ())
         with _failing_closed():
-            entries = self._vault.resolve(scope, {mention.token for mention in mentions})
-            tally = RestoredCount(entries, allows)
+            tally = RestoredCount(self._resolved(scope, mentions), allows)
             leaves = structured.written_leaves(text)
             if leaves is None:
                 return tally.answer(restored(text, mentions, partial(tally.plain, ())))
@@ -184,8 +202,7 @@ class Sanitizer:
         """Return a text with values in its leaves, which were found before. Raises `PrivacyFailed`."""
         mentions = mentions_in(text, lenient=lenient)
         with _failing_closed():
-            entries = self._vault.resolve(scope, {mention.token for mention in mentions})
-            tally = RestoredCount(entries, allow_all)
+            tally = RestoredCount(self._resolved(scope, mentions), allow_all)
             return tally.answer(tally.in_written(text, leaves, mentions, notation))
 
     def restore_value(self, scope: str, value: Json, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
@@ -195,9 +212,29 @@ class Sanitizer:
         if not any(mentions):
             return Restored(value, {}, ())
         with _failing_closed():
-            wanted = {mention.token for some in mentions for mention in some}
-            tally = RestoredCount(self._vault.resolve(scope, wanted), allows)
+            resolved = self._resolved(scope, [mention for some in mentions for mention in some])
+            tally = RestoredCount(resolved, allows)
             return tally.answer(rebuilt(value, map(tally.leaf, leaves, mentions)))
+
+    def known_in(self, scope: str, value: Json) -> list[KnownPlace]:
+        """Return where known values stand in a value, outside its tokens. Raises `PrivacyFailed`."""
+        with _failing_closed():
+            known = self._scope(scope)
+            known.refresh(self._vault)
+            if not len(known.values):
+                return []
+            return [
+                KnownPlace(leaf.path, span, leaf.text[span.start : span.end])
+                for leaf in checked(structured.leaves_of(value))
+                for start, end in gaps(len(leaf.text), tokens_in(leaf.text))
+                for span in known.values.find(leaf.text, start, end)
+            ]
+
+    def _resolved(self, scope: str, mentions: Sequence[Mention]) -> Mapping[str, VaultEntry]:
+        """Return the entries of tokens; whoever gets their values may show or pass them on, so these are known then."""
+        entries = self._vault.resolve(scope, {mention.token for mention in mentions})
+        self._scope(scope).meet(entries.values())
+        return entries
 
     def _edit(
         self, scope: str, sheets: Sequence[Sheet], *, counted: int | None = None, run_tokens: RunTokens | None = None
@@ -231,6 +268,10 @@ class Sanitizer:
             for sheet in sheets:
                 sheet.name(texts)
                 sheet.sweep_gaps(known.values_for(run_tokens), everywhere=grown)
+        if self._link is not None and len(hidden) > 1:
+            records = records_in(sheets[:counted])
+            if records:
+                self._link(scope, records)
         return Counter(hidden.values())
 
     def _detected(self, detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
@@ -314,6 +355,12 @@ class _Scope:
         if run_tokens is not None:
             run_tokens.met.update(value.plain for value in values)
             run_tokens.bring(new)
+
+    def meet(self, entries: Iterable[VaultEntry]) -> None:
+        """Have the values of entries found from now on, however long ago the vault got them."""
+        with self._turn:
+            for entry in entries:
+                self.values.add(entry.value.plain, entry.value.type)
 
     def tokens_for(
         self, vault: Vault, values: Sequence[Value], *, durable: bool, run_tokens: RunTokens | None

@@ -82,11 +82,11 @@ def _iban(account: str) -> str:
 
 def serve_customers(count: int) -> None:
     server = MCPServer("customers", log_level="ERROR")
+    made = customers(count)
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     async def list_customers(ctx: Context) -> dict[str, list[dict[str, object]]]:
         """List all customers."""
-        made = customers(count)
         await ctx.report_progress(1, 2, f"reading {made[0]['email']}")
         return {"customers": made}
 
@@ -94,6 +94,11 @@ def serve_customers(count: int) -> None:
     async def as_text() -> str:
         """List all customers as lines of JSON, in one text."""
         return "\n".join(json.dumps(each) for each in customers(count))
+
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def page(token: str = "") -> dict[str, object]:
+        """Give a page of customers, and the token that the next page is asked for with."""
+        return {"customers": made[:1], "page_token": f"pg_{'4f9a2c7e1b8d' * 3}", "asked": bool(token)}
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     async def fail_on(number: int) -> str:

@@ -20,12 +20,63 @@ def pii(home: Path, *arguments: str, text: bytes = b"", **more: str) -> Ended:
     return sealab("pii", *arguments, "--home", str(home), stdin=text, SEALAB_PRIVACY_MODE="fast", **more)
 
 
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        ("latin-1", "cp1252"),
+        ("utf-16", "utf-16-le"),
+        ("utf-16-le", "utf-16-le"),
+        ("utf-16-be", "utf-16-be"),
+        ("utf-32-le", "utf-32-le"),
+        ("utf-8-sig", None),
+    ],
+)
+@pytest.mark.parametrize("from_stdin", [False, True])
+def test_what_a_file_is_written_in_is_found_out_said_and_kept(
+    tmp_path: Path, encoding: str, said: str | None, *, from_stdin: bool
+) -> None:
+    text = "customer_name,email\r\nZoë Krügersdóttir,zoe@corp.example\r\nRené Åbjörnsson,rene@corp.example\r\n"
+    file = tmp_path / "people.csv"
+    file.write_bytes(text.encode(encoding))
+    hidden = pii(tmp_path, "sanitize", *([] if from_stdin else [str(file)]), "--as", "csv", text=file.read_bytes())
+    assert hidden.returncode == 0, hidden.stderr
+    shown = hidden.output.decode(encoding)
+    assert "Hidden: 2 EMAIL, 2 PERSON." in hidden.stderr
+    assert shown.count("[PERSON_") == shown.count("[EMAIL_") == 2
+    assert ("by its bytes" in hidden.stderr) is (said is not None)
+    assert said is None or f"Read as {said}" in hidden.stderr
+    named = ["--encoding", "latin-1"] if encoding == "latin-1" else []  # with its tokens it is ASCII
+    assert pii(tmp_path, "restore", *named, text=hidden.output).output == text.encode(encoding)
+
+
+def test_a_stray_letter_far_behind_is_no_utf_8_either(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    lines = b"".join(b"%d%s,\n" % (n, b"." * 60) for n in range(1500))  # more than is looked at first
+    file.write_bytes(b"n,customer_name\n" + lines + b"1,Ren\xe9 Krausnick\n")
+    hidden = pii(tmp_path, "sanitize", str(file))
+    assert "Read as cp1252" in hidden.stderr
+    assert b"Krausnick" not in hidden.output
+    streamed = pii(tmp_path, "sanitize", text=file.read_bytes())
+    assert streamed.returncode == 1
+    assert "1 bytes are not utf-8" in streamed.stderr
+    named = pii(tmp_path, "sanitize", "--encoding", "latin1", "--as", "csv", text=file.read_bytes())
+    assert named.returncode == 0
+    assert b"Krausnick" not in named.output
+
+
+def test_what_is_no_text_is_refused_and_an_encoding_that_there_is_not_too(tmp_path: Path) -> None:
+    binary = pii(tmp_path, "sanitize", text=bytes(range(256)) * 20)
+    assert (binary.returncode, binary.output) == (2, b"")
+    assert "does not look like text" in binary.stderr
+    assert pii(tmp_path, "sanitize", "--encoding", "klingon", text=b"x").returncode == 2
+
+
 @pytest.mark.parametrize(("name", "content"), [("t.csv", TABLE), ("r.json", RECORD), ("p.txt", PROSE)])
 def test_a_file_is_hidden_stays_valid_and_comes_back_byte_for_byte(tmp_path: Path, name: str, content: str) -> None:
     file, hidden = tmp_path / name, tmp_path / f"hidden-{name}"
-    raw = content.encode() + (b"\xff\xfe not UTF-8" if name == "p.txt" else b"")
+    raw = content.encode() + ("é".encode() + b"\xff\xfe not UTF-8" if name == "p.txt" else b"")
     file.write_bytes(raw)
-    assert pii(tmp_path, "sanitize", str(file), "-o", str(hidden)).returncode == 0
+    assert pii(tmp_path, "sanitize", str(file), "-o", str(hidden)).returncode == (name == "p.txt")
     shown = hidden.read_bytes()
     for value in (b"corp.example", b"4111111111111111", b"Kessling", b"Kr\\u00fcger", b"536-90-4399"):
         assert value not in shown
@@ -41,8 +92,8 @@ def test_a_file_is_hidden_stays_valid_and_comes_back_byte_for_byte(tmp_path: Pat
 def test_stdin_json_forget_and_audit(tmp_path: Path) -> None:
     answer = json.loads(pii(tmp_path, "sanitize", "--json", text=PROSE.encode()).stdout)
     assert (answer["pii_found"], answer["pii_types"]) == (2, ["EMAIL", "SSN"])
-    forgotten = json.loads(pii(tmp_path, "forget", "jane@corp.example", "--json").stdout)
-    assert forgotten == {"forgotten": 1, "types": {"EMAIL": 1}}
+    forgotten = json.loads(pii(tmp_path, "forget", "jane@corp.example", "--only", "--yes", "--json").stdout)
+    assert (forgotten["erased"], forgotten["forgotten"], forgotten["types"]) == (True, 1, {"EMAIL": 1})
     back = json.loads(pii(tmp_path, "restore", "-", "--json", text=answer["sanitized_text"].encode()).stdout)
     assert back["restored"] == 1
     assert [token[:7] for token in back["unknown_tokens"]] == ["[EMAIL_"]
@@ -57,8 +108,10 @@ def test_stdin_json_forget_and_audit(tmp_path: Path) -> None:
         ("restore", "SSN"),
     }
     scope = audit["audit"][0]["scope"]
-    forgotten = json.loads(pii(tmp_path, "forget", "--scope", scope[:8], "--json").stdout)
-    assert forgotten == {"forgotten": 1, "types": {"SSN": 1}}
+    shown = json.loads(pii(tmp_path, "forget", "--scope", scope[:8], "--json").stdout)
+    assert shown == {"erased": False, "forgotten": 1, "types": {"SSN": 1}}
+    forgotten = json.loads(pii(tmp_path, "forget", "--scope", scope[:8], "--json", "--yes").stdout)
+    assert forgotten == {**shown, "erased": True}
 
 
 @pytest.mark.parametrize(

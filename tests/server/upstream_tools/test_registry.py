@@ -452,7 +452,7 @@ async def test_a_shape_that_was_learned_is_told_in_the_next_search(tmp_path: Pat
 async def test_a_failed_call_with_a_token_says_that_the_tool_was_given_the_token(
     tmp_path: Path, privacy: str, said: str | None
 ) -> None:
-    configure(tmp_path, up={**upstream(), "restore": {}})
+    configure(tmp_path, up={**upstream(), "restore": {}, "allow_tokens": True})
     environment = {"SEALAB_PRIVACY": privacy, "SEALAB_PRIVACY_MODE": "fast"}
     async with in_this_process(tmp_path, ONE_SPARE | environment) as caller:
         for argument in ("reason='see [EMAIL_9g5ddg3tce]'", "reason=['[EMAIL_9g5ddg3tce]']"):

@@ -78,11 +78,11 @@ async def test_an_address_in_any_field_is_hidden_also_in_fields_that_a_later_ver
         written=(WrittenName(ADDRESS, 1),),
         called=(CalledTool("mail.send", True, 1.0), CalledTool("", False, 1.0, ADDRESS)),
         returns=(ReturnedShape("mail.send", f'{{"{ADDRESS}": str}}'),),
-        left=(LeftTokens("mail.send", {"EMAIL": 1}, (ADDRESS,)),),
+        left=(LeftTokens("mail.send", 1, (ADDRESS,), (ADDRESS,), {"EMAIL": 1}),),
         dry_calls=[{"tool": "mail.send", "arguments": {"to": ADDRESS}}],
         attached={"letter.txt": ADDRESS.encode(), "image.png": b"\x89PNG\xff"},
     )
-    assert written(run).count(ADDRESS) >= len(fields(Failure)) + 11
+    assert written(run).count(ADDRESS) >= len(fields(Failure)) + 12
     shown = await gate.shown(run)
     told = written(shown.run)
     assert ADDRESS not in told

@@ -83,7 +83,7 @@ async def test_code_filters_customers_of_one_server_and_mails_them_by_another(mo
         + """
 chosen = [row for row in rows if row["balance"] >= 0]
 for row in chosen:
-    body = f"Dear {row['customer_name']}, call {row['phone']}; {row['card']} {row['iban']} {row['ssn']} {row['api_key']}"
+    body = f"Dear {row['customer_name']}, call {row['phone']}; {row['card']} {row['iban']} {row['ssn']}"
     print(await tools.mail.send(to=row["email"], subject="hello", body=body))
 result = {"count": len(chosen), "first": chosen[:20]}
 """
@@ -96,7 +96,7 @@ result = {"count": len(chosen), "first": chosen[:20]}
     mails = [json.loads(line) for line in model.sent.read_text(encoding="utf-8").splitlines()]
     for row, mail in zip(customers(COUNT), mails, strict=True):
         assert mail["to"] == row["email"]
-        assert all(str(row[key]) in mail["body"] for key in PERSONAL if key != "email")
+        assert all(str(row[key]) in mail["body"] for key in PERSONAL if key not in {"email", "api_key"})
 
 
 @pytest.mark.parametrize(
@@ -260,47 +260,24 @@ async def test_what_the_model_writes_with_tokens_reaches_files_and_tools_as_valu
     assert not model.leaked()
 
 
-async def test_secrets_stay_tokens_unless_an_argument_is_named_for_them(model: Model) -> None:
-    report = await model.run(ROWS + "result = rows[2]['api_key']")
-    await model.run(
-        f"await tools.mail.send(to='x', subject='key', body={report['result']!r}, token={report['result']!r})"
-    )
-    mail = json.loads(model.sent.read_text(encoding="utf-8").splitlines()[-1])
-    assert mail["body"] == mail["token"] == report["result"]
-    assert TOKEN.fullmatch(report["result"])
-
-
-async def test_tokens_that_a_tool_was_given_as_they_are_are_named_in_the_report(model: Model) -> None:
-    secret = (await model.run(ROWS + "result = rows[2]['api_key']"))["result"]
-    unknown = "[EMAIL_0000000000]"
-    code = f"await tools.mail.send(to={unknown!r}, subject='key', body={secret!r})\nresult = None"
-    report = await model.run(code)
-    assert report["privacy"]["left"] == [{"tool": "mail.send", "withheld": {"SECRET": 1}, "unknown": [unknown]}]
-    answer = await model.call("execute_code", code=code)
-    said = f"mail.send was given tokens as they are: withheld 1 SECRET; unknown {unknown}"
-    assert said in answer.content[0].text  # type: ignore[union-attr]
-
-    many = "for n in range(30):\n    await tools.mail.send(to=f'[EMAIL_{n:010}]', subject='', body='')"
-    report = await model.run(many)
-    assert len(report["privacy"]["left"][0]["unknown"]) == 20
-    assert "20 of 30 unknown tokens" in str(report["truncated"]["left"])
-
-
-async def test_a_token_in_a_literal_stays_one_inside_the_code_and_values_compare_with_it(model: Model) -> None:
+async def test_values_compare_with_a_token_in_the_code_in_its_variables_and_with_hidden_values(model: Model) -> None:
     shown = (await model.run(ROWS + "result = rows[3]['customer_name']"))["result"]
     report = await model.run(
         ROWS
         + f"""
-token = {shown!r}
-mine = [row["id"] for row in rows if sanitize_pii(row["customer_name"]) == token]
-result = {{"mine": mine, "length": len(token), "real": len(restore_pii(token))}}
-print(token[::-1], list(token), token.upper())
-"""
+written = {shown!r}
+result = [
+    [row["id"] for row in rows if row["customer_name"] == written],
+    [row["id"] for row in rows if row["customer_name"] in given["names"]],
+    [row["id"] for row in rows if sanitize_pii(row["customer_name"]) == sanitize_pii(written)],
+]
+print(written, written.upper())
+""",
+        context_vars={"given": {"names": [shown]}},
     )
     name = customers(COUNT)[3]["customer_name"]
-    assert report["result"]["mine"] == [row["id"] for row in customers(COUNT) if row["customer_name"] == name]
-    assert report["result"]["length"] == len(shown)
-    assert report["result"]["real"] == len(str(name))
+    assert report["result"] == [[row["id"] for row in customers(COUNT) if row["customer_name"] == name]] * 3
+    assert report["privacy"]["values"] == 2
     assert not model.leaked()
 
 

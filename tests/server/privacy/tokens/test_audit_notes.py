@@ -10,7 +10,7 @@ import pytest
 
 from sealab.sandbox.confine.levels import Level
 from sealab.server.app import running
-from sealab.server.commands import pii
+from sealab.server.commands.pii_vault import opened_vault
 from sealab.server.home import Home
 from sealab.server.privacy.tokens import audit_notes
 from sealab.server.privacy.tokens.audit_notes import AuditNotes
@@ -120,8 +120,8 @@ def test_a_command_that_ends_badly_loses_no_line(tmp_path: Path) -> None:
     settings = Settings(vault_key=KEY.hex())
 
     def write() -> None:
-        with pii._privacy(Home(tmp_path), settings) as privacy:
-            privacy.note("hide", "model", {"EMAIL": 2}, scope="home")
+        with opened_vault(Home(tmp_path), settings) as opened:
+            opened.privacy.note("hide", "model", {"EMAIL": 2}, scope="home")
             raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="disk"):

@@ -14,6 +14,7 @@ from mcp import Client
 
 from sealab.server.database import HomeDatabase
 from sealab.server.errors import PrivacyFailed, RequestRefused
+from sealab.server.privacy.gates.tool_gate import Recipient, given_to
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.privacy.tokens import run_tokens
 from sealab.server.privacy.tokens.parts import Text, Tree
@@ -169,7 +170,7 @@ async def test_every_way_to_resolve_tokens_passes_the_brake(opened: Opens) -> No
 
     ways: list[Callable[[str], Any]] = [
         lambda text: privacy.restored("home", text, destination="workspace"),
-        lambda text: privacy.restored_for("home", "mail", "send", {"body": text}),
+        lambda text: given_to(privacy, "home", Recipient("mail", "send", takes_tokens=True), {"body": text}),
         lambda text: privacy.restored_for_code("home", {"text": text}),
     ]
     with pytest.raises(RequestRefused, match="Wait a minute"):

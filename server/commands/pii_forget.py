@@ -1,0 +1,163 @@
+"""`sealab pii forget`: shows what is kept of a person, and erases it."""
+# ruff: noqa: T201 - printing is what a command line does
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from ..caller import LOCAL
+from ..errors import Exit, UsageError
+from ..home import Home
+from ..settings import Settings
+from ..terminal_escaping import one_line as escaped
+from .pii_vault import counted, opened_vault
+
+if TYPE_CHECKING:
+    from ...skills_db.vault import Person, PersonValue, Vault
+    from ..privacy.erasure import Traces
+
+HOME, SCOPE_SHOWN = "home", 8
+_SHOWN_MAX = 200
+_OF_MANY = frozenset({"LOCATION", "ZIP", "DOB", "IP", "MAC"})
+"""Types whose values are looked for in files only where they are asked for."""
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Give the parser its arguments."""
+    parser.add_argument(
+        "value", metavar="VALUE", nargs="?", help="a name, an address, anything; or a token; - reads it from stdin"
+    )
+    parser.add_argument(
+        "--scope",
+        metavar="SCOPE",
+        help="erase all values of this scope, as the audit names it; `home` is the scope of this home",
+    )
+    parser.add_argument("--only", action="store_true", help="leave what stood in one record with it")
+    parser.add_argument("--yes", action="store_true", help="erase it; else it is shown only")
+    parser.add_argument("--files", action="store_true", help="erase it from files of the workspace too")
+
+
+def forget(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    """Show or erase what is asked for."""
+    if (chosen.value is None) is (chosen.scope is None):
+        raise UsageError("It is not clear what to forget. Give either a value, such as a name, or --scope SCOPE.")
+    if chosen.scope is not None:
+        return _forget_scope(chosen, home, settings)
+    value = sys.stdin.read().strip("\r\n") if chosen.value == "-" else str(chosen.value)
+    if not value.strip():
+        raise UsageError("There is nothing to forget. Give a value, such as a name.")
+    return _forget_person(chosen, home, settings, value)
+
+
+def _forget_scope(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    with opened_vault(home, settings) as work:
+        vault = work.privacy.vault()
+        name = _scope_named(vault, chosen.scope)
+        if chosen.yes:
+            types = vault.forget_scope(name)
+            work.privacy.note("forget", "terminal", types, scope=LOCAL.scope)
+        else:
+            types = vault.types_of_scope(name)
+    if chosen.json:
+        _print_json({"erased": chosen.yes, "forgotten": sum(types.values()), "types": types})
+    else:
+        print(f"{'Forgotten' if chosen.yes else 'Would be forgotten'}: {counted(types)}.")
+        _tell_to_repeat(chosen)
+    return Exit.OK
+
+
+def _forget_person(chosen: argparse.Namespace, home: Home, settings: Settings, value: str) -> int:
+    from ...workspace.store import Workspace
+    from ..privacy.erasure import Eraser, traces
+
+    with opened_vault(home, settings) as work:
+        vault = work.privacy.vault()
+        person = vault.person(value)
+        gone = (*person.found, *(() if chosen.only else person.linked))
+        sought = [each.entry.value for each in (*person.found, *gone) if _is_sought(each, person.found)]
+        named = {(each.plain, each.type) for each in sought} or {(value, "PERSON")}  # files may have it all the same
+        with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
+            where = traces(Eraser(named), workspace, work.database(), erases=chosen.yes, in_files=chosen.files)
+        if chosen.yes:
+            types = vault.forget_entries(gone)
+            work.privacy.note("forget", "terminal", types, scope=LOCAL.scope)
+        else:
+            types = _types(gone)
+    if chosen.json:
+        erased = {"erased": chosen.yes, "forgotten": sum(types.values()), "types": types}
+        told = {"found": person.found, "linked": person.linked, "shared": person.shared}
+        _print_json({**erased, **{name: list(map(_told, values)) for name, values in told.items()}, **asdict(where)})
+    else:
+        _print_person(chosen, person)
+        _print_traces(chosen, where)
+        _tell_to_repeat(chosen)
+    return Exit.OK
+
+
+def _is_sought(value: PersonValue, found: Sequence[PersonValue]) -> bool:
+    """Return whether a value tells of the person wherever it stands: a town or a date that is linked does not."""
+    return value in found or value.entry.value.type not in _OF_MANY
+
+
+def _types(values: Sequence[PersonValue]) -> dict[str, int]:
+    return dict(sorted(Counter(each.entry.value.type for each in values).items()))
+
+
+def _told(value: PersonValue) -> dict[str, str]:
+    entry = value.entry
+    return {"value": entry.value.plain, "type": entry.value.type, "token": entry.shown, "scope": value.scope}
+
+
+def _print_person(chosen: argparse.Namespace, person: Person) -> None:
+    verb = "Forgotten" if chosen.yes else "Would be forgotten"
+    beside = "Left, though it stood in one record with it" if chosen.only else f"{verb}, since it stood in one record"
+    for head, values in (
+        (verb, person.found),
+        (beside, person.linked),
+        ("Left, since it stands in records of others too", person.shared),
+    ):
+        print(f"{head}: {counted(_types(values))}.")
+        for each in values[:_SHOWN_MAX]:
+            print(f"  {each.entry.value.type:<12} {escaped(each.entry.value.plain)}")
+        if len(values) > _SHOWN_MAX:
+            print(f"  and {len(values) - _SHOWN_MAX} more, which --json names")
+
+
+def _print_traces(chosen: argparse.Namespace, where: Traces) -> None:
+    verb = "Erased from" if chosen.yes else "Would be erased from"
+    of_files = verb if chosen.files else "Left in (--files erases it)"
+    for head, names in (
+        (f"{verb} kept runs", where.archive),
+        (f"{verb} recordings of skills", where.recordings),
+        (f"{of_files} workspace files", where.files),
+        ("Left in packed workspace files and databases, which cannot be changed here", where.fixed),
+    ):
+        if names:
+            print(f"{head}: {', '.join(map(escaped, names))}")
+
+
+def _tell_to_repeat(chosen: argparse.Namespace) -> None:
+    if not chosen.yes:
+        print("sealab: Nothing was erased. Say --yes to erase it.", file=sys.stderr)
+
+
+def _scope_named(vault: Vault, said: str) -> str:
+    """Return the scope that is meant: by its name in the audit or, since the audit prints no more, how that begins."""
+    if said == HOME:
+        return vault.scope_name(LOCAL.scope)
+    meant = [name for name in vault.scopes() if name.startswith(said)] if len(said) >= SCOPE_SHOWN else []
+    if len(meant) != 1:
+        raise UsageError(
+            f"{said!r} does not name exactly one scope that has values. Give it as `sealab pii audit` does, or home."
+        )
+    return meant[0]
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value))

@@ -1,0 +1,49 @@
+"""The vault of a home, opened for a command, and how commands tell of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import SettingsError
+from ..home import Home
+from ..settings import Settings
+
+if TYPE_CHECKING:
+    from ..database import HomeDatabase
+    from ..privacy.privacy import Privacy
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedVault:
+    """What a command works with."""
+
+    privacy: Privacy
+    database: HomeDatabase
+
+
+@contextmanager
+def opened_vault(home: Home, settings: Settings) -> Iterator[OpenedVault]:
+    """Open what is needed, and write what is to be noted at the end."""
+    from ..database import HomeDatabase
+    from ..privacy.privacy import Privacy
+
+    home.prepare()
+    database = HomeDatabase(settings.database_url, home.root)
+    try:
+        privacy = Privacy(settings, home.root, database, durable=True)
+        if privacy.is_off:
+            raise SettingsError("PRIVACY is off, so there is no vault. Set it to tools or auto.")
+        try:
+            yield OpenedVault(privacy, database)
+        finally:
+            privacy.close()
+    finally:
+        database.close()
+
+
+def counted(types: Mapping[str, int]) -> str:
+    """Return how many there are of each type, in words."""
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(types.items())) or "nothing"

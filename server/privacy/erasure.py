@@ -1,0 +1,151 @@
+"""Erases a person: what the vault, the archive of runs, recordings and the workspace have of their values.
+
+What is kept under `PRIVACY=auto` has tokens, which stand for nothing once the vault has forgotten them. Real values
+stand in what was kept under other modes, and in files.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...sandbox.job import Json
+from ...skills_db.redaction import redact_recordings
+from ...workspace.errors import WorkspaceError
+from ...workspace.rewriting import rewrite_kept
+from ..errors import PrivacyFailed
+from .reading.encodings import encoding_of
+from .reading.file_texts import is_packed, texts_of
+from .token_texts import spliced
+from .tokens.known_values import KnownValues
+from .tokens.structured import LeafKind, leaves_of, rebuilt
+
+if TYPE_CHECKING:
+    from ...skills_db.engine import Database
+    from ...workspace.store import Workspace
+
+ERASED = "[erased]"
+"""What stands where a value stood."""
+_WITHIN_LEAST = 6
+"""Characters of a value that is looked for within words too."""
+_READ_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """Where values of a person stand: names of files of the archive and of the workspace, and of skills.
+
+    `fixed` are files of the workspace in which nothing can be replaced: packed ones and databases.
+    """
+
+    archive: tuple[str, ...] = ()
+    recordings: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+
+
+class Eraser:
+    """Finds the values of one person, in every form in which known values are found, and replaces them."""
+
+    def __init__(self, values: Iterable[tuple[str, str]]) -> None:
+        """Make one of values with their types."""
+        self._known = KnownValues()
+        within: list[str] = []
+        for text, kind in values:
+            self._known.add(text, kind)
+            within += {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+        # Also beside other letters, such as after the `\n` of an escaped text: nothing of a person is to be left.
+        some = sorted((re.escape(text) for text in within if len(text) >= _WITHIN_LEAST), key=len, reverse=True)
+        self._within = re.compile("|".join(some), re.IGNORECASE) if some else None
+
+    def holds(self, text: str) -> bool:
+        """Return whether a value stands in a text."""
+        return next(self._places(text), None) is not None
+
+    def _places(self, text: str) -> Iterator[tuple[int, int]]:
+        yield from ((span.start, span.end) for span in self._known.find(text))
+        if self._within is not None:
+            yield from (match.span() for match in self._within.finditer(text))
+
+    def redacted(self, text: str) -> str:
+        """Return a text with `ERASED` in place of each value."""
+        edits: list[tuple[int, int, str]] = []
+        for start, end in sorted(self._places(text), key=lambda each: (each[0], -each[1])):
+            if not edits or start >= edits[-1][1]:
+                edits.append((start, end, ERASED))
+            elif end > edits[-1][1]:
+                edits[-1] = (edits[-1][0], end, ERASED)
+        return spliced(text, edits)
+
+    def redacted_value(self, value: Json) -> Json:
+        """Return a value of JSON with `ERASED` in place of each value, be it a number."""
+        leaves = list(leaves_of(value))
+        texts = [self.redacted(leaf.text) for leaf in leaves]
+        if all(leaf.text == text for leaf, text in zip(leaves, texts, strict=True)):
+            return value
+        kept = (
+            None if leaf.kind is LeafKind.NUMBER and leaf.text == text else text
+            for leaf, text in zip(leaves, texts, strict=True)
+        )
+        return rebuilt(value, kept)
+
+    def redacted_bytes(self, data: bytes) -> bytes:
+        """Return the bytes of a text with `ERASED` in place of each value, in its own encoding; others as they are."""
+        encoding = None if is_packed(data) else encoding_of(data)
+        if encoding is None:
+            return data
+        text = data.decode(encoding, "surrogateescape" if encoding.startswith("utf-8") else "replace")
+        redacted = self.redacted(text)
+        if redacted == text:
+            return data
+        return redacted.encode(encoding, "surrogateescape" if encoding.startswith("utf-8") else "replace")
+
+    def is_packed_in(self, data: bytes) -> bool:
+        """Return whether a value stands in what a packed file or a database holds, or that cannot be found out."""
+        if not is_packed(data):
+            return False
+        try:
+            texts = texts_of(io.BytesIO(data), len(data))
+            return any(self.holds(text if isinstance(text, str) else json.dumps(text)) for text in texts)
+        except PrivacyFailed:
+            return True
+
+
+def traces(eraser: Eraser, workspace: Workspace, database: Database, *, erases: bool, in_files: bool = False) -> Traces:
+    """Return where the values stand, and take them out where it `erases`; out of files only with `in_files`. Blocks."""
+    files: list[str] = []
+    fixed: list[str] = []
+    for name, data in _contents(workspace):
+        redacted = eraser.redacted_bytes(data)
+        if redacted != data:
+            files.append(name)
+            if erases and in_files:
+                workspace.write(name, redacted)
+        elif eraser.is_packed_in(data):
+            fixed.append(name)
+    return Traces(
+        tuple(rewrite_kept(workspace, eraser.redacted_bytes, changes=erases)),
+        tuple(redact_recordings(database, eraser.redacted_value, changes=erases)),
+        tuple(files),
+        tuple(fixed),
+    )
+
+
+def _contents(workspace: Workspace) -> Iterator[tuple[str, bytes]]:
+    for file in workspace.list().files:
+        try:
+            data = bytearray()
+            more = True
+            while more:
+                read = workspace.read(file.name, len(data), _READ_BYTES, encoding="base64")
+                some = base64.b64decode(read.content)
+                data += some
+                more = read.truncated and bool(some)
+        except WorkspaceError:
+            continue  # deleted meanwhile
+        yield file.name, bytes(data)

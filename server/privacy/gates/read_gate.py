@@ -1,0 +1,82 @@
+"""What full Python reads of the workspace, and what code unpacks, under `PRIVACY=auto`: learned before the code has it.
+
+A security boundary for programs as they are written, not for hostile ones: a worker with full Python says itself what
+it opens. What a native library opens by itself goes unseen.
+"""
+
+from __future__ import annotations
+
+import io
+from functools import partial
+from typing import IO, cast
+
+from ....sandbox.job import Json
+from ....workspace.run_files import RunFiles, Status
+from ...host_work import Kind, in_thread
+from ..privacy import Privacy
+from ..reading.file_texts import texts_of
+from ..tokens.run_tokens import RunTokens
+
+_READ_BYTES = 1024 * 1024
+
+
+async def learn_path(
+    privacy: Privacy, scope: str, files: RunFiles, path: str, known: set[str], *, run_tokens: RunTokens | None
+) -> None:
+    """Have what is personal in a file, or in the names of a folder, known before code has it; once for each content.
+
+    `known` holds what the run has learned so far. Raises `PrivacyFailed`, and what the workspace raises.
+    """
+    status = await in_thread(Kind.FILES, partial(files.status, path))
+    if status.is_folder:
+        names: Json = [entry.name for entry in await in_thread(Kind.FILES, partial(files.list, path))]
+        await privacy.learn(scope, names, run_tokens)
+        return
+    mark = f"{path}\0{status.identity}\0{status.size}\0{status.modified_ns}"
+    if mark in known:
+        return
+    file = await in_thread(Kind.FILES, partial(_File, files, path, status))
+    texts = texts_of(cast("IO[bytes]", file), status.size)
+    while (text := await in_thread(Kind.FILES, partial(next, texts, None))) is not None:
+        await privacy.learn(scope, text, run_tokens)
+    known.add(mark)
+
+
+class _File(io.RawIOBase):
+    """A file of a run, read piece by piece."""
+
+    def __init__(self, files: RunFiles, path: str, status: Status) -> None:
+        super().__init__()
+        self._files, self._path = files, path
+        self._status = files.open(path, "r")
+        self._size = status.size
+        self._at = 0
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return that its place can be changed."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place."""
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        """Return the place."""
+        return self._at
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read so many bytes, or all that are left."""
+        wanted = self._size - self._at if size < 0 else size
+        read = bytearray()
+        while len(read) < wanted:
+            some = self._files.read(self._path, self._status.identity, self._at, min(wanted - len(read), _READ_BYTES))
+            if not some:
+                break
+            read += some
+            self._at += len(some)
+        return bytes(read)

@@ -1,0 +1,1 @@
+"""What files hold as text: in which encoding, and what is packed in them."""

@@ -1,0 +1,224 @@
+"""The texts that a file holds, piece by piece, also where they are packed or in a database.
+
+A security boundary: files come from anywhere. Of a packed file no more is in memory than a piece; how much there is in
+all is bounded by the run's account, which each piece is charged to. A database is opened from memory, read-only, and
+nothing that its schema names is run: see "Defense Against The Dark Arts" of SQLite's documentation.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import io
+import lzma
+import sqlite3
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import IO, Protocol, cast
+
+from ....sandbox.job import Json
+from ...errors import PrivacyFailed
+from ...host_work import checkpoint
+from .encodings import SAMPLE_BYTES, encoding_of
+
+PIECE_CHARS = 1_000_000
+"""Characters that are looked through at once."""
+WHOLE_BYTES_MAX = 128 * 1024 * 1024
+"""A zip file or a database that is larger is not looked through."""
+_FIRST_LINE_CHARS = 4_000
+_ROWS = 2_000
+_DEEP = 2
+_DATABASE = b"SQLite format 3\0"
+_ZIP = b"PK\x03\x04"
+_PACKED: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
+    (b"\x1f\x8b", lambda file: cast("IO[bytes]", gzip.GzipFile(fileobj=file))),
+    (b"BZh", bz2.BZ2File),
+    (b"\xfd7zXZ\0", lzma.LZMAFile),
+)
+_JOURNAL_MODES = slice(18, 20)
+_ROLLBACK = b"\x01\x01"
+_READING = frozenset(
+    {
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_PRAGMA,
+        sqlite3.SQLITE_FUNCTION,
+        sqlite3.SQLITE_RECURSIVE,
+    }
+)
+_STEPS = 10_000
+
+
+def is_packed(beginning: bytes) -> bool:
+    """Return whether the bytes with which a file begins are those of one whose texts do not stand in it as they are."""
+    return beginning.startswith((_DATABASE, _ZIP, *(mark for mark, _ in _PACKED)))
+
+
+def texts_of(file: IO[bytes], size: int, *, deep: int = 0) -> Iterator[Json]:
+    """Give the texts of a file, and the rows of its tables; nothing of one that holds no text.
+
+    Raises `PrivacyFailed` where a packed file cannot be looked through.
+    """
+    beginning = file.read(SAMPLE_BYTES)
+    file.seek(0)
+    for mark, opened in _PACKED:
+        if beginning.startswith(mark):
+            yield from _unpacked(opened(file), deep)
+            return
+    if beginning.startswith((_ZIP, _DATABASE)):
+        if size > WHOLE_BYTES_MAX:
+            raise PrivacyFailed(
+                f"The file is packed and has more than {WHOLE_BYTES_MAX} bytes, so it was not looked through for "
+                "personal data. Unpack it, or give it in pieces."
+            )
+        yield from (_of_zip if beginning.startswith(_ZIP) else _of_database)(file.read(), deep)
+        return
+    encoding = encoding_of(beginning)
+    if encoding is not None:
+        yield from _pieces(file, encoding)
+
+
+def _unpacked(file: IO[bytes], deep: int) -> Iterator[Json]:
+    if deep >= _DEEP:
+        return
+    rest = _Unpacking(file)
+    beginning = rest.peek(SAMPLE_BYTES)
+    if is_packed(beginning):
+        whole = _whole(rest)
+        yield from texts_of(io.BytesIO(whole), len(whole), deep=deep + 1)
+        return
+    encoding = encoding_of(beginning) or _encoding_between_zeros(beginning)
+    if encoding is not None:
+        yield from _pieces(rest, encoding)
+
+
+def _whole(file: _Unpacking) -> bytes:
+    read = bytearray()
+    while some := file.read(SAMPLE_BYTES):
+        checkpoint()
+        read += some
+        if len(read) > WHOLE_BYTES_MAX:
+            raise PrivacyFailed(
+                f"What is packed in the file is packed again and has more than {WHOLE_BYTES_MAX} bytes, so it was not "
+                "looked through for personal data. Unpack it first."
+            )
+    return bytes(read)
+
+
+class _Unpacking:
+    """What is packed in a file, as far as it can be unpacked: code gets no more of one that is damaged or locked."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._held = b""
+
+    def peek(self, size: int) -> bytes:
+        """Return the beginning, which `read` gives again."""
+        while len(self._held) < size and (some := self._more()):
+            self._held += some
+        return self._held
+
+    def read(self, size: int) -> bytes:
+        """Return some of the rest; nothing at its end."""
+        if not self._held:
+            return self._more()
+        some, self._held = self._held[:size], self._held[size:]
+        return some
+
+    def _more(self) -> bytes:
+        try:
+            return cast("io.BufferedReader", self._file).read1(SAMPLE_BYTES)
+        except (RuntimeError, OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile):
+            return b""
+
+
+class _Reads(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+def _encoding_between_zeros(data: bytes) -> str | None:
+    """Return the encoding of texts with zeros between them, as in an archive of `tar`."""
+    return encoding_of(data.replace(b"\0", b""))
+
+
+def _pieces(file: _Reads, encoding: str) -> Iterator[str]:
+    """Give a text in pieces that end with a line; each begins with the first line, which may say what columns hold."""
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    first_line, held = "", ""
+    while some := file.read(SAMPLE_BYTES):
+        checkpoint()
+        held += decoder.decode(some).replace("\0", "\n")
+        if len(held) < PIECE_CHARS:
+            continue
+        cut = held.rfind("\n") + 1 or len(held)
+        yield first_line + held[:cut]
+        first_line = first_line or _first_line(held)
+        held = held[cut:]
+    held += decoder.decode(b"", final=True)
+    if held:
+        yield first_line + held
+
+
+def _first_line(text: str) -> str:
+    line, end, _ = text[:_FIRST_LINE_CHARS].partition("\n")
+    return line + end if end else ""
+
+
+def _of_zip(data: bytes, deep: int) -> Iterator[Json]:
+    if deep >= _DEEP:
+        return
+    with suppress(zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        yield [each.filename for each in archive.infolist()]
+        for member in archive.infolist():
+            # One that has a password, or is packed in a way that is not known here.
+            with suppress(RuntimeError, zipfile.BadZipFile), archive.open(member) as file:
+                yield from _unpacked(file, deep)
+
+
+def _of_database(data: bytes, _deep: int) -> Iterator[Json]:
+    patched = bytearray(data)
+    patched[_JOURNAL_MODES] = _ROLLBACK  # one with a write-ahead log cannot be opened from memory
+    with _looking_through(), closing(sqlite3.connect(":memory:", check_same_thread=False)) as database:
+        database.text_factory = lambda text: text.decode("utf-8", "replace")
+        database.deserialize(bytes(patched))
+        for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON", "mmap_size = 0"):
+            database.execute(f"PRAGMA {pragma}")
+        database.set_authorizer(_judged)
+        database.set_progress_handler(checkpoint, _STEPS)
+        tables = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+        for table, made_by in tables:
+            if not str(made_by).upper().startswith("CREATE VIRTUAL"):
+                yield from _rows(database, str(table))
+
+
+@contextmanager
+def _looking_through() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        checkpoint()  # the library takes what its handler raises for an error of its own
+        raise PrivacyFailed(
+            f"The database could not be looked through for personal data: {error}. Export it as CSV or JSON."
+        ) from None
+
+
+def _judged(action: int, *_about: object) -> int:
+    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
+
+
+def _rows(database: sqlite3.Connection, table: str) -> Iterator[Json]:
+    quoted = table.replace('"', '""')
+    cursor = database.execute(f'SELECT * FROM "{quoted}"')  # noqa: S608 - quoted
+    columns = [each[0] for each in cursor.description]
+    while rows := cursor.fetchmany(_ROWS):
+        yield [{column: _value(value) for column, value in zip(columns, row, strict=True)} for row in rows]
+
+
+def _value(value: object) -> Json:
+    if isinstance(value, bytes):
+        encoding = encoding_of(value)
+        return value.decode(encoding, "replace") if encoding else None
+    return cast("Json", value)

@@ -1,0 +1,109 @@
+"""Which values of the vault stood together in one record, and so tell of one person.
+
+A security boundary as the vault itself: links name tokens, never values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from .sql import sa
+
+if TYPE_CHECKING:
+    from .engine import Database
+
+IDENTIFYING = frozenset(
+    "EMAIL PHONE CARD IBAN BANK CRYPTO SSN TAX_ID NATIONAL_ID PASSPORT DL MEDICAL USERNAME".split()  # noqa: SIM905 - a table of words
+)
+"""Types of which no two people have the same value: what else stands beside it tells of the same person."""
+FOLLOWED_MAX = 10
+"""A value in more records than this, beside those of the person, is not theirs alone, such as that of a sales team."""
+_BATCH = 400
+
+
+class VaultLinks:
+    """The links of one database. Scopes are what the database calls them; tokens have neither type nor brackets."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, scope: str, records: Iterable[Sequence[str]]) -> None:
+        """Keep which tokens stood together. What is kept already stays as it is."""
+        rows = [
+            {"scope": scope, "record": hashlib.sha256(" ".join(record).encode()).hexdigest()[:32], "token": token}
+            for record in records
+            for token in record
+        ]
+        if rows:
+            with self._database.transaction(durable=False) as session:
+                session.execute(_ADD, rows)
+
+    def linked(self, scope: str, tokens: Collection[str], types: dict[str, str]) -> tuple[set[str], set[str]]:
+        """Return the tokens that tell of the people of these, and those that tell of others too; `types` are of all.
+
+        Records are followed from the given tokens, and on from values that identify one person.
+        """
+        records: dict[str, set[str]] = {}
+        person = set(tokens)
+        asked = list(tokens)
+        while asked:
+            of_asked = self._records_of(scope, asked)
+            asked = []
+            for token, its in of_asked.items():
+                new = its - records.keys()
+                if token not in tokens and len(new) > FOLLOWED_MAX:
+                    continue
+                for record, members in self._members_of(scope, new).items():
+                    records[record] = members
+                    more = {each for each in members if types.get(each) in IDENTIFYING} - person
+                    person |= more
+                    asked += more
+        others = {each for members in records.values() for each in members} - person
+        ours = {
+            token
+            for token, its in self._records_of(scope, [*others, *(person - set(tokens))]).items()
+            if its <= records.keys()
+        }
+        linked = {token for token in (others | person) - set(tokens) if token in ours}
+        return linked, (others | person) - set(tokens) - linked
+
+    def _records_of(self, scope: str, tokens: Iterable[str]) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        with self._database.read() as session:
+            for some in _batches(tokens):
+                for row in session.execute(_RECORDS, {"scope": scope, "tokens": some}):
+                    found.setdefault(row.token, set()).add(row.record)
+        return found
+
+    def _members_of(self, scope: str, records: Iterable[str]) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        with self._database.read() as session:
+            for some in _batches(records):
+                for row in session.execute(_MEMBERS, {"scope": scope, "records": some}):
+                    found.setdefault(row.record, set()).add(row.token)
+        return found
+
+
+def _batches(items: Iterable[str]) -> Iterable[list[str]]:
+    rest = iter(items)
+    while some := list(islice(rest, _BATCH)):
+        yield some
+
+
+def _in(statement: str, name: str) -> sa.TextClause:
+    return sa.text(statement).bindparams(sa.bindparam(name, expanding=True))
+
+
+_ADD = sa.text(
+    "INSERT INTO sealab_vault_link (scope, record, token) VALUES (:scope, :record, :token) ON CONFLICT DO NOTHING"
+)
+_RECORDS = _in("SELECT record, token FROM sealab_vault_link WHERE scope = :scope AND token IN :tokens", "tokens")
+_MEMBERS = _in("SELECT record, token FROM sealab_vault_link WHERE scope = :scope AND record IN :records", "records")
+DROP_ORPHANS = sa.text(
+    "DELETE FROM sealab_vault_link WHERE NOT EXISTS (SELECT 1 FROM sealab_vault_value "
+    "WHERE sealab_vault_value.scope = sealab_vault_link.scope AND sealab_vault_value.token = sealab_vault_link.token)"
+)
+"""Removes the links of values that are gone."""

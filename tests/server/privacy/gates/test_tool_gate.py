@@ -1,0 +1,196 @@
+"""What a call of a tool is given: neither a token that stands for nothing, nor a value that policy does not give it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import pytest
+
+from sealab.server.cli import main
+from sealab.server.privacy.tokens.audit_notes import PAUSE_SECONDS
+
+from ...conftest import Caller, in_this_process
+from ..crm import UPSTREAM, customers
+
+COUNT = 12
+ROWS = 'rows = (await tools.customers.list_customers())["customers"]\n'
+UNKNOWN = "[EMAIL_0000000000]"
+TOKEN = re.compile(r"\[[A-Z_]+_[0-9a-hjkmnp-tv-z]{10}\]")
+ENVIRONMENT = {
+    "SEALAB_PRIVACY": "auto",
+    "SEALAB_PRIVACY_MODE": "fast",
+    "SEALAB_ALLOWED_ISOLATION": "restricted,process",
+    "SEALAB_WORKERS_SPARE": "1",
+    "SEALAB_TOOL_CALLS_MAX": "100",
+}
+
+
+def sent(caller: Caller, name: str) -> list[dict[str, Any]]:
+    file = caller.home / f"{name}.jsonl"
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+
+
+@pytest.fixture(scope="module")
+async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    tmp_path = tmp_path_factory.mktemp("home")
+    python = {"command": sys.executable, "approve": "never"}
+
+    def mail(name: str, **policy: object) -> dict[str, object]:
+        return {**python, "args": [str(UPSTREAM), "mail", str(tmp_path / f"{name}.jsonl")], **policy}
+
+    servers = {
+        "customers": {**python, "args": [str(UPSTREAM), "customers", str(COUNT)]},
+        "mail": mail("mail"),
+        "vault": mail("vault", restore={"SECRET": ["send.token"], "EMAIL": ["send.to"]}),
+        "notes": mail("notes", allow_tokens=["send"]),
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    async with in_this_process(tmp_path, ENVIRONMENT) as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def nothing_sent_yet(caller: Caller) -> None:
+    for file in caller.home.glob("*.jsonl"):
+        file.unlink()
+
+
+async def test_a_call_with_a_token_that_stands_for_nothing_is_refused_and_named(caller: Caller) -> None:
+    code = f"await tools.mail.send(to={UNKNOWN!r}, subject='', body='')"
+    report = await caller.run(code)
+    assert report["error"]["type"] == "ToolError"
+    assert f"mail.send was not called: {UNKNOWN} in 'to' stands for no value here." in report["error"]["message"]
+    assert "as they were shown" in report["error"]["message"]
+    assert report["privacy"]["left"] == [{"tool": "mail.send", "refused": 1, "unknown": [UNKNOWN]}]
+    assert report["privacy"]["unknown"] == [UNKNOWN]
+    answer = await caller.call("execute_code", code=code)
+    assert f"mail.send: 1 calls were refused: unknown {UNKNOWN}" in answer.content[0].text  # type: ignore[union-attr]
+    assert not sent(caller, "mail")
+
+
+async def test_a_dry_run_says_that_a_call_would_be_refused_for_its_token(caller: Caller) -> None:
+    report = await caller.run(f"await tools.mail.send(to={UNKNOWN!r}, subject='', body='')", dry_run=True)
+    assert "stands for no value here" in report["error"]["message"]
+
+
+async def test_code_can_catch_the_refusal_and_of_many_tokens_some_are_named(caller: Caller) -> None:
+    report = await caller.run("""
+refused = 0
+for n in range(30):
+    try:
+        await tools.mail.send(to=f'[EMAIL_{n:010}]', subject='', body='')
+    except ToolError:
+        refused += 1
+result = refused
+""")
+    assert report["result"] == 30
+    assert report["privacy"]["left"][0]["refused"] == 30
+    assert len(report["privacy"]["left"][0]["unknown"]) == 20
+    assert "20 of 30 tokens" in str(report["truncated"]["left"])
+
+
+async def test_where_the_operator_allows_it_a_tool_is_given_tokens_as_they_are(caller: Caller) -> None:
+    secret = (await caller.run(ROWS + "result = rows[2]['api_key']"))["result"]
+    report = await caller.run(
+        ROWS + f"await tools.notes.send(to={UNKNOWN!r}, subject='', body=sanitize_pii(rows[2]['api_key']))"
+    )
+    assert report["success"], report
+    assert sent(caller, "notes")[-1]["to"] == UNKNOWN
+    assert sent(caller, "notes")[-1]["body"] == secret
+    left = {"tool": "notes.send", "withheld": [secret], "unknown": [UNKNOWN]}
+    assert report["privacy"]["left"] == [left]
+
+
+@pytest.mark.parametrize("isolation", ["restricted", "process"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "rows[2]['api_key']",
+        "'key: ' + rows[2]['api_key'] + '!'",
+        "json.dumps({'key': [rows[2]['api_key']]})",
+        "restore_pii(sanitize_pii(rows[2]['api_key']))",
+        "restore_pii(token)",
+        "'TOKEN'",
+    ],
+)
+async def test_a_secret_goes_to_no_tool_as_a_value_either_however_the_code_came_by_it(
+    caller: Caller, body: str, isolation: str
+) -> None:
+    secret = (await caller.run(ROWS + "result = rows[2]['api_key']"))["result"]
+    code = f"token = {secret!r}\n" + ROWS + f"await tools.mail.send(to='x', subject='', body={body})"
+    report = await caller.run(code.replace("TOKEN", secret), isolation=isolation)
+    assert "the operator's `restore` does not give it a value of the type SECRET in 'body'" in str(report["error"])
+    assert report["privacy"]["left"] == [{"tool": "mail.send", "refused": 1, "values": {"SECRET": 1}}]
+    assert not sent(caller, "mail")
+    assert str(customers(COUNT)[2]["api_key"]) not in json.dumps(report)
+
+
+async def test_a_secret_restored_by_code_in_a_run_that_met_it_nowhere_else_goes_to_no_tool(caller: Caller) -> None:
+    secret = (await caller.run(ROWS + "result = rows[2]['api_key']"))["result"]
+    report = await caller.run(f"await tools.mail.send(to='x', subject='', body=restore_pii({secret!r}))")
+    assert "SECRET in 'body'" in report["error"]["message"]
+    assert not sent(caller, "mail")
+
+
+async def test_values_and_tokens_go_where_the_policy_names_their_type_and_argument(caller: Caller) -> None:
+    row = customers(COUNT)[2]
+    code = ROWS + "await tools.vault.send(to=rows[2]['email'], subject='', body='', token=rows[2]['api_key'])"
+    assert (await caller.run(code))["success"]
+    hidden = code.replace("rows[2]['email']", "sanitize_pii(rows[2]['email'])")
+    assert (await caller.run(hidden))["success"]
+    for mail in sent(caller, "vault"):
+        assert (mail["to"], mail["token"]) == (row["email"], row["api_key"])
+    for argument in ("body", "subject"):
+        given = {"to": "'x'", "subject": "''", "body": "''", argument: "rows[2]['email']"}
+        written = ", ".join(f"{name}={value}" for name, value in given.items())
+        report = await caller.run(ROWS + f"await tools.vault.send({written})")
+        assert f"a value of the type EMAIL in {argument!r}" in report["error"]["message"]
+        assert report["privacy"]["left"] == [{"tool": "vault.send", "refused": 1, "values": {"EMAIL": 1}}]
+    assert len(sent(caller, "vault")) == 2
+
+
+async def test_what_a_tool_gave_may_go_back_to_that_tool_and_to_no_other(caller: Caller) -> None:
+    first = "first = await tools.customers.page()\n"
+    report = await caller.run(
+        first + "result = [(await tools.customers.page(token=first['page_token']))['asked'], first['page_token']]"
+    )
+    assert report["result"][0] is True, report
+    assert TOKEN.fullmatch(report["result"][1])
+    report = await caller.run(first + "await tools.mail.send(to='x', subject='', body='', token=first['page_token'])")
+    assert "SECRET in 'token'" in report["error"]["message"]
+
+
+async def test_what_left_for_tools_is_in_the_audit_with_run_recipient_type_and_count(
+    caller: Caller, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = (await caller.run(ROWS + "result = rows[3]['email']"))["result"]
+    report = await caller.run(
+        ROWS
+        + "for row in rows:\n    await tools.mail.send(to=row['email'], subject='', body='')\n"
+        + "for n in range(5):\n    await tools.mail.send(to='x', subject='', body=sanitize_pii(rows[3]['email']))\n"
+        + f"x = restore_pii({token!r})\n"
+        + "try:\n    await tools.mail.send(to=rows[2]['api_key'], subject='', body='')\nexcept ToolError:\n    pass"
+    )
+    assert report["success"], report
+    await anyio.sleep(2 * PAUSE_SECONDS)  # lines are written so long after their calls
+    command = ["pii", "audit", "--home", str(caller.home), "--json", "--limit", "1000"]
+    assert await anyio.to_thread.run_sync(main, command) == 0
+    lines = [line for line in json.loads(capsys.readouterr().out)["audit"] if line["run"] == report["run_id"]]
+    told = [(line["action"], line["destination"], line["type"], line["count"]) for line in lines]
+    assert len(told) == len(set(told))
+    assert ("send", "mail.send", "EMAIL", COUNT) in told
+    assert ("restore", "mail.send", "EMAIL", 5) in told
+    assert ("restore", "code", "EMAIL", 1) in told
+    assert ("hide", "code", "EMAIL", 5) in told
+    assert ("refuse", "mail.send", "SECRET", 1) in told
+
+
+async def test_hiding_in_a_loop_is_no_call_of_the_budget(caller: Caller) -> None:
+    code = ROWS + "tokens = {sanitize_pii(rows[n % 9]['email']) for n in range(300)}\nresult = len(tokens)"
+    report = await caller.run(code)
+    assert report["result"] == 9, report
