@@ -65,9 +65,9 @@ class Skill:
         return _tracked(_name_of(self), partial(_function_of(self), *positional, **named))
 
     def __getattr__(self, name: str) -> object:
-        pinned = _PIN.fullmatch(name)
-        if pinned is not None:
-            return _skill(_name_of(self), int(pinned[1]))
+        version = pinned(name)
+        if version is not None:
+            return _skill(_name_of(self), version)
         told = {"__name__": _name_of(self), "__doc__": getattr(_function_of(self), "__doc__", None)}
         told |= {"name": _name_of(self), "version": _version_of(self)}
         if name in told:
@@ -90,6 +90,17 @@ class Skill:
 _name_of = cast("Callable[[Skill], str]", Skill.__dict__["_name"].__get__)
 _version_of = cast("Callable[[Skill], int]", Skill.__dict__["_version"].__get__)
 _function_of = cast("Callable[[Skill], Callable[..., object]]", Skill.__dict__["_function"].__get__)
+
+
+def name_and_version(skill: Skill) -> tuple[str, str]:
+    """Return which skill it is, its version as code pins it: `("slugify", "v2")`."""
+    return _name_of(skill), f"v{_version_of(skill)}"
+
+
+def pinned(name: str) -> int | None:
+    """Return the version that an attribute of a skill asks for, such as `v2`; None where it asks for none."""
+    match = _PIN.fullmatch(name)
+    return None if match is None else int(match[1])
 
 
 class LoadedSkill(dict[str, object]):

@@ -39,7 +39,7 @@ ReportProgress = Callable[[float, str], None]
 PROGRESS_MAX = 10_000
 """How often a run may say how far it is; that is not a call of its budget."""
 
-_FREE: Mapping[str, int] = MappingProxyType({"progress": PROGRESS_MAX, "judge_calls": 1})
+_FREE: Mapping[str, int] = MappingProxyType({"progress": PROGRESS_MAX, "judge_calls": 1, "skill_sources": 8})
 """Host calls that are none of a run's budget: how many of them."""
 
 TEXT_CHARS_MAX = 16_384
@@ -79,6 +79,8 @@ class Calls:
     parts_bytes: int = 0
     """Of all these together."""
     dry_run: bool = False
+    in_tests: bool = False
+    """Whether it is the tests of a skill that run."""
     tell: Tell | None = None
     report_progress: ReportProgress | None = None
     attachments: Attachments = field(default_factory=Attachments)
@@ -86,6 +88,8 @@ class Calls:
     skills: dict[str, int] = field(default_factory=dict)
     run_tokens: RunTokens | None = None
     source: str = ""
+    skill_sources: dict[str, str] = field(default_factory=dict)
+    """The code of skills that the program names, as it was read before the program started."""
     approvals: Approvals = field(default_factory=Approvals)
     within: Calls | None = None
 

@@ -107,7 +107,7 @@ class StrictTool(Tool):
                 f"{self.name} failed by a fault of sealab itself. Its log on stderr says more; what the call did up to "
                 "then is unknown."
             ) from error
-        if self._rest is None or self._chars_max is None:
+        if self._rest is None or self._chars_max is None or not isinstance(result, CallToolResult):  # it may ask first
             return visibly(result)
         return visibly(bounded(result, self._chars_max, self._rest))
 
