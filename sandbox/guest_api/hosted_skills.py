@@ -42,6 +42,7 @@ class _Loaded:
     run: int = -1
     meanings: dict[str, Skill] = field(default_factory=dict)
     namespaces: dict[tuple[str, int], dict[str, object]] = field(default_factory=dict)
+    signatures: dict[tuple[str, int], str] = field(default_factory=dict)
     loading: list[str] = field(default_factory=list)
 
 
@@ -62,7 +63,7 @@ class Skill:
 
     def __call__(self, *positional: object, **named: object) -> object:
         """Call its function; of an `async def` the answer is to be awaited."""
-        return _tracked(_name_of(self), partial(_function_of(self), *positional, **named))
+        return _tracked(_name_of(self), partial(_called, self, positional, named))
 
     def __getattr__(self, name: str) -> object:
         version = pinned(name)
@@ -222,6 +223,7 @@ def _skill(name: str, version: int | None = None) -> Skill:
 
 def _loaded(told: Mapping[str, Any], *, pinned: bool) -> Skill:
     name, version, entry = str(told["name"]), int(told["version"]), str(told["entry"])
+    _LOADED.signatures[name, version] = str(told.get("signature", ""))
     own = _LOADED.namespaces.get((name, version))
     if own is None:
         if name in _LOADED.loading:
@@ -244,6 +246,18 @@ def _loaded(told: Mapping[str, Any], *, pinned: bool) -> Skill:
     for slot, value in (("_name", name), ("_version", version), ("_function", function)):
         object.__setattr__(skill, slot, value)  # slots that guest source cannot spell
     return skill
+
+
+def _called(skill: Skill, positional: Sequence[object], named: Mapping[str, object]) -> object:
+    """Call the function of a skill. Raises TypeError with its signature where the arguments are not those it takes."""
+    try:
+        return _function_of(skill)(*positional, **named)
+    except TypeError as error:
+        within = error.__traceback__
+        signature = _LOADED.signatures.get((_name_of(skill), _version_of(skill)))
+        if not signature or within is None or within.tb_next is not None:
+            raise  # it comes from within the function
+        raise TypeError(f"{error}. The skill's signature: {signature}") from None
 
 
 def _tracked(name: str, call: Callable[[], object]) -> object:

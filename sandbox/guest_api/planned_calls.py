@@ -18,7 +18,7 @@ from ..guest.dynamic import Dynamic
 from ..job import Json
 from . import hosted_skills, hosted_tools
 from .certain_calls import certain_calls
-from .unawaited_calls import unawaited_calls
+from .unawaited_calls import plain_functions, unawaited_calls
 from .written_arguments import may_name_a_tool, named_skill, named_tool, passed, written_arguments
 
 CALLS_MAX: Final = 200
@@ -199,8 +199,9 @@ class SourceCalls:
         """Return the calls of tools, each name once for a line: `[name, line, are failures caught, calls, last line]`.
 
         `calls` has an object for each call on that line whose failure is not caught: `{given, others, more,
-        positional}` as in `Written`. `unawaited` is set where the call cannot be awaited as it stands, `certain` where
-        the program cannot run to its end without it, nor after its failure.
+        positional}` as in `Written`. `unawaited` is set where the call cannot be awaited as it stands, with the
+        `plain_function` in which it stands, and `certain` where the program cannot run to its end without it, nor after
+        its failure.
         """
         places = sorted(self._places().items(), key=lambda each: each[0])[:CALLS_MAX]
         tell = _Telling(self).tell if any(place.told for _, place in places) else None
@@ -305,6 +306,7 @@ class _Telling:
         self._program = program
         self._certain = program.certain
         self._unawaited = unawaited_calls(program.tree, program.bound)
+        self._plain_functions = plain_functions(program.tree) if self._unawaited else {}
         self._chars_left = _ARGUMENTS_CHARS_MAX
 
     def tell(self, calls: list[ast.Call]) -> list[Json]:
@@ -322,6 +324,7 @@ class _Telling:
             "more": written.more,
             "positional": written.positional,
             "unawaited": unawaited,
+            "plain_function": self._plain_functions.get(id(call), "") if unawaited else "",
             "certain": certain and not (by_name and may_name_a_tool(call)),
         }
         self._chars_left -= len(str(told))

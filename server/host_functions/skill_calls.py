@@ -64,7 +64,13 @@ async def _use_skill(context: SkillContext, calls: Calls, arguments: Arguments) 
     skill = await skills.stored(context, name, version)
     calls.skills[skill.name] = skill.version
     entry = skill.draft.extra.get("entry", skill.name)
-    return {"name": skill.name, "version": skill.version, "entry": str(entry), "code": skill.draft.code}
+    return {
+        "name": skill.name,
+        "version": skill.version,
+        "entry": str(entry),
+        "signature": skill.draft.signature,
+        "code": skill.draft.code,
+    }
 
 
 async def _skill_sources(context: SkillContext, calls: Calls, arguments: Arguments) -> Json:

@@ -23,6 +23,7 @@ ARGUMENTS_JUDGED_MAX = 1_000
 """A call with more arguments is judged when it is made."""
 _JUDGING_SECONDS = 2.0
 _NAME_CHARS_MAX = 200
+_FUNCTION_CHARS_MAX = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class WrittenCall:
     positional: int
     unawaited: bool
     certain: bool
+    plain_function: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,9 @@ def _faults_of(tool: Tool, call: WrittenCall, describer: Describer) -> Iterator[
     from ..upstream_tools.tool_arguments import misfits_as_written, names_by_position, too_many_by_position
 
     if call.unawaited:
-        yield f"The call of {tool.full_name} is not awaited, so nothing of it would run. Write `await` before it."
+        name = call.plain_function
+        how = f"Make {name}() an `async def`, and await it where it is called; write" if name else "Write"
+        yield f"The call of {tool.full_name} is not awaited, so nothing of it would run. {how} `await` before the call."
     names = names_by_position(tool)
     if call.positional > len(names):
         yield too_many_by_position(tool, describer.call(tool))
@@ -171,12 +175,18 @@ def _read(line: int, sent: Json) -> WrittenCall | None:
             "positional": int(positional),
             "unawaited": bool(unawaited),
             "certain": bool(certain),
+            "plain_function": str(function),
         }:
             if len(given) + len(others) > ARGUMENTS_JUDGED_MAX:
                 return None
             names = tuple(each for each in others if isinstance(each, str))
-            return WrittenCall(line, given, names, more, max(0, positional), unawaited, certain)
+            function = function if _is_name(function) else ""
+            return WrittenCall(line, given, names, more, max(0, positional), unawaited, certain, function)
     return None
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and len(text) <= _FUNCTION_CHARS_MAX
 
 
 def _is_line(line: int) -> bool:

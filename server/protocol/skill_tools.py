@@ -146,7 +146,8 @@ def _runner(context: SkillContext, reported_layers: ReportedLayers) -> Callable[
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
         execution = await skills.run(context, asked, progress=tell)
-        return answered_run(execution, form, layers=reported_layers.are_new(connection, execution.report))
+        layers = reported_layers.are_new(connection, execution.report)
+        return answered_run(execution, form, default=context.executor.settings.output_format, layers=layers)
 
     return run
 

@@ -168,7 +168,8 @@ def _runner(app: App, reported_layers: ReportedLayers) -> _Run:
         asked = replace(request, caller=replace(request.caller, ask=ask))
         execution = await execute(app.executor, asked, progress=tell)
         app.executor.last_runs.note(asked.caller.scope, execution.report["run_id"])
-        return answered_run(execution, form, layers=reported_layers.are_new(connection, execution.report))
+        layers = reported_layers.are_new(connection, execution.report)
+        return answered_run(execution, form, default=app.settings.output_format, layers=layers)
 
     return run
 

@@ -187,7 +187,13 @@ def _candidate_first(plan: TestPlan, stored: Handler) -> Handler:
     async def use_skill(calls: Calls, arguments: Arguments) -> Json:
         if arguments["name"] != plan.draft.name or arguments.get("version") is not None:
             return await stored.answer(calls, arguments)
-        return {"name": plan.draft.name, "version": 1_000_000_000, "entry": plan.entry, "code": plan.draft.code}
+        return {
+            "name": plan.draft.name,
+            "version": 1_000_000_000,
+            "entry": plan.entry,
+            "signature": plan.draft.signature,
+            "code": plan.draft.code,
+        }
 
     return replace(stored, answer=use_skill)
 
