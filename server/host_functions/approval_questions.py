@@ -103,11 +103,11 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
             refused += [place.said(why) for place in ending]
             continue
         allowed.append((found, places))
-        if decision is Decision.ASK and not calls.dry_run and not await is_granted(registry, calls, found):
+        if await _needs_asking(registry, calls, found, server):
             before = to_ask.get(found.full_name)  # under another of its names
             earlier = () if before is None else before.places
             to_ask[found.full_name] = _Planned(found, server, (*earlier, *places))
-            if calls.caller.ask is None:
+            if calls.caller.ask is None and not calls.dry_run:
                 refused += [place.said(approval.why_unasked(found, server)) for place in ending]
     wrong = await _faults(registry, known, named, allowed)
     if refused or any(each.certain for each in wrong):
@@ -122,6 +122,15 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
     if not to_ask or calls.caller.ask is None or not are_all_known:
         return None
     return await _asked_at_start(registry, calls, list(to_ask.values()))
+
+
+async def _needs_asking(registry: Registry, calls: Calls, tool: Tool, server: ServerConfig) -> bool:
+    """Return whether a user has to say yes before a tool is called; in a dry run, which else makes up its answer."""
+    if calls.dry_run:
+        runs = approval.runs_dry(tool, server, is_granted=True) and not approval.runs_dry(tool, server)
+    else:
+        runs = approval.decide(tool, server) is Decision.ASK
+    return runs and not await is_granted(registry, calls, tool)
 
 
 async def _faults(
@@ -158,12 +167,15 @@ async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_P
     if question is None:
         return None  # each call is asked about when it is made
     planned = [each for each in planned if each.tool.full_name in question.covers]
-    choices = [THIS_RUN, *([ALWAYS] if is_one_user(calls.caller.scope) else []), EACH_CALL]
+    always = [ALWAYS] if is_one_user(calls.caller.scope) else []
+    choices = [THIS_RUN, *always, *([] if calls.dry_run else [EACH_CALL])]
     with paused():
-        answer = await calls.caller.ask(question.text, choices)
+        answer = await calls.caller.ask(
+            question.text + approval.OF_DRY_RUN if calls.dry_run else question.text, choices
+        )
     names = question.covers
     if answer is None:
-        if all(place.caught for each in planned for place in each.places):
+        if calls.dry_run or all(place.caught for each in planned for place in each.places):
             calls.approvals.declined |= names
             return None
         refused = [

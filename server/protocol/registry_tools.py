@@ -21,10 +21,7 @@ from .strict_tool import StrictTool
 
 Level = Literal["name", "summary", "signature", "full"]
 Limit = Annotated[int | None, WithJsonSchema({"type": "integer"})]
-_LOOK_FIRST = (
-    "Unknown result or keys: `r = await tools.…(…)` with dry_run=true tells the shape if it only reads; "
-    "else print one first, once it is approved."
-)
+_LOOK_FIRST = "Unknown result or keys: `r = await tools.…(…)` with dry_run=true tells the shape of what reads."
 _WHOLE_CATEGORY = 'search_tools(query="", category=NAME, detail_level="signature") gives all signatures of one.'
 
 

@@ -40,6 +40,9 @@ ALWAYS = "this tool always"
 EACH_CALL = "ask at each call"
 """What a yes covers, as a user chooses it."""
 
+OF_DRY_RUN = " It is a dry run: it calls nothing else that may write, and after a no it makes up these answers too."
+"""Follows the question of a dry run, which is about tools that seem to read."""
+
 COVERS_RUN = " It was asked about before in this run: a yes now holds for each further call of it in this run."
 """Follows a question whose plain yes covers `THIS_RUN`."""
 
@@ -69,7 +72,7 @@ def runs_dry(tool: Tool, server: ServerConfig, *, is_granted: bool = False) -> b
     """Return whether a dry run calls a tool: one that only reads, or is approved and seems to.
 
     What only reads, the operator says, else its server; a name alone says nothing. `approve: never` approves every
-    call, and so does a user who said "always", which `is_granted` tells. That does not turn a write into a read: it
+    call, and so does a user who said yes, which `is_granted` tells. That does not turn a write into a read: it
     counts only for a tool for which neither the server nor the operator states what it does.
     """
     if server.only_reads(tool):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import Caller, in_this_process
-from .test_approvals import User, yes
+from .test_approvals import NO, User, yes
 from .test_registry import ONE_SPARE, configure, result, upstream
 
 SILENT = """
@@ -123,13 +123,38 @@ async def test_what_its_user_approved_for_always_and_seems_to_read_a_dry_run_cal
     (tmp_path / "silent.py").write_text(SILENT)
     configure(tmp_path, asked={"command": sys.executable, "args": [str(tmp_path / "silent.py")]})
     code = "note = await tools.asked.get_note()\ngone = await tools.asked.get_and_mark()\n[note, gone]"
-    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=User([yes("this tool always")])) as caller:
+    user = User([NO, yes("this tool always")])
+    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=user) as caller:
         assert (await caller.run(code, dry_run=True))["result"] == ["dry run", "dry run"]
         await result(caller, "await tools.asked.get_note()")
         await caller.run("await tools.asked.get_and_mark()")
         report = await caller.run(code, dry_run=True)
     assert report["result"] == ["a real note", "dry run"]
     assert list(report["made_up"]) == ["asked.get_and_mark"]
+    assert len(user.asked) == 3, "the last dry run asks nothing"
+
+
+async def test_a_dry_run_asks_whether_to_call_what_seems_to_read_and_never_about_what_writes(tmp_path: Path) -> None:
+    (tmp_path / "silent.py").write_text(SILENT)
+    configure(tmp_path, asked={"command": sys.executable, "args": [str(tmp_path / "silent.py")]})
+    code = """
+from skills import note
+marked, gone = await tools.asked.get_and_mark(), await tools.asked.delete_note(name="x")
+[await note(), marked, gone["id"]]
+"""
+    user = User([yes(), NO])
+    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=user) as caller:
+        await caller.call("save_skill", name="note", code="async def note():\n    return await tools.asked.get_note()")
+        report = await caller.run(code, dry_run=True)
+        assert report["result"] == ["a real note", "dry run", "dry run"]
+        assert sorted(report["made_up"]) == ["asked.delete_note", "asked.get_and_mark"]
+        assert (await caller.run(code, dry_run=True))["result"] == ["dry run", "dry run", "dry run"]
+    first, _ = user.asked
+    assert first.startswith("May the running code call asked.get_note, which does not say that it only reads (skill ")
+    assert "It is a dry run" in first
+    assert "delete_note" not in first
+    assert "get_and_mark" not in first
+    assert user.choices[0] == ["this tool in this run", "this tool always"]
 
 
 async def test_a_placeholder_has_the_shape_that_was_learned_where_no_schema_says_it(caller) -> None:
