@@ -2,7 +2,7 @@
 
 import sys
 
-from sealab.server.cli import main
+from sealab.server.__main__ import start
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start())

@@ -10,7 +10,8 @@ from ..workspace.names import HOME_OWNER
 Ask = Callable[[str, Sequence[str]], Awaitable[str | None]]
 """Asks the user one question, with what a yes may cover; the first stands for a plain yes.
 
-Returns what the user chose, an empty text for a yes where there was nothing to choose, and None for a no.
+Returns what the user chose, an empty text for a yes where there was nothing to choose, and None for a no. Raises
+`NoMoreQuestions` where the client takes no further one.
 """
 
 Progress = Callable[[float, float, str], Awaitable[None]]
@@ -18,6 +19,14 @@ Progress = Callable[[float, float, str], Awaitable[None]]
 
 RUNNING = "running"
 """The progress message of a run that reports nothing else."""
+
+
+class NoMoreQuestions(Exception):
+    """The client takes no more questions in this call; it was `asked` so many times."""
+
+    def __init__(self, asked: int) -> None:
+        super().__init__(f"The client was asked {asked} times in this call, and takes no more questions in it.")
+        self.asked = asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import argparse
 import errno
 import json
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -41,6 +42,10 @@ _DOCTOR_EXIT_CODES = (
     "Exit codes: 0 the required level is reached and all works, 1 it is not reached, 2 wrong usage, 3 it is reached, "
     "but something else does not work."
 )
+_OF_ALL = (
+    "Every command takes --home DIR, the folder below which sealab keeps everything, --config FILE, --log-level LEVEL "
+    "and --debug, before its name or after it."
+)
 _TRACE_HINT = "Run it again with --debug to see where."
 
 
@@ -56,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Exit.USAGE
     chosen = argparse.Namespace(debug=False)
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it was while all this was imported
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         show_visibly(stdout=given[0] not in {"guard", "serve"})
         chosen = make_parser(given[0]).parse_args(given)
         return _ended(int(chosen.command(chosen)))
@@ -162,7 +169,7 @@ def make_parser(only: str | None = None) -> argparse.ArgumentParser:
     parser = Parser(
         prog="sealab",
         description="An MCP server through which an AI agent runs Python instead of calling tools one by one.",
-        epilog=f"Without a command, sealab serves MCP on stdin and stdout. {EXIT_CODES}",
+        epilog=f"Without a command, sealab serves MCP on stdin and stdout. {_OF_ALL} {EXIT_CODES}",
         allow_abbrev=False,
     )
     parser.add_argument("-V", "--version", action=_Version, nargs=0, help="show program's version number and exit")

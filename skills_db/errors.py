@@ -8,6 +8,7 @@
     ├── CommitUnknown        the connection went away while a change was being committed
     ├── SkillNotFound         no skill, or no version of it, has this name
     ├── SkillRefused          what was to be stored is too large, or no text that a database can hold
+    │   └── SkillSourceMissing    there is nothing to import by that name
     ├── StoreFull             the store holds as much of skills as it may
     ├── BackupRefused         the archive is not a backup, is damaged, or contradicts what is stored
     ├── VaultKeyWrong         the vault was made with another key
@@ -69,6 +70,12 @@ class SkillRefused(SkillsDbError):
     """What was given is too large for the store, or is not text that every database can hold."""
 
     code = "skill_refused"
+
+
+class SkillSourceMissing(SkillRefused):
+    """There is nothing to import by that name, or nothing that can hold skills."""
+
+    code = "skill_source"
 
 
 class StoreFull(SkillsDbError):

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from .errors import SkillRefused
+from .errors import SkillRefused, SkillSourceMissing
 from .skill_md import FILE_BYTES_MAX, FILES_MAX, FOLDER_BYTES_MAX, MANIFEST
 
 SKILLS_MAX: Final = 1000
@@ -32,7 +32,8 @@ Folders = Mapping[str, Mapping[str, bytes]]
 def found(source: Path) -> dict[str, dict[str, bytes] | SkillRefused]:
     """Return the skills in a folder, a SKILL.md, a Python file, or a ZIP archive; a refused one with the reason.
 
-    A folder may be a skill, or hold skills, also in `.claude/skills`. Raises `SkillRefused` where there is none.
+    A folder may be a skill, or hold skills, also in `.claude/skills`. Raises `SkillSourceMissing` where it is
+    nothing that holds skills, `SkillRefused` where it holds none.
     """
     if source.is_dir():
         skills = dict(_in_folder(source))
@@ -43,9 +44,11 @@ def found(source: Path) -> dict[str, dict[str, bytes] | SkillRefused]:
     elif source.is_file() and zipfile.is_zipfile(source):
         skills = _in_archive(source)
     elif source.exists():
-        raise SkillRefused(f"{source} is not a folder, {MANIFEST}, Python file or ZIP archive. Name one of these.")
+        raise SkillSourceMissing(
+            f"{source} is not a folder, {MANIFEST}, Python file or ZIP archive. Name one of these."
+        )
     else:
-        raise SkillRefused(f"There is no {source}. Name a folder, a {MANIFEST}, a Python file or a ZIP archive.")
+        raise SkillSourceMissing(f"There is no {source}. Name a folder, a {MANIFEST}, a Python file or a ZIP archive.")
     if not skills:
         raise SkillRefused(f"There is no skill in {source}: no folder with a {MANIFEST}. Name another folder.")
     return skills

@@ -42,6 +42,7 @@ class _Loaded:
     run: int = -1
     meanings: dict[str, Skill] = field(default_factory=dict)
     namespaces: dict[tuple[str, int], dict[str, object]] = field(default_factory=dict)
+    signatures: dict[tuple[str, int], str] = field(default_factory=dict)
     loading: list[str] = field(default_factory=list)
 
 
@@ -62,12 +63,12 @@ class Skill:
 
     def __call__(self, *positional: object, **named: object) -> object:
         """Call its function; of an `async def` the answer is to be awaited."""
-        return _tracked(_name_of(self), partial(_function_of(self), *positional, **named))
+        return _tracked(_name_of(self), partial(_called, self, positional, named))
 
     def __getattr__(self, name: str) -> object:
-        pinned = _PIN.fullmatch(name)
-        if pinned is not None:
-            return _skill(_name_of(self), int(pinned[1]))
+        version = pinned(name)
+        if version is not None:
+            return _skill(_name_of(self), version)
         told = {"__name__": _name_of(self), "__doc__": getattr(_function_of(self), "__doc__", None)}
         told |= {"name": _name_of(self), "version": _version_of(self)}
         if name in told:
@@ -90,6 +91,17 @@ class Skill:
 _name_of = cast("Callable[[Skill], str]", Skill.__dict__["_name"].__get__)
 _version_of = cast("Callable[[Skill], int]", Skill.__dict__["_version"].__get__)
 _function_of = cast("Callable[[Skill], Callable[..., object]]", Skill.__dict__["_function"].__get__)
+
+
+def name_and_version(skill: Skill) -> tuple[str, str]:
+    """Return which skill it is, its version as code pins it: `("slugify", "v2")`."""
+    return _name_of(skill), f"v{_version_of(skill)}"
+
+
+def pinned(name: str) -> int | None:
+    """Return the version that an attribute of a skill asks for, such as `v2`; None where it asks for none."""
+    match = _PIN.fullmatch(name)
+    return None if match is None else int(match[1])
 
 
 class LoadedSkill(dict[str, object]):
@@ -211,6 +223,7 @@ def _skill(name: str, version: int | None = None) -> Skill:
 
 def _loaded(told: Mapping[str, Any], *, pinned: bool) -> Skill:
     name, version, entry = str(told["name"]), int(told["version"]), str(told["entry"])
+    _LOADED.signatures[name, version] = str(told.get("signature", ""))
     own = _LOADED.namespaces.get((name, version))
     if own is None:
         if name in _LOADED.loading:
@@ -233,6 +246,18 @@ def _loaded(told: Mapping[str, Any], *, pinned: bool) -> Skill:
     for slot, value in (("_name", name), ("_version", version), ("_function", function)):
         object.__setattr__(skill, slot, value)  # slots that guest source cannot spell
     return skill
+
+
+def _called(skill: Skill, positional: Sequence[object], named: Mapping[str, object]) -> object:
+    """Call the function of a skill. Raises TypeError with its signature where the arguments are not those it takes."""
+    try:
+        return _function_of(skill)(*positional, **named)
+    except TypeError as error:
+        within = error.__traceback__
+        signature = _LOADED.signatures.get((_name_of(skill), _version_of(skill)))
+        if not signature or within is None or within.tb_next is not None:
+            raise  # it comes from within the function
+        raise TypeError(f"{error}. The skill's signature: {signature}") from None
 
 
 def _tracked(name: str, call: Callable[[], object]) -> object:

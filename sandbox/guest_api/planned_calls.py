@@ -1,7 +1,7 @@
-"""Which upstream tools a program calls, as far as its source says it: so that the host can judge them before it runs.
+"""Which upstream tools and skills a source calls, as far as it says so itself.
 
-A program is refused for a wrong name, a wrong argument or a missing `await` only where the call is certain to be made
-and its failure is not caught. No protection depends on it: the host judges each call again when it is made.
+Calls of tools are described for the host, which judges them before the program runs (`judged_programs`). No protection
+depends on it: the host judges each call again when it is made.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final
 
-from ..errors import Refused
 from ..guest.dynamic import Dynamic
-from ..guest.guest import GUEST
 from ..job import Json
-from . import hosted_tools
+from . import hosted_skills, hosted_tools
 from .certain_calls import certain_calls
-from .unawaited_calls import unawaited_calls
-from .written_arguments import is_plain, written_arguments
+from .unawaited_calls import plain_functions, unawaited_calls
+from .written_arguments import may_name_a_tool, named_skill, named_tool, passed, written_arguments
 
 CALLS_MAX: Final = 200
 """Calls of one program that are sent; the host judges further ones when they are made."""
@@ -42,66 +40,103 @@ _TOOL_PATH: Final = 2
 _CALL_TOOL: Final = ("call_tool",)
 _RUNTIME: Final = ("runtime",)
 """Of other bridges: `mcp.runtime` has the helpers that `tools` has."""
+_SKILLS: Final = "\0skills"
+"""What a path of skills begins with, which is no name of a server."""
+_LOAD_SKILL: Final = ("\0load_skill",)
+_CALL_SKILL: Final = ("\0call_skill",)
+
+
+@dataclass(frozen=True, slots=True)
+class SkillUse:
+    """A skill that a source names: as `refund`, or `refund@2` for a version.
+
+    `certain` says that the source calls it whenever it runs to its end, `caught` that it catches its failure.
+    """
+
+    key: str
+    line: int
+    caught: bool
+    certain: bool
 
 
 def planned_calls(source: str, namespace: Mapping[str, object]) -> list[Json]:
-    """Return the calls of tools that stand in a source: `[name, line, are failures caught, calls, last line]`.
+    """Return the calls of tools that stand in a source, as `SourceCalls.calls` does."""
+    program = read_program(source, namespace)
+    return [] if program is None else program.calls()
 
-    `calls` has an object for each call on that line whose failure is not caught: `{given, others, more, positional}` as
-    in `Written`. `unawaited` is set where the call cannot be awaited as it stands, `certain` where the program cannot
-    run to its end without it, nor after its failure.
+
+def read_program(
+    source: str, namespace: Mapping[str, object], *, own_skill: str | None = None, entry: str | None = None
+) -> SourceCalls | None:
+    """Read the calls of tools and skills in a source, or return None where there can be none.
 
     `namespace` is what the source starts with. A name that the source binds to something else is left out, and so is a
-    tool whose name is known only when it runs.
+    tool whose name is known only when it runs. `own_skill` is a skill that the source finds by its bare name, as tests
+    find theirs. `entry` is a function of the source that is called when it has run.
     """
-    roots = {
-        name: path
-        for name in set(_NAME.findall(source))
-        if name in namespace and (path := _path_of(namespace[name])) is not None
-    }
+    names = set(_NAME.findall(source))
+    roots = {name: path for name in names if name in namespace and (path := _path_of(namespace[name])) is not None}
+    if own_skill is not None and own_skill in names:
+        roots[own_skill] = (_SKILLS, own_skill)
     if not roots:
-        return []
+        return None
     flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = compile(source, "", "exec", flags, dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []  # it has been compiled before: the run will say what is wrong
-    program = _Program(roots)
+        return None  # it has been compiled before: the run will say what is wrong
+    program = SourceCalls(tree, roots)
     program.read(tree)
-    return program.calls(tree)
-
-
-def judged(calls: list[Json]) -> Refused | None:
-    """Have the host judge planned calls; return why the program may not run, or None where it may."""
-    match GUEST.call_host("judge_calls", {"calls": calls}):
-        case {"message": str(message), "line": int(line), "instead": str(instead)}:
-            return Refused(message, line=line, type="ToolError", instead=instead)
-    return None
+    program.settle(entry)
+    return program
 
 
 def _path_of(value: object) -> Path | None:
     if value is hosted_tools.call_tool:
         return _CALL_TOOL
+    if value is hosted_skills.load_skill:
+        return _LOAD_SKILL
+    if value is hosted_skills.call_skill:
+        return _CALL_SKILL
+    if type(value) is hosted_skills.Skill:
+        return _SKILLS, *hosted_skills.name_and_version(value)
     if type(value) is not Dynamic:
         return None
     title = value._title
     if title in {"tools", "mcp", "mcp_servers"}:
         return ()
+    if title == "skills":
+        return (_SKILLS,)
     return (title.removeprefix("tools."),) if title.startswith("tools.") else None
 
 
 @dataclass(slots=True)
-class _Program:
-    """One program: what its names mean, what it binds, and the chains of names that it uses."""
+class _CallLine:
+    """One line on which a tool is called; `told` are the calls there of which more is told."""
 
+    caught: bool = True
+    last_line: int = 0
+    certain: bool = False
+    told: list[ast.Call] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class SourceCalls:
+    """One source: what its names mean, what it binds, and the chains of names that it uses."""
+
+    tree: ast.Module
     roots: dict[str, Path]
     bound: Counter[str] = field(default_factory=Counter)
     imported: Counter[str] = field(default_factory=Counter)
     aliases: dict[str, ast.expr | Path] = field(default_factory=dict)
     used: list[tuple[ast.expr, ast.Call | None, bool]] = field(default_factory=list)
     """Each chain with the call of it, if it is called, and whether a failure there is caught."""
+    names: list[tuple[ast.Name, bool]] = field(default_factory=list)
+    """Names that are used without a member or a call, such as those that are passed on."""
+    certain: dict[int, bool] = field(default_factory=dict)
+    """The calls that the program cannot run to its end without, as `certain_calls` returns them."""
 
     def read(self, tree: ast.AST) -> None:
         """Take in a tree. What nests without a limit is kept in a list, since the stack of C is short."""
@@ -128,11 +163,13 @@ class _Program:
                 case ast.Attribute() | ast.Subscript():
                     self.used.append((node, None, caught))
                     left += [(each, caught) for each in _beside(node)]
+                case ast.Name(ctx=ast.Load()):
+                    self.names.append((node, caught))
                 case _:
                     left += [(each, caught) for each in ast.iter_child_nodes(node)]
 
-    def calls(self, tree: ast.Module) -> list[Json]:
-        """Return the calls as `planned_calls` does, each name once for a line."""
+    def settle(self, entry: str | None) -> None:
+        """Settle what names mean and which calls are certain, once the whole tree was read."""
         for name, times in self.bound.items():
             self.roots.pop(name, None)
             if times > 1:
@@ -141,21 +178,56 @@ class _Program:
             path = meant if isinstance(meant, tuple) else self._path(meant)
             if path is not None:
                 self.roots[name] = path
-        places: dict[tuple[int, str], tuple[bool, list[ast.Call], int]] = {}
+        whole = self.tree if entry is None else ast.Module([*self.tree.body, *_call_of(entry, self.tree)], [])
+        if any(self._path(chain) for chain, call, _ in self.used if call is not None):
+            self.certain = certain_calls(whole, self.bound, self.imported)
+
+    def skills(self) -> list[SkillUse]:
+        """Return the skills that the source names, each once."""
+        uses: dict[str, SkillUse] = {}
+        for chain, call, caught in [*self.used, *((name, None, caught) for name, caught in self.names)]:
+            key = self._skill(chain, call)
+            if key is not None:
+                certain = call is not None and id(call) in self.certain and self._path(chain) != _LOAD_SKILL
+                use = uses.get(key, SkillUse(key, chain.lineno, caught=True, certain=False))
+                uses[key] = SkillUse(
+                    key, min(use.line, chain.lineno), caught=use.caught and caught, certain=use.certain or certain
+                )
+        return list(uses.values())
+
+    def calls(self) -> list[Json]:
+        """Return the calls of tools, each name once for a line: `[name, line, are failures caught, calls, last line]`.
+
+        `calls` has an object for each call on that line whose failure is not caught: `{given, others, more,
+        positional}` as in `Written`. `unawaited` is set where the call cannot be awaited as it stands, with the
+        `plain_function` in which it stands, and `certain` where the program cannot run to its end without it, nor after
+        its failure.
+        """
+        places = sorted(self._places().items(), key=lambda each: each[0])[:CALLS_MAX]
+        tell = _Telling(self).tell if any(place.told for _, place in places) else None
+        return [
+            [tool, line, place.caught, [] if tell is None else tell(place.told), place.last_line]
+            for (line, tool), place in places
+        ]
+
+    def plain_calls(self) -> Iterator[tuple[str, int, bool, int, bool]]:
+        """Yield `name, line, are failures caught, last line, is it certain` of the calls of tools."""
+        for (line, tool), place in sorted(self._places().items(), key=lambda each: each[0]):
+            yield tool, line, place.caught, place.last_line, place.certain
+
+    def _places(self) -> dict[tuple[int, str], _CallLine]:
+        places: dict[tuple[int, str], _CallLine] = {}
         for chain, call, caught in self.used:
             tool = self._tool(chain, call)
             if tool is not None and len(tool) <= _NAME_CHARS_MAX:
                 whole = chain if call is None else call
-                place = whole.lineno, tool
-                before, calls, last = places.get(place, (True, [], 0))
-                told = call is not None and not caught and self._is_tool(chain)
-                calls = [*calls, call] if told and call is not None else calls
-                places[place] = before and caught, calls, max(last, whole.end_lineno or 0)
-        tell = _Telling(tree, self).tell if any(calls for _, calls, _ in places.values()) else None
-        return [
-            [tool, line, caught, [] if tell is None else tell(calls), last]
-            for (line, tool), (caught, calls, last) in sorted(places.items(), key=lambda each: each[0])[:CALLS_MAX]
-        ]
+                place = places.setdefault((whole.lineno, tool), _CallLine())
+                place.caught = place.caught and caught
+                place.last_line = max(place.last_line, whole.end_lineno or 0)
+                place.certain = place.certain or id(call) in self.certain
+                if call is not None and not caught and self._is_tool(chain):
+                    place.told.append(call)
+        return places
 
     def is_call_tool(self, chain: ast.expr) -> bool:
         """Return whether a chain of names means the helper `call_tool`."""
@@ -172,11 +244,15 @@ class _Program:
                 self.aliases[name] = value
             case ast.ImportFrom(module="tools" | "mcp" | "mcp.runtime", names=names):
                 self.aliases |= {each.asname or each.name: (each.name,) for each in names}
+            case ast.ImportFrom(module="skills", names=names):
+                self.aliases |= {each.asname or each.name: (_SKILLS, each.name) for each in names}
             case ast.Import(names=names):
                 for each in names:
                     root = each.name.partition(".")[0]
                     if root in {"tools", "mcp"}:
                         self.aliases[each.asname or root] = ()
+                    elif root == "skills":
+                        self.aliases[each.asname or root] = (_SKILLS,)
         self.bound.update(_bound_by(node))
         if isinstance(node, ast.Import | ast.ImportFrom):
             self.imported.update(_bound_by(node))
@@ -201,22 +277,36 @@ class _Program:
 
     def _tool(self, chain: ast.expr, call: ast.Call | None) -> str | None:
         path = self._path(chain)
-        if not path or path[0] in _NO_TOOLS:
+        if not path or path[0] in _NO_TOOLS or path[0].startswith("\0"):
             return None
         if path == _CALL_TOOL:
-            return None if call is None else _named_tool(call)
+            return None if call is None else named_tool(call)
         if len(path) == 1 and call is None:
             return None
         return ".".join(path[:2])
+
+    def _skill(self, chain: ast.expr, call: ast.Call | None) -> str | None:
+        path = self._path(chain)
+        if not path:
+            return None
+        if path[0] == _SKILLS:
+            if len(path) == 1:
+                return None
+            pinned = next(filter(None, map(hosted_skills.pinned, reversed(path[2:]))), None)
+            return path[1] if pinned is None else f"{path[1]}@{pinned}"
+        if path in {_LOAD_SKILL, _CALL_SKILL} and call is not None:
+            return named_skill(call)
+        return None
 
 
 class _Telling:
     """Says what is known of the calls of one program, as long as there is room for it."""
 
-    def __init__(self, tree: ast.Module, program: _Program) -> None:
+    def __init__(self, program: SourceCalls) -> None:
         self._program = program
-        self._certain = certain_calls(tree, program.bound, program.imported)
-        self._unawaited = unawaited_calls(tree, program.bound)
+        self._certain = program.certain
+        self._unawaited = unawaited_calls(program.tree, program.bound)
+        self._plain_functions = plain_functions(program.tree) if self._unawaited else {}
         self._chars_left = _ARGUMENTS_CHARS_MAX
 
     def tell(self, calls: list[ast.Call]) -> list[Json]:
@@ -225,7 +315,7 @@ class _Telling:
 
     def _told(self, call: ast.Call) -> Json:
         by_name = self._program.is_call_tool(call.func)
-        written = written_arguments(*(_passed(call) if by_name else (call.args, call.keywords)))
+        written = written_arguments(*(passed(call) if by_name else (call.args, call.keywords)))
         unawaited = id(call) in self._unawaited
         certain = id(call) in self._certain if unawaited else self._certain.get(id(call), False)
         told: Json = {
@@ -234,7 +324,8 @@ class _Telling:
             "more": written.more,
             "positional": written.positional,
             "unawaited": unawaited,
-            "certain": certain and not (by_name and _may_name_a_tool(call)),
+            "plain_function": self._plain_functions.get(id(call), "") if unawaited else "",
+            "certain": certain and not (by_name and may_name_a_tool(call)),
         }
         self._chars_left -= len(str(told))
         return told if self._chars_left >= 0 else None
@@ -255,54 +346,11 @@ def _bound_by(node: ast.AST) -> Iterator[str]:
             yield from (each.asname or each.name.partition(".")[0] for each in names)
 
 
-def _named_tool(call: ast.Call) -> str | None:
-    """Return the tool that a call of `call_tool` names as text: by one text, or by a server's and a tool's."""
-    match call.args:
-        case []:
-            written = {each.arg: each.value for each in call.keywords if each.arg and _is_text(each.value)}
-            names = [cast("ast.Constant", written[each]).value for each in hosted_tools.named_by(written)]
-            return ".".join(map(str, names)) or None
-        case [ast.Constant(value=str(server)), ast.Constant(value=str(tool)), *_]:
-            return f"{server}.{tool}"
-        case [ast.Constant(value=str(name))] | [ast.Constant(value=str(name)), ast.Dict() | ast.Constant(value=None)]:
-            return name
-        case [ast.Constant(value=str(name)), _] if "." in name:
-            return name
-    return None
-
-
-def _passed(call: ast.Call) -> tuple[list[ast.expr], list[ast.keyword]]:
-    """Return what a call of `call_tool` passes to the tool: by position and by name."""
-    by_position, by_name = call.args[1:], call.keywords
-    if not call.args:
-        names = hosted_tools.named_by({each.arg for each in by_name if each.arg and _is_text(each.value)})
-        by_name = [each for each in by_name if each.arg not in names]
-    if by_position and _is_text(by_position[0]):
-        by_position = by_position[1:]
-    if not by_position:
-        whole = next((each for each in by_name if each.arg == "arguments" and not _is_no_dict(each.value)), None)
-        by_position = [] if whole is None else [whole.value]
-        by_name = [each for each in by_name if each is not whole]
-    if len(by_position) == 1 and _is_none(by_position[0]):
-        by_position = []
-    return by_position, by_name
-
-
-def _may_name_a_tool(call: ast.Call) -> bool:
-    """Return whether the second argument of a call of `call_tool` may be the tool of a server named by the first."""
-    return len(call.args) > 1 and not (_is_no_dict(call.args[1]) or isinstance(call.args[1], ast.Dict))
-
-
-def _is_text(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and type(value.value) is str
-
-
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
-
-
-def _is_no_dict(value: ast.expr) -> bool:
-    return is_plain(value) and not _is_none(value)
+def _call_of(entry: str, tree: ast.Module) -> list[ast.stmt]:
+    """Return the statement that calls a function of a source."""
+    call: ast.expr = ast.Call(ast.Name(entry, ast.Load()), [], [])
+    is_async = any(isinstance(each, ast.AsyncFunctionDef) and each.name == entry for each in tree.body)
+    return [ast.Expr(ast.Await(call) if is_async else call)]
 
 
 def _beside(chain: ast.expr) -> Iterator[ast.expr]:

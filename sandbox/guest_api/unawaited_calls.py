@@ -58,3 +58,20 @@ def _taken_for_answers(node: ast.AST, bound: Mapping[str, int]) -> Iterator[ast.
                     yield from arguments
                 case ast.Attribute(value=ast.Name(id="json"), attr="dumps" | "loads"):
                     yield from arguments
+
+
+def plain_functions(tree: ast.Module) -> dict[int, str]:
+    """Return the name of the plain function in which a call stands, by the `id` of the call: none has `await`."""
+    around: dict[int, str] = {}
+    left: list[tuple[ast.AST, str]] = [(tree, "")]
+    while left:
+        node, name = left.pop()
+        match node:
+            case ast.FunctionDef():
+                name = node.name
+            case ast.AsyncFunctionDef():
+                name = ""
+            case ast.Call() if name:
+                around[id(node)] = name
+        left += [(each, name) for each in ast.iter_child_nodes(node)]
+    return around

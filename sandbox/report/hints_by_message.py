@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from .plain_functions import AWAIT
+
 _ASYNC_WITH = "Write `async with`."
-_AWAIT = "Write `await` before the call: without it there is only a coroutine, of which nothing has run."
 _NONE = "The value is None: look at what made it. Methods that change a list in place, such as sort(), return None."
 _TOP_LEVEL_AWAIT = "`await` works at the top level: write `await main()` instead of starting an event loop."
 
@@ -34,7 +35,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
             r"^'(?:Lock|Condition|(?:Bounded)?Semaphore|TaskGroup|Timeout|_?Async\w+)' object does not support",
             _ASYNC_WITH,
         ),
-        (r"'coroutine'|[Tt]ype coroutine\b|\bcoroutine .* was never awaited", _AWAIT),
+        (r"'coroutine'|[Tt]ype coroutine\b|\bcoroutine .* was never awaited", AWAIT),
         (
             r"cannot be called from a running event loop|event loop is already running|^no running event loop",
             _TOP_LEVEL_AWAIT,

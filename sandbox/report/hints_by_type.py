@@ -25,6 +25,7 @@ from . import answer_shapes
 from .disclosure import bounded, plain_names
 from .hints_by_message import by_message, sentence
 from .near_names import names_in_scope, nearest, public_names, string_keys
+from .plain_functions import AWAIT, await_at
 from .subscripts import SOURCE_CHARS_MAX, Missed, is_text, looped_dict, missed_by, taken_of_answer
 from .substitutes import OF_BUILTINS, instead_of, is_elsewhere
 
@@ -66,6 +67,7 @@ def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
     """Return what to do about an error, or None where there is nothing worth saying; never raises."""
     try:
         hint = _of_csv(error, scene) or _of_dict(error, scene) or by_message(message) or _by_type(error, message, scene)
+        hint = await_at(scene.source, scene.line) if hint == AWAIT else hint
         returned = _of_answers(error, message, scene)
         hint = " ".join(filter(None, (hint, returned))) or None
     except BaseException:  # noqa: BLE001 - a hint is worth no failed report, whatever the guest has made of its objects

@@ -17,6 +17,7 @@ from weakref import WeakSet
 
 from ..guest.guest import GUEST
 from ..guest.spelling import demangle
+from .plain_functions import AWAIT, await_at
 
 _NAMED_MAX = 3
 _ITEMS_MAX = 1000
@@ -31,6 +32,8 @@ class Unawaited:
 
     def __init__(self) -> None:
         self._calls: dict[tuple[str, int | None, str], None] = {}
+        self._files: dict[tuple[int | None, str], str] = {}
+        """The names of the files of those lines."""
         self._told: WeakSet[CoroutineType[Any, Any, Any]] = WeakSet()
         self._last_given: str | None = None
         self._given = 0
@@ -43,6 +46,7 @@ class Unawaited:
     def begin(self) -> None:
         """Clear the calls of an earlier run."""
         self._calls.clear()
+        self._files.clear()
 
     def given(self, namespace: dict[str, object]) -> None:
         """Note which variables the code starts with.
@@ -63,7 +67,16 @@ class Unawaited:
             return {}
         shown = ", ".join(calls[:_NAMED_MAX]) + (f" and {len(calls) - _NAMED_MAX} more" if calls[_NAMED_MAX:] else "")
         was = "was" if len(calls) == 1 else "were"
-        return {"code": f"{shown} {was} never awaited: nothing of it ran. Write `await` before the call."}
+        advice = self._advice()
+        return {"code": f"{shown} {was} never awaited: nothing of it ran. {advice}"}
+
+    def _advice(self) -> str:
+        """Return what to write, in the function in which the first of the calls stands."""
+        _name, line, source = next(iter(sorted(self._calls, key=_line)))
+        advice = await_at(GUEST.sources.get(self._files.get((line, source), ""), ""), line)
+        return (
+            "Write `await` before the call." if advice == AWAIT else "Write `await` before the call, in an `async def`."
+        )
 
     def _newer(self, namespace: dict[str, object]) -> list[object]:
         """Return what the code added, or everything if it took out some of what was given.
@@ -82,6 +95,7 @@ class Unawaited:
         if origin:
             own = (each for each in origin if each[0] in GUEST.sources)
             source, line, _function = next(own, origin[0])
+            self._files[line, source[1:-1] if source.startswith(_SKILL) else ""] = source
             self._calls[name, line, source[1:-1] if source.startswith(_SKILL) else ""] = None
         else:
             self._calls[name, None, ""] = None

@@ -27,7 +27,7 @@ from ..guest.host_channel import HostGone
 from ..guest.literals import NO_LITERALS
 from ..guest.runtime import Dialect, RunExtras
 from ..guest.spelling import PREFIX
-from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools, planned_calls
+from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools, judged_programs
 from ..job import Failure, Isolation, Job, Json, Reading, Status
 from ..report import failures, values
 from ..report.results import exit_text
@@ -213,7 +213,7 @@ class Worker:
             if reads is not None:
                 return _report(Status.OK, result=facts.describe(code, Reading.from_json(reads), known=own))
             own.update(hosted_tools.server_names(code, own, self._dialect.may_mean))
-            if (refused := _refused_calls(code, own, filename)) is not None:
+            if (refused := _refused_calls(code, own, filename, within)) is not None:
                 return refused
             if within is not None:
                 own.update(hosted_skills.variables_of(within))
@@ -279,10 +279,9 @@ def _with(report: dict[str, Json], extras: RunExtras) -> dict[str, Json]:
     return {**report, "notes": notes, "figures": figures} if figures else {**report, "notes": notes}
 
 
-def _refused_calls(code: str, names: Mapping[str, object], filename: str) -> dict[str, Json] | None:
-    """Have the host judge the calls of tools that stand in the code; return the report where it refuses one."""
-    calls = planned_calls.planned_calls(code, names)
-    refused = planned_calls.judged(calls) if calls else None
+def _refused_calls(code: str, names: Mapping[str, object], filename: str, within: str | None) -> dict[str, Json] | None:
+    """Have the host judge the calls of tools that the code makes; return the report where it refuses one."""
+    refused = judged_programs.why_refused(code, names, within)
     if refused is None:
         return None
     failure = failures.describe_refusal(refused, code, filename)

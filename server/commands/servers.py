@@ -164,7 +164,7 @@ def _import(chosen: argparse.Namespace, home: Home) -> int:
         print(json.dumps(_import_report(result, home, chosen), ensure_ascii=False))
     else:
         _print_import(result, home, chosen)
-    return Exit.OK
+    return Exit.FAILED if result.problems else Exit.OK
 
 
 def _entry(chosen: argparse.Namespace) -> dict[str, object]:

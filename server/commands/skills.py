@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...sandbox.job import Status
-from ..errors import EXIT_OF_STATUS, Exit, SkillUnfit, UsageError
+from ..errors import EXIT_OF_STATUS, Exit, RequestRefused, SkillUnfit, UsageError
 from ..home import Home
 from ..runs.isolations import AUTO, CHOICES
 from ..settings import Settings
@@ -106,7 +106,10 @@ async def _app(settings: Settings, home: Home) -> AsyncIterator[App]:
 async def _list(chosen: argparse.Namespace, app: App) -> int:
     from ..skills import use_cases as skills
 
-    found = await skills.listed(app.skills, " ".join(chosen.query) or None, chosen.tag, chosen.limit)
+    try:
+        found = await skills.listed(app.skills, " ".join(chosen.query) or None, chosen.tag, chosen.limit)
+    except RequestRefused as error:
+        raise UsageError(str(error)) from None
     if chosen.json:
         print(json.dumps(found, ensure_ascii=False))
         return Exit.OK

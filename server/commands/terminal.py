@@ -40,7 +40,8 @@ def print_run(report: Report) -> None:
     error = report["error"]
     if error is not None:
         where = "" if error["line"] is None else f" in line {error['line']}"
-        print_error(error["traceback"] or "")
+        last = f"{error['type']}: {error['message']}"  # which is said below, in the words of a terminal
+        print_error((error["traceback"] or "").rstrip("\n").removesuffix(last))
         print_error(f"sealab: {report['status']}{where}: {error['type']}: {terminal_message(error['message'])}")
         print_error(terminal_message(error["hint"] or ""))
     if "images" in report:

@@ -73,13 +73,16 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
 async def _search(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
     from ..upstream_tools import discovery
 
-    answer = await discovery.search(
-        registry,
-        " ".join(chosen.query),
-        category=chosen.category,
-        detail_level=chosen.detail_level,
-        limit=chosen.limit,
-    )
+    try:
+        answer = await discovery.search(
+            registry,
+            " ".join(chosen.query),
+            category=chosen.category,
+            detail_level=chosen.detail_level,
+            limit=chosen.limit,
+        )
+    except RequestRefused as error:
+        raise UsageError(str(error)) from None
     if chosen.json:
         print(json.dumps(answer, ensure_ascii=False))
         return Exit.OK

@@ -21,6 +21,7 @@ from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
 from ...tools_registry.errors import RegistryError, ToolAmbiguous, ToolUnknown
 from ...tools_registry.models import Tool
+from ..caller import Ask, NoMoreQuestions
 from ..host_work import Kind, checked, in_thread
 from ..scopes import is_one_user
 from ..upstream_tools import approval, discovery
@@ -46,7 +47,11 @@ class Approvals:
 
     granted: set[str] = field(default_factory=set)
     declined: set[str] = field(default_factory=set)
-    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    asked: set[str] = field(default_factory=set)
+    """Those about which a question was answered while the run was going on: the next covers the rest of the run."""
+    one_by_one: set[str] = field(default_factory=set)
+    """Those of which the user wants to be asked about each call."""
+    asking: dict[str, asyncio.Lock] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +60,7 @@ class _Planned:
 
     tool: Tool
     server: ServerConfig
-    spans: tuple[tuple[int, int], ...]
-    """The first and the last line of each."""
-    caught: bool
+    places: tuple[Place, ...]
 
 
 async def judge_calls(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
@@ -70,17 +73,11 @@ async def judge_calls(registry: Registry, calls: Calls, arguments: Arguments) ->
     """
     try:
         with slot_given_back():
-            return await _judged(registry, calls, read_places(cast("Sequence[Json]", arguments["calls"])))
+            return await _judged(
+                registry, calls, read_places(cast("Sequence[Json]", arguments["calls"]), calls.skill_sources)
+            )
     except RegistryError:
         return None  # the calls will say it
-
-
-def _planned(tool: Tool, server: ServerConfig, places: Sequence[Place], before: _Planned | None) -> _Planned:
-    """Return what is asked of a tool: all places that call it, those under its other names before included."""
-    earlier = () if before is None else before.spans
-    spans = tuple(sorted({*earlier, *((place.line, place.last_line) for place in places)}))
-    caught = all(place.caught for place in places) and (before is None or before.caught)
-    return _Planned(tool, server, spans, caught)
 
 
 async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Place]]) -> Json:
@@ -92,9 +89,9 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
         found = known.tools.get(name)
         if found is None:
             continue
-        lines = tuple(place.line for place in places if not place.caught)
+        ending = [place for place in places if place.ends_program]
         if isinstance(found, ToolUnknown):
-            refused += [(line, str(found)) for line in lines]
+            refused += [place.said(str(found)) for place in ending]
             continue
         try:
             server = config_of(found, known.configuration)
@@ -103,13 +100,15 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
         decision = approval.decide(found, server)
         if decision is Decision.REFUSE or found.server in known.quarantined:
             why = approval.why_refused(found.name, server) if decision is Decision.REFUSE else _quarantined(found)
-            refused += [(line, why) for line in lines]
+            refused += [place.said(why) for place in ending]
             continue
         allowed.append((found, places))
-        if decision is Decision.ASK and not calls.dry_run and not await _is_granted(registry, calls, found):
-            to_ask[found.full_name] = _planned(found, server, places, to_ask.get(found.full_name))
-            if calls.caller.ask is None:
-                refused += [(line, approval.why_unasked(found, server)) for line in lines]
+        if await _needs_asking(registry, calls, found, server):
+            before = to_ask.get(found.full_name)  # under another of its names
+            earlier = () if before is None else before.places
+            to_ask[found.full_name] = _Planned(found, server, (*earlier, *places))
+            if calls.caller.ask is None and not calls.dry_run:
+                refused += [place.said(approval.why_unasked(found, server)) for place in ending]
     wrong = await _faults(registry, known, named, allowed)
     if refused or any(each.certain for each in wrong):
         if await _are_old(registry, wrong):
@@ -118,11 +117,20 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
         asked = [each.tool for each in to_ask.values()] if refused else []
         first = "Correct the calls that are wrong. " if wrong and refused else ""
         refused += [(each.line, each.why) for each in wrong]
-        return await _refusal(registry, refused, asked, instead, first)
+        return await _refusal(registry, calls, refused, asked, instead=instead, first=first)
     are_all_known = sum(map(len, named.values())) < CALLS_JUDGED_MAX
     if not to_ask or calls.caller.ask is None or not are_all_known:
         return None
     return await _asked_at_start(registry, calls, list(to_ask.values()))
+
+
+async def _needs_asking(registry: Registry, calls: Calls, tool: Tool, server: ServerConfig) -> bool:
+    """Return whether a user has to say yes before a tool is called; in a dry run, which else makes up its answer."""
+    if calls.dry_run:
+        runs = approval.runs_dry(tool, server, is_granted=True) and not approval.runs_dry(tool, server)
+    else:
+        runs = approval.decide(tool, server) is Decision.ASK
+    return runs and not await is_granted(registry, calls, tool)
 
 
 async def _faults(
@@ -155,21 +163,31 @@ async def _are_old(registry: Registry, wrong: Iterable[Fault]) -> bool:
 
 async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_Planned]) -> Json:
     assert calls.caller.ask is not None
-    question = await in_thread(Kind.SEARCH, partial(_question_at_start, calls.source, planned))
+    question = await in_thread(Kind.SEARCH, partial(_question_at_start, calls.source, calls.skill_sources, planned))
     if question is None:
         return None  # each call is asked about when it is made
     planned = [each for each in planned if each.tool.full_name in question.covers]
-    choices = [THIS_RUN, *([ALWAYS] if is_one_user(calls.caller.scope) else []), EACH_CALL]
+    always = [ALWAYS] if is_one_user(calls.caller.scope) else []
+    choices = [THIS_RUN, *always, *([] if calls.dry_run else [EACH_CALL])]
     with paused():
-        answer = await calls.caller.ask(question.text, choices)
+        answer = await calls.caller.ask(
+            question.text + approval.OF_DRY_RUN if calls.dry_run else question.text, choices
+        )
     names = question.covers
     if answer is None:
-        if all(each.caught for each in planned):
+        if calls.dry_run or all(place.caught for each in planned for place in each.places):
             calls.approvals.declined |= names
             return None
-        refused = [(line, approval.why_not_approved(each.tool)) for each in planned for line, _ in each.spans]
-        return await _refusal(registry, refused, [each.tool for each in planned])
-    if answer != EACH_CALL:
+        refused = [
+            place.said(approval.why_not_approved(each.tool))
+            for each in planned
+            for place in each.places
+            if not place.caught
+        ]
+        return await _refusal(registry, calls, refused, [each.tool for each in planned])
+    if answer == EACH_CALL:
+        calls.approvals.one_by_one |= names
+    else:
         calls.approvals.granted |= names
     if answer == ALWAYS:
         for each in planned:
@@ -192,44 +210,71 @@ async def approved(
     A yes to more than this call is kept for the tool's name, or as `kept_as`.
     """
     kept = tool if kept_as is None else replace(tool, name=kept_as)
-    if await _is_granted(registry, calls, kept):
+    if await is_granted(registry, calls, kept):
         return
     ask, name = calls.caller.ask, kept.full_name
     if ask is None:
-        await _fail(registry, tool, approval.why_unasked(tool, server))
+        await _fail(registry, calls, tool, approval.why_unasked(tool, server))
     if name in calls.approvals.declined:
-        await _fail(registry, tool, approval.why_not_approved(tool))
+        await _fail(registry, calls, tool, approval.why_not_approved(tool))
     told_of = await privacy.kept_value(calls.caller.scope, dict(arguments))  # before anything of it is cut
     question = approval.question(tool, server, cast("Mapping[str, Json]", told_of))
-    choices = [THIS_CALL, THIS_RUN, *([ALWAYS] if is_one_user(calls.caller.scope) else [])]
     with paused(), slot_given_back():
-        async with calls.approvals.asking:  # an answer may cover the calls that wait here
+        async with calls.approvals.asking.setdefault(name, asyncio.Lock()):  # an answer may cover those that wait here
             if name in calls.approvals.granted:
                 return
-            answer = await ask(question, choices)
-            if answer in {THIS_RUN, ALWAYS}:
-                calls.approvals.granted.add(name)
+            try:
+                answer = await _asked_in_run(calls, ask, name, question)
+            except NoMoreQuestions as error:
+                raise HostCallError(
+                    approval.why_no_more_questions(tool, server, error.asked), type="ToolError"
+                ) from error
     if answer is None:
-        await _fail(registry, tool, approval.why_not_approved(tool))
+        await _fail(registry, calls, tool, approval.why_not_approved(tool))
     if answer == ALWAYS:
         await registry.approve(kept, calls.caller.scope)
 
 
-async def _is_granted(registry: Registry, calls: Calls, tool: Tool) -> bool:
+async def _asked_in_run(calls: Calls, ask: Ask, name: str, question: str) -> str | None:
+    """Ask about one call of a tool. From the second question about it on, a plain yes covers the rest of the run.
+
+    So the questions of a run are bounded by its tools, unless its user wants to be asked about each call.
+    """
+    approvals = calls.approvals
+    always = [ALWAYS] if is_one_user(calls.caller.scope) else []
+    covers_run = name in approvals.asked and name not in approvals.one_by_one
+    choices = [THIS_RUN, *always, THIS_CALL] if covers_run else [THIS_CALL, THIS_RUN, *always]
+    answer = await ask(question + approval.COVERS_RUN if covers_run else question, choices)
+    approvals.asked.add(name)
+    if answer in {THIS_RUN, ALWAYS}:
+        approvals.granted.add(name)
+    elif covers_run and answer == THIS_CALL:
+        approvals.one_by_one.add(name)
+    return answer
+
+
+async def is_granted(registry: Registry, calls: Calls, tool: Tool) -> bool:
+    """Return whether the user said yes to further calls of a tool: in this run, or always."""
     if tool.full_name in calls.approvals.granted:
         return True
     return is_one_user(calls.caller.scope) and await registry.is_approved(tool, calls.caller.scope)
 
 
-async def _fail(registry: Registry, tool: Tool, why: str) -> NoReturn:
-    raise HostCallError(f"{why} {approval.what_else(await _reading(registry, [tool]))}", type="ToolError")
+async def _fail(registry: Registry, calls: Calls, tool: Tool, why: str) -> NoReturn:
+    raise HostCallError(f"{why} {await _what_else(registry, calls, [tool])}", type="ToolError")
+
+
+async def _what_else(registry: Registry, calls: Calls, tools: Sequence[Tool]) -> str:
+    return approval.what_else(await _reading(registry, tools), in_tests=calls.in_tests)
 
 
 async def _refusal(
     registry: Registry,
+    calls: Calls,
     refused: Sequence[tuple[int, str]],
     asked: Sequence[Tool],
-    instead: str = "Leave these calls out.",
+    *,
+    instead: str = _LEAVE_OUT,
     first: str = "",
 ) -> Json:
     """Return why a program may not start: each call that is in the way with its line, and what can be done.
@@ -246,7 +291,7 @@ async def _refusal(
     return {
         "message": f"Nothing was called. {told}",
         "line": min(line for line, _ in refused),
-        "instead": first + (approval.what_else(await _reading(registry, asked)) if asked else instead),
+        "instead": first + (await _what_else(registry, calls, asked) if asked else instead),
     }
 
 
@@ -275,14 +320,29 @@ def _lines(lines: Sequence[int]) -> str:
     return f"Line {shown}" if len(set(lines)) == 1 else f"Lines {shown}"
 
 
-def _question_at_start(source: str, planned: Sequence[_Planned]) -> approval.StartQuestion | None:
-    """Return the question about calls that stand in a source. Takes CPU time: call it in a thread."""
-    lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    to_show = [
-        (each.tool, each.server, [(first, _text(lines, first, last)) for first, last in checked(each.spans, every=1)])
-        for each in planned
-    ]
+def _question_at_start(
+    source: str, skill_sources: Mapping[str, str], planned: Sequence[_Planned]
+) -> approval.StartQuestion | None:
+    """Return the question about calls that stand in a source or in skills. Takes CPU time: call it in a thread."""
+    lines: dict[str | None, list[str]] = {None: _lines_of(source)}
+    lines |= {key: _lines_of(text) for key, text in checked(skill_sources.items(), every=1)}
+    to_show: list[tuple[Tool, ServerConfig, list[approval.ShownCall]]] = []
+    for each in planned:
+        shown: dict[approval.ShownCall, None] = {}
+        for place in checked(sorted(each.places, key=_order), every=1):
+            key = None if place.skill is None else place.skill.key
+            text = _text(lines.get(key, ()), place.line, place.last_line)
+            shown[approval.ShownCall(place.line, text, key)] = None
+        to_show.append((each.tool, each.server, list(shown)))
     return approval.question_at_start(to_show, TOOLS_ASKED_MAX)
+
+
+def _order(place: Place) -> tuple[str, int, int]:
+    return "" if place.skill is None else place.skill.key, place.line, place.last_line
+
+
+def _lines_of(source: str) -> list[str]:
+    return source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _text(source: Sequence[str], first: int, last: int) -> str:

@@ -49,6 +49,7 @@ _FREE: Mapping[str, int] = MappingProxyType(
     {
         "progress": PROGRESS_MAX,
         "judge_calls": 1,
+        "skill_sources": 8,
         "hide_labels": FIGURE_CALLS_MAX,
         "sanitize_pii": PRIVACY_CALLS_MAX,
         "restore_pii": PRIVACY_CALLS_MAX,
@@ -95,6 +96,8 @@ class Calls:
     parts_bytes: int = 0
     """Of all these together."""
     dry_run: bool = False
+    in_tests: bool = False
+    """Whether it is the tests of a skill that run."""
     tell: Tell | None = None
     report_progress: ReportProgress | None = None
     attachments: Attachments = field(default_factory=Attachments)
@@ -104,6 +107,8 @@ class Calls:
     given: Mapping[str, Collection[str]] = field(default_factory=dict)
     """The personal values that tools gave it, by the names of the tools."""
     source: str = ""
+    skill_sources: dict[str, str] = field(default_factory=dict)
+    """The code of skills that the program names, as it was read before the program started."""
     approvals: Approvals = field(default_factory=Approvals)
     within: Calls | None = None
 

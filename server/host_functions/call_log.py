@@ -59,6 +59,8 @@ class CallLog:
 
     entries: list[Entry] = field(default_factory=list)
     dry: list[dict[str, Json]] = field(default_factory=list)
+    made_up: dict[str, str] = field(default_factory=dict)
+    """The tools that a dry run did not call, by their full names, and why: it made up their answers."""
     returns: dict[str, str] = field(default_factory=dict)
     """What tools return that was not reported to the caller before, as a Python type, by their full names."""
     left: dict[str, LeftInCalls] = field(default_factory=dict)

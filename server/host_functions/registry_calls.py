@@ -27,7 +27,7 @@ from ..upstream_tools.approval import Decision
 from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
 from ..upstream_tools.wiring import config_of
-from .approval_questions import approved, judge_calls
+from .approval_questions import approved, is_granted, judge_calls
 from .broker import Arguments, Calls, Handler, Tell
 from .call_log import BYTES_MAX, RETURNS_MAX
 from .run_calls import MESSAGE_CHARS_MAX
@@ -93,8 +93,11 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             except HostCallError as error:
                 raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=error.type) from error
             decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
-            if calls.dry_run and not approval.runs_dry(tool, server):
+            if calls.dry_run and not approval.runs_dry(
+                tool, server, is_granted=await is_granted(registry, calls, tool)
+            ):
                 calls.log.note_dry(tool.full_name, fitting, await chars_of(fitting))
+                calls.log.made_up.setdefault(tool.full_name, approval.why_not_dry(tool, server))
                 calls.log.forget(entry)
                 return await _placeholder(registry, tool, fitting)
             if decision is Decision.ASK:

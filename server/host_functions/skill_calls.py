@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
+from ...skills_db.errors import SkillNotFound
 from ..skills import use_cases as skills
 from .broker import Arguments, Calls, Handler
 
 if TYPE_CHECKING:
+    from ...skills_db.skills import SkillStore, StoredSkill
     from ..skills.context import SkillContext
 
 SOURCE_CHARS_MAX = 1_000_000
 """Characters of code that `save_skill` looks at; the store may take less."""
+
+SOURCES_CHARS_MAX = 1_000_000
+"""Characters of skills whose calls are judged before a program starts, and so may be shown to its user."""
+_SOURCES_MAX = 50
+_KEY = re.compile(r"(\w{1,200})(?:@([1-9][0-9]{0,8}))?")
 
 _TEXT = (str,)
 _TEXT_OR_NONE = (str, type(None))
@@ -28,6 +37,7 @@ def handlers(context: SkillContext) -> Mapping[str, Handler]:
         "use_skill": Handler(
             partial(_use_skill, context), {"name": _TEXT, "version": _WHOLE_OR_NONE}, frozenset({"name"})
         ),
+        "skill_sources": Handler(partial(_skill_sources, context), {"names": (list,)}, frozenset({"names"})),
         "load_skill": Handler(
             partial(_load_skill, context), {"name": _TEXT, "version": _WHOLE_OR_NONE}, frozenset({"name"})
         ),
@@ -54,7 +64,45 @@ async def _use_skill(context: SkillContext, calls: Calls, arguments: Arguments) 
     skill = await skills.stored(context, name, version)
     calls.skills[skill.name] = skill.version
     entry = skill.draft.extra.get("entry", skill.name)
-    return {"name": skill.name, "version": skill.version, "entry": str(entry), "code": skill.draft.code}
+    return {
+        "name": skill.name,
+        "version": skill.version,
+        "entry": str(entry),
+        "signature": skill.draft.signature,
+        "code": skill.draft.code,
+    }
+
+
+async def _skill_sources(context: SkillContext, calls: Calls, arguments: Arguments) -> Json:
+    """Return `{code, entry}` of skills by the keys under which a program names them, of those that there are.
+
+    They are kept for the question that the program may lead to. Skills that would exceed `SOURCES_CHARS_MAX` together
+    are left out.
+    """
+    names = cast("Sequence[Json]", arguments["names"])[:_SOURCES_MAX]
+    wanted = {key: match for key in names if isinstance(key, str) and (match := _KEY.fullmatch(key)) is not None}
+
+    def stored(store: SkillStore) -> dict[str, StoredSkill]:
+        found: dict[str, StoredSkill] = {}
+        for key, match in wanted.items():
+            with suppress(SkillNotFound):
+                found[key] = store.load(match[1], None if match[2] is None else int(match[2]))
+        return found
+
+    told: dict[str, Json] = {}
+    for key, skill in (await context.service.ask(stored)).items():
+        if keep_source(calls, key, skill.draft.code):
+            told[key] = {"code": skill.draft.code, "entry": str(skill.draft.extra.get("entry", skill.name))}
+    return told
+
+
+def keep_source(calls: Calls, key: str, code: str) -> bool:
+    """Keep the code of a skill for the question that a program may lead to; return whether there was room for it."""
+    kept = calls.skill_sources
+    if len(kept) >= _SOURCES_MAX or sum(map(len, kept.values())) + len(code) > SOURCES_CHARS_MAX:
+        return False
+    kept[key] = code
+    return True
 
 
 async def _load_skill(context: SkillContext, _calls: Calls, arguments: Arguments) -> Json:

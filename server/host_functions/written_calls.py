@@ -6,7 +6,7 @@ Nothing here decides more than a refusal: each call is judged again when it is m
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ ARGUMENTS_JUDGED_MAX = 1_000
 """A call with more arguments is judged when it is made."""
 _JUDGING_SECONDS = 2.0
 _NAME_CHARS_MAX = 200
+_FUNCTION_CHARS_MAX = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +37,49 @@ class WrittenCall:
     positional: int
     unawaited: bool
     certain: bool
+    plain_function: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSource:
+    """Which skill a call stands in, by the name under which the program uses it, and on which line it does.
+
+    `certain` says that the program makes the call whenever it runs to its end.
+    """
+
+    key: str
+    used_on: int
+    certain: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line on which a tool is called, what is known of its calls there, and the line on which they end."""
+    """A line on which a tool is called, what is known of its calls there, and the line on which they end.
+
+    Without a `skill` it is a line of the program.
+    """
 
     line: int
     caught: bool
     calls: tuple[WrittenCall, ...]
     last_line: int
+    skill: SkillSource | None = None
+
+    @property
+    def used_on(self) -> int:
+        """The line of the program that leads there."""
+        return self.line if self.skill is None else self.skill.used_on
+
+    @property
+    def ends_program(self) -> bool:
+        """Whether a program may not start whose call there is not allowed."""
+        return not self.caught and (self.skill is None or self.skill.certain)
+
+    def said(self, why: str) -> tuple[int, str]:
+        """Return the line of the program, and why its call may not be made, with where it is made."""
+        if self.skill is None:
+            return self.line, why
+        return self.skill.used_on, f"The skill {self.skill.key} makes a call in its line {self.line}: {why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +92,30 @@ class Fault:
     server: str | None = None
 
 
-def read_places(sent: Sequence[Json]) -> dict[str, list[Place]]:
-    """Return the places by the names of their tools; what is none is left out, since a worker is not trusted."""
+def read_places(sent: Sequence[Json], skills: Container[str] = ()) -> dict[str, list[Place]]:
+    """Return the places by the names of their tools; what is none is left out, since a worker is not trusted.
+
+    So are those in skills other than `skills`, whose code the host gave to it.
+    """
     named: dict[str, list[Place]] = {}
     for each in sent[:CALLS_JUDGED_MAX]:
         match each:
-            case [str(name), int(line), bool(caught), list(calls), int(last)] if (
+            case [str(name), int(line), bool(caught), list(calls), int(last), *where] if (
                 _is_line(line) and _is_line(last) and len(name) <= _NAME_CHARS_MAX
             ):
+                skill = _skill_source(where)
+                if where and (skill is None or skill.key not in skills):
+                    continue
                 read = tuple(call for each in calls[:CALLS_JUDGED_MAX] if (call := _read(line, each)) is not None)
-                named.setdefault(name, []).append(Place(line, caught, read, last))
+                named.setdefault(name, []).append(Place(line, caught, () if skill else read, last, skill))
     return named
+
+
+def _skill_source(where: Sequence[Json]) -> SkillSource | None:
+    match where:
+        case [[str(key), int(used_on), bool(certain)]] if _is_line(used_on) and len(key) <= _NAME_CHARS_MAX:
+            return SkillSource(key, used_on, certain)
+    return None
 
 
 def unknown_faults(places: Iterable[Place], error: ToolUnknown | ToolAmbiguous, *, first_line: int) -> list[Fault]:
@@ -109,7 +156,9 @@ def _faults_of(tool: Tool, call: WrittenCall, describer: Describer) -> Iterator[
     from ..upstream_tools.tool_arguments import misfits_as_written, names_by_position, too_many_by_position
 
     if call.unawaited:
-        yield f"The call of {tool.full_name} is not awaited, so nothing of it would run. Write `await` before it."
+        name = call.plain_function
+        how = f"Make {name}() an `async def`, and await it where it is called; write" if name else "Write"
+        yield f"The call of {tool.full_name} is not awaited, so nothing of it would run. {how} `await` before the call."
     names = names_by_position(tool)
     if call.positional > len(names):
         yield too_many_by_position(tool, describer.call(tool))
@@ -126,12 +175,18 @@ def _read(line: int, sent: Json) -> WrittenCall | None:
             "positional": int(positional),
             "unawaited": bool(unawaited),
             "certain": bool(certain),
+            "plain_function": str(function),
         }:
             if len(given) + len(others) > ARGUMENTS_JUDGED_MAX:
                 return None
             names = tuple(each for each in others if isinstance(each, str))
-            return WrittenCall(line, given, names, more, max(0, positional), unawaited, certain)
+            function = function if _is_name(function) else ""
+            return WrittenCall(line, given, names, more, max(0, positional), unawaited, certain, function)
     return None
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and len(text) <= _FUNCTION_CHARS_MAX
 
 
 def _is_line(line: int) -> bool:

@@ -10,7 +10,7 @@ from mcp.types import CallToolResult, ImageContent, TextContent, ToolAnnotations
 from pydantic import WithJsonSchema
 
 from ...sandbox.job import Json
-from ..runs.compact import in_form
+from ..runs.compact import in_form, why_json
 from ..runs.execute import Execution
 from ..runs.images import Picture
 from ..runs.report import Report, as_text, brief
@@ -98,12 +98,16 @@ class ReportedLayers:
         return known != report["layers"]
 
 
-def answered_run(execution: Execution, form: OutputFormat, *, layers: bool) -> CallToolResult:
+def answered_run(execution: Execution, form: OutputFormat, *, default: OutputFormat, layers: bool) -> CallToolResult:
     """Return the answer of a tool that ran code: its report, its `layers` if they are asked for, and its images.
 
-    A table is text in the structured content too where TOON or Markdown was asked for.
+    A table is text in the structured content too where TOON or Markdown was asked for. What is no table says so,
+    unless the form is the operator's `default`.
     """
     report = execution.report
+    why = None if form is default else why_json(cast("Json", report["result"]), form)
+    if why is not None:
+        report["truncated"] = {**report.get("truncated", {}), "format": Cut(note=why).to_json()}
     text = as_text(report, form)
     report["result"] = in_form(cast("Json", report["result"]), form)
     answer = answered(brief(report, layers=layers), text, failed=not report["success"])

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +19,7 @@ from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 
-from ..caller import Ask
+from ..caller import Ask, NoMoreQuestions
 from ..errors import RequestRefused
 from ..terminal_escaping import visible
 
@@ -27,11 +29,19 @@ ANSWER_SECONDS = 300.0
 ROUNDS_SINCE = "2026-07-28"
 """The first version of the protocol in which a question ends the call."""
 
+ROUNDS_MAX = 8
+"""How often one call may end with questions: clients give up after ten times (`input_required_max_rounds`)."""
+
+YIELD_SECONDS = 60.0
+"""How long a question is waited for where its session is wanted by a further call: no connection shows that its client
+is still there. A call that is given up so gets a no for this question and for all that follow."""
+
 _KEPT_SECONDS = 60.0
 """How long the answer of a call is kept that came while no request waited for it: its user was still being asked."""
 
-_SETTLE_SECONDS = 0.01
-"""How long questions that are asked at the same time are gathered for one round."""
+_SETTLE_SECONDS = 0.05
+"""How long a further question is waited for, so that those that are asked at the same time make one round."""
+_SETTLE_TIMES_MAX = 10
 
 Answer = CallToolResult | InputRequiredResult
 Newest = Callable[[], Context[Any, Any]]
@@ -62,12 +72,26 @@ class _Question:
 
 @dataclass(slots=True)
 class _Suspended:
-    """Work that is under way, with the questions that it waits for."""
+    """Work that is under way, with the questions that it waits for.
+
+    `session` is the session of code in which it runs, if it does. `absent` says that its user did not answer in time.
+    """
 
     context: Context[Any, Any]
+    session: str | None = None
+    rounds: int = 0
+    asked_at: float = 0.0
+    absent: bool = False
     task: asyncio.Task[CallToolResult] | None = None
     questions: dict[str, _Question] = field(default_factory=dict)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def give_up(self) -> None:
+        """Answer no to all that is asked, now and later: nobody is there."""
+        self.absent = True
+        for question in self.questions.values():
+            if not question.answered.done():
+                question.answered.set_result(None)
 
 
 @dataclass(slots=True)
@@ -75,19 +99,26 @@ class Conversations:
     """All work of one server that waits for a user."""
 
     suspended: dict[str, _Suspended] = field(default_factory=dict)
+    wanted: Counter[str] = field(default_factory=Counter)
+    """How many calls are at work in a session of code or wait for it, without those that wait for a user."""
 
-    async def hold(self, context: Context[Any, Any], work: Work) -> Answer:
+    async def hold(self, context: Context[Any, Any], work: Work, *, session: str | None = None) -> Answer:
         """Do the work of one request, or go on with what an earlier request began; return its answer or its questions.
 
-        Raises `RequestRefused` where the request answers questions that are no longer open.
+        `session` names the session of code in which it works, with its owner. Raises `RequestRefused` where the request
+        answers questions that are no longer open.
         """
         if context.request_state is not None:
             return await self._resume(context, context.request_state)
+        with self._wanted(session):
+            return await self._begin(context, work, session)
+
+    async def _begin(self, context: Context[Any, Any], work: Work, session: str | None) -> Answer:
         if not can_be_asked(context):
             return await work(None, lambda: context)
         if not _has_rounds(context):
             return await work(_asking(context), lambda: context)
-        held = _Suspended(context)
+        held = _Suspended(context, session)
         held.task = asyncio.ensure_future(work(self._asker(held), lambda: held.context))
         return await self._next(held)
 
@@ -102,7 +133,8 @@ class Conversations:
             question = held.questions.pop(name, None)
             if question is not None and not question.answered.done():
                 question.answered.set_result(_chosen(answer, question.choices))
-        return await self._next(held)
+        with self._wanted(held.session):
+            return await self._next(held)
 
     async def _next(self, held: _Suspended) -> Answer:
         """Wait for the end of the work or for its next questions."""
@@ -110,8 +142,7 @@ class Conversations:
         asked = asyncio.ensure_future(held.asked.wait())
         try:
             await asyncio.wait({held.task, asked}, return_when=asyncio.FIRST_COMPLETED)
-            if not held.task.done():
-                await asyncio.sleep(_SETTLE_SECONDS)
+            await _settled(held)
             if held.task.done():
                 return await held.task
         except asyncio.CancelledError:
@@ -120,12 +151,41 @@ class Conversations:
         finally:
             asked.cancel()
         held.asked.clear()
+        held.rounds += 1
+        held.asked_at = asyncio.get_running_loop().time()
         state = secrets.token_urlsafe(16)
         self.suspended[state] = held
         held.task.add_done_callback(lambda task: self._keep(state, task))
+        if held.session is not None and self.wanted[held.session] > 1:
+            self._yield_soon(state, held)
         return InputRequiredResult(
             input_requests={name: question.request() for name, question in held.questions.items()}, request_state=state
         )
+
+    @contextmanager
+    def _wanted(self, session: str | None) -> Iterator[None]:
+        """Count a call as one that wants its session; those that wait for a user in it yield it."""
+        if session is None:
+            yield
+            return
+        for state, held in self.suspended.items():
+            if held.session == session:
+                self._yield_soon(state, held)
+        self.wanted[session] += 1
+        try:
+            yield
+        finally:
+            self.wanted[session] -= 1
+            if not self.wanted[session]:
+                del self.wanted[session]
+
+    def _yield_soon(self, state: str, held: _Suspended) -> None:
+        asyncio.get_running_loop().call_at(held.asked_at + YIELD_SECONDS, self._yield, state)
+
+    def _yield(self, state: str) -> None:
+        held = self.suspended.get(state)
+        if held is not None:  # its client has not come back
+            held.give_up()
 
     def _keep(self, state: str, task: asyncio.Task[CallToolResult]) -> None:
         """Keep an answer that no request has taken yet."""
@@ -135,6 +195,10 @@ class Conversations:
 
     def _asker(self, held: _Suspended) -> Ask:
         async def ask(text: str, choices: Sequence[str]) -> str | None:
+            if held.absent:
+                return None
+            if held.rounds >= ROUNDS_MAX:
+                raise NoMoreQuestions(held.rounds)
             name = f"approve_{secrets.token_hex(4)}"
             answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
             held.questions[name] = _Question(text, choices, answered)
@@ -143,11 +207,22 @@ class Conversations:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     return await answered
             except TimeoutError:
+                held.absent = True
                 return None
             finally:
                 held.questions.pop(name, None)
 
         return ask
+
+
+async def _settled(held: _Suspended) -> None:
+    for _ in range(_SETTLE_TIMES_MAX):
+        before = len(held.questions)
+        if held.task is None or held.task.done():
+            return
+        await asyncio.sleep(_SETTLE_SECONDS)
+        if len(held.questions) == before:
+            return
 
 
 def can_be_asked(context: Context[Any, Any]) -> bool:

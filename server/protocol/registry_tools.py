@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Annotated, Literal, NotRequired, cast
 
 from mcp.server.mcpserver import Context
@@ -10,6 +11,7 @@ from mcp.types import CallToolResult
 from pydantic import WithJsonSchema
 from typing_extensions import TypedDict
 
+from ..runs.truncation import SHOWN_CHARS
 from ..scopes import scope_of
 from ..upstream_tools import discovery
 from ..upstream_tools.large_json import text_of
@@ -19,10 +21,7 @@ from .strict_tool import StrictTool
 
 Level = Literal["name", "summary", "signature", "full"]
 Limit = Annotated[int | None, WithJsonSchema({"type": "integer"})]
-_LOOK_FIRST = (
-    "Unknown result or keys: `r = await tools.…(…)` with dry_run=true tells the shape if it only reads; "
-    "else print one first, once it is approved."
-)
+_LOOK_FIRST = "Unknown result or keys: `r = await tools.…(…)` with dry_run=true tells the shape of what reads."
 _WHOLE_CATEGORY = 'search_tools(query="", category=NAME, detail_level="signature") gives all signatures of one.'
 
 
@@ -111,29 +110,57 @@ def _search_tools(registry: Registry) -> StrictTool:
             limit=limit,
             told_to=scope_of(ctx.request_context),
         )
-        return answered(found, "\n".join(_search_lines(found)) or "no tools found")
+        return answered(found, "\n".join(_search_lines(found, limit)) or "no tools found")
 
     tool = StrictTool.published(
         search_tools,
         'Find upstream tools by what they do; query="" lists a category. In code: await tools.<server>.<name>(…).',
         READS,
         always_loaded=True,
-        rest="search_tools(query) in code, or ask for less detail",
+        rest=lambda given: f"{_in_code(given)} in code; or ask for less detail",
     )
     tool.parameters["properties"]["limit"]["default"] = discovery.LIMIT_DEFAULT
     return tool
 
 
-def _search_lines(found: Mapping[str, object]) -> list[str]:
-    """Return what the text of an answer says: the tools, one a line, with what is to be known before and after."""
+def _search_lines(found: Mapping[str, object], limit: int | None) -> list[str]:
+    """Return what the text of an answer says: the tools, one a line, with what is to be known before and after.
+
+    Of more tools than there is room for the last line says how to get the others.
+    """
     from ...tools_registry.describing.signatures import tells_returns
 
-    lines = [str(found["weak"])] if "weak" in found else []
-    lines += [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
-    if not all(map(tells_returns, lines)):
-        lines.append(_LOOK_FIRST)
-    lines += [str(found["in_code"])] if "in_code" in found else []
-    return lines + _unreachable_lines(found)
+    before = [str(found["weak"])] if "weak" in found else []
+    tools = [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
+    after = [] if all(map(tells_returns, (*before, *tools))) else [_LOOK_FIRST]
+    after += [str(found["in_code"])] if "in_code" in found else []
+    after += _unreachable_lines(found)
+    return [
+        *before,
+        *_fitting(tools, {**found, "limit": limit}, sum(len(line) + 1 for line in (*before, *after))),
+        *after,
+    ]
+
+
+def _fitting(tools: list[str], given: Mapping[str, object], taken_chars: int) -> list[str]:
+    """Return the lines of as many tools as there is room for, and then how to get the others."""
+
+    def others(shown: int) -> str:
+        rest = f"{_in_code(given, f'[{shown}:]')} in code"
+        return f"… {len(tools) - shown} more: see the structured content, or {rest}"
+
+    if sum(len(line) + 1 for line in tools) + taken_chars <= SHOWN_CHARS:
+        return tools
+    room = SHOWN_CHARS - taken_chars - len(others(len(tools))) - len(str(len(tools)))
+    shown = sum(1 for chars in accumulate(len(line) + 1 for line in tools) if chars <= room)
+    return [*tools[:shown], others(shown)]
+
+
+def _in_code(given: Mapping[str, object], part: str = "") -> str:
+    """Return the call that gives code the same tools as a search that was `given`, none of them cut."""
+    defaults = {"query": "", "category": None, "detail_level": "summary", "limit": None}
+    told = [f"{key}={given[key]!r}" for key, default in defaults.items() if given.get(key, default) != default]
+    return f'search_tools({", ".join(told)})["tools"]{part}'
 
 
 def _get_tool_definition(registry: Registry) -> StrictTool:

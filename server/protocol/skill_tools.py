@@ -18,7 +18,7 @@ from ..runs.report import Report
 from ..scopes import connection_of, scope_of
 from ..settings import OutputFormat
 from ..skills import use_cases as skills
-from ..skills.use_cases import DeletedSkill, LoadedSkill, RunSkillRequest, SavedSkill, SkillList
+from ..skills.use_cases import DeletedSkill, LoadedSkill, RunSkillRequest, SavedSkill, SaveRequest, SkillList
 from ..terminal_escaping import visible
 from .answers import READS, OptionalFormat, OptionalText, OptionalWhole, ReportedLayers, answered, answered_run
 from .elicitation import Conversations, Newest
@@ -41,7 +41,7 @@ def skill_tools(
 ) -> list[StrictTool]:
     """Return the tools that save, load, list, run and delete skills."""
     return [
-        _save_skill(context),
+        _save_skill(context, conversations),
         _load_skill(context),
         _list_skills(context),
         _run_skill(context, conversations, reported_layers),
@@ -49,7 +49,12 @@ def skill_tools(
     ]
 
 
-def _save_skill(context: SkillContext) -> StrictTool:
+def _save_skill(context: SkillContext, conversations: Conversations) -> StrictTool:
+    async def save(request: SaveRequest, ask: Ask | None, _newest: Newest) -> CallToolResult:
+        saved = await skills.save(context, replace(request, caller=replace(request.caller, ask=ask)))
+        warnings = "".join(f"\n{warning}" for warning in saved["warnings"])
+        return answered(saved, f"saved {saved['signature']} as version {saved['version']}{warnings}")
+
     async def save_skill(
         name: str,
         ctx: Context[None, None],
@@ -61,12 +66,10 @@ def _save_skill(context: SkillContext) -> StrictTool:
         from_run: OptionalText = None,
         record: bool = False,
     ) -> Annotated[CallToolResult, SavedSkill]:
-        request = skills.SaveRequest(
+        request = SaveRequest(
             name, code, description, tests, tags, from_run, record, caller=Caller(scope=scope_of(ctx.request_context))
         )
-        saved = await skills.save(context, request)
-        warnings = "".join(f"\n{warning}" for warning in saved["warnings"])
-        return answered(saved, f"saved {saved['signature']} as version {saved['version']}{warnings}")
+        return cast("CallToolResult", await conversations.hold(ctx, partial(save, request)))
 
     return StrictTool.published(
         save_skill,
@@ -143,7 +146,8 @@ def _runner(context: SkillContext, reported_layers: ReportedLayers) -> Callable[
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
         execution = await skills.run(context, asked, progress=tell)
-        return answered_run(execution, form, layers=reported_layers.are_new(connection, execution.report))
+        layers = reported_layers.are_new(connection, execution.report)
+        return answered_run(execution, form, default=context.executor.settings.output_format, layers=layers)
 
     return run
 

@@ -40,7 +40,7 @@ class StrictTool(Tool):
     """
 
     _arguments: type[ArgModelBase] | None = PrivateAttr(default=None)
-    _rest: str | None = PrivateAttr(default=None)
+    _rest: str | Callable[[Mapping[str, object]], str] | None = PrivateAttr(default=None)
     _chars_max: int | None = PrivateAttr(default=None)
 
     @classmethod
@@ -51,12 +51,12 @@ class StrictTool(Tool):
         annotations: ToolAnnotations,
         *,
         always_loaded: bool = False,
-        rest: str | None = None,
+        rest: str | Callable[[Mapping[str, object]], str] | None = None,
     ) -> StrictTool:
         """Make a tool of an async function annotated to return `Annotated[CallToolResult, <shape>]`.
 
         `always_loaded` asks clients that defer tools to show this one from the start. `rest` says how to get what of a
-        long answer is cut; None is for a tool that bounds its answers itself.
+        long answer is cut, or says it of the arguments; None is for a tool that bounds its answers itself.
         """
         schemas = generated_schemas(function) or derived_schemas(function)
         properties = cast("Mapping[str, dict[str, object]]", schemas.parameters.get("properties", {}))
@@ -107,9 +107,10 @@ class StrictTool(Tool):
                 f"{self.name} failed by a fault of sealab itself. Its log on stderr says more; what the call did up to "
                 "then is unknown."
             ) from error
-        if self._rest is None or self._chars_max is None:
+        if self._rest is None or self._chars_max is None or not isinstance(result, CallToolResult):  # it may ask first
             return visibly(result)
-        return visibly(bounded(result, self._chars_max, self._rest))
+        rest = self._rest if isinstance(self._rest, str) else self._rest(arguments)
+        return visibly(bounded(result, self._chars_max, rest))
 
     def prepare(self) -> type[ArgModelBase]:
         """Return the model that reads the arguments, made when it is first asked for."""

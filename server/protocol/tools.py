@@ -18,7 +18,7 @@ from ..caller import Ask, Caller
 from ..runs.execute import CodeRequest, execute
 from ..runs.isolations import AUTO
 from ..runs.report import Report
-from ..scopes import connection_of, scope_of
+from ..scopes import connection_of, scope_of, session_of
 from ..settings import OutputFormat, Surface
 from ..terminal_escaping import visible
 from ..upstream_tools.discovery import server_name
@@ -102,7 +102,9 @@ def _execute_code(app: App, conversations: Conversations, reported_layers: Repor
         )
         form = settings.output_format if format is None else OutputFormat(format)
         connection = connection_of(ctx.request_context)
-        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form, connection)))
+        held_in = None if session is None else session_of(request.caller.scope, session)
+        job = partial(run, request, form, connection)
+        return cast("CallToolResult", await conversations.hold(ctx, job, session=held_in))
 
     run = _runner(app, reported_layers)
     tool = StrictTool.published(
@@ -166,7 +168,8 @@ def _runner(app: App, reported_layers: ReportedLayers) -> _Run:
         asked = replace(request, caller=replace(request.caller, ask=ask))
         execution = await execute(app.executor, asked, progress=tell)
         app.executor.last_runs.note(asked.caller.scope, execution.report["run_id"])
-        return answered_run(execution, form, layers=reported_layers.are_new(connection, execution.report))
+        layers = reported_layers.are_new(connection, execution.report)
+        return answered_run(execution, form, default=app.settings.output_format, layers=layers)
 
     return run
 

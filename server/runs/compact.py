@@ -49,6 +49,18 @@ def in_form(value: Json, form: OutputFormat) -> Json:
     return written(value, form) if asked and has_table(value) else value
 
 
+def why_json(value: Json, form: OutputFormat) -> str | None:
+    """Return why a list or object stays JSON although a form for tables was asked for; None where it does not."""
+    if form not in {OutputFormat.TOON, OutputFormat.MARKDOWN} or _is_plain(value) or not value:
+        return None
+    if is_table(value) or (form is OutputFormat.TOON and has_table(value)):
+        return None
+    return (
+        f"JSON, not {form.value}, which takes two or more rows with the same keys, whose values are texts or numbers: "
+        "flatten what is nested, and take one table as `result`."
+    )
+
+
 def is_table(value: Json) -> bool:
     """Return whether a value is a flat table."""
     if not isinstance(value, list | tuple) or len(value) < ROWS_LEAST or not isinstance(value[0], Mapping):

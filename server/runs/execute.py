@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from ...sandbox.errors import Busy
@@ -102,7 +103,10 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
     fitted = _kept_soon(executor, run_id, owner, shown.run)
     if fitted is None:
         fitted = await in_thread(Kind.FILES, partial(_kept_and_fitted, executor, run_id, owner, shown.run))
-    return Execution(_report(run_id, shown, fitted, images, dry_run=request.dry_run, program=program), images)
+    report = _report(run_id, shown, fitted, images, dry_run=request.dry_run, program=program)
+    if calls.log.made_up:
+        report["made_up"] = dict(islice(calls.log.made_up.items(), ENTRIES_MAX))
+    return Execution(report, images)
 
 
 async def _run(

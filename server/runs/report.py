@@ -106,7 +106,8 @@ class Report(TypedDict):
     The host's own reports have all keys that stand first; `brief` leaves out what callers over MCP do not need.
 
     `returns` says what tools return that the code called, where the caller has not seen it before. A dry run has
-    `dry_run`, even where there was nothing to note down.
+    `dry_run`, even where there was nothing to note down; `made_up` says of which tools the code was given made-up
+    answers, and why.
     """
 
     run_id: str
@@ -121,6 +122,7 @@ class Report(TypedDict):
     tool_calls: NotRequired[list[ToolCall]]
     returns: NotRequired[Mapping[str, str]]
     dry_run: NotRequired[list[DryCall]]
+    made_up: NotRequired[Mapping[str, str]]
     truncated: NotRequired[Mapping[str, object]]
     isolation: NotRequired[str]
     layers: NotRequired[list[str]]
@@ -170,8 +172,11 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     for tool, shape in report.get("returns", {}).items():
         lines.append(f"{tool} returns {shape}")
     if "dry_run" in report:
-        left_out = "what is named here was not done, and what it gave to the code is made up."
+        left_out = "what is named here was not done."
         lines.append(f"This was a dry run: {left_out if report['dry_run'] else 'nothing had to be left out.'}")
+    if "made_up" in report:
+        tools = ", ".join(f"{tool} ({why})" for tool, why in report["made_up"].items())
+        lines.append(f"The code was given made-up answers of these tools, and so was what it made of them: {tools}.")
     for dry in report.get("dry_run", []):
         lines.append(f"not done: {dry['tool']}({json.dumps(dry['arguments'], ensure_ascii=False)})")
     for image in report.get("images", []):

@@ -7,13 +7,14 @@ answered from these, and a call that is not among them fails the tests whatever 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...sandbox.errors import HostCallError
+from ...sandbox.host.run_clock import CLOCK
 from ...sandbox.job import Isolation, Job, Json, Limits, Outcome, Status
-from ..caller import LOCAL, Caller
+from ..caller import LOCAL, Ask, Caller
 from ..errors import SkillUnfit
 from ..host_functions.broker import Arguments, Calls, Handler
 from ..host_work import charged
@@ -82,11 +83,17 @@ async def run_tests(
     `within` are the calls of the running code that asks for it: the tests spend its budget, and only note down the
     writes of tools where it does.
     """
+    caller = replace(caller, ask=_pausing(caller.ask))
     job = _job(executor, plan, caller, nested=within is not None)
     handlers = _handlers(executor, plan, recorder, replay)
     run_tokens = executor.privacy.new_run_tokens(caller.scope) if within is None else within.run_tokens
     calls = Calls(
-        handlers, budget=executor.settings.tool_calls_max, caller=caller, within=within, run_tokens=run_tokens
+        handlers,
+        budget=executor.settings.tool_calls_max,
+        caller=caller,
+        in_tests=True,
+        within=within,
+        run_tokens=run_tokens,
     )
     calls.source = job.code
     if within is not None:
@@ -103,6 +110,19 @@ async def run_tests(
         await gate.learned()
     _check_passed(plan, outcome, replay)
     return outcome
+
+
+def _pausing(ask: Ask | None) -> Ask | None:
+    """Return what asks the user while the clock of the run that saves the skill, if one does, stands still too."""
+    clock = CLOCK.get()
+    if ask is None or clock is None:
+        return ask
+
+    async def ask_paused(question: str, choices: Sequence[str]) -> str | None:
+        with clock.pause():
+            return await ask(question, choices)
+
+    return ask_paused
 
 
 def _check_passed(plan: TestPlan, outcome: Outcome, replay: Replay | None) -> None:
@@ -155,6 +175,7 @@ def _handlers(
         for name, handler in executor.host_functions.items()
     }
     handlers["use_skill"] = _candidate_first(plan, executor.host_functions["use_skill"])
+    handlers["skill_sources"] = _candidate_among(plan, executor.host_functions["skill_sources"])
     if recorder is not None and "call_tool" in handlers:
         handlers["call_tool"] = recorder.around(handlers["call_tool"])
     if replay is not None and "call_tool" in handlers:
@@ -167,9 +188,27 @@ def _candidate_first(plan: TestPlan, stored: Handler) -> Handler:
     async def use_skill(calls: Calls, arguments: Arguments) -> Json:
         if arguments["name"] != plan.draft.name or arguments.get("version") is not None:
             return await stored.answer(calls, arguments)
-        return {"name": plan.draft.name, "version": 1_000_000_000, "entry": plan.entry, "code": plan.draft.code}
+        return {
+            "name": plan.draft.name,
+            "version": 1_000_000_000,
+            "entry": plan.entry,
+            "signature": plan.draft.signature,
+            "code": plan.draft.code,
+        }
 
     return replace(stored, answer=use_skill)
+
+
+def _candidate_among(plan: TestPlan, stored: Handler) -> Handler:
+    async def skill_sources(calls: Calls, arguments: Arguments) -> Json:
+        name, names = plan.draft.name, cast("Sequence[Json]", arguments["names"])
+        told = cast("dict[str, Json]", await stored.answer(calls, {"names": [key for key in names if key != name]}))
+        if name in names:
+            calls.skill_sources[name] = plan.draft.code
+            told[name] = {"code": plan.draft.code, "entry": plan.entry}
+        return told
+
+    return replace(stored, answer=skill_sources)
 
 
 async def _allow(_calls: Calls, _arguments: Arguments) -> Json:

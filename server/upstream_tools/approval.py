@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from ...tools_registry.configuration import Approve, ServerConfig
 from ...tools_registry.models import Tool
@@ -39,6 +40,12 @@ ALWAYS = "this tool always"
 EACH_CALL = "ask at each call"
 """What a yes covers, as a user chooses it."""
 
+OF_DRY_RUN = " It is a dry run: it calls nothing else that may write, and after a no it makes up these answers too."
+"""Follows the question of a dry run, which is about tools that seem to read."""
+
+COVERS_RUN = " It was asked about before in this run: a yes now holds for each further call of it in this run."
+"""Follows a question whose plain yes covers `THIS_RUN`."""
+
 
 class Decision(Enum):
     """What becomes of a call."""
@@ -61,20 +68,27 @@ def decide(tool: Tool, server: ServerConfig) -> Decision:
             return Decision.ASK
 
 
-def runs_dry(tool: Tool, server: ServerConfig) -> bool:
+def runs_dry(tool: Tool, server: ServerConfig, *, is_granted: bool = False) -> bool:
     """Return whether a dry run calls a tool: one that only reads, or is approved and seems to.
 
-    `approve: never` approves every call. It does not turn a write into a read: it counts only for a tool for which
-    neither the server nor the operator states what it does.
+    What only reads, the operator says, else its server; a name alone says nothing. `approve: never` approves every
+    call, and so does a user who said yes, which `is_granted` tells. That does not turn a write into a read: it
+    counts only for a tool for which neither the server nor the operator states what it does.
     """
     if server.only_reads(tool):
         return True
-    if server.approve is not Approve.NEVER or server.says_reads(tool.name) is not None:
+    approved = is_granted or server.approve is Approve.NEVER
+    if not approved or server.says_reads(tool.name) is not None:
         return False
     from ...tools_registry.describing.effects import Effect, proposed_effect
 
     said = isinstance(tool.annotations.get("readOnlyHint"), bool) or tool.annotations.get("destructiveHint") is True
     return not said and proposed_effect(tool.name, tool.description, tool.input_schema) is Effect.READ
+
+
+def why_not_dry(tool: Tool, server: ServerConfig) -> str:
+    """Say why a dry run does not call a tool, of which the report names it."""
+    return _may_write(tool, server)
 
 
 def why_refused(tool: str, server: ServerConfig) -> str:
@@ -90,16 +104,30 @@ def why_unasked(tool: Tool, server: ServerConfig) -> str:
     )
 
 
+def why_no_more_questions(tool: Tool, server: ServerConfig, asked: int) -> str:
+    """Say that the user was asked as often in this run as its client allows, and how to need fewer questions."""
+    return (
+        f"{_tool_named(tool)} {_may_write(tool, server)}, so a user has to approve the call, and this run asked "
+        f"{asked} times already, as often as one call may. Name the tools in the program, as "
+        "tools.<server>.<tool>(…), so that one question covers them before it starts, or split it into several runs."
+    )
+
+
 def why_not_approved(tool: Tool) -> str:
     """Say that the user did not say yes."""
     return f"The user did not approve the call of {_tool_named(tool)}."
 
 
-def what_else(reading: Sequence[str]) -> str:
-    """Say what can be done without a yes; `reading` are tools of the same servers that need none."""
+def what_else(reading: Sequence[str], *, in_tests: bool = False) -> str:
+    """Say what can be done without a yes; `reading` are tools of the same servers that need none.
+
+    `in_tests` are calls of a skill's tests, of which there is no dry run.
+    """
     shown = ", ".join(reading[:_NAMES_SHOWN])
     more = f" and {len(reading) - _NAMES_SHOWN} more" if len(reading) > _NAMES_SHOWN else ""
     need_none = f" These need no yes: {shown}{more}." if reading else ""
+    if in_tests:
+        return f"Have the tests call no such tool; or save the skill without tests, and run it.{need_none}"
     return f"With dry_run=true such calls are only noted down; or ask the user what to do instead.{need_none}"
 
 
@@ -111,8 +139,16 @@ class StartQuestion:
     covers: frozenset[str]
 
 
+class ShownCall(NamedTuple):
+    """A call as a question shows it: its line, its text, and the name of the stored skill in which it stands."""
+
+    line: int
+    text: str
+    skill: str | None = None
+
+
 def question_at_start(
-    calls: Sequence[tuple[Tool, ServerConfig, Sequence[tuple[int, str]]]], tools_max: int
+    calls: Sequence[tuple[Tool, ServerConfig, Sequence[ShownCall]]], tools_max: int
 ) -> StartQuestion | None:
     """Return what a user is asked before a program starts: its tools that need a yes, with the calls of each.
 
@@ -139,9 +175,9 @@ def question_at_start(
     return StartQuestion(text + others, frozenset(asked))
 
 
-def _tool_order(call: tuple[Tool, ServerConfig, Sequence[tuple[int, str]]]) -> int:
-    tool, _, lines = call
-    rank = min(_order(text) for _, text in lines)
+def _tool_order(call: tuple[Tool, ServerConfig, Sequence[ShownCall]]) -> int:
+    tool, _, shown_calls = call
+    rank = min(_order(each.text) for each in shown_calls)
     return min(rank, 1) if tool.annotations.get("destructiveHint") is True else rank
 
 
@@ -149,17 +185,18 @@ def _order(text: str) -> int:
     return 0 if _DESTROYING.search(text) else 1 if _WRITING.search(text) else 2
 
 
-def _calls_shown(calls: Sequence[tuple[int, str]], chars_max: int) -> str | None:
+def _calls_shown(calls: Sequence[ShownCall], chars_max: int) -> str | None:
     """Say each distinct call with its lines, quoted so that it cannot be taken for words of the question.
 
     Returns None where they are longer than `chars_max` together.
     """
-    lines: dict[str, list[int]] = {}
-    for line, text in calls:
-        lines.setdefault(text, []).append(line)
+    lines: dict[tuple[str | None, str], list[int]] = {}
+    for each in calls:
+        lines.setdefault((each.skill, each.text), []).append(each.line)
     told = ""
-    for text in sorted(lines, key=_order):
-        told += f"{', ' if told else ''}{_lines(lines[text])}: {_quoted(text, chars_max)}"
+    for skill, text in sorted(lines, key=lambda each: _order(each[1])):
+        of_skill = "" if skill is None else f"skill {skill}, "
+        told += f"{', ' if told else ''}{of_skill}{_lines(lines[skill, text])}: {_quoted(text, chars_max)}"
         if len(text) >= chars_max or len(told) > chars_max:
             return None  # what is cut is longer than this with its quotes
     return told

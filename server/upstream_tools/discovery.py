@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 LIMIT_MAX = 100
 """The most tools that one search gives."""
+LISTED_MAX = 1000
+"""The most tools that a list of a category gives, which is a search without words."""
 LIMIT_DEFAULT = 10
 """The tools that a search gives unless it says how many."""
 QUERY_CHARS_MAX = 2000
@@ -81,6 +83,9 @@ async def search(
         "tools": tools,
     }
     answer |= await _remarks(registry, query, hits)
+    of_category = len(catalog.categories().get(category, ())) if category is not None and not query.strip() else 0
+    if of_category > len(tools) == LISTED_MAX:
+        answer["weak"] = f"These are {LISTED_MAX} of {of_category} tools. Search the category for what they do."
     return await _sent(registry, answer, tools, told_to)
 
 
@@ -126,11 +131,13 @@ async def _remarks(registry: Registry, query: str, hits: Sequence[Hit]) -> dict[
 
 
 def _limit(asked: int | None, query: str, category: str | None) -> int:
+    lists = category is not None and not query.strip()
+    most = LISTED_MAX if lists else LIMIT_MAX
     limit = asked
     if limit is None:
-        limit = LIMIT_MAX if category is not None and not query.strip() else LIMIT_DEFAULT
-    if not 1 <= limit <= LIMIT_MAX:
-        raise RequestRefused(f"limit is {limit}, which is not allowed. Give a whole number from 1 to {LIMIT_MAX}.")
+        limit = most if lists else LIMIT_DEFAULT
+    if not 1 <= limit <= most:
+        raise RequestRefused(f"limit is {limit}, which is not allowed. Give a whole number from 1 to {most}.")
     return limit
 
 

@@ -323,6 +323,36 @@ def test_started_at_a_terminal_the_server_says_on_stderr_that_it_waits(tmp_path:
     os.close(ours)
 
 
+INTERRUPTED_WHILE_IT_LOADS = """
+import os, signal, sys
+class Interrupt:
+    @staticmethod
+    def find_spec(name, path, target=None):
+        if name == "sealab.server.cli":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt)
+from sealab.server.__main__ import start
+sys.exit(start())
+"""
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_while_the_program_loads_ends_it_without_a_word() -> None:
+    command = [sys.executable, "-c", INTERRUPTED_WHILE_IT_LOADS, "tools", "categories"]
+    ended = subprocess.run(command, capture_output=True, env=environment(), check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_what_a_failed_run_says_is_printed_once(tmp_path: Path) -> None:
+    for code, said in (
+        ("import socket", "ImportError: module 'socket' is not available"),
+        ("1 / 0", "division by zero"),
+    ):
+        ended = run(tmp_path, code)
+        assert ended.stderr.count(said) == 1
+        assert 'File "<code>", line 1' in ended.stderr
+
+
 @pytest.mark.timeout(300)  # it does twenty things one after another, some of them until their time is up
 def test_the_demonstration_really_happens(tmp_path: Path) -> None:
     ended = sealab_process("demo", TMPDIR=str(tmp_path))

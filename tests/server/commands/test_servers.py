@@ -244,3 +244,15 @@ def test_what_is_proposed_of_tools_is_taken_into_mcp_json_when_it_is_accepted(tm
     assert effects(changed)["weigh"] == ("read", "operator")
     assert servers(tmp_path, "test", "x", "--accept").returncode == 0
     assert (entry()["reads"], entry()["writes"]) == (["weigh"], ["delete_*", "get_note"])
+
+
+def test_a_file_of_a_client_that_cannot_be_read_ends_the_import_with_1_and_the_rest_is_imported(tmp_path: Path) -> None:
+    user, home = tmp_path / "user", tmp_path / "home"
+    for client, text in ((".cursor", "{bad"), (".gemini", '{"mcpServers": {"hub": {"command": "hub"}}}')):
+        (user / client).mkdir(parents=True)
+        (user / client / ("mcp.json" if client == ".cursor" else "settings.json")).write_text(text)
+    env = {"HOME": str(user), "XDG_CONFIG_HOME": "", "APPDATA": "", "CODEX_HOME": ""}
+    done = servers(home, "import", "--project", str(tmp_path), **env)
+    assert done.returncode == 1
+    assert "it cannot be parsed" in done.stderr
+    assert list(written(home)["mcpServers"]) == ["hub"]

@@ -18,7 +18,7 @@ from sealab.server.host_functions.broker import Arguments, Calls, Handler
 from sealab.server.host_functions.call_log import DRY_CALLS_MAX, DRY_CHARS_MAX, CallLog
 from sealab.server.host_functions.registry_calls import _tell
 from sealab.server.upstream_tools import approval
-from sealab.server.upstream_tools.approval import SHOWN_CHARS_MAX, question, question_at_start
+from sealab.server.upstream_tools.approval import SHOWN_CHARS_MAX, ShownCall, question, question_at_start
 from sealab.tools_registry.configuration import Approve, ServerConfig, Transport
 from sealab.tools_registry.models import Tool
 
@@ -99,7 +99,7 @@ def test_a_question_cannot_be_rewritten_by_what_it_asks_about() -> None:
 def test_a_name_that_is_no_plain_word_stands_in_quotes(name: str) -> None:
     tool = Tool(name, "up", "up", "", {"type": "object"})
     server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
-    at_start = question_at_start([(tool, server, [(1, "x")])], 1)
+    at_start = question_at_start([(tool, server, [ShownCall(1, "x")])], 1)
     assert at_start is not None
     for asked in (question(tool, server, {}), at_start.text):
         assert asked.startswith('May the running code call "up.')
@@ -152,7 +152,7 @@ def test_of_a_call_over_very_many_lines_no_more_is_read_than_a_question_shows() 
         assert lines.read <= SHOWN_CHARS_MAX + 1
         tool = Tool("send", "up", "up", "", {"type": "object"})
         server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
-        assert question_at_start([(tool, server, [(1, text)])], 1) is None
+        assert question_at_start([(tool, server, [ShownCall(1, text)])], 1) is None
     assert _text(["", "  f(", "  1)", "x"], 2, 3) == "f(\n1)"
     assert _text(["f(1)"], 1, 1 << 30) == "f(1)"
     assert _text(["f(1)"], 5, 9) == ""

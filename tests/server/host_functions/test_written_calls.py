@@ -17,6 +17,7 @@ def sent(given: int, others: int) -> dict[str, Any]:
         "positional": 0,
         "unawaited": False,
         "certain": True,
+        "plain_function": "",
     }
 
 

@@ -247,3 +247,21 @@ async def test_an_operator_with_less_room_gets_shorter_answers(tmp_path: Path) -
         read = (await server.call("read_workspace_file", filename="a.txt")).structured_content
         assert read is not None
         assert len(read["content"]) == 1000
+
+
+async def test_a_long_list_of_tools_ends_with_the_call_that_gives_the_others(server: Caller) -> None:
+    answer = await server.call("search_tools", query="", category="many", detail_level="signature")
+    lines = text_of(answer).splitlines()
+    shown = [line.partition("(")[0] for line in lines if line.startswith("tools.many.tool_")]
+    [(left, call)] = re.findall(r"… (\d+) more: see the structured content, or (search_tools\(.*) in code", lines[-2])
+    found = (await server.run(f"[f'tools.many.{{tool[\"name\"]}}' for tool in {call}]"))["result"]
+    assert len(shown) + int(left) == 60 == len({*shown, *found})
+
+
+async def test_a_category_is_listed_whole_however_many_tools_it_has(server: Caller) -> None:
+    tools = [{"name": f"tool_{number}", "inputSchema": {"type": "object"}} for number in range(130)]
+    (server.home / "tools" / "large.json").write_text(json.dumps({"tools": tools}))
+    assert (await server.run("len(search_tools(category='large', detail_level='signature')['tools'])"))["result"] == 130
+    answer = await server.call("search_tools", query="", category="large", detail_level="name")
+    assert answer.structured_content["count"] == 130
+    assert (await server.call("search_tools", query="count", category="large", limit=101)).is_error

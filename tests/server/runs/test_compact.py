@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.server.runs.compact import STRING_CHARS_MAX, in_form, shortened, written
+from sealab.server.runs.compact import STRING_CHARS_MAX, in_form, shortened, why_json, written
 from sealab.server.settings import OutputFormat
 
 PEOPLE: list[Any] = [{"id": number, "name": f"Person {number}", "mail": None} for number in range(50)]
@@ -95,3 +95,26 @@ def test_long_texts_inside_records_are_shortened_with_what_is_missing() -> None:
     short: Any = shortened(rows)
     assert short["rows"][0]["body"] == "x" * STRING_CHARS_MAX + "… [800 more characters]"
     assert short["text"] == "z" * 1000
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "is_told"),
+    [
+        ([{"a": 1, "b": [1]}, {"a": 2, "b": []}], OutputFormat.MARKDOWN, True),
+        ([{"a": 1, "b": [1]}, {"a": 2, "b": []}], OutputFormat.TOON, True),
+        ({"rows": [{"a": 1}, {"a": 2}]}, OutputFormat.MARKDOWN, True),
+        ({"rows": [{"a": 1}, {"a": 2}]}, OutputFormat.TOON, False),
+        ([{"a": 1}, {"a": 2}], OutputFormat.MARKDOWN, False),
+        ([{"a": [1]}, {"a": [2]}], OutputFormat.AUTO, False),
+        ([{"a": [1]}, {"a": [2]}], OutputFormat.JSON, False),
+        (7, OutputFormat.MARKDOWN, False),
+        ("text", OutputFormat.MARKDOWN, False),
+        ([], OutputFormat.TOON, False),
+    ],
+)
+def test_a_result_that_stays_json_although_a_table_was_asked_for_says_why(
+    value: Any, form: OutputFormat, is_told: bool
+) -> None:
+    assert (why_json(value, form) is not None) is is_told
+    if is_told:
+        assert json.loads(written(value, form)) == value

@@ -457,3 +457,22 @@ deleted = await delete_file("awaited.txt")
 result = [written["filename"], "awaited.txt" in listed, skilled >= 0, deleted["deleted"]]
 """
     assert (await served.run(code))["result"] == ["awaited.txt", True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("skills.pair(lft=1)", "got an unexpected keyword argument 'lft'. The skill's signature: pair(left: int, "),
+        ("from skills import pair\npair()", "missing 1 required positional argument: 'left'. The skill's signature: "),
+        ("load_skill('pair', version=1)(1, 2, 3)", "but 3 were given. The skill's signature: pair(left: int, "),
+    ],
+)
+async def test_arguments_that_a_skill_does_not_take_are_answered_with_its_signature(
+    served: Caller, call: str, said: str
+) -> None:
+    await save(served, "pair", "def pair(left: int, right: int = 1) -> int:\n    return len(left, right)")
+    error = (await served.run(call))["error"]
+    assert error["type"] == "TypeError"
+    assert said in error["message"]
+    within = (await served.run("skills.pair(1)"))["error"]
+    assert within["message"] == "len() takes exactly one argument (2 given)", "this one is the skill's own"

@@ -245,7 +245,9 @@ async def test_a_no_to_calls_whose_failure_is_caught_ends_only_these(tmp_path: P
     assert len(user.asked) == 1
 
 
-async def test_in_a_dry_run_nobody_is_asked_and_what_is_denied_is_refused_all_the_same(tmp_path: Path) -> None:
+async def test_in_a_dry_run_nobody_is_asked_about_writes_and_what_is_denied_is_refused_all_the_same(
+    tmp_path: Path,
+) -> None:
     configure(tmp_path, up=upstream(deny=["as_text"]))
     user = User([NO])
     async with asking(tmp_path, user) as caller:

@@ -232,3 +232,26 @@ async def test_where_only_arguments_are_wrong_the_hint_is_to_correct_them(tmp_pa
 async def test_too_many_arguments_by_position_can_be_caught(caller: Caller) -> None:
     code = "try:\n    await tools.up.add(1, 2)\nexcept TypeError as error:\n    result = str(error)"
     assert "takes only left by position" in (await caller.run(code))["result"]
+
+
+async def test_a_missing_await_in_a_plain_function_is_told_with_what_makes_it_possible(caller: Caller) -> None:
+    code = "def work(n):\n    r = tools.up.people(maxCount=n)\n    return r['total']\nwork(1)"
+    said = (await refusal(caller, code))["message"]
+    assert "Make work() an `async def`, and await it where it is called; write `await` before the call." in said
+
+
+async def test_in_a_thread_the_hint_of_a_missing_await_is_one_that_works_there(caller: Caller) -> None:
+    code = """
+from concurrent.futures import ThreadPoolExecutor
+import asyncio
+def work(n):
+    r = {}tools.up.people(maxCount=n){}
+    return r["total"]
+with ThreadPoolExecutor(2) as pool:
+    result = list(pool.map(work, [1, 2]))
+"""
+    report = await caller.run(code.format("", ""))
+    assert "Make work() an `async def`" in report["error"]["hint"]
+    assert "In a thread, write asyncio.run(…) around the call." in report["error"]["hint"]
+    assert "Write `await` before the call, in an `async def`." in report["truncated"]["code"]["note"]
+    assert (await caller.run(code.format("asyncio.run(", ")")))["result"] == [1, 2]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import Caller, in_this_process
+from .test_approvals import NO, User, yes
 from .test_registry import ONE_SPARE, configure, result, upstream
 
 SILENT = """
@@ -70,7 +71,10 @@ async def test_what_reads_is_called_and_what_writes_is_noted_down_with_an_answer
     report = answer.structured_content
     assert report["dry_run"] == [{"tool": "up.append", "arguments": {"path": str(file), "line": "x"}}]
     assert report["result"] == [2, 2]
+    assert report["made_up"] == {"up.append": "says that it may destroy something"}
     assert "This was a dry run" in answer.content[0].text
+    assert "made-up answers of these tools" in answer.content[0].text
+    assert "up.append (says that it may destroy something)" in answer.content[0].text
     assert not file.exists()
 
 
@@ -78,7 +82,8 @@ async def test_a_dry_run_says_that_it_is_one_even_where_nothing_was_left_out(cal
     answer = await caller.call("execute_code", code="await tools.up.add(left=1)", dry_run=True)
     assert answer.structured_content["dry_run"] == []
     assert "This was a dry run: nothing had to be left out." in answer.content[0].text
-    assert "made up" not in answer.content[0].text
+    assert "made-up" not in answer.content[0].text
+    assert "made_up" not in answer.structured_content
     assert "dry_run" not in await caller.run("1")
 
 
@@ -111,6 +116,45 @@ asked = await tools.asked.get_note()
     assert report["result"] == ["a real note", "dry run", ["dry run"], {}, True, "dry run", "dry run"]
     noted = [each["tool"] for each in report["dry_run"]]
     assert noted == ["silent.delete_note", "silent.get_and_mark", "asked.get_note"]
+    assert report["made_up"]["asked.get_note"] == "does not say that it only reads"
+
+
+async def test_what_its_user_approved_for_always_and_seems_to_read_a_dry_run_calls(tmp_path: Path) -> None:
+    (tmp_path / "silent.py").write_text(SILENT)
+    configure(tmp_path, asked={"command": sys.executable, "args": [str(tmp_path / "silent.py")]})
+    code = "note = await tools.asked.get_note()\ngone = await tools.asked.get_and_mark()\n[note, gone]"
+    user = User([NO, yes("this tool always")])
+    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=user) as caller:
+        assert (await caller.run(code, dry_run=True))["result"] == ["dry run", "dry run"]
+        await result(caller, "await tools.asked.get_note()")
+        await caller.run("await tools.asked.get_and_mark()")
+        report = await caller.run(code, dry_run=True)
+    assert report["result"] == ["a real note", "dry run"]
+    assert list(report["made_up"]) == ["asked.get_and_mark"]
+    assert len(user.asked) == 3, "the last dry run asks nothing"
+
+
+async def test_a_dry_run_asks_whether_to_call_what_seems_to_read_and_never_about_what_writes(tmp_path: Path) -> None:
+    (tmp_path / "silent.py").write_text(SILENT)
+    configure(tmp_path, asked={"command": sys.executable, "args": [str(tmp_path / "silent.py")]})
+    code = """
+from skills import note
+marked, gone = await tools.asked.get_and_mark(), await tools.asked.delete_note(name="x")
+[await note(), marked, gone["id"]]
+"""
+    user = User([yes(), NO])
+    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=user) as caller:
+        await caller.call("save_skill", name="note", code="async def note():\n    return await tools.asked.get_note()")
+        report = await caller.run(code, dry_run=True)
+        assert report["result"] == ["a real note", "dry run", "dry run"]
+        assert sorted(report["made_up"]) == ["asked.delete_note", "asked.get_and_mark"]
+        assert (await caller.run(code, dry_run=True))["result"] == ["dry run", "dry run", "dry run"]
+    first, _ = user.asked
+    assert first.startswith("May the running code call asked.get_note, which does not say that it only reads (skill ")
+    assert "It is a dry run" in first
+    assert "delete_note" not in first
+    assert "get_and_mark" not in first
+    assert user.choices[0] == ["this tool in this run", "this tool always"]
 
 
 async def test_a_placeholder_has_the_shape_that_was_learned_where_no_schema_says_it(caller) -> None:

@@ -1,0 +1,83 @@
+"""Has the host judge the calls of tools in a program, and in the skills that it names, before the program runs.
+
+A program is refused for a wrong name, a wrong argument or a missing `await` only where the call is certain to be made
+and its failure is not caught; for what is not allowed in a skill, where the skill is certain to make that call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final, cast
+
+from ..errors import Refused
+from ..guest.guest import GUEST
+from ..guest.host_channel import HostGone
+from ..job import Json
+from . import hosted_skills, hosted_tools
+from .planned_calls import CALLS_MAX, SkillUse, read_program
+
+SKILLS_MAX: Final = 50
+"""Skills whose source is read for one program; calls of further ones are judged when they are made."""
+_LEVELS_MAX: Final = 8
+"""How deep skills are followed that use skills."""
+
+
+def why_refused(source: str, namespace: Mapping[str, object], within: str | None = None) -> Refused | None:
+    """Return why a program may not run, or None where it may. `within` is the skill whose tests it is."""
+    program = read_program(source, namespace, own_skill=within)
+    if program is None:
+        return None
+    calls = [*program.calls(), *_calls_in(program.skills())]
+    if not calls:
+        return None
+    match GUEST.call_host("judge_calls", {"calls": calls[:CALLS_MAX]}):
+        case {"message": str(message), "line": int(line), "instead": str(instead)}:
+            return Refused(message, line=line, type="ToolError", instead=instead)
+    return None
+
+
+def _calls_in(uses: list[SkillUse]) -> Iterator[Json]:
+    """Yield the calls in skills as `SourceCalls.calls` returns them, without their arguments and with where they stand.
+
+    That is `[the skill, the line of the program that uses it, whether the call is certain]`.
+    """
+    seen: set[str] = set()
+    for _level in range(_LEVELS_MAX):
+        uses = [use for use in uses if use.key not in seen][: SKILLS_MAX - len(seen)]
+        if not uses:
+            return
+        seen.update(use.key for use in uses)
+        sources = _sources([use.key for use in uses])
+        used: dict[str, SkillUse] = {}
+        for use in uses:
+            match sources.get(use.key):
+                case {"code": str(code), "entry": str(entry)}:
+                    names = {**hosted_tools.helpers(), **hosted_skills.helpers(), **hosted_tools.bridge_names(code)}
+                    program = read_program(code, names, entry=entry)
+                    if program is None:
+                        continue
+                    for name, line, caught, last, certain in program.plain_calls():
+                        where: Json = [use.key, use.line, use.certain and certain]
+                        yield [name, line, caught or use.caught, [], last, where]
+                    for inner in program.skills():
+                        used.setdefault(
+                            inner.key,
+                            replace(
+                                inner,
+                                line=use.line,
+                                caught=inner.caught or use.caught,
+                                certain=inner.certain and use.certain,
+                            ),
+                        )
+        uses = list(used.values())
+
+
+def _sources(keys: list[str]) -> Mapping[str, Json]:
+    """Return the sources of skills, as far as the host gives them: the call of another will say what is wrong."""
+    try:
+        return cast("Mapping[str, Json]", GUEST.call_host("skill_sources", {"names": list(keys)}) or {})
+    except HostGone:
+        raise
+    except Exception:  # noqa: BLE001 - no protection depends on it
+        return {}

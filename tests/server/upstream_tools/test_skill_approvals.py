@@ -1,0 +1,297 @@
+"""What a user is asked about calls in skills and calls that no source tells, and how often at most."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import InputRequiredResult
+
+from sealab.server.protocol import elicitation
+
+from ..conftest import Caller, http_server, in_this_process
+from .test_approvals import NO, User, asking, yes
+from .test_registry import ONE_SPARE, configure, connected, result, upstream
+
+INNER = """
+async def inner(path: str, line: str) -> str:
+    '''Append a line.'''
+    return await tools.up.append(path=path, line=line)
+"""
+OUTER = """
+import skills
+async def outer(path: str, times: int) -> int:
+    '''Append many lines, and touch the file.'''
+    for at in range(times):
+        await skills.inner(path, str(at))
+    return times
+"""
+SOMETIMES = """
+async def sometimes(path: str, really: bool) -> bool:
+    '''Append a line where it really should.'''
+    if really:
+        await tools.up.append(path=path, line="x")
+    return really
+"""
+
+
+async def save(caller: Caller, *codes: str) -> None:
+    for code in codes:
+        name = code.partition("(")[0].split()[-1] if "import" not in code else "outer"
+        saved = await caller.call("save_skill", name=name, code=code)
+        assert not saved.is_error, saved.content
+
+
+def by_a_computed_name(path: Path, times: int) -> str:
+    return f"""
+name = "".join(["up", ".append"])
+said = []
+for at in range({times}):
+    try:
+        await call_tool(name, {{"path": {str(path)!r}, "line": str(at)}})
+    except ToolError as error:
+        said.append(str(error))
+said
+"""
+
+
+@pytest.mark.parametrize("kind", ["stdio-modern", "http-modern"])
+async def test_one_question_covers_the_calls_in_the_skills_that_a_program_uses(kind: str, tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    file, user = tmp_path / "file", User([yes()])
+    async with connected(kind, tmp_path, elicitation_callback=user) as caller:
+        await save(caller, INNER, OUTER)
+        code = f"from skills import outer as many\nawait many({str(file)!r}, 13)\nawait tools.up.append(path={str(file)!r}, line='y')"
+        await result(caller, code)
+    [question] = user.asked
+    assert 'skill inner, line 4: "return await tools.up.append(path=path, line=line)"' in question
+    assert 'line 3: "await tools.up.append(path=' in question
+    assert len(file.read_text().splitlines()) == 14
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "await skills.inner(path, 'x')",
+        "await skills['inner'](path, 'x')",
+        "await skills.inner.v1(path, 'x')",
+        "await skills['inner@1'](path, 'x')",
+        "await load_skill('inner')(path, 'x')",
+        "await load_skill('inner', version=1)(path, 'x')",
+        "await call_skill('inner', 1, {'path': path, 'line': 'x'})",
+        "from skills import inner\nimport asyncio\nawait asyncio.gather(*map(inner, [path], ['x']))",
+        "import skills as s\nawait s.inner(path, 'x')",
+    ],
+)
+async def test_a_skill_is_known_however_it_is_named(call: str, tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    user = User([yes()])
+    async with asking(tmp_path, user) as caller:
+        await save(caller, INNER)
+        await result(caller, f"path = {str(tmp_path / 'file')!r}\n{call}")
+    [question] = user.asked
+    assert question.startswith("May the running code call up.append, which ")
+
+
+async def test_a_skill_that_is_run_by_itself_is_asked_about_once(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    file, user = tmp_path / "file", User([yes()])
+    async with asking(tmp_path, user) as caller:
+        await save(caller, INNER, OUTER)
+        answer = await caller.call("run_skill", name="outer", arguments={"path": str(file), "times": 12})
+        assert answer.structured_content["result"] == 12
+    assert len(user.asked) == 1
+
+
+async def test_a_skill_that_a_session_imported_is_known_in_its_later_calls(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    user = User([yes()])
+    async with asking(tmp_path, user) as caller:
+        await save(caller, INNER)
+        await result(caller, "from skills import inner", session="s")
+        for _ in range(2):
+            await result(caller, f"await inner({str(tmp_path / 'file')!r}, 'x')", session="s")
+    assert all("skill inner@1, line 4: " in each for each in user.asked)
+    assert len(user.asked) == 2
+
+
+async def test_after_a_no_to_the_calls_of_a_skill_nothing_is_called(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    file = tmp_path / "file"
+    async with asking(tmp_path, User([NO])) as caller:
+        await save(caller, INNER, OUTER)
+        report = await caller.run(f"await tools.up.add(left=1)\nawait skills.outer({str(file)!r}, 2)")
+    assert (report["status"], report["error"]["line"], "tool_calls" in report) == ("refused", 2, False)
+    assert "The skill inner makes a call in its line 4: The user did not approve" in report["error"]["message"]
+    assert not file.exists()
+
+
+async def test_where_nobody_can_be_asked_a_skill_that_is_certain_to_write_ends_the_program_before_it_starts(
+    tmp_path: Path,
+) -> None:
+    configure(tmp_path, up=upstream())
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        await save(caller, INNER, SOMETIMES, OUTER)
+        report = await caller.run("await tools.up.add(left=1)\nawait skills.inner('/nowhere/x', 'y')")
+        assert (report["status"], report["error"]["line"], "tool_calls" in report) == ("refused", 2, False)
+        assert await result(caller, "await skills.sometimes('/nowhere/x', False)") is False
+        assert await result(caller, "[await skills.sometimes('/nowhere/x', False) for _ in range(1)]") == [False]
+        caught = "try:\n    await skills.inner('/nowhere/x', 'y')\nexcept ToolError:\n    r = 'caught'\nr"
+        assert await result(caller, caught) == "caught"
+
+
+async def test_a_plain_yes_to_a_second_call_of_a_tool_covers_the_rest_of_the_run(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    file, user = tmp_path / "file", User([yes()])
+    async with asking(tmp_path, user) as caller:
+        assert await result(caller, by_a_computed_name(file, 30)) == []
+    assert len(file.read_text().splitlines()) == 30
+    assert [each[0] for each in user.choices] == ["this call", "this tool in this run"]
+    assert "a yes now holds for each further call of it in this run" in user.asked[1]
+
+
+async def test_a_user_who_wants_to_be_asked_about_each_call_is_asked_as_often_as_clients_allow(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    file, user = tmp_path / "file", User([yes("this call")])
+    async with asking(tmp_path, user) as caller:
+        said = await result(caller, by_a_computed_name(file, 12))
+    assert len(user.asked) == elicitation.ROUNDS_MAX == len(file.read_text().splitlines())
+    assert len(said) == 12 - elicitation.ROUNDS_MAX
+    assert "this run asked 8 times already" in said[0]
+    assert "one question covers them before it starts" in said[0]
+
+
+async def test_questions_about_several_tools_at_once_make_one_round(tmp_path: Path) -> None:
+    configure(tmp_path, **{f"up{n}": upstream() for n in range(3)})
+    file = tmp_path / "file"
+    code = f"""
+import asyncio
+names = [f"up{{n}}.append" for n in range(3)]
+await asyncio.gather(*[call_tool(name, {{"path": {str(file)!r}, "line": name}}) for name in names])
+"""
+    rounds: list[int] = []
+    async with asking(tmp_path, User([yes()])) as caller:
+        await result(caller, "await asyncio.gather(*[tools[f'up{n}'].add(left=1) for n in range(3)])")
+        given: dict[str, Any] = {}
+        while True:
+            answer = await caller.client.session.call_tool(
+                "execute_code", {"code": code}, allow_input_required=True, **given
+            )
+            if not isinstance(answer, InputRequiredResult):
+                break
+            rounds.append(len(answer.input_requests or {}))
+            given = {
+                "input_responses": dict.fromkeys(answer.input_requests or {}, yes()),
+                "request_state": answer.request_state,
+            }
+    assert answer.structured_content is not None
+    assert answer.structured_content["success"], answer.structured_content
+    assert sum(rounds) == 3
+    assert len(rounds) < 3
+
+
+ASKS = "name = 'up.' + 'append'\ntry:\n    await call_tool(name, {{'path': {!r}, 'line': 'x'}})\nexcept ToolError as e:\n    r = str(e)"
+
+
+async def test_a_question_whose_client_never_comes_back_yields_its_session_to_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(tmp_path, up=upstream())
+    monkeypatch.setattr(elicitation, "YIELD_SECONDS", 0.2)
+    async with asking(tmp_path, User([yes()])) as caller:
+        await result(caller, "kept = 7", session="s")
+        arguments = {"code": ASKS.format(str(tmp_path / "file")) + "\n" + ASKS.format("/x"), "session": "s"}
+        asked = await caller.client.session.call_tool("execute_code", arguments, allow_input_required=True)
+        assert isinstance(asked, InputRequiredResult)
+        assert await result(caller, "[kept, r[:25]]", session="s") == [7, "The user did not approve "]
+        late = await caller.client.session.call_tool(
+            "execute_code",
+            arguments,
+            input_responses=dict.fromkeys(asked.input_requests or {}, yes()),
+            request_state=asked.request_state,
+            allow_input_required=True,
+        )
+    assert late.structured_content is not None
+    assert late.structured_content["success"], "the report is kept for a client that comes back late"
+    assert not (tmp_path / "file").exists()
+
+
+async def test_a_question_is_waited_for_where_nothing_else_wants_its_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(tmp_path, up=upstream())
+    monkeypatch.setattr(elicitation, "YIELD_SECONDS", 0.0)
+    file = tmp_path / "file"
+
+    class Slow(User):
+        async def __call__(self, context: object, question: Any) -> Any:
+            await result(caller, "1", session="other")
+            return await super().__call__(context, question)
+
+    async with asking(tmp_path, Slow([yes()])) as caller:
+        await result(caller, ASKS.format(str(file)), session="s")
+    assert file.read_text() == "x\n"
+
+
+async def test_a_legacy_client_that_leaves_while_it_is_asked_ends_the_run_and_frees_its_session(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    asked = asyncio.Event()
+
+    class Silent(User):
+        async def __call__(self, _context: object, _question: Any) -> Any:
+            asked.set()
+            await asyncio.Event().wait()
+
+    async def leaving(url: str) -> None:
+        async with Client(url, mode="legacy", read_timeout_seconds=50, elicitation_callback=Silent([NO])) as client:
+            await Caller(client, tmp_path).run(ASKS.format(str(tmp_path / "file")), session="s")
+
+    with http_server(tmp_path, **ONE_SPARE) as url:
+        task = asyncio.create_task(leaving(url))
+        await asked.wait()
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        async with Client(url, mode="legacy", read_timeout_seconds=50) as client:
+            assert await result(Caller(client, tmp_path), "1", session="s") == 1
+
+
+TESTED = """
+path = {!r}
+await inner(path, "a")
+await inner(path, "b")
+"""
+
+
+async def test_the_tests_of_a_skill_ask_once_for_the_tools_that_they_call_and_nothing_for_those_they_do_not(
+    tmp_path: Path,
+) -> None:
+    configure(tmp_path, up=upstream())
+    file, user = tmp_path / "file", User([yes()])
+    async with asking(tmp_path, user) as caller:
+        await save(caller, INNER)
+        assert user.asked == []
+        tests = TESTED.format(str(file))
+        for given in ({"tests": tests}, {"tests": tests, "record": True}):
+            saved = await caller.call("save_skill", name="inner", code=INNER, **given)
+            assert not saved.is_error, saved.content
+        await result(caller, f"save_skill('inner', {INNER!r}, tests={tests!r})['version']")
+        loaded = await caller.call("load_skill", name="inner", version=3)
+    assert loaded.structured_content["metadata"]["recorded_calls"] == 2
+    assert len(user.asked) == 3
+    assert 'skill inner, line 4: "return await tools.up.append(path=path, line=line)"' in user.asked[0]
+    assert len(file.read_text().splitlines()) == 6
+
+
+async def test_tests_that_nobody_can_be_asked_about_say_what_to_do(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        saved = await caller.call("save_skill", name="inner", code=INNER, tests=TESTED.format("/nowhere/x"))
+    said = saved.content[0].text
+    assert "this client cannot ask one" in said
+    assert "Have the tests call no such tool; or save the skill without tests" in said
+    assert "dry_run" not in said
