@@ -335,7 +335,7 @@ class Vault:
         found: dict[str, VaultEntry] = {}
         for some in _batches(wanted):
             for row in connection.execute(_BY_LOOKUP, {"scope": keys.name, "lookups": some}):
-                value = Value(row.type, wanted[row.lookup].text, wanted[row.lookup].form)
+                value = replace(wanted[row.lookup], type=row.type)
                 found[row.lookup] = VaultEntry(row.id, row.token, value, row.expires)
         return found
 
