@@ -16,7 +16,7 @@ january jan february feb march mar april apr may june jun july jul august aug se
 januar jän jänner februar feber märz mär mai juni juli oktober okt dezember dez
 janvier janv février févr mars avril avr juin juillet juil août septembre octobre novembre décembre déc
 enero ene febrero marzo abril abr mayo junio julio agosto ago septiembre setiembre octubre noviembre diciembre dic
-gennaio gen febbraio maggio mag giugno giu luglio lug settembre set ottobre ott dicembre
+aprile gennaio gen febbraio maggio mag giugno giu luglio lug settembre set ottobre ott dicembre
 januari februari maart mrt mei augustus december
 stycznia sty styczeń lutego lut luty marca marzec kwietnia kwi kwiecień maja maj czerwca cze czerwiec lipca lip lipiec sierpnia sie sierpień września wrz wrzesień października paź październik listopada lis listopad grudnia gru grudzień
 janeiro fevereiro fev março maio junho julho setembro outubro out novembro dezembro
@@ -67,7 +67,7 @@ def _months() -> dict[str, int]:
 
 
 _MONTH_OF = _months()
-_NAME = r"(?P<m{0}>[^\W\d_][^\d\s.,:;/_()\[\]{{}}\"'-]{{2,14}})\.?"
+_NAME = r"(?P<m{0}>[^\W\d_][^\d\s.,:;/_()\[\]{{}}\"'-]{{1,14}})\.?"
 _OF = r"(?:\s?(?:de|del|of|van|di)\s)?"
 _DAY = r"(?P<d{0}>\d{{1,2}})(?:st|nd|rd|th|er|º|ª|\.)?"
 _BETWEEN = r"[\s.,/_-]{0,3}"

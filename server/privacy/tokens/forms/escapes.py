@@ -24,7 +24,9 @@ _QUOTED = re.compile(r"=[0-9A-F]{2}=")
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 _MIXED = re.compile(r"[a-z][A-Z]|[0-9][A-Za-z]|[A-Za-z][0-9]")
 _HEX = re.compile(r"(?:0x)?([0-9A-Fa-f]{8,})")
-_RUN_LEAST = 8
+_DIGITS_THAT_SAY_WORDS = re.compile(r"(?:[2-7]\d){6,}")
+_PARTS = (re.compile(r"[A-Za-z0-9+/]+={0,2}"), re.compile(r"[A-Za-z0-9+]+={0,2}"))
+_RUN_LEAST, _DIGITS_LEAST, _SHORT_RUN = 8, 12, 16
 _RUN_MAX = 1 << 20
 _LEAST = 4
 _LEAST_WORDS = 2
@@ -114,10 +116,11 @@ def _from_bytes(data: bytes) -> str:
 def _encoded(text: str) -> Iterator[Reading]:
     for start, end in _runs(text):
         source = text[start:end]
-        if len(source) > _RUN_MAX or not _MIXED.search(source):
+        if len(source) > _RUN_MAX or not (_MIXED.search(source) or _DIGITS_THAT_SAY_WORDS.fullmatch(source)):
             continue
-        for part_start, part in _between_slashes(source):
-            if part.lower() != part != part.upper():  # base 64 of words has letters of both cases
+        for part_start, part in _parts(source):
+            if part.lower() != part != part.upper() or (len(part) <= _SHORT_RUN and len(part) % 4 == 0):
+                # Base 64 of more than a word has letters of both cases.
                 yield from _of_base64(part, start + part_start)
             digits = _HEX.fullmatch(part)
             if digits is not None:
@@ -137,7 +140,9 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
     turns = np.zeros(len(codes) + 1, np.int32)
     before, here = kinds[:-1], kinds[1:]
     np.cumsum(_TURNS[before * 4 + here], out=turns[2:])
-    chosen = (ends - starts >= _RUN_LEAST) & (turns[ends] - turns[starts + 1] > 0)
+    lengths, are_digits = ends - starts, kinds[starts] == _KINDS[ord("0")]
+    has_turns = turns[ends] - turns[starts + 1] > 0
+    chosen = ((lengths >= _RUN_LEAST) & has_turns) | ((lengths >= _DIGITS_LEAST) & are_digits)
     for start, end in zip(starts[chosen].tolist(), ends[chosen].tolist(), strict=True):
         while end < len(text) and text[end] == "=":
             end += 1  # noqa: PLW2901 - the signs that fill the last group
@@ -153,15 +158,15 @@ _TURNS[[1 * 4 + 2, 1 * 4 + 3, 2 * 4 + 3, 3 * 4 + 1, 3 * 4 + 2]] = 1
 """What follows what in base 64 and in hexadecimal digits, and in few words: small, capital, digit."""
 
 
-def _between_slashes(source: str) -> Iterator[tuple[int, str]]:
-    """Yield a run of base 64, and the parts between its slashes, which may also be those of a path."""
+def _parts(source: str) -> Iterator[tuple[int, str]]:
+    """Yield a run whole, and its parts between signs, which base 64 has, but names of files and paths too."""
+    seen = {(0, source)}
     yield 0, source
-    if "/" in source:
-        at = 0
-        for part in source.split("/"):
-            if len(part) >= _LEAST + 2:
-                yield at, part
-            at += len(part) + 1
+    for part in _PARTS:
+        for match in part.finditer(source):
+            if len(match[0]) >= _LEAST + 2 and (match.start(), match[0]) not in seen:
+                seen.add((match.start(), match[0]))
+                yield match.start(), match[0]
 
 
 def _of_base64(source: str, at: int) -> Iterator[Reading]:

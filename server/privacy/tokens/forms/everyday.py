@@ -1,21 +1,25 @@
 """Words that say something without being somebody's name, though many a person has them in the name.
 
-A name of such words alone is looked for as it is written, and not in small letters: `may price` is no person.
+A name of one such word is looked for as it is written. One of several plain ones is not looked for in small letters
+with blanks between them: `may price` is no person.
 """
 
 from __future__ import annotations
 
 from ...detection.ner.ordinary_words import EVERYDAY as _ENGLISH
 
+_PLAIN = _ENGLISH | frozenset(
+    "will may mark grant rose hope joy grace art bill rich van von and long young black white brown green king page price early case day park hill "
+    "wood stone field lane street ever best good way june april august sun key love test user name mail phone data admin new old first last client "
+    "customer manager team support sales bank office north south east west small little large strong sharp short smart".split()
+)
 _NAMES_AND_WORDS = frozenset(
     # English
-    "will may mark grant rose hope joy grace art bill rich van von and long young black white brown green king page price early case day park hill "
-    "wood stone field lane street ever best good way june april august sun key love der den del dos iii inc dev test user name mail phone data admin "
-    "new old first last client customer manager team support sales bank office north south east west faith charity chance chase hunter mason cooper "
+    "faith charity chance chase hunter mason cooper "
     "baker cook carter taylor fisher potter turner butler major bishop pope knight summer winter autumn spring daisy lily ivy olive violet ruby pearl "
     "amber crystal jade sky skye river rivers brook brooks forest woods wells fields banks bridges church temple bell ball cross drew pat sue rob bob "
     "frank ernest jack jean gene dean dale glen cliff ray guy dick max lance miles chip victor rusty sandy rocky stormy misty destiny heaven melody "
-    "harmony carol chuck rod wade bud buck duke earl prince baron noble sharp short small little large strong smart swift moody gay wise sweet "
+    "harmony carol chuck rod wade bud buck duke earl prince baron noble swift moody gay wise sweet "
     "rice bacon berry cherry apple lemon pepper curry bean ham lamb fish bird fox wolf lion bear bull crane swan hawk drake crow martin pike bass "
     "gold silver steel iron brass cash penny nichols rush walker singer porter driver weaver miner farmer gardener page usher parks moon star "
     "christian frost snow rain flood storm waters lake marsh moss reed branch root leaf flower plant gates house hall kitchen rooms castle towers "
@@ -47,7 +51,7 @@ _INITIAL_AND_NAME = frozenset(
     "play plea plead plot plough pluck plug plum plus prank press pretty prick prime print prior prize probe prone proof prove prune glass gloss glow "
     "drag drape dread dream dress drift drink drive droll drone drop drove drum dwarf elect enact erase event evict exact exile exit expand".split()
 )
-EVERYDAY = _ENGLISH | _NAMES_AND_WORDS
+EVERYDAY = _PLAIN | _NAMES_AND_WORDS
 """Words that are no name where they stand in small letters."""
 _ROLES = frozenset(
     "info contact support sales admin office hello team noreply no-reply donotreply service services help helpdesk billing accounts accounting finance "
@@ -60,6 +64,11 @@ _ROLES = frozenset(
 def is_everyday(word: str) -> bool:
     """Return whether a word in small letters is no name by itself."""
     return word in EVERYDAY
+
+
+def is_plain(word: str) -> bool:
+    """Return whether a word in small letters is no name beside others of the kind: `mark`, `price`, but not `amber`."""
+    return word in _PLAIN
 
 
 def is_glued_word(letters: str) -> bool:

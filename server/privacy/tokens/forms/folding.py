@@ -2,7 +2,7 @@
 
 `Jane Doe`, `JANE_DOE`, `jané.doe` and `JaneDoe` are the same letters in the same two words; `janedoe` is one word of
 them. A word ends where its letters end, where a small letter is followed by a capital one, and between letters and
-digits. In scripts that are written without spaces each character is a word.
+digits, or letters with and without case. In scripts that are written without spaces each character is a word.
 
 Stretches of a text are compared by their hashes, sums of letter times power (R. M. Karp, M. O. Rabin, "Efficient
 randomized pattern-matching algorithms", IBM J. Res. Dev. 31, 1987). They only say what is worth a look.
@@ -113,6 +113,11 @@ def folded_letters(text: str) -> str:
     return "".join([_fold(character)[0] for character in text])
 
 
+def is_alone(character: str) -> bool:
+    """Return whether a character is a word, as those of scripts without spaces are."""
+    return _fold(character)[1] == _WIDE
+
+
 @dataclass(frozen=True, slots=True)
 class Folded:
     """A folded text; words are numbered, and given by places in `letters`.
@@ -158,6 +163,7 @@ def folded_small(text: str) -> Folded:
             or _WIDE in (kind, before)
             or (kind == _UPPER and before == _LOWER)
             or ((kind == _DIGIT) != (before == _DIGIT))
+            or ((kind == _OTHER) != (before == _OTHER))
         ):
             if count:
                 ends.append(count)
@@ -197,6 +203,7 @@ def folded(text: str) -> Folded:
     before, here = kinds[:-1], kinds[1:]
     begins[1:] |= (here == _UPPER) & (before == _LOWER)
     begins[1:] |= (here == _DIGIT) != (before == _DIGIT)
+    begins[1:] |= (here == _OTHER) != (before == _OTHER)
     begins[1:] |= (here == _WIDE) | (before == _WIDE)
     begins[1:-1] |= (kinds[2:] == _LOWER) & (here[:-1] == _UPPER) & (before[:-1] == _UPPER) & ~begins[2:]
     starts = np.flatnonzero(begins)

@@ -20,7 +20,7 @@ import numpy as np
 from ....host_work import checked, checkpoint
 from .dates import dates_in, dates_said
 from .escapes import readings
-from .folding import Folded, Stretches, chain_words, chains, folded, folded_letters, folded_small, keys_of
+from .folding import Folded, Stretches, chain_words, chains, folded, folded_letters, folded_small, is_alone, keys_of
 from .key_table import KeyTable
 from .spellings import Rule, fits, spellings
 
@@ -30,7 +30,9 @@ _BATCH, _BATCH_CHARS = 2000, 200_000
 """So many values are worked out at once, of so many characters together."""
 _SAME_KEY_MOST = 16
 """So many values of one form are compared: one is enough for it to be hidden."""
-_ELLIPSIS = re.compile(r"(?<=\w)\s?(?:\.\.\.|…)")
+_ELLIPSIS = re.compile(r"\.\.\.|…")
+_CUT_WORD = re.compile(r"(?<![^\W_])[+(]?[^\W_]")
+_SIGNS_AT_END = re.compile(r"[\W_]+\Z")
 _BORDERS = re.compile(r"[\W_]+|(?<=[a-z])[A-Z]|(?<=\d)[A-Za-z]|(?<=[A-Za-z])\d")
 CUT_LEAST, _CUT_MOST = 6, 120
 _DATE_BEFORE, _DATE_AFTER = 26, 26
@@ -110,6 +112,8 @@ class FormIndex:
             for spelling in spellings(text, kind):
                 letters.append(spelling.letters)
                 numbers.append(number)
+                if len(spelling.letters) > chain_words("") and is_alone(spelling.letters[0]):
+                    begun.append((spelling.letters[: chain_words("")], len(spelling.letters)))
             for first, whole in _first_words(text):
                 begun.append((first, len(whole)))
             if kind == "DOB":
@@ -222,14 +226,13 @@ class FormIndex:
         begun = self._sorted_texts()
         for match in _ELLIPSIS.finditer(text):
             line = max(text.rfind("\n", 0, match.start()) + 1, match.start() - _CUT_MOST)
-            for word in re.finditer(r"(?<!\w)[+(]?\w", text[line : match.start()]):
-                begin = line + word.start()
-                said = text[begin : match.start()]
-                if len(said) < CUT_LEAST:
+            for word in _CUT_WORD.finditer(text, line, match.start()):
+                said = _SIGNS_AT_END.sub("", text[word.start() : match.start()])
+                if sum(1 + is_alone(each) for each in said) < CUT_LEAST:
                     break
                 at = bisect_left(begun, (said,))
                 if at < len(begun) and begun[at][0].startswith(said):
-                    yield Hit(begin, match.start(), self._values[begun[at][1]][1])
+                    yield Hit(word.start(), word.start() + len(said), self._values[begun[at][1]][1])
                     break
 
     def _sorted_texts(self) -> Sequence[tuple[str, int]]:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from enum import Enum
 
 from .dates import dates_said
-from .everyday import is_everyday, is_glued_word, is_role
+from .everyday import is_everyday, is_glued_word, is_plain, is_role
 from .folding import folded_letters
 from .romanized import latin_spellings
 
@@ -19,7 +19,7 @@ _LETTERS = re.compile(r"[^\W\d_]")
 _WORDS = re.compile(r"[^\W_]+")
 _TITLES = frozenset(
     "mr mrs ms mx miss dr prof sir dame lord lady rev hon herr frau fr hr dipl ing mag univprof mme mlle m monsieur madame mademoiselle me sr sra srta don dona "
-    "dott dottssa sig sigra signor signora avv dhr mevr mw pan pani sayin bay bayan jr senior junior ii iii iv v phd md dds dvm esq mba ba ma bsc msc "
+    "dott dottssa sig sigra signor signora avv av dhr mevr mw pan pani sayin bay bayan jr senior junior ii iii iv v phd md dds dvm esq mba ba ma bsc msc "
     "beng meng msci llb llm ba bed г гн гжа д р".split()
 )
 _PARTICLES = frozenset(
@@ -45,6 +45,8 @@ class Rule(Enum):
     EXACT = "as it was written, or in capitals"
     ANY = "nothing more"
     NO_SMALL_WORD = "it is no single word in small letters"
+    PLAIN = "its words have capitals, or neither a blank nor a line between them"
+    PLAIN_APART = "its words have capitals"
     INITIAL = "it is an initial and a name: together, or with a point or a line between them, or both with capitals"
     INITIAL_APART = "as before, but never together"
     INITIAL_EVERYDAY = "as before, with a point or an underline where the letters are small"
@@ -90,9 +92,9 @@ def _of_words(text: str) -> Iterator[tuple[str, Rule]]:
         yield letters, Rule.DIGITS if len(letters) >= _DIGITS_LEAST else Rule.EXACT
         return
     words = [word.casefold() for word in _WORDS.findall(text)]
-    is_plain = len(letters) < _FEW_LETTERS or all(map(is_everyday, words))
-    yield letters, Rule.EXACT if is_plain else Rule.ANY
-    if not is_plain:
+    says_nothing = len(letters) < _FEW_LETTERS or all(map(is_everyday, words))
+    yield letters, Rule.EXACT if says_nothing else Rule.ANY
+    if not says_nothing:
         for other in latin_spellings(text):
             yield folded_letters(other), Rule.ANY
 
@@ -108,13 +110,12 @@ def _of_name(text: str) -> Iterator[tuple[str, Rule]]:
     whole = folded_letters(text)
     if len(parts) < 2:
         word = parts[0] if parts else whole
-        is_plain = is_everyday(word) or (len(word) < _LONE_WORD and word.isascii())
-        yield whole, Rule.EXACT if is_plain else Rule.ANY
-        if word != whole:
-            yield word, Rule.EXACT if is_plain else Rule.ANY
+        rule = Rule.EXACT if is_everyday(word) or (len(word) < _LONE_WORD and word.isascii()) else Rule.ANY
+        yield whole, rule
+        yield word, rule
         return
-    long_parts = [part for part in parts if len(part) > 1]
-    if all(map(is_everyday, long_parts)) or (len(long_parts) == 1 and len(parts) == 2):
+    long_parts = [part for part in parts if len(part) > 1 or part[0] >= _UNCASED]
+    if len(long_parts) == 1 and len(parts) == 2:
         yield whole, Rule.EXACT
     yield from _orders(parts, whole)
     if parts[0][0] < _UNCASED:
@@ -123,8 +124,6 @@ def _of_name(text: str) -> Iterator[tuple[str, Rule]]:
 
 def _orders(parts: list[str], whole: str) -> Iterator[tuple[str, Rule]]:
     """Yield a name whole, without what stands between the first and the last part, and with the family first."""
-    if all(map(is_everyday, parts)):
-        return
     given, family = parts[0], parts[-1]
     begins = next((at for at, part in enumerate(parts) if at and part in _PARTICLES), len(parts) - 1)
     families = {"".join(parts[begins:]): None, family: None}
@@ -133,11 +132,15 @@ def _orders(parts: list[str], whole: str) -> Iterator[tuple[str, Rule]]:
         rows |= {given + each: None, each + given: None}
     if len(parts) > 2:
         rows |= {"".join(parts[at:] + parts[:at]): None for at in {1, begins, len(parts) - 1}}
-        rows[given + "".join(part[0] for part in parts[1:begins]) + "".join(parts[begins:])] = None
+        if given < _UNCASED:
+            rows[given + "".join(part[0] for part in parts[1:begins]) + "".join(parts[begins:])] = None
         if parts[1] not in _PARTICLES:
             rows[given + parts[1]] = None  # two family names, as in Spanish, of which either may be left out
+    has_plain = all(map(is_plain, parts))
     for letters in rows:
-        if is_glued_word(letters) or len(letters) < _SHORT_NAME:
+        if has_plain:
+            yield letters, Rule.PLAIN_APART if is_glued_word(letters) else Rule.PLAIN
+        elif is_glued_word(letters) or len(letters) < _SHORT_NAME:
             yield letters, Rule.NO_SMALL_WORD
         else:
             yield letters, Rule.ANY
@@ -211,6 +214,8 @@ def _of_phone(text: str) -> Iterator[tuple[str, Rule]]:
     digits = folded_letters(bare)
     if not digits.isdecimal():
         return
+    if bare != text:
+        yield "".join(each for each in whole if each.isdecimal()), Rule.DIGITS
     yield digits, Rule.DIGITS
     abroad = _ABROAD.match(bare.strip().lstrip("("))
     rest = digits
@@ -243,8 +248,8 @@ def _of_date(text: str) -> Iterator[tuple[str, Rule]]:
     for day in dates_said(text):
         moment = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
         for number in (moment, moment * 1000):
-            if moment > 0 and len(str(number)) >= _EPOCH_DIGITS_LEAST:
-                yield str(number), Rule.DIGITS
+            if len(str(abs(number))) >= _EPOCH_DIGITS_LEAST:
+                yield str(abs(number)), Rule.DIGITS
 
 
 def fits(rule: Rule, surface: str, value: str) -> bool:
@@ -255,6 +260,9 @@ def fits(rule: Rule, surface: str, value: str) -> bool:
         return not _LETTERS.search(surface)
     if rule is Rule.NO_SMALL_WORD:
         return not (surface.isalpha() and surface.islower())
+    if rule in {Rule.PLAIN, Rule.PLAIN_APART}:
+        is_capital = all(word[0].isupper() for word in _WORDS.findall(surface))
+        return is_capital or (rule is Rule.PLAIN and not any(each.isspace() or each in "-,;:/|" for each in surface))
     if rule is Rule.CASELESS:
         return surface.casefold() == value.casefold()
     if rule is Rule.EXACT:
@@ -267,7 +275,7 @@ def _as_written(text: str) -> str:
 
 
 def _fits_initial(rule: Rule, surface: str) -> bool:
-    if surface.isalnum():
+    if "".join(each for each in surface if not unicodedata.combining(each)).isalnum():
         # Together; of small letters alone where that is no other word.
         return rule is not Rule.INITIAL_APART or not (surface.islower() or surface.istitle() or surface.isupper())
     words = _WORDS.findall(surface)
