@@ -67,14 +67,16 @@ def _months() -> dict[str, int]:
 
 
 _MONTH_OF = _months()
-_NAME = r"(?P<m{0}>[^\W\d_][^\d\s.,:;/_()\[\]{{}}\"'-]{{1,14}})\.?"
+_NAME = r"(?P<m{0}>[^\W\d_](?:[^\W\d_]|[\u0300-\u036f\u0900-\u0963]){{1,14}})\.?"
 _OF = r"(?:\s?(?:de|del|of|van|di)\s)?"
 _DAY = r"(?P<d{0}>\d{{1,2}})(?:st|nd|rd|th|er|º|ª|\.)?"
 _BETWEEN = r"[\s.,/_-]{0,3}"
 _DATE = re.compile(
     r"(?<!\d)(?:"
     r"(?P<y0>\d{4})(?P<s0>\s?[-/._,年년]\s?|[-/._ ])(?P<m0>\d{1,2})(?:\s?[-/._,月월]\s?|[-/._ ])(?P<d0>\d{1,2})(?!\d)[日일]?"
-    r"|(?P<a1>\d{1,2})(?P<s1>[-/._ ]|\.\s|\s?/\s?)(?P<b1>\d{1,2})(?:(?P=s1)|\.\s?)(?P<y1>\d{4}|\d{2})(?!\d)"
+    r"|(?P<a1>\d{1,2})(?P<s1>[-/._ ]|\.\s|\s?/\s?)(?P<b1>\d{1,2})(?:(?P=s1)|\.\s?)(?P<y1>\d{4})(?!\d)"
+    r"|(?P<a7>\d{1,2})/(?P<b7>\d{1,2})/(?P<y7>\d{2})(?!\d)"
+    r"|(?P<a8>\d{2})(?P<s8>[-.])(?P<b8>\d{2})(?P=s8)(?P<y8>\d{2})(?![\d.])"
     r"|(?P<y2>(?:1[89]|20)\d\d)(?P<m2>[01]\d)(?P<d2>[0-3]\d)(?!\d)"
     r"|(?P<a3>[0-3]\d)(?P<b3>[0-3]\d)(?P<y3>(?:1[89]|20)\d\d)(?!\d)"
     rf"|{_DAY.format(4)}{_BETWEEN}{_OF}{_NAME.format(4)}{_BETWEEN}{_OF}(?P<y4>\d{{4}})(?!\d)"
@@ -108,7 +110,7 @@ def _days(match: re.Match[str]) -> Iterator[date]:
             yield from _day(said[f"y{form}"], number, said[f"d{form}"])
     if said["y6"]:
         yield from _day(said["y6"], _MONTH_OF.get(_bare(said["m6"])), said["d6"])
-    for form in "13":
+    for form in "1378":
         if said[f"y{form}"]:
             first, second = said[f"a{form}"], said[f"b{form}"]
             for month, day in ((first, second), (second, first)):

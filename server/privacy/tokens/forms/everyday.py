@@ -33,7 +33,7 @@ _NAMES_AND_WORDS = frozenset(
 )
 _INITIAL_AND_NAME = frozenset(
     # An initial and a family name that are another word together: S. Park, P. Rice, C. Ross.
-    "spark space price cross brand grant prose plane stone clamp crane train brain drain grain strain break bread broad brook creed freed breed greed "
+    "link blink brush slogan loved spark space price cross brand grant prose plane stone clamp crane train brain drain grain strain break bread broad brook creed freed breed greed "
     "clark black flake slake clock block flock stock knock frock crock clove glove gray tray pray bray fray stray spray bowen owen shill thrill drill "
     "grill still skill chill quill swill stall small shall scale shale whale stale trace brace grace place glace space blade glade shade trade grade "
     "slate plate crate state skate elate irate grate orate bride pride slide glide guide wheel steel shell swell dwell smell spell quell share scare "

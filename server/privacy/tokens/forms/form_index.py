@@ -257,7 +257,7 @@ def find(text: str, indexes: Sequence[FormIndex]) -> list[Hit]:
             for hit in _in_plain(reading.text, indexes)
             if reading.concerns(hit.start, hit.end)
         ]
-    return list(_longest(hits))
+    return list(_longest(text, hits))
 
 
 def _in_plain(text: str, indexes: Sequence[FormIndex]) -> Iterator[Hit]:
@@ -283,15 +283,20 @@ def _in_plain(text: str, indexes: Sequence[FormIndex]) -> Iterator[Hit]:
             yield from index.cut_off(text)
 
 
-def _longest(hits: Sequence[Hit]) -> Iterator[Hit]:
-    """Yield hits that do not overlap, in order: the longest first, as it hides the most."""
+def _longest(text: str, hits: Sequence[Hit]) -> Iterator[Hit]:
+    """Yield hits that do not overlap, in no order: first those of the most letters, with the least between them."""
     taken: list[tuple[int, int]] = []
-    for hit in sorted(hits, key=lambda each: (each.start - each.end, each.start)):
+    for hit in sorted(hits, key=lambda each: _rank(text, each)):
         at = bisect_right(taken, (hit.start, hit.end))
         is_free = (not at or taken[at - 1][1] <= hit.start) and (at == len(taken) or hit.end <= taken[at][0])
         if is_free:
             taken.insert(at, (hit.start, hit.end))
             yield hit
+
+
+def _rank(text: str, hit: Hit) -> tuple[int, int, int]:
+    letters = sum(map(str.isalnum, text[hit.start : hit.end]))
+    return -letters, hit.end - hit.start, hit.start
 
 
 @lru_cache(4096)

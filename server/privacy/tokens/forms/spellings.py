@@ -17,6 +17,8 @@ from .romanized import latin_spellings
 _PARTS = re.compile(r"[^\s,;]+")
 _LETTERS = re.compile(r"[^\W\d_]")
 _WORDS = re.compile(r"[^\W_]+")
+_PARTS_FIELDS = re.compile(r"[\n\r;:|\"]")
+_NOT_BESIDE_INITIALS = re.compile(r"[^\w\s.,'’\u0300-\u036f-]|[\n\r]")
 _TITLES = frozenset(
     "mr mrs ms mx miss dr prof sir dame lord lady rev hon herr frau fr hr dipl ing mag univprof mme mlle m monsieur madame mademoiselle me sr sra srta don dona "
     "dott dottssa sig sigra signor signora avv av dhr mevr mw pan pani sayin bay bayan jr senior junior ii iii iv v phd md dds dvm esq mba ba ma bsc msc "
@@ -26,6 +28,7 @@ _PARTICLES = frozenset(
     "van von der den de del della di da du la le los las dos das zu zur zum ten ter te bin ibn al el y e i".split()
 )
 _SHORT_NAME, _SHORT_MAILBOX, _LONE_WORD, _FEW_LETTERS = 6, 4, 4, 5
+_FEW_LETTERS_AND_DIGITS = 8
 _DIGITS_LEAST, _EPOCH_DIGITS_LEAST, _DATE_DIGITS = 6, 8, 8
 _COUNTRY_CODES = frozenset(
     "1 7 20 27 30 31 32 33 34 36 39 40 41 43 44 45 46 47 48 49 51 52 53 54 55 56 57 58 60 61 62 63 64 65 66 81 82 84 86 90 91 92 93 94 95 98".split()
@@ -44,12 +47,14 @@ class Rule(Enum):
 
     EXACT = "as it was written, or in capitals"
     ANY = "nothing more"
+    IN_LINE = "no line ends in it, and nothing that parts fields stands there"
+    ONE_WORD = "nothing stands between its letters"
     NO_SMALL_WORD = "it is no single word in small letters"
     PLAIN = "its words have capitals, or neither a blank nor a line between them"
     PLAIN_APART = "its words have capitals"
     INITIAL = "it is an initial and a name: together, or with a point or a line between them, or both with capitals"
     INITIAL_APART = "as before, but never together"
-    INITIAL_EVERYDAY = "as before, with a point or an underline where the letters are small"
+    INITIAL_EVERYDAY = "as before, with a point or an underline alone where the letters are small"
     DIGITS = "it has no letters"
     CASELESS = "as it was written but for case"
 
@@ -93,10 +98,16 @@ def _of_words(text: str) -> Iterator[tuple[str, Rule]]:
         return
     words = [word.casefold() for word in _WORDS.findall(text)]
     says_nothing = len(letters) < _FEW_LETTERS or all(map(is_everyday, words))
-    yield letters, Rule.EXACT if says_nothing else Rule.ANY
+    rule = Rule.ANY if len(words) > 1 else _rule_of_word(letters)
+    yield letters, Rule.EXACT if says_nothing else rule
     if not says_nothing:
         for other in latin_spellings(text):
-            yield folded_letters(other), Rule.ANY
+            yield folded_letters(other), rule
+
+
+def _rule_of_word(letters: str) -> Rule:
+    """Return the rule of a value of one word: it may stand in parts only in scripts that have no words."""
+    return Rule.ANY if letters[0] >= _UNCASED or not letters.isalpha() else Rule.ONE_WORD
 
 
 def _of_person(text: str) -> Iterator[tuple[str, Rule]]:
@@ -110,7 +121,7 @@ def _of_name(text: str) -> Iterator[tuple[str, Rule]]:
     whole = folded_letters(text)
     if len(parts) < 2:
         word = parts[0] if parts else whole
-        rule = Rule.EXACT if is_everyday(word) or (len(word) < _LONE_WORD and word.isascii()) else Rule.ANY
+        rule = Rule.EXACT if is_everyday(word) or (len(word) < _LONE_WORD and word.isascii()) else _rule_of_word(word)
         yield whole, rule
         yield word, rule
         return
@@ -143,7 +154,7 @@ def _orders(parts: list[str], whole: str) -> Iterator[tuple[str, Rule]]:
         elif is_glued_word(letters) or len(letters) < _SHORT_NAME:
             yield letters, Rule.NO_SMALL_WORD
         else:
-            yield letters, Rule.ANY
+            yield letters, Rule.ANY if letters in {whole, "".join(parts)} else Rule.IN_LINE
 
 
 def _with_initials(parts: Sequence[str]) -> Iterator[tuple[str, Rule]]:
@@ -155,8 +166,9 @@ def _with_initials(parts: Sequence[str]) -> Iterator[tuple[str, Rule]]:
         if len(family) < 2 or (family in _PARTICLES):
             continue
         for initials in firsts:
-            for letters in (initials + family, family + initials):
-                yield letters, _rule_of_initial(letters, family)
+            yield initials + family, _rule_of_initial(initials + family, family)
+            # Together they are mostly a word with an ending: `Bird S.`
+            yield family + initials, Rule.INITIAL_APART
 
 
 def _rule_of_initial(letters: str, family: str) -> Rule:
@@ -201,6 +213,8 @@ def _of_email(text: str) -> Iterator[tuple[str, Rule]]:
         if letters.isdecimal():
             if len(letters) >= _DIGITS_LEAST:
                 yield letters, Rule.DIGITS
+        elif len(letters) < _FEW_LETTERS_AND_DIGITS and not letters.isalpha():
+            yield letters, Rule.ONE_WORD
         elif all(is_everyday(word) for word in _WORDS.findall(name.casefold().replace("_", " "))):
             yield letters, Rule.EXACT
         else:
@@ -258,11 +272,17 @@ def fits(rule: Rule, surface: str, value: str) -> bool:
         return True
     if rule is Rule.DIGITS:
         return not _LETTERS.search(surface)
+    if rule is Rule.IN_LINE:
+        return not _PARTS_FIELDS.search(surface)
+    if rule is Rule.ONE_WORD:
+        return _without_marks(surface).isalnum()
     if rule is Rule.NO_SMALL_WORD:
         return not (surface.isalpha() and surface.islower())
     if rule in {Rule.PLAIN, Rule.PLAIN_APART}:
         is_capital = all(word[0].isupper() for word in _WORDS.findall(surface))
-        return is_capital or (rule is Rule.PLAIN and not any(each.isspace() or each in "-,;:/|" for each in surface))
+        return (is_capital and not _PARTS_FIELDS.search(surface)) or (
+            rule is Rule.PLAIN and not any(each.isspace() or each in "-,;:/|" for each in surface)
+        )
     if rule is Rule.CASELESS:
         return surface.casefold() == value.casefold()
     if rule is Rule.EXACT:
@@ -274,14 +294,23 @@ def _as_written(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
+def _without_marks(text: str) -> str:
+    return text if text.isascii() else "".join(each for each in text if not unicodedata.combining(each))
+
+
+_APOSTROPHES = {ord(each): None for each in "'’ʼ`"}
+
+
 def _fits_initial(rule: Rule, surface: str) -> bool:
-    if "".join(each for each in surface if not unicodedata.combining(each)).isalnum():
+    if _without_marks(surface).translate(_APOSTROPHES).isalnum():
         # Together; of small letters alone where that is no other word.
         return rule is not Rule.INITIAL_APART or not (surface.islower() or surface.istitle() or surface.isupper())
+    if _NOT_BESIDE_INITIALS.search(surface):
+        return False
     words = _WORDS.findall(surface)
     if all(word[0].isupper() or not word[0].isalpha() or word[0].lower() == word[0].upper() for word in words):
         between = surface[len(words[0]) : len(surface) - len(words[-1])]
         return not (rule is not Rule.INITIAL and words[0] in {"A", "I"} and between.isspace())
     if rule is Rule.INITIAL:
         return any(mark in surface for mark in "._-")
-    return any(mark in surface for mark in "._")
+    return any(mark in surface for mark in "._") and not any(map(str.isspace, surface))
