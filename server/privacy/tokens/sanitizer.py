@@ -324,7 +324,7 @@ class _Scope:
         """
         with self._turn:
             origins = self._origins(values, run_tokens)
-            own, apart = self._divided(values, run_tokens, origins)
+            own, apart = self._divided(values, run_tokens)
             tokens: dict[Value, ShownToken] = {}
             for value in own:
                 entry = self._entries.get((value.form, value.text))
@@ -358,6 +358,8 @@ class _Scope:
             origin = self.values.origin_of(value.plain)
             if origin is not None and (met is None or origin[0] in met):
                 found[value] = replace(value, text=origin[0], type=origin[1], form=type(value.form)("text"))
+        if run_tokens is not None:
+            run_tokens.met.update(value.plain for value in found)  # who was given a value was given its forms
         return found
 
     def _akin(
@@ -379,16 +381,12 @@ class _Scope:
         return [replace(value, akin=tokens[origins[value]]) if value in origins else value for value in missing]
 
     def _divided(
-        self, values: Sequence[Value], run_tokens: RunTokens | None, origins: Mapping[Value, Value]
+        self, values: Sequence[Value], run_tokens: RunTokens | None
     ) -> tuple[Sequence[Value], Sequence[Value]]:
         """Return the values that get the scope's own tokens, and those that get tokens for the run alone."""
         if run_tokens is None:
             return values, ()
-        rest = [
-            value
-            for value in values
-            if value.plain not in run_tokens.met and value not in origins and value not in run_tokens.tokens
-        ]
+        rest = [value for value in values if value.plain not in run_tokens.met and value not in run_tokens.tokens]
         room = run_tokens.may_share()
         if room:
             rest = [value for value in rest if self.values.kind_of(value.plain) is None]

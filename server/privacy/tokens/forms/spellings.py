@@ -310,7 +310,9 @@ def _fits_initial(rule: Rule, surface: str) -> bool:
     words = _WORDS.findall(surface)
     if all(word[0].isupper() or not word[0].isalpha() or word[0].lower() == word[0].upper() for word in words):
         between = surface[len(words[0]) : len(surface) - len(words[-1])]
-        return not (rule is not Rule.INITIAL and words[0] in {"A", "I"} and between.isspace())
+        return not (
+            rule is not Rule.INITIAL and words[0] in {"A", "I"} and between.isspace() and is_plain(words[-1].lower())
+        )
     if rule is Rule.INITIAL:
         return any(mark in surface for mark in "._-")
     return any(mark in surface for mark in "._") and not any(map(str.isspace, surface))
