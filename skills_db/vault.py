@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
 from .sql import sa
 from .vault_entries import AuditLine, Form, Known, Note, Value, VaultEntry, VaultTotals
-from .vault_keys import ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
+from .vault_keys import AKIN_CHARS, ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -211,10 +211,11 @@ class Vault:
         """Forget every entry that is `text` or holds it, in one scope or in all, and count them by type.
 
         Case does not matter; within a longer value the text must stand as a word of its own. A token is taken for the
-        value that it stands for.
+        value that it stands for. The forms of a value that was kept under tokens like its own go with it.
         """
         sought = _folded(text)
         forgotten: dict[str, int] = {}
+        begun: set[str] = set()
         if not sought:
             return forgotten
 
@@ -222,10 +223,16 @@ class Vault:
             value = _folded(entry.value.plain)
             if value != sought and f" {sought} " not in f" {value} " and entry.shown != text.strip():
                 return False
+            begun.add(entry.token[:AKIN_CHARS])
+            return counts(entry)
+
+        def counts(entry: VaultEntry) -> bool:
             forgotten[entry.value.type] = forgotten.get(entry.value.type, 0) + 1
             return True
 
-        self._forget(holds, only=None if scope is None else self._keys.of_scope(scope).name)
+        only = None if scope is None else self._keys.of_scope(scope).name
+        if self._forget(holds, only=only):
+            self._forget(lambda entry: entry.token[:AKIN_CHARS] in begun and counts(entry), only=only)
         return forgotten
 
     def drop_scopes(self, scopes: Iterable[str]) -> None:

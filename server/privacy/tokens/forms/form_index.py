@@ -22,7 +22,7 @@ from .dates import dates_in, dates_said
 from .escapes import readings
 from .folding import Folded, Stretches, chain_words, chains, folded, folded_letters, folded_small, is_alone, keys_of
 from .key_table import KeyTable
-from .spellings import Rule, fits, spellings
+from .spellings import Rule, fits, parts_of_name, spellings
 
 _SMALL_CHARS = 400
 _CHUNK_CHARS = 1 << 17
@@ -36,6 +36,8 @@ _SIGNS_AT_END = re.compile(r"[\W_]+\Z")
 _BORDERS = re.compile(r"[\W_]+|(?<=[a-z])[A-Z]|(?<=\d)[A-Za-z]|(?<=[A-Za-z])\d")
 CUT_LEAST, _CUT_MOST = 6, 120
 _DATE_BEFORE, _DATE_AFTER = 26, 26
+_IBAN_GROUPED = 12
+"""Letters of the first four words of an IBAN that is written in groups of four: GB82 WEST 1234."""
 _YEAR_DIGITS, _SHORT_YEAR_DIGITS, _COMPACT_DIGITS = 4, 2, 8
 
 
@@ -114,7 +116,7 @@ class FormIndex:
                 numbers.append(number)
                 if len(spelling.letters) > chain_words("") and is_alone(spelling.letters[0]):
                     begun.append((spelling.letters[: chain_words("")], len(spelling.letters)))
-            for first, whole in _first_words(text):
+            for first, whole in _first_words(text, kind):
                 begun.append((first, len(whole)))
             if kind == "DOB":
                 for day in dates_said(text):
@@ -304,17 +306,21 @@ def _rules(value: str, kind: str) -> dict[str, Rule]:
     return {spelling.letters: spelling.rule for spelling in spellings(value, kind)}
 
 
-def _first_words(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the words by which a value of many is looked for, and all its letters: as it is, and as one in small letters."""
+def _first_words(text: str, kind: str) -> Iterator[tuple[str, str]]:
+    """Yield the words by which a form of many is looked for, and all its letters."""
     letters = folded_letters(text)
-    if len(letters) > 12 and letters[:2].isalpha() and letters[2:4].isdecimal():
-        yield letters[:12], letters
+    if len(letters) > _IBAN_GROUPED and letters[:2].isalpha() and letters[2:4].isdecimal():
+        yield letters[:_IBAN_GROUPED], letters
     if len(_BORDERS.findall(text)) < chain_words("") and text.isascii():
         return
-    for said in dict.fromkeys((text, text.lower())):
+    forms = [text, text.lower()]  # in small letters `McAdam` is one word
+    if kind == "EMAIL":
+        forms += [each.rpartition("@")[0] for each in forms]
+    elif kind == "PERSON":
+        parts = parts_of_name(text)
+        forms += [" ".join(parts[at:] + parts[:at]) for at in range(len(parts))]
+    for said in dict.fromkeys(forms):
         words = folded(said)
-        if not words.letters:
-            continue
         most = chain_words(words.letters)
         if len(words.starts) > most:
             yield words.letters[: int(words.ends[most - 1])], words.letters

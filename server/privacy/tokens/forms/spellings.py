@@ -28,7 +28,7 @@ _PARTICLES = frozenset(
     "van von der den de del della di da du la le los las dos das zu zur zum ten ter te bin ibn al el y e i".split()
 )
 _SHORT_NAME, _SHORT_MAILBOX, _LONE_WORD, _FEW_LETTERS = 6, 4, 4, 5
-_FEW_LETTERS_AND_DIGITS = 8
+_FEW_LETTERS_AND_DIGITS = 6
 _DIGITS_LEAST, _EPOCH_DIGITS_LEAST, _DATE_DIGITS = 6, 8, 8
 _COUNTRY_CODES = frozenset(
     "1 7 20 27 30 31 32 33 34 36 39 40 41 43 44 45 46 47 48 49 51 52 53 54 55 56 57 58 60 61 62 63 64 65 66 81 82 84 86 90 91 92 93 94 95 98".split()
@@ -49,6 +49,7 @@ class Rule(Enum):
     ANY = "nothing more"
     IN_LINE = "no line ends in it, and nothing that parts fields stands there"
     ONE_WORD = "nothing stands between its letters"
+    NO_BLANK = "no blank stands between its letters"
     NO_SMALL_WORD = "it is no single word in small letters"
     PLAIN = "its words have capitals, or neither a blank nor a line between them"
     PLAIN_APART = "its words have capitals"
@@ -97,7 +98,8 @@ def _of_words(text: str) -> Iterator[tuple[str, Rule]]:
         yield letters, Rule.DIGITS if len(letters) >= _DIGITS_LEAST else Rule.EXACT
         return
     words = [word.casefold() for word in _WORDS.findall(text)]
-    says_nothing = len(letters) < _FEW_LETTERS or all(map(is_everyday, words))
+    weight = sum(1 + (letter >= _UNCASED) for letter in letters)
+    says_nothing = weight < _FEW_LETTERS or all(map(is_everyday, words))
     rule = Rule.ANY if len(words) > 1 else _rule_of_word(letters)
     yield letters, Rule.EXACT if says_nothing else rule
     if not says_nothing:
@@ -117,7 +119,7 @@ def _of_person(text: str) -> Iterator[tuple[str, Rule]]:
 
 
 def _of_name(text: str) -> Iterator[tuple[str, Rule]]:
-    parts = _parts_of_name(text)
+    parts = parts_of_name(text)
     whole = folded_letters(text)
     if len(parts) < 2:
         word = parts[0] if parts else whole
@@ -179,7 +181,7 @@ def _rule_of_initial(letters: str, family: str) -> Rule:
     return Rule.INITIAL
 
 
-def _parts_of_name(text: str) -> list[str]:
+def parts_of_name(text: str) -> list[str]:
     """Return the letters of each part of a name, the given name first, without titles."""
     before, comma, after = text.partition(",")
     said = f"{after} {before}" if comma and folded_letters(after) not in _TITLES else text
@@ -214,7 +216,7 @@ def _of_email(text: str) -> Iterator[tuple[str, Rule]]:
             if len(letters) >= _DIGITS_LEAST:
                 yield letters, Rule.DIGITS
         elif len(letters) < _FEW_LETTERS_AND_DIGITS and not letters.isalpha():
-            yield letters, Rule.ONE_WORD
+            yield letters, Rule.NO_BLANK
         elif all(is_everyday(word) for word in _WORDS.findall(name.casefold().replace("_", " "))):
             yield letters, Rule.EXACT
         else:
@@ -276,6 +278,8 @@ def fits(rule: Rule, surface: str, value: str) -> bool:
         return not _PARTS_FIELDS.search(surface)
     if rule is Rule.ONE_WORD:
         return _without_marks(surface).isalnum()
+    if rule is Rule.NO_BLANK:
+        return not any(map(str.isspace, surface))
     if rule is Rule.NO_SMALL_WORD:
         return not (surface.isalpha() and surface.islower())
     if rule in {Rule.PLAIN, Rule.PLAIN_APART}:
