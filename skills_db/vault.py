@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
 from .sql import sa
 from .vault_entries import AuditLine, Form, Known, Note, Person, PersonValue, Value, VaultEntry, VaultTotals
-from .vault_keys import ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
+from .vault_keys import AKIN_CHARS, ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
 from .vault_links import DROP_ORPHANS, IDENTIFYING, VaultLinks
 
 if TYPE_CHECKING:
@@ -223,17 +223,26 @@ class Vault:
         """Forget every entry that is `text` or holds it, in one scope or in all, and count them by type.
 
         Case does not matter; within a longer value the text must stand as a word of its own. A token is taken for the
-        value that it stands for.
+        value that it stands for. The forms of a value that was kept under tokens like its own go with it.
         """
         forgotten: dict[str, int] = {}
+        begun: set[str] = set()
+        if not _folded(text):
+            return forgotten
 
         def holds(entry: VaultEntry) -> bool:
             if not _holds(entry, text):
                 return False
+            begun.add(entry.token[:AKIN_CHARS])
+            return counts(entry)
+
+        def counts(entry: VaultEntry) -> bool:
             forgotten[entry.value.type] = forgotten.get(entry.value.type, 0) + 1
             return True
 
-        self._forget(holds, only=None if scope is None else self._keys.of_scope(scope).name)
+        only = None if scope is None else self._keys.of_scope(scope).name
+        if self._forget(holds, only=only):
+            self._forget(lambda entry: entry.token[:AKIN_CHARS] in begun and counts(entry), only=only)
         return forgotten
 
     def link(self, scope: str, records: Iterable[Sequence[str]]) -> None:
@@ -249,7 +258,8 @@ class Vault:
         linked: list[PersonValue] = []
         shared: list[PersonValue] = []
         for name, values in scopes.items():
-            ours = {token: value for token, value in values.items() if _holds(value.entry, text)}
+            akin = {token[:AKIN_CHARS] for token, value in values.items() if _holds(value.entry, text)}
+            ours = {token: value for token, value in values.items() if token[:AKIN_CHARS] in akin}
             found += ours.values()
             types = {token: value.entry.value.type for token, value in values.items()}
             followed = [token for token in ours if types[token] in IDENTIFYING or types[token] == _PERSON]
@@ -394,7 +404,7 @@ class Vault:
         found: dict[str, VaultEntry] = {}
         for some in _batches(wanted):
             for row in connection.execute(_BY_LOOKUP, {"scope": keys.name, "lookups": some}):
-                value = Value(row.type, wanted[row.lookup].text, wanted[row.lookup].form)
+                value = replace(wanted[row.lookup], type=row.type)
                 found[row.lookup] = VaultEntry(row.id, row.token, value, row.expires)
         return found
 

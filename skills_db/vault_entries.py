@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -25,6 +25,8 @@ class Value:
     type: str
     text: str
     form: Form = Form.TEXT
+    akin: str = field(default="", compare=False)
+    """The token of the value that this is another form of; its first letters begin this one's token too."""
 
     @property
     def plain(self) -> str:

@@ -4,7 +4,8 @@ This is a security boundary. All keys are derived from the master key with HMAC-
 
     scope    stands for the scope's name: whose token this is
     token    ten letters of Crockford's base 32: HMAC of type, counter, form and value under a key of the scope; the
-             counter goes up when another value has that token already
+             counter goes up when another value has that token already; of another form of a value, the first six are
+             those of the value's own token
     lookup   HMAC of form and value under another key of the scope: shows that a value is known, whatever its type
     apart    both of these again, under keys that a random salt is part of: for tokens that must not show whether their
              value is the one of another token
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 TOKEN_CHARS = 10
+AKIN_CHARS = 6
+"""Letters that the tokens of the forms of one value have in common."""
 KEY_BYTES = 32
 _NONCE_BYTES = 12
 _HASH_BYTES = 16
@@ -107,7 +110,8 @@ class ScopeKeys:
         """Return the token that a value gets when `counter` others were taken."""
         message = f"{value.type}\0{counter}\0{value.form}\0".encode() + _bytes(value.text)
         number = int.from_bytes(hmac.digest(self.tokens, message, hashlib.sha256), "big")
-        return "".join(ALPHABET[number >> 5 * place & 31] for place in range(TOKEN_CHARS))
+        own = "".join(ALPHABET[number >> 5 * place & 31] for place in range(TOKEN_CHARS))
+        return value.akin[:AKIN_CHARS] + own[len(value.akin[:AKIN_CHARS]) :]
 
     def lookup(self, value: Value) -> str:
         """Return the hash by which a value is found again, whatever its type."""

@@ -1,36 +1,33 @@
 """Finds the values of a vault in a text, however they got there.
 
 Detection needs context: a name is a name because it stands under `customer_name`. Once it is in the vault it is found
-without, wherever the same words stand again. The values are indexed by their first word, so that a text costs a few
-looks per word, however many values there are. Those in memory are found: the newest of the vault, and what was met
-since.
+without, wherever the same words stand again, in their other forms too (`forms`). A text costs a few looks per word,
+however many values there are. Those in memory are found: the newest of the vault, and what was met since.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ...host_work import checked
 from ..token_texts import Span
 
-_WORD = re.compile(r"\w+")
+if TYPE_CHECKING:
+    from .forms.form_index import FormIndex
+
 _NAME_LEAST = 2
 _TEXT_LEAST = 4
 _DIGITS_LEAST = 6
 _SECRET_LEAST = 8
-_UPPER_LEAST = 4
-_PREFIX = 2
-"""Letters that any value has which is found anywhere."""
+_PREFIX = 8
+"""Letters that any secret has which is found anywhere."""
 _FEW = 32
 """Beginnings that are looked for one by one; of more, every place of the text is looked at."""
 KNOWN_MAX = 100_000
 """Values of a scope that are found again; at least the newer half is, whatever comes."""
 KNOWN_CHARS_MAX = 32_000_000
 """Characters that they have together."""
-_UNSPACED = "\u2e80"
-"""From this letter on scripts are written without spaces, where a word has no borders."""
 
 
 class KnownValues:
@@ -42,27 +39,26 @@ class KnownValues:
 
     def __init__(self, most: int = KNOWN_MAX) -> None:
         self._most = most // 2
-        self._generations = (_Index(), _Index())
+        self._generations = (_Generation(), _Generation())
 
     def __len__(self) -> int:
         return sum(len(each.kinds) for each in self._generations)
 
-    def add(self, text: str, kind: str) -> bool:
-        """Have a value found from now on, as it is, in capitals, and escaped; return whether it was not before.
+    def add(self, text: str, kind: str, *, has_forms: bool = True) -> bool:
+        """Have a value found from now on, in all its forms; return whether it was not before.
 
-        The escapes are those of JSON and of Python.
+        What is itself found as a form of another value has none of its own.
         """
         young, old = self._generations
         if text in young.kinds:
             return False
         if len(young.kinds) >= self._most or young.chars >= KNOWN_CHARS_MAX // 2:
-            young, old = _Index(), young
+            young, old = _Generation(), young
             self._generations = young, old
         young.kinds[text] = kind
         young.chars += len(text)
-        if _stands_out(text, kind):
-            for form in _forms(text):
-                young.add(form, kind)
+        if has_forms and _stands_out(text, kind):
+            young.add(text, kind)
         return text not in old.kinds
 
     def kind_of(self, text: str) -> str | None:
@@ -71,87 +67,103 @@ class KnownValues:
         return young.kinds.get(text) or old.kinds.get(text)
 
     def find(self, text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
-        """Give where known values stand in `text[start:end]`, the longest of a generation at each place."""
-        end = len(text) if end is None else end
-        for generation in self._generations:
-            if generation.kinds:
-                yield from generation.find(text, start, end)
+        """Give where known values stand in `text[start:end]`, the longest at each place."""
+        whole = start == 0 and (end is None or end >= len(text))
+        part = text if whole else text[start:end]
+        generations = [each for each in self._generations if each.kinds]
+        if not part or not generations:
+            return
+        indexes = [each.forms for each in generations if each.forms is not None]
+        if indexes:
+            from .forms.form_index import find
+
+            yield from (Span(hit.start + start, hit.end + start, hit.kind) for hit in find(part, indexes))
+        for each in generations:
+            for begin, finish in each.secrets_in(part):
+                yield Span(begin + start, finish + start, "SECRET")
+
+    def origin_of(self, text: str) -> tuple[str, str] | None:
+        """Return the value, and its type, that a text is another form of; None where it is of none, or of several.
+
+        A secret has no other forms.
+        """
+        indexes = [each.forms for each in self._generations if each.forms is not None]
+        if not indexes:
+            return None
+        from .forms.origins import origin_of
+
+        return origin_of(text, indexes)
 
 
-class _Index:
-    """Values by their first words, so that looking at a word costs as much as there are lengths of values with it."""
+class _Generation:
+    """Values, the forms of those that are found as words, and the secrets among them, which are found anywhere."""
 
     def __init__(self) -> None:
         self.kinds: dict[str, str] = {}
         self.chars = 0
-        self._by_word: dict[str, _Values] = {}
-        self._anywhere: dict[str, _Values] = {}
+        self.forms: FormIndex | None = None
+        self._secrets: dict[str, _Secrets] = {}
 
     def add(self, text: str, kind: str) -> None:
-        first = _WORD.search(text)
-        if first is None:
-            return
-        if max(text) >= _UNSPACED or (kind == "SECRET" and len(text) >= _SECRET_LEAST):
+        """Have a value found."""
+        if kind == "SECRET" and len(text) >= _SECRET_LEAST:
             # A secret is found with other letters beside it too: `"key" + secret`.
-            self._anywhere.setdefault(text[:_PREFIX], _Values()).add(text, kind, 0)
+            for form in dict.fromkeys((text, text.lower(), text.upper())):
+                self._secrets.setdefault(form[:_PREFIX], _Secrets()).add(form)
         else:
-            self._by_word.setdefault(first[0], _Values()).add(text, kind, first.start())
+            if self.forms is None:
+                from .forms.form_index import FormIndex
 
-    def find(self, text: str, start: int, end: int) -> Iterator[Span]:
-        at = start
-        for word in checked(_WORD.finditer(text, start, end)) if self._by_word else ():
-            values = self._by_word.get(word[0])
-            if values is None or word.start() < at:
-                continue
-            for begin, finish, kind in values.at(text, word.start(), end):
-                if begin >= at and not (finish < end and _joined(text[finish - 1], text[finish])):
-                    yield Span(begin, finish, kind)
-                    at = finish
-                    break
-        yield from self._find_anywhere(text, start, end)
+                self.forms = FormIndex()
+            self.forms.add(text, kind)
 
-    def _find_anywhere(self, text: str, start: int, end: int) -> Iterator[Span]:
-        beginnings = list(self._anywhere)
+    def secrets_in(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield where secrets stand."""
+        if not self._secrets:
+            return
+        yield from self._secret_places(text)
+        from .forms.escapes import readings
+
+        for reading in readings(text):
+            for start, end in self._secret_places(reading.text):
+                if reading.concerns(start, end):
+                    yield reading.place(start, end)
+
+    def _secret_places(self, text: str) -> Iterator[tuple[int, int]]:
+        beginnings = list(self._secrets)
         if len(beginnings) <= _FEW:
-            places = (place for each in beginnings for place in _places(text, each, start, end))
+            places = (place for each in beginnings for place in _places(text, each))
         else:
-            places = (place for place in checked(range(start, end)) if text[place : place + _PREFIX] in self._anywhere)
+            places = (place for place in checked(range(len(text))) if text[place : place + _PREFIX] in self._secrets)
         for place in places:
-            for begin, finish, kind in self._anywhere[text[place : place + _PREFIX]].at(text, place, end):
-                yield Span(begin, finish, kind)
+            end = self._secrets[text[place : place + _PREFIX]].end_at(text, place)
+            if end is not None:
+                yield place, end
 
 
-class _Values:
-    """Values that begin alike: their kinds, and the lengths they have, the longest first.
-
-    `shapes` holds a length and how many signs stand before the first word.
-    """
+class _Secrets:
+    """Secrets that begin alike, and the lengths they have, the longest first."""
 
     def __init__(self) -> None:
-        self._kinds: dict[str, str] = {}
-        self._shapes: tuple[tuple[int, int], ...] = ()
+        self._texts: set[str] = set()
+        self._lengths: tuple[int, ...] = ()
 
-    def add(self, text: str, kind: str, lead: int) -> None:
-        self._kinds[text] = kind
-        shape = (len(text), lead)
-        if shape not in self._shapes:
-            self._shapes = tuple(sorted((*self._shapes, shape), reverse=True))
+    def add(self, text: str) -> None:
+        self._texts.add(text)
+        if len(text) not in self._lengths:
+            self._lengths = tuple(sorted((*self._lengths, len(text)), reverse=True))
 
-    def at(self, text: str, word: int, end: int) -> Iterator[tuple[int, int, str]]:
-        """Give the values whose first word begins there: from where to where they stand, and their types."""
-        for length, lead in self._shapes:
-            begin = word - lead
-            if begin >= 0 and begin + length <= end:
-                kind = self._kinds.get(text[begin : begin + length])
-                if kind is not None:
-                    yield begin, begin + length, kind
+    def end_at(self, text: str, place: int) -> int | None:
+        """Return where the longest secret ends that begins there."""
+        ends = (place + length for length in self._lengths)
+        return next((end for end in ends if text[place:end] in self._texts and end <= len(text)), None)
 
 
-def _places(text: str, beginning: str, start: int, end: int) -> Iterator[int]:
-    at = text.find(beginning, start, end)
+def _places(text: str, beginning: str) -> Iterator[int]:
+    at = text.find(beginning)
     while at >= 0:
         yield at
-        at = text.find(beginning, at + 1, end)
+        at = text.find(beginning, at + 1)
 
 
 def _stands_out(text: str, kind: str) -> bool:
@@ -161,18 +173,3 @@ def _stands_out(text: str, kind: str) -> bool:
     if not any(map(str.isalpha, text)):
         return sum(map(str.isdigit, text)) >= _DIGITS_LEAST
     return kind != "PERSON" or any(letter.isupper() or not letter.islower() for letter in text if letter.isalpha())
-
-
-def _forms(text: str) -> tuple[str, ...]:
-    forms = {text: None, json.dumps(text, ensure_ascii=False)[1:-1]: None}
-    if not text.isascii():
-        forms |= {json.dumps(text)[1:-1]: None, ascii(text)[1:-1]: None}
-    if not text.isprintable():
-        forms[repr(text)[1:-1]] = None
-    if len(text) >= _UPPER_LEAST and (upper := text.upper()) != text:
-        forms[upper] = None
-    return tuple(forms)
-
-
-def _joined(left: str, right: str) -> bool:
-    return bool(_WORD.match(left) and _WORD.match(right))

@@ -16,7 +16,7 @@ import traceback
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -370,6 +370,7 @@ class _Scope:
         The vault is asked only for what is, and for what it has to know that it was met again.
         """
         with self._turn:
+            origins = self._origins(values, run_tokens)
             own, apart = self._divided(values, run_tokens)
             tokens: dict[Value, ShownToken] = {}
             for value in own:
@@ -380,6 +381,7 @@ class _Scope:
             grown = False
             missing = [value for value in own if value not in tokens]
             if missing:
+                missing = self._akin(vault, missing, origins, durable=durable, run_tokens=run_tokens)
                 made = vault.tokens_for(self._scope, missing, durable=durable, admits=_admits(missing, run_tokens))
                 grown = self._took(made)
                 tokens |= _shown(missing, made)
@@ -387,6 +389,43 @@ class _Scope:
                 grown |= self._tell_apart(vault, apart, run_tokens, durable=durable)
                 tokens |= {value: run_tokens.tokens[value] for value in apart}
         return tokens, grown
+
+    def _origins(self, values: Sequence[Value], run_tokens: RunTokens | None) -> dict[Value, Value]:
+        """Return the values of which some are other forms.
+
+        Where trying values could tell something, only those that a tool or a file gave: a form tells as much.
+        """
+        if run_tokens is not None and run_tokens.values is not None:
+            return {}
+        met = None if run_tokens is None or run_tokens.brake is None else run_tokens.met
+        found: dict[Value, Value] = {}
+        for value in checked(values):
+            if met is not None and value.plain in met:
+                continue
+            origin = self.values.origin_of(value.plain)
+            if origin is not None and (met is None or origin[0] in met):
+                found[value] = replace(value, text=origin[0], type=origin[1], form=type(value.form)("text"))
+        if run_tokens is not None:
+            run_tokens.met.update(value.plain for value in found)  # who was given a value was given its forms
+        return found
+
+    def _akin(
+        self,
+        vault: Vault,
+        missing: Sequence[Value],
+        origins: Mapping[Value, Value],
+        *,
+        durable: bool,
+        run_tokens: RunTokens | None,
+    ) -> list[Value]:
+        """Return values with the tokens of those that they are other forms of, which are stored with them."""
+        needed = list(dict.fromkeys(origins[value] for value in missing if value in origins))
+        if not needed:
+            return list(missing)
+        made = vault.tokens_for(self._scope, needed, durable=durable, admits=_admits(needed, run_tokens))
+        self._took(made)
+        tokens = {origin: entry.token for origin, entry in zip(needed, made, strict=True)}
+        return [replace(value, akin=tokens[origins[value]]) if value in origins else value for value in missing]
 
     def _divided(
         self, values: Sequence[Value], run_tokens: RunTokens | None
@@ -429,7 +468,7 @@ class _Scope:
             self._entries[value.form, value.text] = entry
             if len(self._entries) > ENTRIES_MAX:
                 self._entries.popitem(last=False)
-        return self.values.add(value.plain, value.type)
+        return self.values.add(value.plain, value.type, has_forms=not value.akin)
 
     def was_shown(self, mark: bytes | None) -> bool:
         """Return whether just this was shown lately: what was sanitised is not looked at again."""

@@ -1,0 +1,243 @@
+"""Texts within texts: what escapes, base 64 and hexadecimal digits say, and where each character of it stands.
+
+A stretch that is cut anywhere is read from each of the places where its groups may begin.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+_ESCAPE = re.compile(
+    r"(?:%[0-9A-Fa-f]{2})+|(?:\\u[0-9A-Fa-f]{4})+|(?:\\x[0-9A-Fa-f]{2})+|\\+[nrt\"'/]"
+    r"|&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,8}\d{0,2});|(?:=[0-9A-F]{2}){2,}"
+)
+_QUOTED = re.compile(r"=[0-9A-F]{2}=")
+_RUN = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
+_MIXED = re.compile(r"[a-z][A-Z]|[0-9][A-Za-z]|[A-Za-z][0-9]")
+_HEX = re.compile(r"(?:0x)?([0-9A-Fa-f]{8,})")
+_DIGITS_THAT_SAY_WORDS = re.compile(r"(?:[2-7]\d){6,}")
+_PARTS = (re.compile(r"[A-Za-z0-9+/]+={0,2}"), re.compile(r"[A-Za-z0-9+]+={0,2}"))
+_RUN_LEAST, _DIGITS_LEAST, _SHORT_RUN = 8, 12, 16
+_RUN_MAX = 1 << 20
+_LEAST = 4
+_LEAST_WORDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a stretch of a text says: the characters `text`, of which `changed` were written otherwise.
+
+    `starts[n]` and `ends[n]` are where what says the character `n` begins and ends.
+    """
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+    changed: Sequence[tuple[int, int]] | None = None
+
+    def concerns(self, start: int, end: int) -> bool:
+        """Return whether any of the characters were written otherwise than as they are."""
+        if self.changed is None:
+            return True
+        at = bisect_right(self.changed, (end,)) - 1
+        return at >= 0 and self.changed[at][1] > start
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """Return where those characters are said."""
+        return self.starts[start], self.ends[end - 1]
+
+
+def readings(text: str) -> Iterator[Reading]:
+    """Yield what a text says otherwise than by its characters."""
+    if "%" in text or "\\" in text or "&" in text or ("=" in text and _QUOTED.search(text)):
+        read = _unescaped(text)
+        if read is not None:
+            yield read
+    yield from _encoded(text)
+
+
+def _unescaped(text: str) -> Reading | None:
+    parts: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    changed: list[tuple[int, int]] = []
+    at = 0
+    for match in _ESCAPE.finditer(text):
+        said = _said(match[0])
+        if said is None:
+            continue
+        parts.append(text[at : match.start()])
+        starts += range(at, match.start())
+        ends += range(at + 1, match.start() + 1)
+        changed.append((len(starts), len(starts) + len(said)))
+        parts.append(said)
+        starts += [match.start()] * len(said)
+        ends += [match.end()] * len(said)
+        at = match.end()
+    if not changed:
+        return None
+    parts.append(text[at:])
+    starts += range(at, len(text))
+    ends += range(at + 1, len(text) + 1)
+    return Reading("".join(parts), starts, ends, changed)
+
+
+def _said(source: str) -> str | None:
+    if source[0] == "%":
+        return _from_bytes(bytes.fromhex(source.replace("%", "")))
+    if source[0] == "=":
+        return _from_bytes(bytes.fromhex(source.replace("=", "")))
+    if source[0] == "&":
+        said = html.unescape(source)
+        return said if said != source else None
+    if source.startswith("\\x"):
+        return _from_bytes(bytes.fromhex(source.replace("\\x", "")))
+    if source.startswith("\\u"):
+        return str(json.loads(f'"{source}"'))
+    return {"n": "\n", "r": "\r", "t": "\t"}.get(source[-1], source[-1])
+
+
+def _from_bytes(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def _encoded(text: str) -> Iterator[Reading]:
+    for start, end in _runs(text):
+        source = text[start:end]
+        if len(source) > _RUN_MAX or not (_MIXED.search(source) or _DIGITS_THAT_SAY_WORDS.fullmatch(source)):
+            continue
+        for part_start, part in _parts(source):
+            if part.lower() != part != part.upper() or (len(part) <= _SHORT_RUN and len(part) % 4 == 0):
+                # Base 64 of more than a word has letters of both cases.
+                yield from _of_base64(part, start + part_start)
+            digits = _HEX.fullmatch(part)
+            if digits is not None:
+                yield from _of_hex(digits[1], start + part_start + digits.start(1))
+
+
+def _runs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where letters and digits stand without a blank, of which some may be base 64 or hexadecimal."""
+    if len(text) <= _SMALL_CHARS:
+        for match in _RUN.finditer(text):
+            yield match.span()
+        return
+    codes = np.frombuffer(text.encode("latin-1", "replace"), np.uint8)
+    kinds = _KINDS[codes]
+    borders = np.flatnonzero(np.diff((kinds > 0).view(np.int8), prepend=0, append=0))
+    starts, ends = borders[::2], borders[1::2]
+    turns = np.zeros(len(codes) + 1, np.int32)
+    before, here = kinds[:-1], kinds[1:]
+    np.cumsum(_TURNS[before * 4 + here], out=turns[2:])
+    lengths, are_digits = ends - starts, kinds[starts] == _KINDS[ord("0")]
+    has_turns = turns[ends] - turns[starts + 1] > 0
+    chosen = ((lengths >= _RUN_LEAST) & has_turns) | ((lengths >= _DIGITS_LEAST) & are_digits)
+    for start, end in zip(starts[chosen].tolist(), ends[chosen].tolist(), strict=True):
+        while end < len(text) and text[end] == "=":
+            end += 1  # noqa: PLW2901 - the signs that fill the last group
+        yield start, end
+
+
+_SMALL_CHARS = 400
+_KINDS = np.zeros(256, np.uint8)
+for _letters, _kind in (("abcdefghijklmnopqrstuvwxyz+/_-", 1), ("ABCDEFGHIJKLMNOPQRSTUVWXYZ", 2), ("0123456789", 3)):
+    _KINDS[[ord(each) for each in _letters]] = _kind
+_TURNS = np.zeros(16, np.int32)
+_TURNS[[1 * 4 + 2, 1 * 4 + 3, 2 * 4 + 3, 3 * 4 + 1, 3 * 4 + 2]] = 1
+"""What follows what in base 64 and in hexadecimal digits, and in few words: small, capital, digit."""
+
+
+def _parts(source: str) -> Iterator[tuple[int, str]]:
+    """Yield a run whole, and its parts between signs, which base 64 has, but names of files and paths too."""
+    seen = {(0, source)}
+    yield 0, source
+    for part in _PARTS:
+        for match in part.finditer(source):
+            if len(match[0]) >= _LEAST + 2 and (match.start(), match[0]) not in seen:
+                seen.add((match.start(), match[0]))
+                yield match.start(), match[0]
+
+
+def _of_base64(source: str, at: int) -> Iterator[Reading]:
+    bare = source.rstrip("=").replace("-", "+").replace("_", "/")
+    for skipped in range(4):
+        some = bare[skipped:]
+        rest = len(some) % 4
+        if rest == 1:
+            some, rest = some[:-1], 0
+        if len(some) < _LEAST:
+            return
+        try:
+            data = base64.b64decode(some + "=" * (-len(some) % 4))
+        except binascii.Error:
+            continue
+        for text, offset in _texts(data):
+            places = [offset + place for place in _byte_places(text)]
+            starts = [at + skipped + place // 3 * 4 for place in places[:-1]]
+            most = at + skipped + len(some)
+            ends = [min(most, at + skipped + (place + 2) // 3 * 4) for place in places[1:]]
+            yield Reading(text, starts, ends)
+        if skipped == 0 and _is_text(data):
+            return
+
+
+def _of_hex(source: str, at: int) -> Iterator[Reading]:
+    try:
+        text = bytes.fromhex(source[: len(source) // 2 * 2]).decode()
+    except UnicodeDecodeError:
+        return
+    if _is_printable(text):
+        places = [at + 2 * place for place in _byte_places(text)]
+        yield Reading(text, places[:-1], places[1:])
+
+
+def _byte_places(text: str) -> list[int]:
+    """Return at which byte each character begins, and where the last ends."""
+    places = [0]
+    if text.isascii():
+        return list(range(len(text) + 1))
+    for character in text:
+        places.append(places[-1] + len(character.encode()))
+    return places
+
+
+def _texts(data: bytes) -> Iterator[tuple[str, int]]:
+    """Yield what of some bytes is text: all of it, but for what is cut off at both ends."""
+    for skipped in range(min(4, len(data))):
+        try:
+            text = data[skipped:].decode()
+        except UnicodeDecodeError as error:
+            if error.start == 0:
+                continue
+            if skipped + error.start < len(data) - 4:
+                return
+            text = data[skipped : skipped + error.start].decode()
+        if len(text) >= _LEAST_WORDS and _is_printable(text):
+            yield text, skipped
+        return
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        return _is_printable(data.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def _is_printable(text: str) -> bool:
+    shown = text if text.isprintable() else text.translate(_BLANKS)
+    return shown.isprintable()
+
+
+_BLANKS = {9: 32, 10: 32, 13: 32}

@@ -1,0 +1,357 @@
+"""Finds the forms of many values in a text, whatever their number: the text is folded, and its words are looked up.
+
+A stretch of up to four words (eight, of those that begin with a digit) is looked for by the hash of its letters; longer
+forms by that of their first words, and then by the lengths there are. What has the hash is compared letter by letter.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+
+import numpy as np
+
+from ....host_work import checked, checkpoint
+from .dates import dates_in, dates_said
+from .escapes import readings
+from .folding import Folded, Stretches, chain_words, chains, folded, folded_letters, folded_small, is_alone, keys_of
+from .key_table import KeyTable
+from .spellings import Rule, fits, parts_of_name, spellings
+
+_SMALL_CHARS = 400
+_CHUNK_CHARS = 1 << 17
+_BATCH, _BATCH_CHARS = 2000, 200_000
+"""So many values are worked out at once, of so many characters together."""
+_SAME_KEY_MOST = 16
+"""So many values of one form are compared: one is enough for it to be hidden."""
+_ELLIPSIS = re.compile(r"\.\.\.|…")
+_CUT_WORD = re.compile(r"(?<![^\W_])[+(]?[^\W_]")
+_SIGNS_AT_END = re.compile(r"[\W_]+\Z")
+_BORDERS = re.compile(r"[\W_]+|(?<=[a-z])[A-Z]|(?<=\d)[A-Za-z]|(?<=[A-Za-z])\d")
+CUT_LEAST, _CUT_MOST = 6, 120
+_DATE_BEFORE, _DATE_AFTER = 26, 26
+_IBAN_GROUPED = 12
+"""Letters of the first four words of an IBAN that is written in groups of four: GB82 WEST 1234."""
+_YEAR_DIGITS, _SHORT_YEAR_DIGITS, _COMPACT_DIGITS = 4, 2, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A form of a value of type `kind` stands from `start` to `end`."""
+
+    start: int
+    end: int
+    kind: str
+
+
+class FormIndex:
+    """The forms of values. A value that is added is worked out when a text is next looked through."""
+
+    def __init__(self) -> None:
+        self._values: list[tuple[str, str]] = []
+        self._done = 0
+        self._turn = threading.Lock()
+        self._table = KeyTable()
+        self._lengths: dict[int, tuple[int, ...]] = {}
+        self._days: dict[date, int] = {}
+        self._years: frozenset[str] = frozenset()
+        self._begun: tuple[list[tuple[str, int]], int] = ([], 0)
+        self._longest = 0
+
+    def add(self, text: str, kind: str) -> None:
+        """Have the forms of a value found from now on."""
+        self._values.append((text, kind))
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest value."""
+        return self._longest
+
+    def owners(self, text: str) -> set[tuple[str, str]]:
+        """Return the values, with their types, that a text is a form of as a whole; of very many, some."""
+        self.work_out()
+        said = folded(text)
+        if not said.letters:
+            return set()
+        found = set(self._numbers(said, 0, len(said.letters), text, said.key(0, len(said.letters))))
+        if self._days:
+            found |= {self._days[day] for day in dates_said(text) if day in self._days}
+        return {self._values[number] for number in found}
+
+    def begun_with(self, text: str) -> set[tuple[str, str]]:
+        """Return the values, with their types, that a text is the beginning of; of very many, two."""
+        begun = self._sorted_texts()
+        at = bisect_left(begun, (text,))
+        return {self._values[number] for value, number in begun[at : at + 2] if value.startswith(text)}
+
+    def work_out(self) -> None:
+        """Take in the values that were added."""
+        if self._done == len(self._values):
+            return
+        with self._turn:
+            while self._done < len(self._values):
+                checkpoint()
+                end, chars = self._done, 0
+                while end < min(len(self._values), self._done + _BATCH) and chars < _BATCH_CHARS:
+                    chars += len(self._values[end][0])
+                    end += 1
+                self._take(self._done, end)
+                self._done = end
+
+    def _take(self, start: int, end: int) -> None:
+        letters: list[str] = []
+        numbers: list[int] = []
+        begun: list[tuple[str, int]] = []
+        for number in range(start, end):
+            text, kind = self._values[number]
+            self._longest = max(self._longest, len(text))
+            for spelling in spellings(text, kind):
+                letters.append(spelling.letters)
+                numbers.append(number)
+                if len(spelling.letters) > chain_words("") and is_alone(spelling.letters[0]):
+                    begun.append((spelling.letters[: chain_words("")], len(spelling.letters)))
+            for first, whole in _first_words(text, kind):
+                begun.append((first, len(whole)))
+            if kind == "DOB":
+                for day in dates_said(text):
+                    self._days.setdefault(day, number)
+        if letters:
+            self._table.add(keys_of(letters), np.array(numbers, np.uint32))
+        if begun:
+            keys = keys_of([first for first, _ in begun])
+            self._table.add(keys, np.full(len(keys), start, np.uint32))
+            for key, (_, length) in zip(keys.tolist(), begun, strict=True):
+                known = self._lengths.get(key, ())
+                if length not in known:
+                    self._lengths[key] = tuple(sorted((*known, length), reverse=True))
+        self._years = frozenset(f"{day.year:04}" for day in self._days)
+
+    def in_small(self, said: Folded, text: str) -> Iterator[Hit]:
+        """Yield the forms that stand in a short text."""
+        starts, ends, table = said.starts, said.ends, self._table
+        candidates: list[tuple[int, int, int]] = []
+        for word, start in enumerate(starts):
+            for last in range(word, min(len(starts), word + chain_words(said.letters[start]))):
+                key = said.key(start, ends[last])
+                if table.may_hold(key):
+                    candidates.append((start, ends[last], key))
+        yield from self._in_words(said, text, candidates)
+        if self._days and said.letters:
+            yield from self._dates(text)
+
+    def in_large(self, said: Folded, text: str, stretches: Stretches) -> Iterator[Hit]:
+        """Yield the forms that stand in a long text, of which `stretches` are all that may be some."""
+        starts, ends, keys = stretches
+        places = self._table.held(keys)
+        rows = zip(starts[places].tolist(), ends[places].tolist(), keys[places].tolist(), strict=True)
+        yield from self._in_words(said, text, checked(rows))
+        if self._days:
+            yield from self._dates_of_large(said, text)
+
+    def _in_words(self, said: Folded, text: str, candidates: Iterable[tuple[int, int, int]]) -> Iterator[Hit]:
+        ends: set[int] | None = None
+        for start, end, key in candidates:
+            for number in self._numbers(said, start, end, text, key):
+                yield self._hit(said, start, end, text, number)
+                break
+            for length in self._lengths.get(key, ()):
+                ends = set(map(int, said.ends)) if ends is None else ends
+                last = start + length
+                if last in ends:
+                    for number in self._numbers(said, start, last, text, said.key(start, last)):
+                        yield self._hit(said, start, last, text, number)
+                        break
+
+    def _numbers(self, said: Folded, start: int, end: int, text: str, key: int) -> Iterator[int]:
+        """Yield the values that a stretch is a form of."""
+        letters = said.letters[start:end]
+        surface = ""
+        for number in self._table.numbers(key, _SAME_KEY_MOST):
+            value, kind = self._values[number]
+            rule = _rules(value, kind).get(letters)
+            if rule is not None:
+                surface = surface or text[slice(*_surface(said, start, end, text))]
+                if fits(rule, surface, _core(value)):
+                    yield number
+
+    def _hit(self, said: Folded, start: int, end: int, text: str, number: int) -> Hit:
+        """Return a hit, with the signs around it that belong to the value."""
+        begin, finish = _surface(said, start, end, text)
+        value, kind = self._values[number]
+        lead, tail = _around(value)
+        if lead and text[begin - len(lead) : begin] == lead and begin >= len(lead):
+            begin -= len(lead)
+        elif kind == "PHONE":
+            begin = _phone_begin(text, begin, finish)
+        if tail and text[finish : finish + len(tail)] == tail:
+            finish += len(tail)
+        return Hit(begin, finish, kind)
+
+    def _dates(self, text: str) -> Iterator[Hit]:
+        for begin, finish, days in dates_in(text):
+            if any(day in self._days for day in days):
+                yield Hit(begin, finish, "DOB")
+
+    def _dates_of_large(self, said: Folded, text: str) -> Iterator[Hit]:
+        """Look for dates around the years of known ones alone."""
+        for start, end in self._year_words(said):
+            begin, finish = int(said.places[start]), int(said.places[end - 1]) + 1
+            moved = max(0, begin - _DATE_BEFORE)
+            for hit in self._dates(text[moved : finish + _DATE_AFTER]):
+                if hit.start + moved <= begin < hit.end + moved:
+                    yield Hit(hit.start + moved, hit.end + moved, hit.kind)
+
+    def _year_words(self, said: Folded) -> Iterator[tuple[int, int]]:
+        starts, ends = np.asarray(said.starts), np.asarray(said.ends)
+        first = np.frombuffer(said.letters.encode("utf-32-le", "surrogatepass"), np.uint32)[starts]
+        lengths = ends - starts
+        numeric = (first >= ord("0")) & (first <= ord("9"))
+        short_years = {year[2:] for year in self._years}
+        for word in np.flatnonzero(numeric & ((lengths == _YEAR_DIGITS) | (lengths == _COMPACT_DIGITS))).tolist():
+            said_word = said.letters[starts[word] : ends[word]]
+            if said_word[:4] in self._years or said_word[4:] in self._years:
+                yield int(starts[word]), int(ends[word])
+        is_short = numeric & (lengths <= _SHORT_YEAR_DIGITS)
+        triples = is_short[2:] & is_short[1:-1] & is_short[:-2] & (lengths[2:] == _SHORT_YEAR_DIGITS)
+        for word in (np.flatnonzero(triples) + 2).tolist():
+            if said.letters[starts[word] : ends[word]] in short_years:
+                yield int(starts[word]), int(ends[word])
+
+    def cut_off(self, text: str) -> Iterator[Hit]:
+        """Look for values that an ellipsis cuts off: as they were written, up to it."""
+        begun = self._sorted_texts()
+        for match in _ELLIPSIS.finditer(text):
+            line = max(text.rfind("\n", 0, match.start()) + 1, match.start() - _CUT_MOST)
+            for word in _CUT_WORD.finditer(text, line, match.start()):
+                said = _SIGNS_AT_END.sub("", text[word.start() : match.start()])
+                if sum(1 + is_alone(each) for each in said) < CUT_LEAST:
+                    break
+                at = bisect_left(begun, (said,))
+                if at < len(begun) and begun[at][0].startswith(said):
+                    yield Hit(word.start(), word.start() + len(said), self._values[begun[at][1]][1])
+                    break
+
+    def _sorted_texts(self) -> Sequence[tuple[str, int]]:
+        begun, count = self._begun
+        if count < len(self._values):
+            count = len(self._values)
+            new = [(self._values[number][0], number) for number in range(self._begun[1], count)]
+            begun = sorted([*begun, *new])
+            self._begun = (begun, count)
+        return begun
+
+
+def find(text: str, indexes: Sequence[FormIndex]) -> list[Hit]:
+    """Return where forms stand in a text, the longest at each place, none overlapping another."""
+    for index in indexes:
+        index.work_out()
+    hits = list(_in_plain(text, indexes))
+    for reading in readings(text):
+        checkpoint()
+        hits += [
+            Hit(*reading.place(hit.start, hit.end), hit.kind)
+            for hit in _in_plain(reading.text, indexes)
+            if reading.concerns(hit.start, hit.end)
+        ]
+    return list(_longest(text, hits))
+
+
+def _in_plain(text: str, indexes: Sequence[FormIndex]) -> Iterator[Hit]:
+    if len(text) <= _SMALL_CHARS:
+        said = folded_small(text)
+        for index in indexes:
+            yield from index.in_small(said, text)
+    else:
+        reach = 2 * max(index.longest for index in indexes) + 256
+        size = max(_CHUNK_CHARS, 4 * reach)
+        for start in range(0, len(text), size):
+            checkpoint()
+            begin = max(0, start - 2)  # what parts words is seen
+            part = text[begin : start + size + reach]
+            said = folded(part)
+            stretches = chains(said)
+            for index in indexes:
+                for hit in index.in_large(said, part, stretches):
+                    if start <= hit.start + begin < start + size:
+                        yield Hit(hit.start + begin, hit.end + begin, hit.kind)
+    if "..." in text or "…" in text:
+        for index in indexes:
+            yield from index.cut_off(text)
+
+
+def _longest(text: str, hits: Sequence[Hit]) -> Iterator[Hit]:
+    """Yield hits that do not overlap, in no order: first those of the most letters, with the least between them."""
+    taken: list[tuple[int, int]] = []
+    for hit in sorted(hits, key=lambda each: _rank(text, each)):
+        at = bisect_right(taken, (hit.start, hit.end))
+        is_free = (not at or taken[at - 1][1] <= hit.start) and (at == len(taken) or hit.end <= taken[at][0])
+        if is_free:
+            taken.insert(at, (hit.start, hit.end))
+            yield hit
+
+
+def _rank(text: str, hit: Hit) -> tuple[int, int, int]:
+    letters = sum(map(str.isalnum, text[hit.start : hit.end]))
+    return -letters, hit.end - hit.start, hit.start
+
+
+@lru_cache(4096)
+def _rules(value: str, kind: str) -> dict[str, Rule]:
+    return {spelling.letters: spelling.rule for spelling in spellings(value, kind)}
+
+
+def _first_words(text: str, kind: str) -> Iterator[tuple[str, str]]:
+    """Yield the words by which a form of many is looked for, and all its letters."""
+    letters = folded_letters(text)
+    if len(letters) > _IBAN_GROUPED and letters[:2].isalpha() and letters[2:4].isdecimal():
+        yield letters[:_IBAN_GROUPED], letters
+    if len(_BORDERS.findall(text)) < chain_words("") and text.isascii():
+        return
+    forms = [text, text.lower()]  # in small letters `McAdam` is one word
+    if kind == "EMAIL":
+        forms += [each.rpartition("@")[0] for each in forms]
+    elif kind == "PERSON":
+        parts = parts_of_name(text)
+        forms += [" ".join(parts[at:] + parts[:at]) for at in range(len(parts))]
+    for said in dict.fromkeys(forms):
+        words = folded(said)
+        most = chain_words(words.letters)
+        if len(words.starts) > most:
+            yield words.letters[: int(words.ends[most - 1])], words.letters
+
+
+def _surface(said: Folded, start: int, end: int, text: str) -> tuple[int, int]:
+    begin, finish = int(said.places[start]), int(said.places[end - 1]) + 1
+    while finish < len(text) and unicodedata.combining(text[finish]):
+        finish += 1
+    return begin, finish
+
+
+def _phone_begin(text: str, begin: int, finish: int) -> int:
+    """Return where a number begins with what stands before its first digit: `+`, and what a bracket closes."""
+    if begin and text[begin - 1] == "(" and text.find(")", begin, finish) >= 0:
+        begin -= 1
+    return begin - 1 if begin and text[begin - 1] == "+" else begin
+
+
+@lru_cache(4096)
+def _around(value: str) -> tuple[str, str]:
+    """Return the signs that stand before the first and behind the last letter of a value."""
+    places = folded(value).places
+    if not len(places):
+        return "", ""
+    finish = int(places[-1]) + 1
+    while finish < len(value) and unicodedata.combining(value[finish]):
+        finish += 1
+    return value[: int(places[0])], value[finish:]
+
+
+def _core(value: str) -> str:
+    lead, tail = _around(value)
+    return value[len(lead) : len(value) - len(tail)] if tail else value[len(lead) :]

@@ -1,0 +1,322 @@
+"""What a value may look like, by its type: the letters of each form, and what else must hold where they stand."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+
+from .dates import dates_said
+from .everyday import is_everyday, is_glued_word, is_plain, is_role
+from .folding import folded_letters
+from .romanized import latin_spellings
+
+_PARTS = re.compile(r"[^\s,;]+")
+_LETTERS = re.compile(r"[^\W\d_]")
+_WORDS = re.compile(r"[^\W_]+")
+_PARTS_FIELDS = re.compile(r"[\n\r;:|\"]")
+_NOT_BESIDE_INITIALS = re.compile(r"[^\w\s.,'’\u0300-\u036f-]|[\n\r]")
+_TITLES = frozenset(
+    "mr mrs ms mx miss dr prof sir dame lord lady rev hon herr frau fr hr dipl ing mag univprof mme mlle m monsieur madame mademoiselle me sr sra srta don dona "
+    "dott dottssa sig sigra signor signora avv av dhr mevr mw pan pani sayin bay bayan jr senior junior ii iii iv v phd md dds dvm esq mba ba ma bsc msc "
+    "beng meng msci llb llm ba bed г гн гжа д р".split()
+)
+_PARTICLES = frozenset(
+    "van von der den de del della di da du la le los las dos das zu zur zum ten ter te bin ibn al el y e i".split()
+)
+_SHORT_NAME, _SHORT_MAILBOX, _LONE_WORD, _FEW_LETTERS = 6, 4, 4, 5
+_FEW_LETTERS_AND_DIGITS = 6
+_DIGITS_LEAST, _EPOCH_DIGITS_LEAST, _DATE_DIGITS = 6, 8, 8
+_COUNTRY_CODES = frozenset(
+    "1 7 20 27 30 31 32 33 34 36 39 40 41 43 44 45 46 47 48 49 51 52 53 54 55 56 57 58 60 61 62 63 64 65 66 81 82 84 86 90 91 92 93 94 95 98".split()
+)
+_COUNTRY_CODE_CHARS = 3
+_NATIONAL_LEAST = 7
+_EXTENSION = re.compile(r"(?i)\s*(?:x|ext\.?|#|;ext=)\s*\d{1,6}\s*\Z")
+_ABROAD = re.compile(r"\+|00|011")
+_AS_WRITTEN = frozenset({"IP"})
+_UNCASED = "\u0590"
+"""From this letter on scripts have no initials."""
+
+
+class Rule(Enum):
+    """What must hold of a stretch of text that has the letters of a form."""
+
+    EXACT = "as it was written, or in capitals"
+    ANY = "nothing more"
+    IN_LINE = "no line ends in it, and nothing that parts fields stands there"
+    ONE_WORD = "nothing stands between its letters"
+    NO_BLANK = "no blank stands between its letters"
+    NO_SMALL_WORD = "it is no single word in small letters"
+    PLAIN = "its words have capitals, or neither a blank nor a line between them"
+    PLAIN_APART = "its words have capitals"
+    INITIAL = "it is an initial and a name: together, or with a point or a line between them, or both with capitals"
+    INITIAL_APART = "as before, but never together"
+    INITIAL_EVERYDAY = "as before, with a point or an underline alone where the letters are small"
+    DIGITS = "it has no letters"
+    CASELESS = "as it was written but for case"
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """The letters of a form, and its rule."""
+
+    letters: str
+    rule: Rule
+
+
+def spellings(text: str, kind: str) -> list[Spelling]:
+    """Return the forms in which a value is looked for, its own first."""
+    found: dict[str, Rule] = {}
+    for letters, rule in _spellings(text, kind):
+        if letters:
+            found.setdefault(letters, rule)
+    return [Spelling(letters, rule) for letters, rule in found.items()]
+
+
+def _spellings(text: str, kind: str) -> Iterator[tuple[str, Rule]]:
+    if kind == "PERSON":
+        yield from _of_person(text)
+    elif kind == "EMAIL":
+        yield from _of_email(text)
+    elif kind == "PHONE":
+        yield from _of_phone(text)
+    elif kind == "DOB":
+        yield from _of_date(text)
+    elif kind in _AS_WRITTEN:
+        yield folded_letters(text), Rule.CASELESS
+    else:
+        yield from _of_words(text)
+
+
+def _of_words(text: str) -> Iterator[tuple[str, Rule]]:
+    letters = folded_letters(text)
+    if not _LETTERS.search(text):
+        yield letters, Rule.DIGITS if len(letters) >= _DIGITS_LEAST else Rule.EXACT
+        return
+    words = [word.casefold() for word in _WORDS.findall(text)]
+    weight = sum(1 + (letter >= _UNCASED) for letter in letters)
+    says_nothing = weight < _FEW_LETTERS or all(map(is_everyday, words))
+    rule = Rule.ANY if len(words) > 1 else _rule_of_word(letters)
+    yield letters, Rule.EXACT if says_nothing else rule
+    if not says_nothing:
+        for other in latin_spellings(text):
+            yield folded_letters(other), rule
+
+
+def _rule_of_word(letters: str) -> Rule:
+    """Return the rule of a value of one word: it may stand in parts only in scripts that have no words."""
+    return Rule.ANY if letters[0] >= _UNCASED or not letters.isalpha() else Rule.ONE_WORD
+
+
+def _of_person(text: str) -> Iterator[tuple[str, Rule]]:
+    yield from _of_name(text)
+    for other in latin_spellings(text):
+        yield from _of_name(other)
+
+
+def _of_name(text: str) -> Iterator[tuple[str, Rule]]:
+    parts = parts_of_name(text)
+    whole = folded_letters(text)
+    if len(parts) < 2:
+        word = parts[0] if parts else whole
+        rule = Rule.EXACT if is_everyday(word) or (len(word) < _LONE_WORD and word.isascii()) else _rule_of_word(word)
+        yield whole, rule
+        yield word, rule
+        return
+    long_parts = [part for part in parts if len(part) > 1 or part[0] >= _UNCASED]
+    if len(long_parts) == 1 and len(parts) == 2:
+        yield whole, Rule.EXACT
+    yield from _orders(parts, whole)
+    if parts[0][0] < _UNCASED:
+        yield from _with_initials(parts)
+
+
+def _orders(parts: list[str], whole: str) -> Iterator[tuple[str, Rule]]:
+    """Yield a name whole, without what stands between the first and the last part, and with the family first."""
+    given, family = parts[0], parts[-1]
+    begins = next((at for at, part in enumerate(parts) if at and part in _PARTICLES), len(parts) - 1)
+    families = {"".join(parts[begins:]): None, family: None}
+    rows = {whole: None, "".join(parts): None}
+    for each in families:
+        rows |= {given + each: None, each + given: None}
+    if len(parts) > 2:
+        rows |= {"".join(parts[at:] + parts[:at]): None for at in {1, begins, len(parts) - 1}}
+        if given < _UNCASED:
+            rows[given + "".join(part[0] for part in parts[1:begins]) + "".join(parts[begins:])] = None
+        if parts[1] not in _PARTICLES:
+            rows[given + parts[1]] = None  # two family names, as in Spanish, of which either may be left out
+    has_plain = all(map(is_plain, parts))
+    for letters in rows:
+        if has_plain:
+            yield letters, Rule.PLAIN_APART if is_glued_word(letters) else Rule.PLAIN
+        elif is_glued_word(letters) or len(letters) < _SHORT_NAME:
+            yield letters, Rule.NO_SMALL_WORD
+        else:
+            yield letters, Rule.ANY if letters in {whole, "".join(parts)} else Rule.IN_LINE
+
+
+def _with_initials(parts: Sequence[str]) -> Iterator[tuple[str, Rule]]:
+    begins = next((at for at, part in enumerate(parts) if at and part in _PARTICLES), len(parts) - 1)
+    first = parts[0][0]
+    families = dict.fromkeys(("".join(parts[begins:]), parts[-1], parts[1] if len(parts) > 2 else parts[-1]))
+    firsts = dict.fromkeys((first, "".join(part[0] for part in parts[:begins])))
+    for family in families:
+        if len(family) < 2 or (family in _PARTICLES):
+            continue
+        for initials in firsts:
+            yield initials + family, _rule_of_initial(initials + family, family)
+            # Together they are mostly a word with an ending: `Bird S.`
+            yield family + initials, Rule.INITIAL_APART
+
+
+def _rule_of_initial(letters: str, family: str) -> Rule:
+    if is_everyday(family):
+        return Rule.INITIAL_APART if is_glued_word(letters) else Rule.INITIAL_EVERYDAY
+    if is_glued_word(letters) or len(letters) < _SHORT_MAILBOX:
+        return Rule.INITIAL_APART
+    return Rule.INITIAL
+
+
+def parts_of_name(text: str) -> list[str]:
+    """Return the letters of each part of a name, the given name first, without titles."""
+    before, comma, after = text.partition(",")
+    said = f"{after} {before}" if comma and folded_letters(after) not in _TITLES else text
+    parts: list[str] = []
+    for match in _PARTS.finditer(said):
+        part = match[0].strip("()[]\"'“”„«»")
+        letters = folded_letters(part)
+        if not letters:
+            continue
+        if (
+            letters in _TITLES
+            or ("." in part[:-1] and not _are_initials(part))
+            or (part.endswith(".") and len(letters) > 1)
+        ):
+            continue
+        parts.append(letters)
+    return parts
+
+
+def _are_initials(part: str) -> bool:
+    return all(len(each.strip("-")) <= 1 for each in part.split("."))
+
+
+def _of_email(text: str) -> Iterator[tuple[str, Rule]]:
+    yield folded_letters(text), Rule.ANY
+    mailbox = text.rpartition("@")[0]
+    for name in dict.fromkeys((mailbox, mailbox.partition("+")[0])):
+        letters = folded_letters(name)
+        if len(letters) < _SHORT_MAILBOX or is_role(name.casefold()) or is_role(letters):
+            continue
+        if letters.isdecimal():
+            if len(letters) >= _DIGITS_LEAST:
+                yield letters, Rule.DIGITS
+        elif len(letters) < _FEW_LETTERS_AND_DIGITS and not letters.isalpha():
+            yield letters, Rule.NO_BLANK
+        elif all(is_everyday(word) for word in _WORDS.findall(name.casefold().replace("_", " "))):
+            yield letters, Rule.EXACT
+        else:
+            yield letters, Rule.ANY
+
+
+def _of_phone(text: str) -> Iterator[tuple[str, Rule]]:
+    bare = _EXTENSION.sub("", text)
+    whole = folded_letters(text)
+    yield whole, Rule.ANY if _LETTERS.search(text) else Rule.DIGITS
+    digits = folded_letters(bare)
+    if not digits.isdecimal():
+        return
+    if bare != text:
+        yield "".join(each for each in whole if each.isdecimal()), Rule.DIGITS
+    yield digits, Rule.DIGITS
+    abroad = _ABROAD.match(bare.strip().lstrip("("))
+    rest = digits
+    if abroad:
+        rest = digits.removeprefix(abroad[0].strip("+"))
+        yield rest, Rule.DIGITS
+        rest = rest[_country_code_chars(rest) :]
+    yield from _national(rest)
+    if abroad and rest.startswith("0"):  # +44 (0) 20
+        yield digits[: len(digits) - len(rest)] + rest[1:], Rule.DIGITS
+
+
+def _national(digits: str) -> Iterator[tuple[str, Rule]]:
+    significant = digits.removeprefix("0")
+    for each in (digits, significant, f"0{significant}"):
+        if len(each) >= _NATIONAL_LEAST:
+            yield each, Rule.DIGITS
+
+
+def _country_code_chars(digits: str) -> int:
+    return next((n for n in (1, 2) if digits[:n] in _COUNTRY_CODES), _COUNTRY_CODE_CHARS)
+
+
+def _of_date(text: str) -> Iterator[tuple[str, Rule]]:
+    letters = folded_letters(text)
+    if letters.isdecimal() and len(letters) != _DATE_DIGITS:
+        yield letters, Rule.EXACT  # 3/5/2026 has the digits of many numbers
+    else:
+        yield letters, Rule.ANY
+    for day in dates_said(text):
+        moment = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
+        for number in (moment, moment * 1000):
+            if len(str(abs(number))) >= _EPOCH_DIGITS_LEAST:
+                yield str(abs(number)), Rule.DIGITS
+
+
+def fits(rule: Rule, surface: str, value: str) -> bool:
+    """Return whether a stretch of text that has the letters of a form of a value is one."""
+    if rule is Rule.ANY:
+        return True
+    if rule is Rule.DIGITS:
+        return not _LETTERS.search(surface)
+    if rule is Rule.IN_LINE:
+        return not _PARTS_FIELDS.search(surface)
+    if rule is Rule.ONE_WORD:
+        return _without_marks(surface).isalnum()
+    if rule is Rule.NO_BLANK:
+        return not any(map(str.isspace, surface))
+    if rule is Rule.NO_SMALL_WORD:
+        return not (surface.isalpha() and surface.islower())
+    if rule in {Rule.PLAIN, Rule.PLAIN_APART}:
+        is_capital = all(word[0].isupper() for word in _WORDS.findall(surface))
+        return (is_capital and not _PARTS_FIELDS.search(surface)) or (
+            rule is Rule.PLAIN and not any(each.isspace() or each in "-,;:/|" for each in surface)
+        )
+    if rule is Rule.CASELESS:
+        return surface.casefold() == value.casefold()
+    if rule is Rule.EXACT:
+        return _as_written(surface) in {_as_written(value), _as_written(value).upper()}
+    return _fits_initial(rule, surface)
+
+
+def _as_written(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _without_marks(text: str) -> str:
+    return text if text.isascii() else "".join(each for each in text if not unicodedata.combining(each))
+
+
+_APOSTROPHES = {ord(each): None for each in "'’ʼ`"}
+
+
+def _fits_initial(rule: Rule, surface: str) -> bool:
+    if _without_marks(surface).translate(_APOSTROPHES).isalnum():
+        # Together; of small letters alone where that is no other word.
+        return rule is not Rule.INITIAL_APART or not (surface.islower() or surface.istitle() or surface.isupper())
+    if _NOT_BESIDE_INITIALS.search(surface):
+        return False
+    words = _WORDS.findall(surface)
+    if all(word[0].isupper() or not word[0].isalpha() or word[0].lower() == word[0].upper() for word in words):
+        between = surface[len(words[0]) : len(surface) - len(words[-1])]
+        return not (
+            rule is not Rule.INITIAL and words[0] in {"A", "I"} and between.isspace() and is_plain(words[-1].lower())
+        )
+    if rule is Rule.INITIAL:
+        return any(mark in surface for mark in "._-")
+    return any(mark in surface for mark in "._") and not any(map(str.isspace, surface))
