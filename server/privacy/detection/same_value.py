@@ -109,6 +109,8 @@ def _names(value: str) -> list[str]:
     """Return a name and those of its parts that name somebody alone."""
     parts = [part[0] for part in _NAME_PART.finditer(value)]
     alone = [p for p in parts if len(p) >= _SHORTEST_NAME and p[0].isupper() and p.lower() not in _ORDINARY]
+    if value.lower() in _ORDINARY:
+        return []
     return [value, *alone] if len(value) >= (_SHORTEST_NAME if value[0] < _FIRST_WIDE else _SHORTEST_WIDE) else alone
 
 

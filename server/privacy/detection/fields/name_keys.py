@@ -19,7 +19,7 @@ _NAME_KEYS = phrases(
     "fornavn, etternavn, efternavn, navn, soyad*, =ad, ad soyad, jmeno, prijmeni, ime, prezime, priimek, keresztnev, vezeteknev, nev, ansprechpartner*,"
     "kunde*, kundenname, mitarbeiter, name des kunden, nume, prenume,"
     "nombre y apellidos, titular*, titulaire*, intestatari*, osoba kontaktowa, contactpersoon, versicherte person, klient*, klant*, =kunde, kundin, isim, =adi, adi soyadi, ad soyad, musteri ad*, soyisim, nome e cognome, nom du client, nom et prenom*, rekeninghouder, kontoinhaber*, imie i nazwisko, nazwisko i imie,"
-    "beneficiari*"
+    "beneficiari*, beneficiai*, vollstandiger name, voller name, kontaktperson*, destinatai*, destinatari*, ontvanger*, odbiorca, odbiorcy, tam adi, alici, alici adi"
 )
 _PERSON_WORDS = frozenset(
     "customer client patient holder employee author owner assignee assigned requester requested sender recipient passenger driver manager "

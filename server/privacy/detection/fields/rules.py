@@ -177,7 +177,7 @@ _RULES: tuple[FieldRule, ...] = (
         "*street, street*, =str, straat*, *adres, adres*, domicile, domicili*, residencia, residenza, ikamet*, logradouro*, endereco*, direccion*, *anschrift,"
         "*address, *addresses, address*, addr, addrs, addr 1, addr 2, addr1, addr2, addr line*, line1, line2,"
         "=adr, house no, house num*, residence, apartment, =apt, unit no, strasse*, *strasse, str nr, anschrift*, adresse*, *adresse, hausnummer, hausnr,"
-        "wohnort, wohnsitz, rue, voie, direccion*, domicilio, calle, indirizzo*, =via, endereco*, logradouro, morada, adres*, straat*, *straat, ulica,"
+        "wohnort, wohnsitz, rue, voie, direccion*, domicilio, calle, indirizzo*, =via, endereco*, logradouro, morada, adres*, straat*, *straat, ulica, cadde, sokak, mahalle,"
         "=gata, gatuadress, postadress, osoite*, utca, cim, ship to address, mailing",
         values.address,
     ),

@@ -5,7 +5,9 @@ Names that are also everyday words of one of these languages are left out.
 
 from __future__ import annotations
 
-GIVEN_NAMES = frozenset(
+from .by_country import LATIN_GIVEN
+
+_GIVEN_NAMES = frozenset(
     # German
     "Alexander Andreas Anton Armin Arnold Axel Benedikt Bernd Bernhard Björn Christian Christoph Clemens Daniel David Detlef Dieter Dietmar Dirk Dominik Eberhard Eckhard Egon Emil Erich Ernst Erwin Eugen Fabian Felix Ferdinand "
     "Florian Frank Franz Friedrich Fritz Georg Gerald Gerd Gerhard Gernot Gottfried Günter Günther Gustav Hannes Hans Harald Hartmut Heiko Heiner Heinrich Heinz Helge Helmut Hendrik Henning Herbert Hermann Holger Horst Hubert "
@@ -99,3 +101,4 @@ GIVEN_NAMES = frozenset(
     "Rachel Ralph Randall Randy Raymond Rebecca Regina Renee Rhonda Richard Rick Ricky Robert Roberta Robin Robyn Rodney Roger Ronald Ronnie Roy Russell Ruth Ryan Sabrina Samantha Samuel Sandra Sarah Scott Sean Seth Shane Shannon Sharon Shaun Shawn Sheila Shelby Shelly Sherri Sherry Sheryl Shirley Stacey Stacy Stanley Stephanie Stephen Steven Stuart Susan Suzanne Sydney Sylvia Tamara Tammy Tanya Tara Tasha Taylor Teresa Terri Terrance "
     "Terry Theresa Thomas Tiffany Timothy Tina Todd Tommy Toni Tonya Tracey Traci Tracy Travis Trevor Troy Tyler Valerie Vanessa Veronica Vernon Vickie Victoria Vincent Virginia Walter Wanda Wayne Wendy Wesley Whitney William Yolanda Yvette Yvonne Zachary".split()
 ) - frozenset("Cruz Flor Gracia Pastor Sole Lou Bo Jack Mike Luz Rosa Sole Donna Gala Reyes Otis Luna Nova Jade Iris Ivy Carmen Alp Can Deniz Destek Umut Barış Savaş Polat Temel Doğan Aslan Bahar Gül İnci Güneş Mutlu Yıldız Lale Dana Amber Crystal Jordan Morgan Taylor Sydney Jasmine Robin Angel Till Kay Kim Jay Dale Virginia Paris Georgia Victoria Florence Regina Clara Aurora Nadir Onur Başak".split())  # fmt: skip
+GIVEN_NAMES = _GIVEN_NAMES | frozenset(LATIN_GIVEN)

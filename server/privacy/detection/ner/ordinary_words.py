@@ -18,7 +18,8 @@ NO_NAMES = SMALL | frozenset(
     "select from where insert update create table index file line module class function test tests build failed passed success install installed version "
     "request response server client service started stopped running finished completed connection timeout retry exception traceback param params rename bump refactor fix remove add drop handle speed "
     "author account contact secret detail values full flag deployment envelope please confirmation summary total subtotal "
-    "dev qa ops hr admin tel mob manager engineer developer designer sales legal marketing finance support role email phone address city country team mr mrs ms dr".split()
+    "dev qa ops hr admin tel mob manager engineer developer designer sales legal marketing finance support role email phone address city country team mr mrs ms dr "
+    "yeni dün bugün yarın bay bayan sayın türkiye toplantıya toplantıda sözleşmeyi".split()
 )
 """Capitalised or not, these never count as names."""
 
@@ -67,6 +68,6 @@ EVERYDAY = NO_NAMES | frozenset(
     "enclosed "
     # What sentences of other languages begin with.
     "gestern heute bitte danke unsere unserer rechnung lieferung bestellung aujourd'hui notre facture livraison commande ayer hoy gracias nuestro nuestra factura pedido ieri oggi grazie nostro nostra fattura consegna "
-    "gisteren vandaag bedankt bestelling factuur wczoraj dzisiaj proszę dziękuję zamówienie faktura ontem hoje obrigado nosso nossa lütfen teşekkürler müşterimiz sipariş fatura teslimat yeni dün bugün yarın toplantıya toplantıda sözleşmeyi".split()
+    "gisteren vandaag bedankt bestelling factuur wczoraj dzisiaj proszę dziękuję zamówienie faktura ontem hoje obrigado nosso nossa lütfen teşekkürler müşterimiz sipariş fatura teslimat".split()
 )
 """At the start of a sentence, or in a line without capital letters, these are hardly ever names."""

@@ -18,9 +18,6 @@ _UP = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĞĢİĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪ
 _NAME_WORD = rf"[{_UP}][^\W\d_]{{1,24}}(?:[.'’-][^\W\d_]{{1,24}}){{0,3}}"
 _PARTICLE = r"(?:van|von|der|den|de|da|la|le|del|della|di|dos|das|do|zu|zum|ter|ten|te|y|e|het|'t|op|in 't|bin|al|el|du|des|af|av)"
 _NAME = rf"{_NAME_WORD}(?: [{_UP}]\.)?(?: (?:{_PARTICLE} ){{0,3}}{_NAME_WORD}){{1,4}}"
-_TITLES_BEFORE = re.compile(
-    r"(?<!\w)(?:(?:Dr|Prof|Dipl\.-Ing|Ing|Mag|Sra?|Srta|Sig|Sig\.ra|Dott|Dott\.ssa|Mr|Mrs|Ms|Miss|Univ\.Prof|Öğr|Av|Okt|Uz|Uzm|Çev|Arş|Gör|Doç|Yrd|Bay|Bayan|[Pp]ani?|Mme|M|D|Dña|Don|Doña|Herr|Frau)\.? ){1,2}\Z"
-)
 # What a name may go on after, or what stands after a preposition: of others nothing is looked at.
 _CAPITALISED = re.compile(
     rf"[{_UP}](?<![\w.'’@/-].)(?:[^\W\d_A-Z][^\W\d_]{{0,23}}(?=[.'’-]| [{_UP}]| (?:{_PARTICLE})[ '])|(?<=[a-zà,:] .)(?=[^\W\d_A-Z]))"
@@ -58,7 +55,7 @@ _NO_PLACE = frozenset(
     "I We You He She It They The A An This That Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August September October November December Ordnung Höhe Frage Anspruch Zukunft Hause Kürze Rechnung Absprache "
     "Zusammenarbeit Verbindung Bezug Euro Uhr Januar Februar März Mai Juni Juli Oktober Dezember English German French Python Java IP URL API ID HTTP JSON CSV SQL PDF Frau Herrn Herr Konto Karte Telefon Kunden Kunde Deutschland Ihnen Ihrer Sie Dr Mr Mrs Ms".split()
 )
-_REACH, _LONGEST_CUE, _LONGEST_TITLES = 80, 30, 24
+_REACH, _LONGEST_CUE = 80, 30
 _TURKISH = frozenset(TURKISH_FAMILIES)
 _TURKISH_STARTS = re.compile(
     r"(?:(?:Dün|Bugün|Yarın|Toplantıya|Toplantıda|Sözleşmeyi|Yeni|Sayın|Müşteri|Hasta|Lütfen|Ve|İle|Bu|Şu|Her|Bizim) )?"
@@ -89,21 +86,25 @@ _SHORTEST_PREPOSITION = 2
 
 
 def _name(text: str, name: re.Match[str]) -> Iterator[Finding]:
-    words = name[0].split()
+    said, start, score = name[0], name.start(), 0.0
+    if (another := _AND.search(said)) and another[1] in GIVEN_NAMES:
+        said = said[: another.start()]  # which is found by itself
+    words, end = said.split(), start + len(said)
     if _STOPS & set(words):
         return
-    start, score = name.start(), 0.0
     if words[0].partition("-")[0] in GIVEN_NAMES:
         score = 0.62
     elif words[0] in PLACES_AND_WORDS and words[-1] in _FAMILIES:
         score = 0.6
-    elif _CUE_BEFORE.search(text, max(0, start - _LONGEST_CUE), start) or _CUE_AFTER.match(text, name.end()):
+    elif _CUE_BEFORE.search(text, max(0, start - _LONGEST_CUE), start) or _CUE_AFTER.match(text, end):
         score = 0.55
-    elif words[-1] in _TURKISH and (skipped := _TURKISH_STARTS.match(name[0])):
+    elif words[-1] in _TURKISH and (skipped := _TURKISH_STARTS.match(said)):
         start, score = start + skipped.end(), 0.5 if len(words) - bool(skipped[0]) > 1 else 0.0
     if score:
-        titles = _TITLES_BEFORE.search(text, max(0, start - _LONGEST_TITLES), start)
-        yield Finding(titles.start() if titles else start, name.end(), PiiType.PERSON, score)
+        yield Finding(start, end, PiiType.PERSON, score)
+
+
+_AND = re.compile(r" [ye] ([^\W\d_]{3,24})(?= )")
 
 
 def _place(text: str, start: int) -> Iterator[Finding]:

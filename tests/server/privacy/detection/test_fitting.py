@@ -102,3 +102,16 @@ def test_a_part_of_what_cannot_be_divided_allows_nothing() -> None:
     assert _found(allowing, "write to jo@example.org") == [("jo@example.org", "EMAIL")]
     inner = Detector(DetectorOptions(mode=Mode.FAST, allow=("Web",)))
     assert _found(inner, "Dr. Anna Weber met us.") == [("Anna Weber", "PERSON")]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('{"first_name": "May", "month": "May", "note": "In May sales rise"}', ["May"]),
+        ("Dear May,\nthe price in May is fine.\nBest,\nPrice", ["May", "Price"]),
+        ("month,dept,customer\nMay,Sales,May Sales\nJune,Price,Grant Price", ["May Sales", "Grant Price"]),
+        ("Mr. Price and Mrs. May agreed in May on a price.", ["Price", "May"]),
+    ],
+)
+def test_a_name_that_is_an_everyday_word_is_hidden_where_it_stands_as_the_name(text: str, names: list[str]) -> None:
+    assert [value for value, kind in _found(BALANCED, text) if kind == "PERSON"] == names
