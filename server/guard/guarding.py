@@ -8,8 +8,10 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from typing import TextIO
 
 from ...tools_registry.configuration import ServerConfig, Transport
+from ...tools_registry.errors import ConnectFailed
 from ...tools_registry.upstream.message_faults import MESSAGE_BYTES_MAX
 from ..database import HomeDatabase
 from ..errors import Exit, UsageError
@@ -63,21 +65,27 @@ async def guard(config: ServerConfig, home: Home, settings: Settings) -> Exit:
 
 @asynccontextmanager
 async def _connected(config: ServerConfig, privacy: Privacy) -> AsyncIterator[GuardedServer]:
-    async with filtered_stderr(privacy) as stderr:
+    async with filtered_stderr(privacy) as stderr, AsyncExitStack() as stack:
         if config.type is not Transport.STDIO:
-            async with address_of(config, stderr) as address:
-                yield address
+            yield await _reached(config, stderr, stack)
             return
-        async with AsyncExitStack() as stack:
-            try:
-                process = await stack.enter_async_context(process_of(config, stderr))
-            except OSError as error:
-                raise UsageError(
-                    f"{config.command} cannot be started: {error.strerror}. Give the command that starts the server, "
-                    "as in `sealab guard -- COMMAND ARGUMENT ...`."
-                ) from None
-            stderr.close()  # the process has it
-            yield process
+        try:
+            process = await stack.enter_async_context(process_of(config, stderr))
+        except OSError as error:
+            raise UsageError(
+                f"{config.command} cannot be started: {error.strerror}. Give the command that starts the server, "
+                "as in `sealab guard -- COMMAND ARGUMENT ...`."
+            ) from None
+        stderr.close()  # the process has it
+        yield process
+
+
+async def _reached(config: ServerConfig, stderr: TextIO, stack: AsyncExitStack) -> GuardedServer:
+    try:
+        return await stack.enter_async_context(address_of(config, stderr))
+    except Exception as error:
+        _LOG.debug("The address cannot be reached.", exc_info=error)
+        raise ConnectFailed("The server cannot be reached. See that it runs, and that --url is its address.") from error
 
 
 @asynccontextmanager

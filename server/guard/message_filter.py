@@ -129,15 +129,34 @@ class MessageFilter:
         elif method == "prompts/get":
             made.update(await self._members(f"prompts/{name}", params, "arguments"))
         elif method in {"resources/read", "resources/subscribe", "resources/unsubscribe"}:
-            if isinstance(uri := params.get("uri"), str):
-                restored = await self._restored(method, {"uri": with_plain_tokens(uri)})
-                made["uri"] = uri if restored["uri"] == with_plain_tokens(uri) else restored["uri"]
+            made.update(await self._uri(method, params))
+        elif method == "subscriptions/listen":
+            made.update(await self._subscriptions(method, params))
         elif method == "completion/complete":
+            if isinstance(ref := params.get("ref"), Mapping):
+                made["ref"] = {**ref, **await self._uri(method, ref)}
             if isinstance(argument := params.get("argument"), Mapping):
                 made["argument"] = {**argument, **await self._members(method, argument, "value")}
             if isinstance(context := params.get("context"), Mapping):
                 made["context"] = {**context, **await self._members(method, context, "arguments")}
         return made
+
+    async def _uri(self, method: str, params: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Return the address of a resource, as a member, with values in it; nothing where none were put in."""
+        uri = params.get("uri")
+        if not isinstance(uri, str):
+            return {}
+        plain = with_plain_tokens(uri)
+        restored = await self._restored(method, {"uri": plain})
+        return {} if restored["uri"] == plain else restored
+
+    async def _subscriptions(self, method: str, params: Mapping[str, Json]) -> Mapping[str, Json]:
+        wanted = mapping(params.get("notifications"))
+        uris = wanted.get("resourceSubscriptions")
+        if not isinstance(uris, list):
+            return {}
+        each = [{"uri": uri, **await self._uri(method, {"uri": uri})}["uri"] for uri in uris]
+        return {"notifications": {**wanted, "resourceSubscriptions": each}}
 
     async def _restored_input(self, response: Json) -> Json:
         """Return what the client says to one question of the server, which a result of it asked."""

@@ -43,8 +43,8 @@ _HANDLES = frozenset({"elicitationId", "id", "nextCursor", "requestState", "subs
 """Members that a client gives back as they are, and nobody reads."""
 _URIS = frozenset({"uri", "uriTemplate"})
 _INNER = frozenset(
-    "annotations completion content contents messages modelPreferences params resource resources "  # noqa: SIM905
-    "resourceTemplates task".split()
+    "annotations completion content contents messages modelPreferences notifications params resource "  # noqa: SIM905
+    "resources resourceTemplates task".split()
 )
 _KNOWN_TEXTS = _TEXTS | _WORDS | _OF_THE_CLIENT | _HANDLES | _URIS | {"blob", "url"}
 _WORD = re.compile(r"[A-Za-z0-9_.+:/-]{1,100}(?:; ?[a-z-]{1,30}=[\w.\"-]{1,60}){0,4}")
@@ -116,6 +116,8 @@ class ShownParts:
             return {key: next(iter(_whole(self.key, value, exchange).values()))}
         if key == "icons" or key in _OF_THE_CLIENT or (key in _NUMBERS and isinstance(value, int | float | None)):
             return {key: value}
+        if key == "resourceSubscriptions" and isinstance(value, list):
+            return {key: [exchanged_uri(uri, exchange) if isinstance(uri, str) else uri for uri in value]}
         if key == "inputRequests" and isinstance(value, Mapping):
             return {key: {name: self._inner(each, exchange) for name, each in value.items()}}
         if key in _INNER and isinstance(value, Mapping | list):

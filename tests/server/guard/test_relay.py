@@ -119,6 +119,18 @@ def test_a_slow_answer_delays_no_other_message(tmp_path: Path) -> None:
         assert "jane.doe" not in str(guard.answer_to(slow))
 
 
+def test_a_slow_request_delays_no_other_message(tmp_path: Path) -> None:
+    with guarded(tmp_path, stderr=subprocess.DEVNULL) as guard:
+        token = guard.text(MAIL)
+        guard.seen.clear()
+        slow = guard.ask(name="write", arguments={"text": f"{token} and more, " * 40_000})
+        for number in [guard.ask("ping") for _ in range(20)]:
+            guard.answer_to(number)
+        assert guard.seen == []
+        guard.answer_to(slow)
+        assert guard.last_received()["params"]["arguments"] == {"text": f"{MAIL} and more, " * 40_000}
+
+
 def test_a_cancellation_comes_after_its_request(guard: Guarded) -> None:
     token = guard.text("john@roe.example")
     guard.answer("ping")
@@ -215,6 +227,7 @@ def test_what_the_server_writes_to_its_stderr_is_filtered(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (["--restore", "{", "--url", "http://127.0.0.1:9/sse"], "not JSON"),
         ([], "Give either"),
         (["--url", "http://127.0.0.1:1/mcp", "--", "a"], "Give either"),
         (["--", "/nonexistent/server"], "cannot be started: No such file"),
@@ -242,6 +255,16 @@ def test_a_command_line_that_cannot_be_used_is_told_in_a_sentence(
     assert told in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_an_address_that_cannot_be_reached_is_told_in_a_sentence(tmp_path: Path) -> None:
+    command = [*GUARD, "--home", str(tmp_path), "--url", "http://127.0.0.1:9/sse"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment(), timeout=60, check=False, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 1
+    assert "cannot be reached" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_vault_that_cannot_be_used_shows_nothing(tmp_path: Path) -> None:

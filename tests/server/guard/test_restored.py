@@ -50,6 +50,14 @@ def test_prompts_completions_and_addresses_of_resources_become_values(guard: Gua
     for method in ("resources/read", "resources/subscribe", "resources/unsubscribe"):
         guard.answer(method, uri=listed["uri"])
         assert guard.last_received(method)["params"]["uri"] == f"crm://people/{MAIL}"
+    guard.answer(
+        "subscriptions/listen", notifications={"resourceSubscriptions": [listed["uri"]], "toolsListChanged": True}
+    )
+    wanted = guard.last_received("subscriptions/listen")["params"]["notifications"]
+    assert wanted == {"resourceSubscriptions": [f"crm://people/{MAIL}"], "toolsListChanged": True}
+    ref = {"type": "ref/resource", "uri": listed["uri"]}
+    guard.answer("completion/complete", ref=ref, argument={"name": "a", "value": ""})
+    assert guard.last_received("completion/complete")["params"]["ref"] == {**ref, "uri": f"crm://people/{MAIL}"}
     guard.answer("resources/read", uri="file:///a%5Bb%5D")
     assert guard.last_received("resources/read")["params"]["uri"] == "file:///a%5Bb%5D"
 

@@ -172,6 +172,18 @@ def test_lists_of_resources_and_completions_have_tokens(guard: Guarded, token: s
     assert name.startswith("[PERSON_")
 
 
+def test_the_acknowledgement_of_subscriptions_has_tokens(guard: Guarded, token: str) -> None:
+    params = {"notifications": {"resourceSubscriptions": [f"crm://people/{MAIL}"], "toolsListChanged": True}}
+    told = {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}
+    guard.seen.clear()
+    guard.answer(script={"before": [told]})
+    (shown,) = guard.seen
+    assert shown["params"]["notifications"] == {
+        "resourceSubscriptions": [f"crm://people/%5B{token[1:-1]}%5D"],
+        "toolsListChanged": True,
+    }
+
+
 def test_prompts_and_questions_have_tokens(guard: Guarded, token: str) -> None:
     message = {"role": "user", "content": {"type": "text", "text": f"Write to {MAIL}"}}
     assert guard.result({"description": "d", "messages": [message]}, "prompts/get")["messages"] == [
