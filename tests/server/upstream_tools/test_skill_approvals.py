@@ -295,3 +295,35 @@ async def test_tests_that_nobody_can_be_asked_about_say_what_to_do(tmp_path: Pat
     assert "this client cannot ask one" in said
     assert "Have the tests call no such tool; or save the skill without tests" in said
     assert "dry_run" not in said
+
+
+PAGES = """
+async def lines(tool: str, path: str, times: int) -> int:
+    '''Call a tool by its name.'''
+    for at in range(times):
+        await call_tool(tool, {"path": path, "line": str(at)})
+    return times
+"""
+
+
+async def test_a_tool_whose_name_is_handed_to_a_skill_as_text_is_asked_about_before_the_start(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    file, user = tmp_path / "file", User([yes()])
+    async with asking(tmp_path, user) as caller:
+        saved = await caller.call("save_skill", name="lines", code=PAGES)
+        assert not saved.is_error, saved.content
+        assert await result(caller, f"await skills.lines('up.append', {str(file)!r}, 12)") == 12
+        assert await result(caller, "await tools.up.add(left=1); 'up.append'") == "up.append", "nothing computes a name"
+    [question] = user.asked
+    assert "line 1: \"await skills.lines('up.append', " in question
+
+
+async def test_a_text_that_may_be_the_name_of_a_tool_ends_no_program(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream(deny=["as_text"]))
+    code = (
+        "name = 'up.' + 'add'\n[await call_tool(name, {'left': 1}), 'up.append', 'up.as_text', 'no.tool', 'file.csv']"
+    )
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        assert (await result(caller, code))[0] == 2
+    async with asking(tmp_path, User([NO])) as caller:
+        assert (await result(caller, code))[0] == 2
