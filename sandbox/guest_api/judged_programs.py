@@ -2,12 +2,16 @@
 
 A program is refused for a wrong name, a wrong argument or a missing `await` only where the call is certain to be made
 and its failure is not caught; for what is not allowed in a skill, where the skill is certain to make that call.
+
+Where a source calls tools by names that it computes, the texts in the program and its skills that may be such names
+count as calls too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
+from itertools import islice
 from typing import Final, cast
 
 from ..errors import Refused
@@ -15,10 +19,12 @@ from ..guest.guest import GUEST
 from ..guest.host_channel import HostGone
 from ..job import Json
 from . import hosted_skills, hosted_tools
-from .planned_calls import CALLS_MAX, SkillUse, read_program
+from .planned_calls import CALLS_MAX, SkillUse, SourceCalls, read_program
 
 SKILLS_MAX: Final = 50
 """Skills whose source is read for one program; calls of further ones are judged when they are made."""
+NAMES_MAX: Final = 20
+"""Texts that are sent since they may be names of tools."""
 _LEVELS_MAX: Final = 8
 """How deep skills are followed that use skills."""
 
@@ -28,7 +34,11 @@ def why_refused(source: str, namespace: Mapping[str, object], within: str | None
     program = read_program(source, namespace, own_skill=within)
     if program is None:
         return None
-    calls = [*program.calls(), *_calls_in(program.skills())]
+    read = [_Read(program), *_skills_in(program.skills())]
+    calls = [call for each in read for call in each.calls()]
+    if any(each.source.computes_names for each in read):
+        named = islice((call for each in read for call in each.names()), NAMES_MAX)
+        calls += islice(named, max(0, CALLS_MAX - 1 - len(calls)))
     if not calls:
         return None
     match GUEST.call_host("judge_calls", {"calls": calls[:CALLS_MAX]}):
@@ -37,11 +47,36 @@ def why_refused(source: str, namespace: Mapping[str, object], within: str | None
     return None
 
 
-def _calls_in(uses: list[SkillUse]) -> Iterator[Json]:
-    """Yield the calls in skills as `SourceCalls.calls` returns them, without their arguments and with where they stand.
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A source that was read: the program itself, or a skill with how the program uses it."""
 
-    That is `[the skill, the line of the program that uses it, whether the call is certain]`.
-    """
+    source: SourceCalls
+    use: SkillUse | None = None
+
+    def calls(self) -> Iterator[Json]:
+        """Yield its calls as `SourceCalls.calls` returns them; of a skill without arguments, and with where it stands.
+
+        That is `[the skill, the line of the program that uses it, whether the call is certain]`.
+        """
+        if self.use is None:
+            yield from self.source.calls()
+            return
+        for name, line, caught, last, certain in self.source.plain_calls():
+            where: Json = [self.use.key, self.use.line, self.use.certain and certain]
+            yield [name, line, caught or self.use.caught, [], last, where]
+
+    def names(self) -> Iterator[Json]:
+        """Yield texts that may be the names of tools, as calls whose failure is caught: so none ends the program."""
+        for name, line, last in self.source.tool_names():
+            if self.use is None:
+                yield [name, line, True, [], last]
+            else:
+                yield [name, line, True, [], last, [self.use.key, self.use.line, False]]
+
+
+def _skills_in(uses: list[SkillUse]) -> Iterator[_Read]:
+    """Read the skills that a program uses, and those that they use."""
     seen: set[str] = set()
     for _level in range(_LEVELS_MAX):
         uses = [use for use in uses if use.key not in seen][: SKILLS_MAX - len(seen)]
@@ -55,22 +90,16 @@ def _calls_in(uses: list[SkillUse]) -> Iterator[Json]:
                 case {"code": str(code), "entry": str(entry)}:
                     names = {**hosted_tools.helpers(), **hosted_skills.helpers(), **hosted_tools.bridge_names(code)}
                     program = read_program(code, names, entry=entry)
-                    if program is None:
-                        continue
-                    for name, line, caught, last, certain in program.plain_calls():
-                        where: Json = [use.key, use.line, use.certain and certain]
-                        yield [name, line, caught or use.caught, [], last, where]
-                    for inner in program.skills():
-                        used.setdefault(
-                            inner.key,
-                            replace(
-                                inner,
-                                line=use.line,
-                                caught=inner.caught or use.caught,
-                                certain=inner.certain and use.certain,
-                            ),
-                        )
+                    if program is not None:
+                        yield _Read(program, use)
+                        for inner in program.skills():
+                            used.setdefault(inner.key, _within(use, inner))
         uses = list(used.values())
+
+
+def _within(outer: SkillUse, inner: SkillUse) -> SkillUse:
+    """Return how a program uses a skill that it uses through another one."""
+    return SkillUse(inner.key, outer.line, caught=inner.caught or outer.caught, certain=inner.certain and outer.certain)
 
 
 def _sources(keys: list[str]) -> Mapping[str, Json]:

@@ -32,6 +32,7 @@ _NO_TOOLS: Final = frozenset(
     | hosted_tools.RUNTIME_NAMES
 )
 _NAME: Final = re.compile(r"[^\W\d]\w*")
+_TOOL_NAME: Final = re.compile(r"[\w-]{1,80}\.[\w.-]{1,100}")
 _CATCHING: Final = frozenset({"BaseException", "Exception", "ToolError", "TypeError"})
 
 Path = tuple[str, ...]
@@ -214,6 +215,20 @@ class SourceCalls:
         """Yield `name, line, are failures caught, last line, is it certain` of the calls of tools."""
         for (line, tool), place in sorted(self._places().items(), key=lambda each: each[0]):
             yield tool, line, place.caught, place.last_line, place.certain
+
+    @property
+    def computes_names(self) -> bool:
+        """Whether the source calls tools by names that only running it tells."""
+        if any(self._path(name) == _CALL_TOOL for name, _ in self.names):
+            return True
+        calls = (call for chain, call, _ in self.used if call is not None and self._path(chain) == _CALL_TOOL)
+        return any(named_tool(call) is None for call in calls)
+
+    def tool_names(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the texts of the source that are written as names of tools, with their first and last lines."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Constant) and type(node.value) is str and _TOOL_NAME.fullmatch(node.value):
+                yield node.value, node.lineno, node.end_lineno or node.lineno
 
     def _places(self) -> dict[tuple[int, str], _CallLine]:
         places: dict[tuple[int, str], _CallLine] = {}

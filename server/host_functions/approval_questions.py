@@ -169,10 +169,12 @@ async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_P
     planned = [each for each in planned if each.tool.full_name in question.covers]
     always = [ALWAYS] if is_one_user(calls.caller.scope) else []
     choices = [THIS_RUN, *always, *([] if calls.dry_run else [EACH_CALL])]
-    with paused():
-        answer = await calls.caller.ask(
-            question.text + approval.OF_DRY_RUN if calls.dry_run else question.text, choices
-        )
+    text = question.text + approval.OF_DRY_RUN if calls.dry_run else question.text
+    try:
+        with paused():
+            answer = await calls.caller.ask(text, choices)
+    except NoMoreQuestions:
+        return None  # each call will say so
     names = question.covers
     if answer is None:
         if calls.dry_run or all(place.caught for each in planned for place in each.places):

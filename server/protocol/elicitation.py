@@ -239,13 +239,20 @@ def _has_rounds(context: Context[Any, Any]) -> bool:
 
 def _asking(context: Context[Any, Any]) -> Ask:
     one_at_a_time = asyncio.Lock()
+    absent = False
 
     async def ask(text: str, choices: Sequence[str]) -> str | None:
+        nonlocal absent
         form = _form(choices)
         try:
             async with one_at_a_time, asyncio.timeout(ANSWER_SECONDS):
+                if absent:
+                    return None
                 answer = await context.session.elicit_form(visible(text), form, related_request_id=context.request_id)
-        except (TimeoutError, MCPError):
+        except TimeoutError:
+            absent = True
+            return None
+        except MCPError:
             return None
         return _chosen(answer, choices)
 

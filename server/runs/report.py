@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
@@ -15,6 +16,8 @@ from .truncation import FIRST_OF, SHOWN_CHARS, fit
 
 _NEW_LINE = "\n"
 _TRACE_LINES_MAX = 24
+_DRY_CALLS_SHOWN = 5
+"""Calls of one tool that the text of a dry run shows."""
 WHOLE_FROM_MS = 10
 
 
@@ -177,8 +180,7 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     if "made_up" in report:
         tools = ", ".join(f"{tool} ({why})" for tool, why in report["made_up"].items())
         lines.append(f"The code was given made-up answers of these tools, and so was what it made of them: {tools}.")
-    for dry in report.get("dry_run", []):
-        lines.append(f"not done: {dry['tool']}({json.dumps(dry['arguments'], ensure_ascii=False)})")
+    lines += _not_done(report.get("dry_run", []))
     for image in report.get("images", []):
         lines.append(f"image ({image['mime_type']}, {image['size']} bytes)")
     if "session_ended" in report:
@@ -197,6 +199,18 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
         calls = f"{left['refused']} calls were refused" if left.get("refused") else "was given tokens as they are"
         lines.append(f"{left['tool']}: {calls}: {'; '.join(withheld + unknown + values)}")
     return _NEW_LINE.join(lines)
+
+
+def _not_done(calls: Sequence[DryCall]) -> Iterator[str]:
+    """Say in lines what a dry run did not do; of each tool a few calls, and how many more there are."""
+    counts: Counter[str] = Counter()
+    for call in calls:
+        counts[call["tool"]] += 1
+        if counts[call["tool"]] <= _DRY_CALLS_SHOWN:
+            yield f"not done: {call['tool']}({json.dumps(call['arguments'], ensure_ascii=False)})"
+    for tool, count in counts.items():
+        if count > _DRY_CALLS_SHOWN:
+            yield f"not done: {count - _DRY_CALLS_SHOWN} more calls of {tool}, see the structured content"
 
 
 class _Shown(NamedTuple):

@@ -165,6 +165,39 @@ async def test_a_user_who_wants_to_be_asked_about_each_call_is_asked_as_often_as
     assert "one question covers them before it starts" in said[0]
 
 
+async def test_tests_of_a_skill_that_come_after_the_last_question_say_that_it_was_the_last(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    file, user = tmp_path / "file", User([yes("this call")])
+    code = (
+        by_a_computed_name(file, elicitation.ROUNDS_MAX)
+        + f"save_skill('inner', {INNER!r}, tests={TESTED.format(str(file))!r})"
+    )
+    async with asking(tmp_path, user) as caller:
+        report = await caller.run(code)
+    assert "this run asked 8 times already" in report["error"]["message"]
+    assert len(user.asked) == elicitation.ROUNDS_MAX
+
+
+@pytest.mark.parametrize("kind", ["stdio-modern", "stdio-legacy"])
+async def test_after_a_question_that_nobody_answered_nothing_more_is_asked_in_the_run(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(tmp_path, up=upstream())
+    monkeypatch.setattr(elicitation, "ANSWER_SECONDS", 0.2)
+    asked: list[str] = []
+
+    async def absent(_context: object, question: Any) -> Any:
+        asked.append(question.message)
+        await asyncio.sleep(1)
+        return NO
+
+    mode = "legacy" if kind.endswith("legacy") else "auto"
+    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=absent, mode=mode) as caller:
+        said = await result(caller, by_a_computed_name(tmp_path / "file", 3))
+    assert len(said) == 3
+    assert len(asked) == 1
+
+
 async def test_questions_about_several_tools_at_once_make_one_round(tmp_path: Path) -> None:
     configure(tmp_path, **{f"up{n}": upstream() for n in range(3)})
     file = tmp_path / "file"
@@ -295,3 +328,35 @@ async def test_tests_that_nobody_can_be_asked_about_say_what_to_do(tmp_path: Pat
     assert "this client cannot ask one" in said
     assert "Have the tests call no such tool; or save the skill without tests" in said
     assert "dry_run" not in said
+
+
+PAGES = """
+async def lines(tool: str, path: str, times: int) -> int:
+    '''Call a tool by its name.'''
+    for at in range(times):
+        await call_tool(tool, {"path": path, "line": str(at)})
+    return times
+"""
+
+
+async def test_a_tool_whose_name_is_handed_to_a_skill_as_text_is_asked_about_before_the_start(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    file, user = tmp_path / "file", User([yes()])
+    async with asking(tmp_path, user) as caller:
+        saved = await caller.call("save_skill", name="lines", code=PAGES)
+        assert not saved.is_error, saved.content
+        assert await result(caller, f"await skills.lines('up.append', {str(file)!r}, 12)") == 12
+        assert await result(caller, "await tools.up.add(left=1); 'up.append'") == "up.append", "nothing computes a name"
+    [question] = user.asked
+    assert "line 1: \"await skills.lines('up.append', " in question
+
+
+async def test_a_text_that_may_be_the_name_of_a_tool_ends_no_program(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream(deny=["as_text"]))
+    code = (
+        "name = 'up.' + 'add'\n[await call_tool(name, {'left': 1}), 'up.append', 'up.as_text', 'no.tool', 'file.csv']"
+    )
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        assert (await result(caller, code))[0] == 2
+    async with asking(tmp_path, User([NO])) as caller:
+        assert (await result(caller, code))[0] == 2
