@@ -24,11 +24,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from .erasing.persons import holds, person_of
+from .erasing.vault_links import DROP_ORPHANS, VaultLinks
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
 from .sql import sa
 from .vault_entries import AuditLine, Form, Known, Note, Person, PersonValue, Value, VaultEntry, VaultTotals
 from .vault_keys import ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
-from .vault_links import DROP_ORPHANS, IDENTIFYING, VaultLinks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +77,6 @@ _SIZES_MAX = 1000
 _FEW = 4
 """So many new values are faster inserted one by one, each returning its number, than together and then looked up."""
 
-_PERSON = "PERSON"
 _T = TypeVar("_T")
 
 
@@ -227,13 +227,13 @@ class Vault:
         """
         forgotten: dict[str, int] = {}
 
-        def holds(entry: VaultEntry) -> bool:
-            if not _holds(entry, text):
+        def chosen(entry: VaultEntry) -> bool:
+            if not holds(entry, text):
                 return False
             forgotten[entry.value.type] = forgotten.get(entry.value.type, 0) + 1
             return True
 
-        self._forget(holds, only=None if scope is None else self._keys.of_scope(scope).name)
+        self._forget(chosen, only=None if scope is None else self._keys.of_scope(scope).name)
         return forgotten
 
     def link(self, scope: str, records: Iterable[Sequence[str]]) -> None:
@@ -242,21 +242,7 @@ class Vault:
 
     def person(self, text: str) -> Person:
         """Return what `forget_value` would forget of all scopes, and what stood beside that."""
-        scopes: dict[str, dict[str, PersonValue]] = {}
-        for name, entry in self._every_entry():
-            scopes.setdefault(name, {})[entry.token] = PersonValue(name, entry)
-        found: list[PersonValue] = []
-        linked: list[PersonValue] = []
-        shared: list[PersonValue] = []
-        for name, values in scopes.items():
-            ours = {token: value for token, value in values.items() if _holds(value.entry, text)}
-            found += ours.values()
-            types = {token: value.entry.value.type for token, value in values.items()}
-            followed = [token for token in ours if types[token] in IDENTIFYING or types[token] == _PERSON]
-            beside, others = self._links.linked(name, followed, types) if followed else (set(), set())
-            linked += (values[token] for token in beside - ours.keys() if token in values)
-            shared += (values[token] for token in others - ours.keys() if token in values)
-        return Person(tuple(found), tuple(linked), tuple(shared))
+        return person_of(self._every_entry(), self._links, text)
 
     def forget_entries(self, values: Iterable[PersonValue]) -> dict[str, int]:
         """Forget these, and count them by type."""
@@ -464,18 +450,8 @@ def _sealed_bytes(row: Mapping[str, object]) -> int:
     return len(cast("bytes", row["sealed"]))
 
 
-def _holds(entry: VaultEntry, text: str) -> bool:
-    """Return whether an entry is what a text names: its token, the value, or a part of it that is a word of its own."""
-    sought, value = _folded(text), _folded(entry.value.plain)
-    return bool(sought) and (value == sought or f" {sought} " in f" {value} " or entry.shown == text.strip())
-
-
 def _bare(token: str) -> str:
     return token.rstrip("]").rpartition("_")[2]
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().replace(",", " ").split())
 
 
 def _batches(items: Iterable[_T]) -> Iterator[list[_T]]:
