@@ -24,11 +24,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from .erasing.persons import holds, person_of
+from .erasing.vault_links import DROP_ORPHANS, VaultLinks
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
 from .sql import sa
 from .vault_entries import AuditLine, Form, Known, Note, Person, PersonValue, Value, VaultEntry, VaultTotals
 from .vault_keys import AKIN_CHARS, ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
-from .vault_links import DROP_ORPHANS, IDENTIFYING, VaultLinks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +77,6 @@ _SIZES_MAX = 1000
 _FEW = 4
 """So many new values are faster inserted one by one, each returning its number, than together and then looked up."""
 
-_PERSON = "PERSON"
 _T = TypeVar("_T")
 
 
@@ -227,11 +227,9 @@ class Vault:
         """
         forgotten: dict[str, int] = {}
         begun: set[str] = set()
-        if not _folded(text):
-            return forgotten
 
-        def holds(entry: VaultEntry) -> bool:
-            if not _holds(entry, text):
+        def chosen(entry: VaultEntry) -> bool:
+            if not holds(entry, text):
                 return False
             begun.add(entry.token[:AKIN_CHARS])
             return counts(entry)
@@ -241,7 +239,7 @@ class Vault:
             return True
 
         only = None if scope is None else self._keys.of_scope(scope).name
-        if self._forget(holds, only=only):
+        if self._forget(chosen, only=only):
             self._forget(lambda entry: entry.token[:AKIN_CHARS] in begun and counts(entry), only=only)
         return forgotten
 
@@ -251,22 +249,7 @@ class Vault:
 
     def person(self, text: str) -> Person:
         """Return what `forget_value` would forget of all scopes, and what stood beside that."""
-        scopes: dict[str, dict[str, PersonValue]] = {}
-        for name, entry in self._every_entry():
-            scopes.setdefault(name, {})[entry.token] = PersonValue(name, entry)
-        found: list[PersonValue] = []
-        linked: list[PersonValue] = []
-        shared: list[PersonValue] = []
-        for name, values in scopes.items():
-            akin = {token[:AKIN_CHARS] for token, value in values.items() if _holds(value.entry, text)}
-            ours = {token: value for token, value in values.items() if token[:AKIN_CHARS] in akin}
-            found += ours.values()
-            types = {token: value.entry.value.type for token, value in values.items()}
-            followed = [token for token in ours if types[token] in IDENTIFYING or types[token] == _PERSON]
-            beside, others = self._links.linked(name, followed, types) if followed else (set(), set())
-            linked += (values[token] for token in beside - ours.keys() if token in values)
-            shared += (values[token] for token in others - ours.keys() if token in values)
-        return Person(tuple(found), tuple(linked), tuple(shared))
+        return person_of(self._every_entry(), self._links, text)
 
     def forget_entries(self, values: Iterable[PersonValue]) -> dict[str, int]:
         """Forget these, and count them by type."""
@@ -474,18 +457,8 @@ def _sealed_bytes(row: Mapping[str, object]) -> int:
     return len(cast("bytes", row["sealed"]))
 
 
-def _holds(entry: VaultEntry, text: str) -> bool:
-    """Return whether an entry is what a text names: its token, the value, or a part of it that is a word of its own."""
-    sought, value = _folded(text), _folded(entry.value.plain)
-    return bool(sought) and (value == sought or f" {sought} " in f" {value} " or entry.shown == text.strip())
-
-
 def _bare(token: str) -> str:
     return token.rstrip("]").rpartition("_")[2]
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().replace(",", " ").split())
 
 
 def _batches(items: Iterable[_T]) -> Iterator[list[_T]]:

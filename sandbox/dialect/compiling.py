@@ -22,8 +22,8 @@ from typing import Any, Final, Literal, NoReturn, cast
 from ..errors import Refused
 from ..guest.dynamic import dynamic
 from ..guest.guest import GUEST, variables_of
-from ..guest.literals import NO_LITERALS, put_in
 from ..guest.ownership import is_guest_frame, marked_code
+from ..guest.program_values import NO_LITERALS, put_in
 from ..guest.runtime import Program
 from ..guest_api.hosted_skills import source_of
 from ..job import Json

@@ -10,7 +10,7 @@ from typing import TextIO, cast
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel, HostGone
 from ..guest.known_modules import KNOWN_MODULES
-from ..guest.literals import NO_LITERALS
+from ..guest.program_values import NO_LITERALS
 from ..guest.runtime import Program, RunExtras
 from ..job import Json
 from ..report.unawaited import Unawaited

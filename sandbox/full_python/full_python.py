@@ -27,7 +27,7 @@ from typing import Any, NoReturn, cast
 
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel
-from ..guest.literals import NO_LITERALS, put_in
+from ..guest.program_values import NO_LITERALS, put_in
 from ..guest.runtime import PRELOADED, Program, RunExtras
 from ..guest_api import host_modules, hosted_skills, keeping
 from ..job import Json

@@ -10,7 +10,7 @@ from typing import Protocol
 from ..job import Json
 from ..wire.output import Output
 from .host_channel import HostChannel
-from .literals import NO_LITERALS
+from .program_values import NO_LITERALS
 
 PRELOADED = (
     *("json", "re", "math", "datetime", "statistics", "collections", "itertools", "functools", "random", "string"),

@@ -24,7 +24,7 @@ from ..dialect.facades import module_lookups
 from ..errors import FrameError, Refused
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostGone
-from ..guest.literals import NO_LITERALS
+from ..guest.program_values import NO_LITERALS
 from ..guest.runtime import Dialect, RunExtras
 from ..guest.spelling import PREFIX
 from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools, judged_programs

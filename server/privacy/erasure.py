@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...sandbox.job import Json
-from ...skills_db.redaction import redact_recordings
+from ...skills_db.erasing.redaction import redact_recordings
 from ...workspace.errors import WorkspaceError
 from ...workspace.rewriting import rewrite_kept
 from ..errors import PrivacyFailed

@@ -47,6 +47,8 @@ _LEARNED_FROM = _FILE_PIECES | {
 FILE_ARGUMENTS = ("filename", "subpath", "content", "target")
 _LEAVES_BY = frozenset({"call_tool", "read_resource"})
 """Host functions whose arguments leave for other servers: whether they may is judged by all that code was given."""
+_KEPT_AS_WRITTEN = frozenset({"content", "code", "description", "tests"})
+"""Arguments in which tokens of the program stay tokens, where they are kept as the program has them."""
 LEARN_PATH = "learn_path"
 """The host function by which a file is learned as a whole."""
 _BEGINNING_CHARS = 64
@@ -183,11 +185,10 @@ class Gate:
 
         async def answer(name: str, arguments: Mapping[str, Json]) -> Json:
             content: FileText | None = None
+            arguments = self._as_written(name, arguments)
             if name in _RESTORED_FOR:
                 try:
-                    arguments, content = await restored_for_file(
-                        self._privacy, self._scope, self._as_written(arguments), run=self._run
-                    )
+                    arguments, content = await restored_for_file(self._privacy, self._scope, arguments, run=self._run)
                 except ServerError as error:
                     raise HostCallError(str(error)) from error
             if name in _LEAVES_BY:
@@ -231,20 +232,28 @@ class Gate:
         """Wait until all that the code was given is known. Raises `PrivacyFailed`."""
         await asyncio.gather(*self._learning)
 
-    def _as_written(self, arguments: Mapping[str, Json]) -> Mapping[str, Json]:
-        """Return the arguments with the tokens of the program itself in a text that keeps its tokens."""
-        text = arguments.get("content")
-        if not self._literals or arguments.get("tokens") is not True or not isinstance(text, str):
+    def _as_written(self, name: str, arguments: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Return the arguments with the program's own tokens, where a file keeps its tokens, and in a skill."""
+        if not self._literals or not (name == "save_skill" or arguments.get("tokens") is True):
             return arguments
-        for token, value in self._literals.items():
-            text = text.replace(value if isinstance(value, str) else json.dumps(value), token)
-        return {**arguments, "content": text}
+        written = dict(arguments)
+        for key in _KEPT_AS_WRITTEN & arguments.keys():
+            text = arguments[key]
+            if isinstance(text, str):
+                for token, value in self._literals.items():
+                    text = text.replace(value if isinstance(value, str) else json.dumps(value), token)
+                written[key] = text
+        return written
 
     async def _learned_so_far(self) -> None:
         """Wait as above. Raises `HostCallError` where it could not be learned: then nothing of it may leave."""
-        begun = list(self._learning)
+        begun = set(self._learning)
+        if not begun:
+            return
+        await asyncio.wait(begun)  # which leaves them alone where this call is cancelled
         try:
-            await asyncio.gather(*begun)
+            for task in begun:
+                task.result()
         except PrivacyFailed as failed:
             raise HostCallError(f"Nothing was called. {failed}", type="ToolError") from failed
         self._learning = [task for task in self._learning if task not in begun]

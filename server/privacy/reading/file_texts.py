@@ -27,7 +27,7 @@ from .encodings import SAMPLE_BYTES, encoding_of
 PIECE_CHARS = 1_000_000
 """Characters that are looked through at once."""
 WHOLE_BYTES_MAX = 128 * 1024 * 1024
-"""A zip file or a database that is larger is not looked through."""
+"""A database, or what is packed twice, that is larger is not looked through."""
 _FIRST_LINE_CHARS = 4_000
 _ROWS = 2_000
 _DEEP = 2
@@ -68,13 +68,16 @@ def texts_of(file: IO[bytes], size: int, *, deep: int = 0) -> Iterator[Json]:
         if beginning.startswith(mark):
             yield from _unpacked(opened(file), deep)
             return
-    if beginning.startswith((_ZIP, _DATABASE)):
+    if beginning.startswith(_ZIP):
+        yield from _of_zip(file, deep)
+        return
+    if beginning.startswith(_DATABASE):
         if size > WHOLE_BYTES_MAX:
             raise PrivacyFailed(
-                f"The file is packed and has more than {WHOLE_BYTES_MAX} bytes, so it was not looked through for "
-                "personal data. Unpack it, or give it in pieces."
+                f"The database has more than {WHOLE_BYTES_MAX} bytes, so it was not looked through for personal data. "
+                "Export what is needed as CSV or JSON."
             )
-        yield from (_of_zip if beginning.startswith(_ZIP) else _of_database)(file.read(), deep)
+        yield from _of_database(file.read())
         return
     encoding = encoding_of(beginning)
     if encoding is not None:
@@ -167,18 +170,18 @@ def _first_line(text: str) -> str:
     return line + end if end else ""
 
 
-def _of_zip(data: bytes, deep: int) -> Iterator[Json]:
+def _of_zip(file: IO[bytes], deep: int) -> Iterator[Json]:
     if deep >= _DEEP:
         return
-    with suppress(zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(data)) as archive:
+    with suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as archive:
         yield [each.filename for each in archive.infolist()]
         for member in archive.infolist():
             # One that has a password, or is packed in a way that is not known here.
-            with suppress(RuntimeError, zipfile.BadZipFile), archive.open(member) as file:
-                yield from _unpacked(file, deep)
+            with suppress(RuntimeError, zipfile.BadZipFile), archive.open(member) as packed:
+                yield from _unpacked(packed, deep)
 
 
-def _of_database(data: bytes, _deep: int) -> Iterator[Json]:
+def _of_database(data: bytes) -> Iterator[Json]:
     patched = bytearray(data)
     patched[_JOURNAL_MODES] = _ROLLBACK  # one with a write-ahead log cannot be opened from memory
     with _looking_through(), closing(sqlite3.connect(":memory:", check_same_thread=False)) as database:

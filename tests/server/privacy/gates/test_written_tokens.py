@@ -105,6 +105,24 @@ async def test_tokens_that_are_kept_are_not_looked_up_however_many_there_are(fil
     assert content(filtering, "foreign.txt").count("[EMAIL_") == 3000
 
 
+@ISOLATIONS
+async def test_tokens_of_the_program_itself_stay_tokens_where_they_are_kept(filtering: Caller, isolation: str) -> None:
+    (token,) = (await filtering.run("result = [read_file('people.csv').splitlines()[1].split(',')[1]]"))["result"]
+    assert TOKEN.fullmatch(token)
+    written = f"write_file('kept.txt', f'to {{1 + 1}} {token}', tokens=True)\nwrite_file('real.txt', 'to {token}')"
+    report = await filtering.run(written, isolation=isolation)
+    assert report["success"], report
+    assert content(filtering, "kept.txt") == f"to 2 {token}"
+    assert content(filtering, "real.txt") == f"to {PEOPLE[0][1]}"
+    skill = f"def mine(address: str) -> bool:\n    return address == {token!r}"
+    report = await filtering.run(
+        f"save_skill('mine', {skill!r})\nresult = load_skill('mine')['code']", isolation=isolation
+    )
+    assert token in report["result"], report
+    database = b"".join(path.read_bytes() for path in filtering.home.glob("sealab.db*"))
+    assert PEOPLE[0][1].encode() not in database
+
+
 async def test_a_token_for_the_name_of_a_file_still_finds_the_file(filtering: Caller) -> None:
     code = READ + "name = sanitize_pii(table.splitlines()[1].split(',')[1])\nwrite_file(name, name, tokens=True)"
     report = await filtering.run(code)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sqlmodel import col, select
-
-from .content import Json
-from .models import RevisionRow, SkillRow, VersionRow
-from .skills import draft_of
-from .sql import sa
+from ..content import Json
+from ..models import RevisionRow, SkillRow, VersionRow
+from ..skills import draft_of
+from ..sql import col, sa, select
 
 if TYPE_CHECKING:
-    from .engine import Database
+    from ..engine import Database
 
 
 def redact_recordings(database: Database, redacted: Callable[[Json], Json], *, changes: bool) -> list[str]:

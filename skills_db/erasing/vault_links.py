@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from .sql import sa
+from ..sql import sa
 
 if TYPE_CHECKING:
-    from .engine import Database
+    from ..engine import Database
 
 IDENTIFYING = frozenset(
     "EMAIL PHONE CARD IBAN BANK CRYPTO SSN TAX_ID NATIONAL_ID PASSPORT DL MEDICAL USERNAME".split()  # noqa: SIM905 - a table of words
