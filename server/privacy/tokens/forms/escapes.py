@@ -22,9 +22,12 @@ _ESCAPE = re.compile(
 )
 _QUOTED = re.compile(r"=[0-9A-F]{2}=")
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
-_MIXED = re.compile(r"[a-z][A-Z]|[0-9][A-Za-z]|[A-Za-z][0-9]")
+_MIXED = re.compile(r"[a-z][A-Z]|[0-9][A-Za-z]|[A-Za-z][0-9]|\d{12}")
 _HEX = re.compile(r"(?:0x)?([0-9A-Fa-f]{8,})")
-_DIGITS_THAT_SAY_WORDS = re.compile(r"(?:[2-7]\d){6,}")
+_HEX_OF_WORDS = re.compile(
+    r"(?:[2-7][0-9A-Fa-f]|0[9AaDd]|[C-Fc-f][0-9A-Fa-f](?:[89ABab][0-9A-Fa-f]){1,3})+[0-9A-Fa-f]?"
+)
+_LONG_PART = re.compile(r"[A-Za-z0-9+]{8,}")
 _PARTS = (re.compile(r"[A-Za-z0-9+/]+={0,2}"), re.compile(r"[A-Za-z0-9+]+={0,2}"))
 _RUN_LEAST, _DIGITS_LEAST, _SHORT_RUN = 8, 12, 16
 _RUN_MAX = 1 << 20
@@ -116,52 +119,61 @@ def _from_bytes(data: bytes) -> str:
 def _encoded(text: str) -> Iterator[Reading]:
     for start, end in _runs(text):
         source = text[start:end]
-        if len(source) > _RUN_MAX or not (_MIXED.search(source) or _DIGITS_THAT_SAY_WORDS.fullmatch(source)):
+        if len(source) > _RUN_MAX:
             continue
-        for part_start, part in _parts(source):
-            if part.lower() != part != part.upper() or (len(part) <= _SHORT_RUN and len(part) % 4 == 0):
-                # Base 64 of more than a word has letters of both cases.
-                yield from _of_base64(part, start + part_start)
-            digits = _HEX.fullmatch(part)
-            if digits is not None:
-                yield from _of_hex(digits[1], start + part_start + digits.start(1))
+        yield from _of_run(source, start)
+        if not source.isalnum() and _LONG_PART.search(source):
+            for at, part in _parts(source):
+                yield from _of_run(part, start + at)
+
+
+def _of_run(source: str, at: int) -> Iterator[Reading]:
+    digits = _HEX.fullmatch(source)
+    if digits is not None:
+        if _HEX_OF_WORDS.fullmatch(digits[1]):
+            yield from _of_hex(digits[1], at + digits.start(1))
+    elif source.lower() != source != source.upper() or (len(source) <= _SHORT_RUN and len(source) % 4 == 0):
+        # Base 64 of more than a word has letters of both cases.
+        yield from _of_base64(source, at)
 
 
 def _runs(text: str) -> Iterator[tuple[int, int]]:
     """Yield where letters and digits stand without a blank, of which some may be base 64 or hexadecimal."""
     if len(text) <= _SMALL_CHARS:
         for match in _RUN.finditer(text):
-            yield match.span()
+            if _MIXED.search(match[0]):
+                yield match.span()
         return
-    codes = np.frombuffer(text.encode("latin-1", "replace"), np.uint8)
-    kinds = _KINDS[codes]
-    borders = np.flatnonzero(np.diff((kinds > 0).view(np.int8), prepend=0, append=0))
-    starts, ends = borders[::2], borders[1::2]
-    turns = np.zeros(len(codes) + 1, np.int32)
-    before, here = kinds[:-1], kinds[1:]
-    np.cumsum(_TURNS[before * 4 + here], out=turns[2:])
-    lengths, are_digits = ends - starts, kinds[starts] == _KINDS[ord("0")]
-    has_turns = turns[ends] - turns[starts + 1] > 0
-    chosen = ((lengths >= _RUN_LEAST) & has_turns) | ((lengths >= _DIGITS_LEAST) & are_digits)
-    for start, end in zip(starts[chosen].tolist(), ends[chosen].tolist(), strict=True):
+    kinds = _KINDS[np.frombuffer(text.encode("latin-1", "replace"), np.uint8)]
+    borders = np.flatnonzero(np.concatenate((_BORDER, kinds, _BORDER)) == 0)  # of the text itself, one further on
+    turns = np.flatnonzero(_TURNS[kinds[:-1] * 4 + kinds[1:]])
+    lengths = np.diff(borders) - 1
+    has_turns = np.zeros(len(lengths), np.bool_)
+    has_turns[np.searchsorted(borders, turns + 1) - 1] = True
+    chosen = np.flatnonzero((has_turns & (lengths >= _RUN_LEAST)) | (lengths >= _DIGITS_LEAST))
+    for number in chosen.tolist():
+        start = int(borders[number])
+        end = start + int(lengths[number])
+        if not has_turns[number] and not text[start].isdecimal():
+            continue
         while end < len(text) and text[end] == "=":
-            end += 1  # noqa: PLW2901 - the signs that fill the last group
+            end += 1  # the signs that fill the last group
         yield start, end
 
 
+_BORDER = np.zeros(1, np.uint8)
 _SMALL_CHARS = 400
 _KINDS = np.zeros(256, np.uint8)
 for _letters, _kind in (("abcdefghijklmnopqrstuvwxyz+/_-", 1), ("ABCDEFGHIJKLMNOPQRSTUVWXYZ", 2), ("0123456789", 3)):
     _KINDS[[ord(each) for each in _letters]] = _kind
-_TURNS = np.zeros(16, np.int32)
-_TURNS[[1 * 4 + 2, 1 * 4 + 3, 2 * 4 + 3, 3 * 4 + 1, 3 * 4 + 2]] = 1
+_TURNS = np.zeros(16, np.bool_)
+_TURNS[[1 * 4 + 2, 1 * 4 + 3, 2 * 4 + 3, 3 * 4 + 1, 3 * 4 + 2]] = True
 """What follows what in base 64 and in hexadecimal digits, and in few words: small, capital, digit."""
 
 
 def _parts(source: str) -> Iterator[tuple[int, str]]:
-    """Yield a run whole, and its parts between signs, which base 64 has, but names of files and paths too."""
+    """Yield the parts of a run between signs, which base 64 has, but names of files and paths too."""
     seen = {(0, source)}
-    yield 0, source
     for part in _PARTS:
         for match in part.finditer(source):
             if len(match[0]) >= _LEAST + 2 and (match.start(), match[0]) not in seen:

@@ -79,7 +79,8 @@ class FormIndex:
         said = folded(text)
         if not said.letters:
             return set()
-        found = set(self._numbers(said, 0, len(said.letters), text, said.key(0, len(said.letters))))
+        surface = text[slice(*_surface(said, 0, len(said.letters), text))]
+        found = set(self._numbers(said.letters, surface, said.key(0, len(said.letters))))
         if self._days:
             found |= {self._days[day] for day in dates_said(text) if day in self._days}
         return {self._values[number] for number in found}
@@ -125,7 +126,8 @@ class FormIndex:
             self._table.add(keys_of(letters), np.array(numbers, np.uint32))
         if begun:
             keys = keys_of([first for first, _ in begun])
-            self._table.add(keys, np.full(len(keys), start, np.uint32))
+            new = np.fromiter((key not in self._lengths for key in keys.tolist()), np.bool_, len(keys))
+            self._table.add(np.unique(keys[new]), np.full(len(np.unique(keys[new])), start, np.uint32))
             for key, (_, length) in zip(keys.tolist(), begun, strict=True):
                 known = self._lengths.get(key, ())
                 if length not in known:
@@ -156,29 +158,31 @@ class FormIndex:
 
     def _in_words(self, said: Folded, text: str, candidates: Iterable[tuple[int, int, int]]) -> Iterator[Hit]:
         ends: set[int] | None = None
+        none: set[tuple[int, str]] = set()
         for start, end, key in candidates:
-            for number in self._numbers(said, start, end, text, key):
-                yield self._hit(said, start, end, text, number)
-                break
+            surface = text[slice(*_surface(said, start, end, text))]
+            if (key, surface) not in none:  # an everyday word may stand in a text a thousand times
+                number = next(self._numbers(said.letters[start:end], surface, key), None)
+                if number is None:
+                    none.add((key, surface))
+                else:
+                    yield self._hit(said, start, end, text, number)
             for length in self._lengths.get(key, ()):
                 ends = set(map(int, said.ends)) if ends is None else ends
                 last = start + length
                 if last in ends:
-                    for number in self._numbers(said, start, last, text, said.key(start, last)):
+                    surface = text[slice(*_surface(said, start, last, text))]
+                    number = next(self._numbers(said.letters[start:last], surface, said.key(start, last)), None)
+                    if number is not None:
                         yield self._hit(said, start, last, text, number)
-                        break
 
-    def _numbers(self, said: Folded, start: int, end: int, text: str, key: int) -> Iterator[int]:
-        """Yield the values that a stretch is a form of."""
-        letters = said.letters[start:end]
-        surface = ""
+    def _numbers(self, letters: str, surface: str, key: int) -> Iterator[int]:
+        """Yield the values that some letters, as they stand in the text, are a form of."""
         for number in self._table.numbers(key, _SAME_KEY_MOST):
             value, kind = self._values[number]
             rule = _rules(value, kind).get(letters)
-            if rule is not None:
-                surface = surface or text[slice(*_surface(said, start, end, text))]
-                if fits(rule, surface, _core(value)):
-                    yield number
+            if rule is not None and fits(rule, surface, _core(value)):
+                yield number
 
     def _hit(self, said: Folded, start: int, end: int, text: str, number: int) -> Hit:
         """Return a hit, with the signs around it that belong to the value."""

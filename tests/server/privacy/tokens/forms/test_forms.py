@@ -217,9 +217,18 @@ def test_values_that_begin_with_the_same_word_cost_no_more_than_others() -> None
     assert index is not None
     compared: list[str] = []
     original = index._numbers
-    index._numbers = lambda *given: compared.append(given[3]) or original(*given)  # type: ignore[method-assign, func-returns-value]
+    index._numbers = lambda *given: compared.append(given[0]) or original(*given)  # type: ignore[method-assign, func-returns-value]
     list(known.find(text))
     assert len(compared) <= 8
+
+
+def test_a_value_is_found_that_is_the_beginning_of_many_others() -> None:
+    known = KnownValues()
+    for number in range(100):
+        known.add(f"Institute of Applied Sciences number {number}, Springfield", "ADDRESS")
+    known.add("Institute of Applied Sciences", "ADDRESS")
+    for text in ("institute of applied sciences", "INSTITUTE OF APPLIED SCIENCES NUMBER 99, SPRINGFIELD"):
+        assert [text[span.start : span.end] for span in known.find(text)] == [text]
 
 
 def test_forms_are_found_while_another_thread_adds_values() -> None:
