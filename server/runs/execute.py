@@ -25,7 +25,18 @@ from .ids import new_run_id
 from .images import PNG, Picture, pictured
 from .isolations import AUTO
 from .progress import ProgressReporter
-from .report import CallCounts, DryCall, ErrorReport, Image, PrivacyReport, Report, TokensLeft, ToolCall, WrittenFile
+from .report import (
+    PRIVACY_MS_LEAST,
+    CallCounts,
+    DryCall,
+    ErrorReport,
+    Image,
+    PrivacyReport,
+    Report,
+    TokensLeft,
+    ToolCall,
+    WrittenFile,
+)
 from .truncation import SHOWN_CHARS, Cut, Fitted, fit, fits
 
 ENTRIES_MAX = 20
@@ -303,8 +314,10 @@ def _report(run_id: str, shown: ShownRun, fitted: Fitted, images: Sequence[Pictu
         report["images"] = [Image(mime_type=each.mime_type, size=len(each.content)) for each in images]
     if outcome.session_ended is not None:
         report["session_ended"] = outcome.session_ended
-    if shown.types or shown.files or run.left:
+    if shown.types or shown.files or run.left or shown.privacy_ms >= PRIVACY_MS_LEAST:
         report["privacy"] = PrivacyReport()
+        if shown.privacy_ms >= PRIVACY_MS_LEAST:
+            report["privacy"]["ms"] = round(shown.privacy_ms, 3)
         if shown.types:
             report["privacy"]["hidden"] = dict(shown.types)
         if shown.files:

@@ -72,6 +72,10 @@ class Image(TypedDict):
     size: int
 
 
+PRIVACY_MS_LEAST = 100.0
+"""How long personal data must have been looked for until a report says so."""
+
+
 class TokensLeft(TypedDict):
     """Tokens that a tool was given as they are: how many of each type its `restore` withheld, and which are unknown."""
 
@@ -85,11 +89,14 @@ class PrivacyReport(TypedDict):
 
     `hidden` says how many different values of each type stand in this report as tokens; `files` what became of the
     tokens that the run wrote to files: so many were `restored` to values or `kept`, and so many are `unknown`.
+    `ms` is how long personal data was looked for in what the code was given, while it ran or waited for that, and in
+    what this report shows; it is left out below `PRIVACY_MS_LEAST`.
     """
 
     hidden: NotRequired[Mapping[str, int]]
     files: NotRequired[Mapping[str, int]]
     left: NotRequired[list[TokensLeft]]
+    ms: NotRequired[float]
 
 
 class Report(TypedDict):
@@ -175,6 +182,8 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
         lines.append(f"hidden behind tokens: {_listed(privacy['hidden'])}")
     if "files" in privacy:
         lines.append(f"tokens written to files: {_listed(privacy['files'])}")
+    if "ms" in privacy:
+        lines.append(f"looked for personal data for {privacy['ms'] / 1000:.1f} seconds")
     for left in privacy.get("left", []):
         withheld = [f"withheld {_listed(left['withheld'])}"] if "withheld" in left else []
         unknown = [f"unknown {', '.join(left['unknown'])}"] if "unknown" in left else []

@@ -212,6 +212,15 @@ class Detector:
             and not self._is_allowed(text[each.start : each.end])
         ]
 
+    def keeps(self, kind: str, score: float, value: str) -> bool:
+        """Return whether a finding of that type and score counts, as the operator has decided."""
+        options = self.options
+        return (
+            score >= options.thresholds.get(kind, options.threshold)
+            and (not options.types or kind in options.types)
+            and not ((self._allowed or self._allowed_patterns) and self._is_allowed(value))
+        )
+
     def _is_allowed(self, value: str) -> bool:
         return value in self._allowed or any(pattern.fullmatch(value) for pattern in self._allowed_patterns)
 

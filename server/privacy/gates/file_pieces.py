@@ -33,14 +33,24 @@ class FilePieces:
         self._last: OrderedDict[str, _LastPiece] = OrderedDict()
 
     def told(self, arguments: Mapping[str, Json], answer: Json) -> Json:
-        """Return the text of an answer of `file_open` or `file_read`; None where it is not text."""
-        if not isinstance(answer, Mapping) or not answer.get("data"):
+        """Return the text of an answer of `file_open`, `file_read` or `read_file`; None where it is not text."""
+        if not isinstance(answer, Mapping):
             return None
-        identity = str(answer.get("identity") or arguments.get("identity"))
         given = arguments.get("offset", 0)
         offset = given if isinstance(given, int) else 0
-        said = str(answer["data"])
-        data = base64.b64decode(said) if answer.get("encoding") == "base64" else said.encode()
+        if "content" in answer:
+            # Of a text, offsets and sizes count characters.
+            encoding = answer.get("encoding") or arguments.get("encoding") or "utf-8"
+            identity = f"read_file {encoding} {arguments.get('filename')}"
+            said = str(answer["content"])
+        else:
+            encoding = str(answer.get("encoding"))
+            identity = str(answer.get("identity") or arguments.get("identity"))
+            said = str(answer.get("data") or "")
+        if not said:
+            return None
+        data = base64.b64decode(said) if encoding == "base64" else said.encode("utf-8", "surrogatepass")
+        size = len(said) if "content" in answer and encoding != "base64" else len(data)
         last = self._last.pop(identity, None)
         first_line = last.first_line if last is not None else b""
         before = last.before if last is not None and last.end == offset else b""
@@ -52,7 +62,7 @@ class FilePieces:
         whole = before + data
         kept = whole[-_BEFORE_BYTES:]
         line_end = kept.rfind(b"\n") if not kept.endswith(b"\n") else kept.rfind(b"\n", 0, -1)
-        self._last[identity] = _LastPiece(first_line, offset + len(data), kept[line_end + 1 :])
+        self._last[identity] = _LastPiece(first_line, offset + size, kept[line_end + 1 :])
         while len(self._last) > _FILES_MAX:
             self._last.popitem(last=False)
         return _text_of(told)

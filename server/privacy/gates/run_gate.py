@@ -7,8 +7,7 @@ nothing may be shown, cut, kept or logged but what `Gate.shown` returns.
 
 from __future__ import annotations
 
-import asyncio
-import base64
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -26,8 +25,9 @@ from ..privacy import FileText, Privacy, is_harmless
 from ..tokens.parts import Exchange, Text, Tree, collected, part_of, replaced
 from ..tokens.run_tokens import RunTokens
 from .file_pieces import FilePieces
+from .learning import Learning
 
-_FILE_PIECES = frozenset({"file_open", "file_read"})
+_FILE_PIECES = frozenset({"file_open", "file_read", "read_file"})
 """Host functions that give a piece of a file."""
 _LEARNED_FROM = _FILE_PIECES | {
     "call_tool",
@@ -35,7 +35,6 @@ _LEARNED_FROM = _FILE_PIECES | {
     "list_folder",
     "list_prompts",
     "list_resources",
-    "read_file",
     "read_resource",
 }
 """Host functions whose answers hold what the model did not write."""
@@ -45,7 +44,7 @@ _OF_THE_HOST = frozenset({"layers", "tool"})
 """Fields whose texts come from the host itself: the names of layers, and those that tools have in the catalog."""
 _T = TypeVar("_T")
 _RESTORED_FOR = _FILE_PIECES | frozenset(
-    "read_file write_file list_files delete_file file_write file_truncate file_status list_folder make_folder "  # noqa: SIM905 - a table of words
+    "write_file list_files delete_file file_write file_truncate file_status list_folder make_folder "  # noqa: SIM905 - a table of words
     "remove_path remove_folder rename_path set_modified".split()
 )
 """Host functions that reach files: the names and contents that they are given become real."""
@@ -113,6 +112,8 @@ class ShownRun:
     run: EndedRun
     types: Mapping[str, int] = field(default_factory=dict)
     files: Mapping[str, int] = field(default_factory=dict)
+    privacy_ms: float = 0.0
+    """How long personal data was looked for, in what the run was given and in what it shows."""
 
 
 class WrittenTokens:
@@ -143,10 +144,10 @@ class Gate:
         self._privacy = privacy
         self._scope = caller.scope
         self._account = account
-        self._learning: list[asyncio.Task[None]] = []
         self._pieces = FilePieces()
         self._written = WrittenTokens()
         self.tokens = privacy.new_run_tokens(caller.scope) if tokens is None else tokens
+        self._learning = Learning(privacy, caller.scope, account, self.tokens)
         self.caller = self._hiding(caller)
         """The caller, with tokens in what its user is asked: the question goes through the model's own client."""
 
@@ -169,9 +170,9 @@ class Gate:
             if name in _FILE_PIECES:
                 told = self._pieces.told(arguments, given)
             else:
-                told = _new_content(name, given) if name in _LEARNED_FROM else None
+                told = given if name in _LEARNED_FROM else None
             if not is_harmless(told):
-                self._learning.append(asyncio.create_task(self._learn(told)))
+                await self._learning.add(told)
             return given
 
         return answer
@@ -191,12 +192,14 @@ class Gate:
 
     async def learned(self) -> None:
         """Wait until all that the code was given is known. Raises `PrivacyFailed`."""
-        await asyncio.gather(*self._learning)
+        await self._learning.all()
 
     async def shown(self, run: EndedRun) -> ShownRun:
         """Return what of a run may be shown. Where that cannot be found out, nothing of it is but that it ended."""
         if not self._privacy.filters:
             return ShownRun(run)
+        began = time.monotonic()
+        behind = self._learning.seconds
         with charged_to(self._account):
             apart = replace(run, code="", dry_calls=(), attached={})
             parts = collected(apart, _exchanged)
@@ -218,17 +221,13 @@ class Gate:
                 ),
                 types,
                 self._written.counts(),
+                1000 * (behind + time.monotonic() - began),
             )
 
     def drop(self) -> None:
         """Leave off: the run was cancelled, and nothing of it will be shown."""
         self._account.end()
-        for task in self._learning:
-            task.cancel()
-
-    async def _learn(self, told: Json) -> None:
-        with charged_to(self._account, ends=False):
-            await self._privacy.learn(self._scope, told, self.tokens)
+        self._learning.drop()
 
     async def _hidden_calls(self, calls: Sequence[Json] | None) -> Sequence[Json] | None:
         if not calls:
@@ -316,16 +315,6 @@ def _told_of_tokens(answer: Json, content: FileText) -> Json:
     told: dict[str, Json] = {"restored": content.restored, "kept": content.kept, "unknown": list(content.unknown)}
     there = {what: each for what, each in told.items() if each}
     return {**(answer if isinstance(answer, Mapping) else {}), "tokens": there} if there else answer
-
-
-def _new_content(name: str, answer: Json) -> Json:
-    """Return what of a host function's answer is new to the code: of a file its text."""
-    if name == "read_file" and isinstance(answer, Mapping):
-        content = str(answer.get("content", ""))
-        with suppress(ValueError):
-            return content if answer.get("encoding") != "base64" else base64.b64decode(content).decode()
-        return None
-    return answer
 
 
 def _withheld(outcome: Outcome, failed: PrivacyFailed) -> Outcome:

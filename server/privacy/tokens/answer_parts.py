@@ -43,7 +43,7 @@ class Sheet:
 
     def __init__(self, leaves: Sequence[Leaf], *, exact: bool) -> None:
         self.leaves = leaves
-        self._exact = exact
+        self.is_exact = exact
         self.spans: list[list[Span]] = [[] for _ in leaves]
         self._tokens: list[list[tuple[int, int]]] = [tokens_in(leaf.text) for leaf in checked(leaves)]
         self._unnamed: list[tuple[int, Span, Value]] = []
@@ -52,7 +52,7 @@ class Sheet:
     def mark_spans(self, position: int, found: Sequence[Span], known: KnownValues) -> None:
         """Decide what of a leaf is hidden: what was detected, and what is known."""
         leaf = self.leaves[position]
-        if self._exact and (kind := known.kind_of(leaf.text)) is not None:
+        if self.is_exact and (kind := known.kind_of(leaf.text)) is not None:
             candidates = [Span(0, len(leaf.text), kind)]
         else:
             candidates = [*found, *known.find(leaf.text)]

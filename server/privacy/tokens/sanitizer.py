@@ -13,6 +13,7 @@ import logging
 import os
 import threading
 import traceback
+from bisect import bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,10 @@ from ...host_work import checked, checkpoint
 from ..token_texts import Span, mentions_in, restored, spliced, tokens_in
 from . import structured
 from .answer_parts import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_of, text_sheet
+from .grid_learning import Learned, learn_grid
+from .grids import Grid, grid_of
 from .known_values import KnownValues
+from .learned_values import LearnedValues
 from .parts import Part, Text
 from .restoring import Allows, Restored, RestoredCount, allow_all, rebuilt
 from .run_tokens import RunTokens, ShownToken
@@ -34,6 +38,7 @@ from .structured import Leaf, WrittenLeaf
 
 if TYPE_CHECKING:
     from ....skills_db.vault import Form, Value, Vault, VaultEntry
+    from ..detection.columns import ColumnFinder
     from ..detection.detect import Detector
     from ..detection.detect import KeyedText as DetectorLeaf
 
@@ -55,6 +60,10 @@ FOUND_SPANS_MAX = 5_000
 """Detections with more leaves and places than this are not."""
 FOUND_IN_ALL_MAX = 300_000
 """Leaves and places of all that are remembered."""
+LEARNED_IN_ALL_MAX = 32_000_000
+"""Values of all scopes that are known by their hashes; beyond, the scopes that were not asked for longest forget."""
+TEXTS_LEARNED_MAX = 4_000_000
+"""Values of long texts that need not be looked through again where the same text is read again."""
 SHOWN_MAX = 4096
 """Texts that were shown lately, each as its hash."""
 
@@ -95,6 +104,7 @@ class Sanitizer:
         self._found: OrderedDict[bytes, list[list[Span]]] = OrderedDict()
         self._turn = threading.Lock()
         self._asked = self._found_size = 0
+        self._finders: dict[int, ColumnFinder] = {}
 
     def hide(
         self, scope: str, parts: Sequence[Part], kept: Sequence[Part] = (), *, run_tokens: RunTokens | None = None
@@ -149,7 +159,15 @@ class Sanitizer:
         with _failing_closed():
             known = self._scope(scope)
             known.refresh(self._vault)
-            sheets = [sheet_of(part) for part in parts]
+            rest: list[Part] = []
+            for part in parts:
+                grid = grid_of(part.text) if isinstance(part, Text) else None
+                if grid is None or not isinstance(part, Text):
+                    rest.append(part)
+                    continue
+                self._learn_grid(known, grid, _digest(part.text), run_tokens)
+                rest += (Text(grid.heading_line + grid.odd_text(row)) for row in grid.odd)
+            sheets = [sheet_of(part) for part in rest]
             detected = iter(self._detected(self._learner, [leaf for sheet in sheets for leaf in sheet.leaves]))
             for sheet in sheets:
                 for position in checked(range(len(sheet.leaves))):
@@ -157,6 +175,23 @@ class Sanitizer:
             met = list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed()))
             for some in _batches(met):
                 known.learn(some, run_tokens)
+
+    def _learn_grid(self, known: _Scope, grid: Grid, digest: bytes, run_tokens: RunTokens | None) -> None:
+        run = _number_of(run_tokens)
+        learned = known.learned_before(digest, run)
+        if learned is None:
+            learned = learn_grid(grid, self._finder(self._learner), known.learned, run)
+            known.keep_learned(digest, learned)
+        for some in _batches(learned.values):
+            known.learn(some, run_tokens)
+
+    def _finder(self, detector: Detector) -> ColumnFinder:
+        with self._turn:
+            if id(detector) not in self._finders:
+                from ..detection.columns import ColumnFinder
+
+                self._finders[id(detector)] = ColumnFinder(detector)
+            return self._finders[id(detector)]
 
     def restore_text(self, scope: str, text: str, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
         """Return the text with values in for its tokens; where it is JSON it stays that. Raises `PrivacyFailed`."""
@@ -211,11 +246,15 @@ class Sanitizer:
         asked = [leaf for sheet, is_fresh in zip(sheets, fresh, strict=True) if is_fresh for leaf in sheet.leaves]
         detected = iter(self._detected(self._detector, asked))
         hidden: dict[Value, str] = {}
+        learned: list[list[list[Span]]] = [[] for _ in sheets]
         if run_tokens is None or run_tokens.values is None:
             known.refresh(self._vault)
-        for sheet, is_fresh in zip(sheets, fresh, strict=True):
+            learned = [_learned_within(sheet, known.learned) for sheet in sheets]
+        for sheet, is_fresh, there in zip(sheets, fresh, learned, strict=True):
             for position in checked(range(len(sheet.leaves))):
-                sheet.mark_spans(position, next(detected) if is_fresh else [], known.values_for(run_tokens))
+                found = next(detected) if is_fresh else []
+                more = there[position] if there else ()
+                sheet.mark_spans(position, [*found, *more], known.values_for(run_tokens))
         # A new value may stand elsewhere too, and what is left between tokens may now be a known one.
         while unnamed := list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed())):
             named: dict[Value, ShownToken] = {}
@@ -267,9 +306,13 @@ class Sanitizer:
 
     def _drop_oldest(self) -> None:
         held = sum(each.weight for each in self._scopes.values())
-        while len(self._scopes) > SCOPES_MAX or (len(self._scopes) > 1 and held > KNOWN_IN_ALL_MAX):
+        learned = sum(len(each.learned) for each in self._scopes.values())
+        while len(self._scopes) > SCOPES_MAX or (
+            len(self._scopes) > 1 and (held > KNOWN_IN_ALL_MAX or learned > LEARNED_IN_ALL_MAX)
+        ):
             _, oldest = self._scopes.popitem(last=False)
             held -= oldest.weight
+            learned -= len(oldest.learned)
 
 
 class _Scope:
@@ -279,6 +322,9 @@ class _Scope:
         self._scope = scope
         self._turn = threading.RLock()
         self.values = KnownValues()
+        self.learned = LearnedValues()
+        self._texts: OrderedDict[bytes, Learned] = OrderedDict()
+        self._texts_weight = 0
         self._entries: OrderedDict[tuple[Form, str], VaultEntry] = OrderedDict()
         self._last = 0
         self._purges: int | None = None
@@ -299,6 +345,9 @@ class _Scope:
             news = vault.known(self._scope, self._last, most=LOADED_MAX)
             if self._purges is not None and news.purges != self._purges:
                 self.values, self._last = KnownValues(), 0
+                self.learned = LearnedValues()
+                self._texts.clear()
+                self._texts_weight = 0
                 self._entries.clear()
                 self._shown.clear()
                 news = vault.known(self._scope, most=LOADED_MAX)
@@ -306,6 +355,25 @@ class _Scope:
             for entry in news.entries:
                 self._keep(entry)
             self._last = max((entry.number for entry in news.entries), default=self._last)
+
+    def learned_before(self, digest: bytes, run: int) -> Learned | None:
+        """Return what a text had that was learned lately, and note that a run has met it; None where it was not."""
+        with self._turn:
+            learned = self._texts.get(digest)
+            if learned is not None:
+                self._texts.move_to_end(digest)
+        if learned is None or not all(self.learned.met_again(hashes, run) for hashes in learned.hashes):
+            return None
+        return learned
+
+    def keep_learned(self, digest: bytes, learned: Learned) -> None:
+        """Remember what a text had."""
+        with self._turn:
+            self._texts[digest] = learned
+            self._texts_weight += learned.weight
+            while self._texts_weight > TEXTS_LEARNED_MAX:
+                _, oldest = self._texts.popitem(last=False)
+                self._texts_weight -= oldest.weight
 
     def learn(self, values: Sequence[Value], run_tokens: RunTokens | None) -> None:
         """Have values found from now on. Raises `HostWorkRefused` where a run brings too many."""
@@ -347,13 +415,23 @@ class _Scope:
         """Return the values that get the scope's own tokens, and those that get tokens for the run alone."""
         if run_tokens is None:
             return values, ()
-        rest = [value for value in values if value.plain not in run_tokens.met and value not in run_tokens.tokens]
+        run = _number_of(run_tokens)
+        rest = [
+            value
+            for value in values
+            if value.plain not in run_tokens.met
+            and value not in run_tokens.tokens
+            and not self.learned.was_met(value.plain, run)
+        ]
         room = run_tokens.may_share()
         if room:
-            rest = [value for value in rest if self.values.kind_of(value.plain) is None]
+            rest = [value for value in rest if self._kind_of(value.plain) is None]
             run_tokens.shared(min(len(rest), room))
         apart = {*rest[room:], *(value for value in values if value in run_tokens.tokens)}
         return [value for value in values if value not in apart], list(apart)
+
+    def _kind_of(self, text: str) -> str | None:
+        return self.values.kind_of(text) or self.learned.kind_of(text)
 
     def _tell_apart(self, vault: Vault, values: Sequence[Value], run_tokens: RunTokens, *, durable: bool) -> bool:
         """Make the run's own tokens for values that have none yet; return whether there were any."""
@@ -401,6 +479,38 @@ _SHOWN_PER_VALUE = 4
 _ENTRY_CHARS_MAX = 256
 _BATCH = 500
 """Values that are given their tokens, or learned, at once: other runs wait for as long."""
+
+
+def _number_of(run_tokens: RunTokens | None) -> int:
+    """Return by what number the values are known that a run met: two runs have the same by chance, once in 65,535."""
+    return 0 if run_tokens is None else 1 + int.from_bytes(run_tokens.salt, "big") % 0xFFFF
+
+
+def _learned_within(sheet: Sheet, learned: LearnedValues) -> list[list[Span]]:
+    """Return what is learned by its hash in each leaf of a sheet; nothing where nothing is."""
+    if not len(learned):
+        return []
+    found: list[list[Span]] = [[] for _ in sheet.leaves]
+    starts: list[int] = []
+    at = 0
+    for leaf in sheet.leaves:
+        starts.append(at)
+        at += len(leaf.text) + 1
+    for span in learned.find("\n".join(leaf.text for leaf in sheet.leaves)):
+        position = bisect_right(starts, span.start) - 1
+        start = starts[position]
+        if span.end <= start + len(sheet.leaves[position].text):
+            found[position].append(Span(span.start - start, span.end - start, span.type))
+    if sheet.is_exact:
+        for position, leaf in enumerate(sheet.leaves):
+            kind = learned.kind_of(leaf.text)
+            if kind is not None:
+                found[position].append(Span(0, len(leaf.text), kind))
+    return found
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _admits(values: Sequence[Value], run_tokens: RunTokens | None) -> Callable[[int, int], None] | None:
