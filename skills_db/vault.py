@@ -22,11 +22,12 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
 from .sql import sa
-from .vault_entries import AuditLine, Form, Known, Note, Value, VaultEntry, VaultTotals
+from .vault_entries import AuditLine, Form, Known, ManyShown, Note, Value, VaultEntry, VaultTotals
 from .vault_keys import ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ __all__ = [
     "AuditLine",
     "Form",
     "Known",
+    "ManyShown",
     "Note",
     "Value",
     "Vault",
@@ -68,6 +70,10 @@ _COUNT_EVERY = 1000
 _BATCH = 400
 """Values in one statement: below the least number of parameters that SQLite was ever built with."""
 _SIZES_MAX = 1000
+_SAMPLE = 64
+"""Of many values, so many are looked up to see whether any are known."""
+_MANY_CACHE_KB = 65_536
+"""What a connection of SQLite's may hold in memory that many values are inserted with; else 2,000."""
 _FEW = 4
 """So many new values are faster inserted one by one, each returning its number, than together and then looked up."""
 
@@ -151,6 +157,40 @@ class Vault:
         if salt is not None:
             found = {lookup: replace(entry, apart=True) for lookup, entry in found.items()}
         return [found[lookup] for lookup in lookups]
+
+    def show_many(
+        self,
+        scope: str,
+        values: Sequence[tuple[str, str]],
+        form: Form = Form.TEXT,
+        *,
+        durable: bool = True,
+        admits: Admits | None = None,
+    ) -> ManyShown:
+        """Return the token of each value, given as type and text, as the model sees it; what is new is stored at once.
+
+        It does what `tokens_for` does, in one transaction, for tens of thousands of values that are all different.
+        """
+        keys = self._keys.of_scope(scope)
+        life = self._life_of(scope)
+        lookups = keys.lookups_of(form, (text for _kind, text in values))
+        wanted = dict(zip(lookups, values, strict=True))
+        with self._database.transaction(durable=durable or not self._database.is_file) as session:
+            connection = session.connection()
+            if self._database.is_file:
+                connection.exec_driver_sql(f"PRAGMA cache_size = -{_MANY_CACHE_KB}")
+            before = connection.execute(_NEWS).one().newest or 0
+            shown: dict[str, str] = {}
+            if self._shown(connection, keys, lookups[:: len(lookups) // _SAMPLE + 1], life):
+                shown = self._shown(connection, keys, lookups, life)
+            missing = {lookup: value for lookup, value in wanted.items() if lookup not in shown}
+            new = self._store_many(connection, keys, missing, form, life=life, shown=shown)
+            if new.values:
+                if admits is not None:
+                    admits(new.values, new.bytes)
+                self._admit(connection, keys.name, new)
+            last = connection.execute(_NEWS).one().newest or 0
+        return ManyShown([shown[lookup] for lookup in lookups], new.values, before, last)
 
     def fades(self, entry: VaultEntry, scope: str) -> bool:
         """Return whether an entry that is met again should live longer; at most once a day, or a tenth of its life."""
@@ -331,6 +371,64 @@ class Vault:
             connection.execute(_LONGER, {"ids": some, "expires": expires})
         return found | faded, _Size(inserted, inserted_bytes)
 
+    def _store_many(
+        self,
+        connection: sa.Connection,
+        keys: ScopeKeys,
+        missing: Mapping[str, tuple[str, str]],
+        form: Form,
+        *,
+        life: float | None,
+        shown: dict[str, str],
+    ) -> _Size:
+        """Insert values that are missing, take their tokens up in `shown`, and return what was new."""
+        if not missing:
+            return _Size(0, 0)
+        tokens = keys.tokens_of(missing.values(), form)
+        sealed = self._keys.sealed_many(keys, missing.values(), form, tokens)
+        expires = None if life is None else time.time() + life
+        rows = [
+            (keys.name, token, kind, form.value, lookup, each, expires)
+            for (lookup, (kind, _text)), token, each in zip(missing.items(), tokens, sealed, strict=True)
+        ]
+        rows.sort(key=itemgetter(4))  # near each other in the index, where they are written at once
+        if self._database.is_file:
+            count = connection.exec_driver_sql(_INSERT_MANY, rows).rowcount
+        else:
+            count = connection.execute(_INSERT, [dict(zip(_INSERTED, row, strict=True)) for row in rows]).rowcount
+        size = sum(map(len, sealed))
+        if count == len(rows):
+            shown |= {
+                lookup: f"[{kind}_{token}]"
+                for (lookup, (kind, _text)), token in zip(missing.items(), tokens, strict=True)
+            }
+            return _Size(count, size)
+        # Some were there, or have the token of another value: then they get another, as a few would.
+        shown |= self._shown(connection, keys, list(missing), life)
+        rest = {lookup: Value(kind, text, form) for lookup, (kind, text) in missing.items() if lookup not in shown}
+        made, more = self._made(connection, keys, rest, life)
+        shown |= {lookup: entry.shown for lookup, entry in made.items()}
+        return _Size(count + more.values, size * count // len(rows) + more.bytes)
+
+    def _shown(
+        self, connection: sa.Connection, keys: ScopeKeys, lookups: Sequence[str], life: float | None
+    ) -> dict[str, str]:
+        """Return the tokens of those values that are there, which live longer for having been met."""
+        found: dict[str, str] = {}
+        faded: list[int] = []
+        least = None if life is None else time.time() + life - min(SECONDS_PER_DAY, life / 10)
+        for some in _batches(lookups):
+            for number, token, kind, lookup, expires in connection.execute(
+                _BY_LOOKUP, {"scope": keys.name, "lookups": some}
+            ):
+                found[lookup] = f"[{kind}_{token}]"
+                if expires is not None and (least is None or expires < least):
+                    faded.append(number)
+        until = None if life is None else time.time() + life
+        for some_faded in _batches(faded):
+            connection.execute(_LONGER, {"ids": some_faded, "expires": until})
+        return found
+
     def _found(self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value]) -> dict[str, VaultEntry]:
         found: dict[str, VaultEntry] = {}
         for some in _batches(wanted):
@@ -447,6 +545,11 @@ _LONGER = _in("UPDATE sealab_vault_value SET expires = :expires WHERE id IN :ids
 _INSERT = sa.text(
     "INSERT INTO sealab_vault_value (scope, token, type, form, lookup, sealed, expires) "
     "VALUES (:scope, :token, :type, :form, :lookup, :sealed, :expires) ON CONFLICT DO NOTHING"
+)
+_INSERTED = ("scope", "token", "type", "form", "lookup", "sealed", "expires")
+_INSERT_MANY = (
+    f"INSERT INTO sealab_vault_value ({', '.join(_INSERTED)}) "  # noqa: S608 - constants
+    "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
 _INSERT_ONE = sa.text(f"{_INSERT.text} RETURNING id")
 _NOTE = sa.text(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from ...host_work import checked, checkpoint
 from .detect import Detector, KeyedText
-from .fields.judging import KEYS_OF_THINGS, judge
+from .fields.judging import KEYS_OF_THINGS, KeyJudge
 from .fields.name_keys import is_company, is_placeholder
 from .fields.rules import LIKELY, FieldVerdict
 from .findings import Finding, PiiType
@@ -91,25 +91,26 @@ class ColumnFinder:
         """
         is_thing = any(each.lower() in KEYS_OF_THINGS for each in headings)
         column = self._column(path, is_thing)
+        judge = KeyJudge(path)
         found = Found()
         rest: list[str] = []
-        unjudged = self._names(path, column, texts, found, is_thing=is_thing)
+        unjudged = self._names(judge, column, texts, found, is_thing=is_thing)
         for text in checked(unjudged):
-            verdict = judge(path, text) if text == text.strip() else None
+            verdict = judge(text) if text == text.strip() else None
             if verdict is None or not self._counts(verdict, text, is_thing=is_thing):
                 rest.append(text)
             else:
-                found.whole.setdefault(str(verdict.type), []).append(text)
+                found.whole.setdefault(verdict.type.value, []).append(text)
         self._look_at(path, column, rest, found)
         return found
 
     def _names(
-        self, path: tuple[str, ...], column: _Column, texts: Sequence[str], found: Found, *, is_thing: bool
+        self, judge: KeyJudge, column: _Column, texts: Sequence[str], found: Found, *, is_thing: bool
     ) -> Sequence[str]:
         """Take out the cells that are names as most are written, where a sample of these were all people."""
         if len(column.names) < SAMPLE:
             some = [text for text in texts if _NAME.fullmatch(text)][: SAMPLE - len(column.names)]
-            column.names += (judge(path, text) for text in some if not _is_odd_name(text))
+            column.names += (judge(text) for text in some if not _is_odd_name(text))
         verdicts = set(column.names)
         verdict = next(iter(verdicts), None)
         if len(column.names) < SAMPLE or len(verdicts) > 1 or verdict is None or verdict.type != PiiType.PERSON:
@@ -148,8 +149,10 @@ class ColumnFinder:
 
     def _form_of(self, column: _Column, text: str) -> _Form | None:
         match = _FORM.fullmatch(text)
-        if match is None or self._detector.options.patterns:
-            return None  # an operator's own pattern may match one and not the next
+        options = self._detector.options
+        added: object = getattr(options, "recognizers", None)
+        if match is None or options.patterns or added:
+            return None  # what the operator adds may find something in one and not in the next
         name = str(match.lastgroup)
         return column.forms.setdefault((name, len(text) if name in _BY_LENGTH else 0), _Form())
 
@@ -172,7 +175,7 @@ class ColumnFinder:
     def _counts(self, verdict: FieldVerdict, text: str, *, is_thing: bool) -> bool:
         if is_thing and verdict.type == PiiType.PERSON and verdict.score == LIKELY:
             return False
-        return self._detector.keeps(str(verdict.type), verdict.score, text)
+        return self._detector.keeps(verdict.type.value, verdict.score, text)
 
     def _column(self, path: tuple[str, ...], is_thing: bool) -> _Column:
         key = (tuple(each for each in path if not each.isdecimal()), is_thing)

@@ -210,6 +210,18 @@ class WrittenSheet(TextSheet):
                 made.append((*self._source(position, span), f'"{token}"' if number else token))
         return made
 
+    def pieces(self) -> Iterator[str]:
+        """Give the source of each leaf with its tokens in, in order."""
+        edits = self.edits()
+        at = 0
+        for written in checked(self._written):
+            mine: list[Edit] = []
+            while at < len(edits) and edits[at][0] < written.end:
+                low, high, token = edits[at]
+                mine.append((low - written.start, high - written.start, token))
+                at += 1
+            yield spliced(self.text[written.start : written.end], mine)
+
     def _source(self, position: int, span: Span) -> tuple[int, int]:
         written = self._written[position]
         if written.leaf.kind is LeafKind.NUMBER:

@@ -85,6 +85,21 @@ def grid_of(text: str) -> Grid | None:
     return _json_lines(text) if text.lstrip()[:1] in {"{", "["} else _table(text)
 
 
+def following_grid(grid: Grid, text: str) -> Grid | None:
+    """Return the next rows or lines of what a grid began as one, or None for lines that are not of JSON."""
+    if isinstance(grid.notation, TableNotation):
+        return table_grid(text, grid.notation.separator, grid.headings)
+    return _json_lines(text)
+
+
+def whole_rows(text: str) -> int:
+    """Return how much of a text is rows or lines to their ends; a line break in quotes ends none."""
+    end = text.rfind("\n") + 1
+    while end and text.count('"', 0, end) % 2:
+        end = text.rfind("\n", 0, end - 1) + 1
+    return end
+
+
 def table_grid(text: str, separator: str, headings: Sequence[str]) -> Grid:
     """Return rows of a table, whose headings are known, as a grid."""
     found = cell_pattern(separator).findall(text)

@@ -109,6 +109,36 @@ class LearnedValues:
                 return int(runs[at[0]]) == run
         return False
 
+    def known_and_met(self, texts: Sequence[str], run: int) -> tuple[list[bool], list[bool]]:
+        """Return of each text whether it is a value, and whether this run has met it."""
+        known, met = [False] * len(texts), [False] * len(texts)
+        some: list[int] = []
+        chars = 0
+        for number, text in enumerate(texts):
+            if len(text) <= VALUE_CHARS_MAX:
+                some.append(number)
+                chars += len(text) + 1
+            if some and (chars >= _CHUNK_CHARS or number == len(texts) - 1):
+                self._look_up([texts[each] for each in some], some, run, known, met)
+                some, chars = [], 0
+                checkpoint()
+        return known, met
+
+    def _look_up(
+        self, texts: Sequence[str], numbers: Sequence[int], run: int, known: list[bool], met: list[bool]
+    ) -> None:
+        view = _View("\n".join(texts))
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        ends = np.cumsum(lengths + 1) - 1
+        starts, ends, kept = view.cores(ends - lengths, ends)
+        hashes = view.hashes(starts, ends)
+        for tier, _marks, runs in self._tiers:
+            at, there = _places_in(tier, hashes)
+            for each in np.flatnonzero(there):
+                number = numbers[int(kept[each])]
+                known[number] = True
+                met[number] = met[number] or int(runs[at[each]]) == run
+
     def kind_of(self, text: str) -> str | None:
         """Return the type of a value that is just this text, or None where there is none."""
         found = self._hash_of(text)

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
 
 from ....sandbox.job import Json
 from ...errors import HostWorkRefused, PrivacyFailed
@@ -27,10 +28,12 @@ from ...host_work import checked, checkpoint
 from ..token_texts import Span, mentions_in, restored, spliced, tokens_in
 from . import structured
 from .answer_parts import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_of, text_sheet
-from .grid_learning import Learned, learn_grid
+from .grid_hiding import GridHiding, grouped, kinds_of, odd_sheet
+from .grids import LEAST_CHARS as LONG_CHARS
 from .grids import Grid, grid_of
 from .known_values import KnownValues
 from .learned_values import LearnedValues
+from .long_learning import Learn, Learned, learn_grid, learn_text
 from .parts import Part, Text
 from .restoring import Allows, Restored, RestoredCount, allow_all, rebuilt
 from .run_tokens import RunTokens, ShownToken
@@ -41,7 +44,9 @@ if TYPE_CHECKING:
     from ..detection.columns import ColumnFinder
     from ..detection.detect import Detector
     from ..detection.detect import KeyedText as DetectorLeaf
+    from ..detection.log_lines import LogFinder
 
+_T = TypeVar("_T")
 _LOG = logging.getLogger(__name__)
 
 SCOPES_MAX = 10_000
@@ -62,6 +67,8 @@ FOUND_IN_ALL_MAX = 300_000
 """Leaves and places of all that are remembered."""
 LEARNED_IN_ALL_MAX = 32_000_000
 """Values of all scopes that are known by their hashes; beyond, the scopes that were not asked for longest forget."""
+WORDS_OF_TABLES_MAX = 20_000
+"""Values of a scope up to which those of tables are also known by their words, not by their hashes alone."""
 TEXTS_LEARNED_MAX = 4_000_000
 """Values of long texts that need not be looked through again where the same text is read again."""
 SHOWN_MAX = 4096
@@ -105,6 +112,7 @@ class Sanitizer:
         self._turn = threading.Lock()
         self._asked = self._found_size = 0
         self._finders: dict[int, ColumnFinder] = {}
+        self._log_finders: dict[int, LogFinder] = {}
 
     def hide(
         self, scope: str, parts: Sequence[Part], kept: Sequence[Part] = (), *, run_tokens: RunTokens | None = None
@@ -115,11 +123,91 @@ class Sanitizer:
         Raises `PrivacyFailed`.
         """
         with _failing_closed():
-            sheets = [sheet_of(part) for part in (*parts, *kept)]
-            counts = self._edit(scope, sheets, counted=len(parts), run_tokens=run_tokens)
-            shown = tuple(sheet.finished() for sheet in sheets)
-            self._scope(scope).remember_shown([sheet.mark_of_finished() for sheet in sheets])
-            return HiddenParts(shown, counts)
+            grids = [self._grid_to_hide(scope, part, run_tokens) for part in (*parts, *kept)]
+            if not any(grids):
+                sheets = [sheet_of(part) for part in (*parts, *kept)]
+                counts = self._edit(scope, sheets, counted=len(parts), run_tokens=run_tokens)
+                shown = tuple(sheet.finished() for sheet in sheets)
+                self._scope(scope).remember_shown([sheet.mark_of_finished() for sheet in sheets])
+                return HiddenParts(shown, counts)
+            return self._hide_among_grids(scope, (*parts, *kept), grids, run_tokens)
+
+    def hide_grid(self, scope: str, grid: Grid) -> HiddenParts:
+        """Return the text of a grid with tokens in it. Raises `PrivacyFailed`."""
+        with _failing_closed():
+            self._scope(scope).refresh(self._vault)
+            return self._hide_among_grids(scope, [Text("")], [grid], None)
+
+    def _grid_to_hide(self, scope: str, part: Part, run_tokens: RunTokens | None) -> Grid | None:
+        """Return a part as a grid, where it is one that was not hidden already."""
+        if not isinstance(part, Text) or (run_tokens is not None and run_tokens.values is not None):
+            return None
+        grid = grid_of(part.text)
+        known = self._scope(scope)
+        if grid is None or ("[" in part.text and known.was_shown(_digest(part.text))):
+            return None
+        known.refresh(self._vault)
+        return grid
+
+    def _hide_among_grids(
+        self,
+        scope: str,
+        parts: Sequence[Part],
+        grids: Sequence[Grid | None],
+        run_tokens: RunTokens | None,
+    ) -> HiddenParts:
+        """Hide parts of which some are grids: what one of them gives away is hidden in all. All of them count."""
+        from ....skills_db.vault import Form
+
+        known = self._scope(scope)
+        finder = self._finder(self._detector)
+        hidings = [None if grid is None else GridHiding(grid, finder) for grid in grids]
+        tokens: dict[str, str] = {}
+        numbers: dict[str, str] = {}
+        for hiding in hidings:
+            if hiding is None:
+                continue
+            for form, values, named in (
+                (Form.TEXT, hiding.texts, tokens),
+                (Form.NUMBER, hiding.numbers, numbers),
+            ):
+                new = {text: kind for text, kind in values.items() if text not in named}
+                named.update(known.show_many(self._vault, new, form, durable=self._durable, run_tokens=run_tokens))
+        sheets: list[Sheet] = []
+        found: dict[int, list[list[Span]]] = {}
+        rests: list[WrittenSheet | None] = []
+        for part, hiding in zip(parts, hidings, strict=True):
+            rest = None if hiding is None else hiding.rest(known.values, known.learned)
+            rests.append(None if rest is None else rest[0])
+            if hiding is None:
+                sheets.append(sheet_of(part))
+            elif rest is not None:
+                sheets.append(rest[0])
+                found[id(rest[0])] = rest[1]
+        odd = [odd_sheet(hiding.grid, row) for hiding in hidings if hiding is not None for row in hiding.grid.odd]
+        counts = self._edit(scope, [*sheets, *odd], run_tokens=run_tokens, found=found)
+        if len(sheets) + len(odd) > len(found):
+            # What the other parts gave away may stand in cells of which nothing was known before.
+            for number, hiding in enumerate(hidings):
+                late = None if hiding is None else hiding.rest(known.values, known.learned)
+                if late is not None:
+                    rests[number] = late[0]
+                    counts += self._edit(scope, [late[0]], run_tokens=run_tokens, found={id(late[0]): late[1]})
+        shown: list[Json] = []
+        waiting = iter(sheet for sheet in sheets if id(sheet) not in found)
+        odds = iter(odd)
+        for hiding, rest_sheet in zip(hidings, rests, strict=True):
+            if hiding is None:
+                shown.append(next(waiting).finished())
+                continue
+            hiding.put_in(tokens, numbers, rest_sheet)
+            for row in hiding.grid.odd:
+                hiding.grid.put_odd(row, str(next(odds).finished()))
+            text = hiding.grid.heading_line + hiding.grid.text()
+            known.remember_shown([_digest(text)])
+            shown.append(text)
+        known.remember_shown([sheet.mark_of_finished() for sheet in sheets if id(sheet) not in found])
+        return HiddenParts(tuple(shown), counts + Counter(kinds_of({*tokens.values(), *numbers.values()})))
 
     def hide_window(self, scope: str, text: str, start: int, end: int) -> Window:
         """Return `text[start:end]` with tokens in it.
@@ -161,12 +249,18 @@ class Sanitizer:
             known.refresh(self._vault)
             rest: list[Part] = []
             for part in parts:
-                grid = grid_of(part.text) if isinstance(part, Text) else None
-                if grid is None or not isinstance(part, Text):
+                if not isinstance(part, Text) or len(part.text) < LONG_CHARS:
                     rest.append(part)
-                    continue
-                self._learn_grid(known, grid, _digest(part.text), run_tokens)
-                rest += (Text(grid.heading_line + grid.odd_text(row)) for row in grid.odd)
+                elif (grid := grid_of(part.text)) is not None:
+                    self._learn_long(
+                        known, part.text, run_tokens, partial(learn_grid, grid, self._finder(self._learner))
+                    )
+                    rest += (Text(grid.heading_line + grid.odd_text(row)) for row in grid.odd)
+                elif self._log_finder(self._learner).reads(part.text):
+                    found = partial(self._log_finder(self._learner).find, part.text)
+                    self._learn_long(known, part.text, run_tokens, partial(learn_text, part.text, found))
+                else:
+                    rest.append(part)
             sheets = [sheet_of(part) for part in rest]
             detected = iter(self._detected(self._learner, [leaf for sheet in sheets for leaf in sheet.leaves]))
             for sheet in sheets:
@@ -176,14 +270,27 @@ class Sanitizer:
             for some in _batches(met):
                 known.learn(some, run_tokens)
 
-    def _learn_grid(self, known: _Scope, grid: Grid, digest: bytes, run_tokens: RunTokens | None) -> None:
+    def _learn_long(self, known: _Scope, text: str, run_tokens: RunTokens | None, learn: Learn) -> None:
+        """Learn a long text, unless it was learned lately."""
         run = _number_of(run_tokens)
+        digest = _digest(text)
         learned = known.learned_before(digest, run)
         if learned is None:
-            learned = learn_grid(grid, self._finder(self._learner), known.learned, run)
+            learned = learn(known.learned, run, words=known.room)
             known.keep_learned(digest, learned)
         for some in _batches(learned.values):
             known.learn(some, run_tokens)
+        # As long as there is room, values are also known by their words, and so in more forms than by their hashes.
+        for some in _batches(learned.words[: known.room]):
+            known.learn(some, run_tokens)
+
+    def _log_finder(self, detector: Detector) -> LogFinder:
+        with self._turn:
+            if id(detector) not in self._log_finders:
+                from ..detection.log_lines import LogFinder
+
+                self._log_finders[id(detector)] = LogFinder(detector)
+            return self._log_finders[id(detector)]
 
     def _finder(self, detector: Detector) -> ColumnFinder:
         with self._turn:
@@ -235,26 +342,33 @@ class Sanitizer:
             return tally.answer(rebuilt(value, map(tally.leaf, leaves, mentions)))
 
     def _edit(
-        self, scope: str, sheets: Sequence[Sheet], *, counted: int | None = None, run_tokens: RunTokens | None = None
+        self,
+        scope: str,
+        sheets: Sequence[Sheet],
+        *,
+        counted: int | None = None,
+        run_tokens: RunTokens | None = None,
+        found: Mapping[int, list[list[Span]]] = MappingProxyType({}),
     ) -> Counter[str]:
         """Find what is to be hidden in the sheets and give each its token.
 
-        Counts the different values by type, of all sheets or of the first `counted`.
+        Counts the different values by type, of all sheets or of the first `counted`. `found` says, by their `id`, what
+        was found before in the leaves of some sheets.
         """
         known = self._scope(scope)
-        fresh = [not known.was_shown(sheet.mark()) for sheet in sheets]
+        fresh = [id(sheet) not in found and not known.was_shown(sheet.mark()) for sheet in sheets]
         asked = [leaf for sheet, is_fresh in zip(sheets, fresh, strict=True) if is_fresh for leaf in sheet.leaves]
         detected = iter(self._detected(self._detector, asked))
         hidden: dict[Value, str] = {}
         learned: list[list[list[Span]]] = [[] for _ in sheets]
         if run_tokens is None or run_tokens.values is None:
             known.refresh(self._vault)
-            learned = [_learned_within(sheet, known.learned) for sheet in sheets]
+            learned = [found.get(id(sheet)) or _learned_within(sheet, known.learned) for sheet in sheets]
         for sheet, is_fresh, there in zip(sheets, fresh, learned, strict=True):
             for position in checked(range(len(sheet.leaves))):
-                found = next(detected) if is_fresh else []
+                spans = next(detected) if is_fresh else []
                 more = there[position] if there else ()
-                sheet.mark_spans(position, [*found, *more], known.values_for(run_tokens))
+                sheet.mark_spans(position, [*spans, *more], known.values_for(run_tokens))
         # A new value may stand elsewhere too, and what is left between tokens may now be a known one.
         while unnamed := list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed())):
             named: dict[Value, ShownToken] = {}
@@ -280,7 +394,11 @@ class Sanitizer:
         with self._turn:
             found = self._found.get(mark)
         if found is None:
-            found = _detect(detector, leaves)
+            if len(leaves) == 1 and not leaves[0].path and self._log_finder(detector).reads(leaves[0].text):
+                lines = self._log_finder(detector).find(leaves[0].text)
+                found = [[Span(each.start, each.end, str(each.type)) for each in lines]]
+            else:
+                found = _detect(detector, leaves)
             size = _size(found)
             if size > FOUND_SPANS_MAX:
                 return found
@@ -334,6 +452,11 @@ class _Scope:
     def weight(self) -> int:
         """How much memory this takes, counted in known values."""
         return len(self.values) + len(self._shown) // _SHOWN_PER_VALUE
+
+    @property
+    def room(self) -> int:
+        """How many values of tables may still be known by their words."""
+        return max(0, WORDS_OF_TABLES_MAX - len(self.values))
 
     def values_for(self, run_tokens: RunTokens | None) -> KnownValues:
         """Return the values that are found for a run."""
@@ -409,6 +532,74 @@ class _Scope:
                 tokens |= {value: run_tokens.tokens[value] for value in apart}
         return tokens, grown
 
+    def show_many(
+        self,
+        vault: Vault,
+        values: Mapping[str, str],
+        form: Form,
+        *,
+        durable: bool,
+        run_tokens: RunTokens | None,
+    ) -> dict[str, str]:
+        """Return the token of each value, given with its type, as it is shown; have all of them found from now on."""
+        if not values:
+            return {}
+        run = _number_of(run_tokens)
+        own, apart = self._divided_many(values, form, run_tokens)
+        admits = None if run_tokens is None else run_tokens.store
+        shown: dict[str, str] = {}
+        for some in _batches(list(own), _MANY):
+            checkpoint()
+            made = vault.show_many(
+                self._scope, [(values[text], text) for text in some], form, durable=durable, admits=admits
+            )
+            shown |= zip(some, made.shown, strict=True)
+            with self._turn:
+                if made.before == self._last and made.last is not None:
+                    self._last = made.last  # no other server's came in between: `refresh` need not read them again
+        if run_tokens is not None and apart:
+            rest = [self._value(values[text], text, form) for text in apart]
+            with self._turn:
+                self._tell_apart(vault, rest, run_tokens, durable=durable)
+                shown |= {value.text: run_tokens.tokens[value].token for value in rest}
+        for kind, texts in grouped({text: values[text] for text in own}).items():
+            _hashes, left = self.learned.add(kind, texts, run)
+            for text in [*left, *texts[: self.room]]:
+                self.values.add(text, kind)
+        return shown
+
+    def _divided_many(
+        self, values: Mapping[str, str], form: Form, run_tokens: RunTokens | None
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """Do for many what `_divided` does for some: the vault gives what is met, and some more, the scope's tokens."""
+        texts = list(values)
+        if run_tokens is None or run_tokens.brake is None:
+            return texts, ()
+        known, met = self.learned.known_and_met(texts, _number_of(run_tokens))
+        own: list[str] = []
+        rest: list[tuple[str, bool]] = []
+        apart: list[str] = []
+        for text, is_known, is_met in zip(texts, known, met, strict=True):
+            if self._value(values[text], text, form) in run_tokens.tokens:
+                apart.append(text)
+            elif is_met or text in run_tokens.met:
+                own.append(text)
+            else:
+                rest.append((text, is_known or self.values.kind_of(text) is not None))
+        room = run_tokens.may_share()
+        new = [text for text, is_known in rest if not is_known]
+        if not room:
+            return own, apart + [text for text, _is_known in rest]
+        run_tokens.shared(min(len(new), room))
+        own += (text for text, is_known in rest if is_known)
+        return own + new[:room], apart + new[room:]
+
+    @staticmethod
+    def _value(kind: str, text: str, form: Form) -> Value:
+        from ....skills_db.vault import Value
+
+        return Value(kind, text, form)
+
     def _divided(
         self, values: Sequence[Value], run_tokens: RunTokens | None
     ) -> tuple[Sequence[Value], Sequence[Value]]:
@@ -477,6 +668,8 @@ class _Scope:
 _SHOWN_PER_VALUE = 4
 """So many texts that were shown take as much memory as one value."""
 _ENTRY_CHARS_MAX = 256
+_MANY = 100_000
+"""Values of tables that are stored at once: the database's other writers wait for as long."""
 _BATCH = 500
 """Values that are given their tokens, or learned, at once: other runs wait for as long."""
 
@@ -522,9 +715,9 @@ def _shown(values: Sequence[Value], made: Sequence[VaultEntry]) -> dict[Value, S
     return {value: ShownToken(entry.shown, entry.value.type) for value, entry in zip(values, made, strict=True)}
 
 
-def _batches(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
-    for start in range(0, len(values), _BATCH):
-        yield values[start : start + _BATCH]
+def _batches(values: Sequence[_T], most: int = _BATCH) -> Iterator[Sequence[_T]]:
+    for start in range(0, len(values), most):
+        yield values[start : start + most]
 
 
 def _detect(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:

@@ -16,10 +16,11 @@ SEPARATORS = ",;\t|"
 class TableScanner:
     """Finds the cells of a table, in pieces if need be. The first row gives the headings."""
 
-    def __init__(self, separator: str | None = None) -> None:
+    def __init__(self, separator: str | None = None, headings: Sequence[str] = ()) -> None:
+        """Begin a table, or go on with one whose separator and headings are known."""
         self._separator = separator
-        self._headings: list[str] = []
-        self._row = 0
+        self._headings = list(headings)
+        self._row = 1 if headings else 0
         self._column = 0
 
     def feed(self, text: str, *, final: bool) -> tuple[list[WrittenLeaf], int]:
@@ -61,7 +62,7 @@ class TableNotation:
     """How separated values write their cells."""
 
     def __init__(self, separator: str) -> None:
-        self._separator = separator
+        self.separator = separator
 
     def offsets(self, source: str) -> Sequence[int]:
         """Return where each character of a cell begins in its source, and where the last ends."""
@@ -73,7 +74,7 @@ class TableNotation:
 
     def tidied(self, source: str) -> str:
         """Return the source of a cell, in quotes if what was put into it would part it."""
-        if _is_quoted(source) or not any(mark in source for mark in (self._separator, '"', "\n", "\r")):
+        if _is_quoted(source) or not any(mark in source for mark in (self.separator, '"', "\n", "\r")):
             return source
         return '"' + source.replace('"', '""') + '"'
 
