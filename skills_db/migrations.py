@@ -129,6 +129,19 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX sealab_skill_version_by_size ON sealab_skill_version (size)",
         ),
     ),
+    Migration(
+        "0004_vault_totals",
+        (
+            # Counting ten million values takes ten seconds.
+            """CREATE TABLE sealab_vault_total (
+                scope TEXT PRIMARY KEY,
+                values_of BIGINT NOT NULL,
+                bytes_of BIGINT NOT NULL
+            )""",
+            """INSERT INTO sealab_vault_total (scope, values_of, bytes_of)
+                SELECT scope, count(*), sum(length(sealed)) FROM sealab_vault_value GROUP BY scope""",
+        ),
+    ),
 )
 
 _WORDS = {

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -60,16 +59,17 @@ BRIEF_DAYS = 1.0
 AUDIT_DAYS = 365
 """How long the audit remembers."""
 
-SCOPE_VALUES_MAX = 200_000
+SCOPE_VALUES_MAX = 12_000_000
 """Values that a scope may have."""
-SCOPE_BYTES_MAX = 64 * 1024 * 1024
+SCOPE_BYTES_MAX = 1024 * 1024 * 1024
 """Bytes that the values of a scope may have together."""
-_COUNT_EVERY = 1000
-"""New values after which those of a scope are counted again, as other programs may add some."""
+BRIEF_VALUES_MAX = 2_000_000
+"""Values that a scope may have whose owner is identified by a connection alone."""
+BRIEF_BYTES_MAX = 256 * 1024 * 1024
+"""Bytes that these may have together."""
 
 _BATCH = 400
 """Values in one statement: below the least number of parameters that SQLite was ever built with."""
-_SIZES_MAX = 1000
 _SAMPLE = 64
 """Of many values, so many are looked up to see whether any are known."""
 _MANY_CACHE_KB = 65_536
@@ -93,14 +93,17 @@ def drop_expired(database: Database) -> int:
         if not session.execute(_EXPIRED, {"now": now}).scalar_one():
             return 0
     with database.transaction() as session:
-        gone = session.execute(_EXPIRED, {"now": now}).scalar_one()
+        gone = 0
+        for row in session.execute(_EXPIRED_SIZES, {"now": now}).all():
+            _take(session.connection(), row.scope, _Size(row.values_of, row.bytes_of))
+            gone += row.values_of
         session.execute(sa.text("DELETE FROM sealab_vault_value WHERE expires <= :now"), {"now": now})
         session.execute(
             sa.text("DELETE FROM sealab_vault_audit WHERE made_at <= :before"),
             {"before": now - AUDIT_DAYS * SECONDS_PER_DAY},
         )
         session.execute(_PURGED)
-    return int(gone)
+    return gone
 
 
 class Vault:
@@ -125,7 +128,6 @@ class Vault:
         self._keys = VaultKeys(key)
         self._ttl_seconds = None if ttl_days is None else ttl_days * SECONDS_PER_DAY
         self._is_brief = is_brief
-        self._sizes: OrderedDict[str, _Size] = OrderedDict()
         self._check_key()
         drop_expired(database)
 
@@ -153,7 +155,7 @@ class Vault:
             if new.values:
                 if admits is not None:
                     admits(new.values, new.bytes)
-                self._admit(session.connection(), keys.name, new)
+                self._admit(session.connection(), scope, new)
         if salt is not None:
             found = {lookup: replace(entry, apart=True) for lookup, entry in found.items()}
         return [found[lookup] for lookup in lookups]
@@ -188,7 +190,7 @@ class Vault:
             if new.values:
                 if admits is not None:
                     admits(new.values, new.bytes)
-                self._admit(connection, keys.name, new)
+                self._admit(connection, scope, new)
             last = connection.execute(_NEWS).one().newest or 0
         return ManyShown([shown[lookup] for lookup in lookups], new.values, before, last)
 
@@ -243,7 +245,8 @@ class Vault:
             rows = session.execute(_COUNTS, {"now": 0.0}).all()
             forgotten = {row.type: row.count_of for row in rows if row.scope == name}
             if forgotten:
-                session.execute(sa.text("DELETE FROM sealab_vault_value WHERE scope = :scope"), {"scope": name})
+                session.execute(_DELETE_SCOPES, {"scopes": [name]})
+                session.execute(_DELETE_TOTALS, {"scopes": [name]})
                 session.execute(_PURGED)
         return dict(sorted(forgotten.items()))
 
@@ -273,6 +276,7 @@ class Vault:
         with self._database.transaction() as session:
             for some in _batches(self._keys.of_scope(scope).name for scope in scopes):
                 session.execute(_DELETE_SCOPES, {"scopes": some})
+                session.execute(_DELETE_TOTALS, {"scopes": some})
             session.execute(_PURGED)
 
     def note(self, *notes: Note) -> None:
@@ -326,22 +330,17 @@ class Vault:
                 "(VAULT_KEY, the keyring, or the key file beside the database)."
             )
 
-    def _admit(self, connection: sa.Connection, name: str, new: _Size) -> None:
-        """Raise `VaultFull` where a scope has too much with what is new; the count is exact about once in a while."""
-        size = self._sizes.get(name)
-        if size is None or size.since >= _COUNT_EVERY or size.exceeds:
-            row = connection.execute(_SIZE, {"scope": name}).one()  # what is new is part of it
-            size = _Size(row.count_of, row.bytes_of or 0)
-        else:
-            size = _Size(size.values + new.values, size.bytes + new.bytes, size.since + new.values)
-        self._sizes[name] = size
-        self._sizes.move_to_end(name)
-        while len(self._sizes) > _SIZES_MAX:
-            self._sizes.popitem(last=False)
-        if size.exceeds:
+    def _admit(self, connection: sa.Connection, scope: str, new: _Size) -> None:
+        """Count what is new, and raise `VaultFull` where a scope has too much with it."""
+        added = {"scope": self._keys.of_scope(scope).name, "values": new.values, "bytes": new.bytes}
+        total = connection.execute(_ADD_TO_TOTAL, added).one()
+        values, size = SCOPE_VALUES_MAX, SCOPE_BYTES_MAX
+        if self._is_brief(scope):
+            values, size = min(values, BRIEF_VALUES_MAX), min(size, BRIEF_BYTES_MAX)
+        if total.values_of > values or total.bytes_of > size:
             raise VaultFull(
-                f"The vault holds {SCOPE_VALUES_MAX} values or {SCOPE_BYTES_MAX} bytes of this caller, the most that "
-                "it keeps. Have some forgotten with `sealab pii forget`, or kept for less time with PRIVACY_TTL_DAYS."
+                f"The vault holds {values} values or {size} bytes of this caller, the most that it keeps. Have some "
+                "forgotten with `sealab pii forget`, or kept for less time with PRIVACY_TTL_DAYS."
             )
 
     def _made(
@@ -463,8 +462,9 @@ class Vault:
 
     def _forget(self, chosen: _Chooses, only: str | None) -> int:
         gone: list[int] = []
+        sizes: dict[str, _Size] = {}
         with self._database.transaction() as session:
-            for row in session.execute(_ALL, {"scope": only}).all():
+            for row in session.execute(_ALL, {"scope": only}).yield_per(_BATCH):
                 keys = self._keys.named(row.scope)
                 try:
                     entry = self._opened(keys, row)
@@ -472,8 +472,12 @@ class Vault:
                     entry = VaultEntry(row.id, row.token, Value(row.type, ""), row.expires)
                 if chosen(entry):
                     gone.append(row.id)
+                    size = sizes.get(row.scope, _Size(0, 0))
+                    sizes[row.scope] = _Size(size.values + 1, size.bytes + len(row.sealed))
             for some in _batches(gone):
                 session.execute(_DELETE, {"ids": some})
+            for scope, size in sizes.items():
+                _take(session.connection(), scope, size)
             if gone:
                 session.execute(_PURGED)
         return len(gone)
@@ -481,16 +485,14 @@ class Vault:
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """How many values there are, of how many bytes; `since` of them were added since they were counted."""
+    """How many values there are, of how many bytes."""
 
     values: int
     bytes: int
-    since: int = 0
 
-    @property
-    def exceeds(self) -> bool:
-        """Whether it is more than a scope may have."""
-        return self.values > SCOPE_VALUES_MAX or self.bytes > SCOPE_BYTES_MAX
+
+def _take(connection: sa.Connection, scope: str, size: _Size) -> None:
+    connection.execute(_TAKE_FROM_TOTAL, {"scope": scope, "values": size.values, "bytes": size.bytes})
 
 
 def _fades(entry: VaultEntry, life: float | None) -> bool:
@@ -535,8 +537,18 @@ _NEWEST = sa.text(
     f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = :scope AND id > :after AND {_LIVES} "  # noqa: S608 - as above
     "ORDER BY id DESC LIMIT :most"
 )
-_SIZE = sa.text(
-    "SELECT count(*) AS count_of, sum(length(sealed)) AS bytes_of FROM sealab_vault_value WHERE scope = :scope"
+_ADD_TO_TOTAL = sa.text(
+    "INSERT INTO sealab_vault_total (scope, values_of, bytes_of) VALUES (:scope, :values, :bytes) "
+    "ON CONFLICT (scope) DO UPDATE SET values_of = sealab_vault_total.values_of + excluded.values_of, "
+    "bytes_of = sealab_vault_total.bytes_of + excluded.bytes_of RETURNING values_of, bytes_of"
+)
+_TAKE_FROM_TOTAL = sa.text(
+    "UPDATE sealab_vault_total SET values_of = values_of - :values, bytes_of = bytes_of - :bytes WHERE scope = :scope"
+)
+_DELETE_TOTALS = _in("DELETE FROM sealab_vault_total WHERE scope IN :scopes", "scopes")
+_EXPIRED_SIZES = sa.text(
+    "SELECT scope, count(*) AS values_of, sum(length(sealed)) AS bytes_of FROM sealab_vault_value "
+    "WHERE expires <= :now GROUP BY scope"
 )
 _ALL = sa.text(f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = coalesce(:scope, scope)")  # noqa: S608 - as above
 _DELETE = _in("DELETE FROM sealab_vault_value WHERE id IN :ids", "ids")

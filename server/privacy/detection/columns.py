@@ -55,7 +55,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class _Form:
+class _CellForm:
     """What came of the cells of one form so far: each time the type, `""` for nothing, or None for something else."""
 
     outcomes: set[str | None] = field(default_factory=set)
@@ -69,9 +69,10 @@ class _Form:
 
 @dataclass(slots=True)
 class _Column:
-    """What is known of a column from the pieces before."""
+    """What is known of a column from the pieces before; `thing` is a column beside it that no person has."""
 
-    forms: dict[tuple[str, int], _Form] = field(default_factory=dict)
+    thing: str | None = None
+    forms: dict[tuple[str, int], _CellForm] = field(default_factory=dict)
     seen: dict[str, Sequence[Finding]] = field(default_factory=dict)
     names: list[FieldVerdict | None] = field(default_factory=list)
 
@@ -82,15 +83,16 @@ class ColumnFinder:
     def __init__(self, detector: Detector) -> None:
         self._detector = detector
         self._changing = threading.Lock()
-        self._columns: OrderedDict[tuple[tuple[str, ...], bool], _Column] = OrderedDict()
+        self._columns: OrderedDict[tuple[tuple[str, ...], str | None], _Column] = OrderedDict()
 
     def find(self, path: tuple[str, ...], texts: Sequence[str], headings: Iterable[str] = ()) -> Found:
         """Return what is personal in cells, which are different ones, below a path. Raises `DetectionFailed`.
 
         `headings` are those of all columns of the table: beside a price, a name is no person's.
         """
-        is_thing = any(each.lower() in KEYS_OF_THINGS for each in headings)
-        column = self._column(path, is_thing)
+        thing = next((each for each in headings if each.lower() in KEYS_OF_THINGS), None)
+        is_thing = thing is not None
+        column = self._column(path, thing)
         judge = KeyJudge(path)
         found = Found()
         rest: list[str] = []
@@ -128,7 +130,7 @@ class ColumnFinder:
 
     def _look_at(self, path: tuple[str, ...], column: _Column, texts: Sequence[str], found: Found) -> None:
         """Judge cells by those of their form that were looked at before, and look at the others."""
-        waiting: list[tuple[str, _Form | None]] = []
+        waiting: list[tuple[str, _CellForm | None]] = []
         for text in checked(texts):
             if not text or text.isspace():
                 continue
@@ -147,23 +149,25 @@ class ColumnFinder:
                 found.add(text, [Finding(0, len(text), settled, 1.0)] if kept else [])
         self._detect(path, column, waiting, found)
 
-    def _form_of(self, column: _Column, text: str) -> _Form | None:
+    def _form_of(self, column: _Column, text: str) -> _CellForm | None:
         match = _FORM.fullmatch(text)
         options = self._detector.options
         added: object = getattr(options, "recognizers", None)
         if match is None or options.patterns or added:
             return None  # what the operator adds may find something in one and not in the next
         name = str(match.lastgroup)
-        return column.forms.setdefault((name, len(text) if name in _BY_LENGTH else 0), _Form())
+        return column.forms.setdefault((name, len(text) if name in _BY_LENGTH else 0), _CellForm())
 
     def _detect(
-        self, path: tuple[str, ...], column: _Column, waiting: Sequence[tuple[str, _Form | None]], found: Found
+        self, path: tuple[str, ...], column: _Column, waiting: Sequence[tuple[str, _CellForm | None]], found: Found
     ) -> None:
         if not waiting:
             return
         checkpoint()
         leaves = [KeyedText(path, text) for text, _form in waiting]
-        for (text, form), findings in zip(waiting, self._detector.find_leaves(leaves), strict=True):
+        if column.thing is not None:
+            leaves.append(KeyedText((*path[:-1], column.thing), ""))
+        for (text, form), findings in zip(waiting, self._detector.find_leaves(leaves), strict=False):
             found.add(text, findings)
             if form is not None:
                 whole = len(findings) == 1 and findings[0].start == 0 and findings[0].end == len(text)
@@ -177,10 +181,10 @@ class ColumnFinder:
             return False
         return self._detector.keeps(verdict.type.value, verdict.score, text)
 
-    def _column(self, path: tuple[str, ...], is_thing: bool) -> _Column:
-        key = (tuple(each for each in path if not each.isdecimal()), is_thing)
+    def _column(self, path: tuple[str, ...], thing: str | None) -> _Column:
+        key = (tuple(each for each in path if not each.isdecimal()), thing)
         with self._changing:
-            column = self._columns.setdefault(key, _Column())
+            column = self._columns.setdefault(key, _Column(thing))
             self._columns.move_to_end(key)
             while len(self._columns) > _COLUMNS_MAX:
                 self._columns.popitem(last=False)

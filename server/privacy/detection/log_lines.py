@@ -43,7 +43,7 @@ _Marks = tuple[tuple[int, str], ...]
 
 
 @dataclass(slots=True)
-class _Form:
+class _RecordForm:
     """What came of the records of one form so far; None stands for what is not as in the others."""
 
     outcomes: set[_Marks | None] = field(default_factory=set)
@@ -61,7 +61,7 @@ class LogFinder:
     def __init__(self, detector: Detector) -> None:
         self._detector = detector
         self._changing = threading.Lock()
-        self._forms: OrderedDict[str, _Form] = OrderedDict()
+        self._forms: OrderedDict[str, _RecordForm] = OrderedDict()
 
     def reads(self, text: str) -> bool:
         """Return whether a text is a long log, and can be judged so: an operator's own patterns could find more."""
@@ -75,7 +75,7 @@ class LogFinder:
     def find(self, text: str) -> list[Finding]:
         """Return what is personal, in order. Raises `DetectionFailed`."""
         found: list[Finding] = []
-        waiting: list[tuple[int, str, _Form | None]] = []
+        waiting: list[tuple[int, str, _RecordForm | None]] = []
         chars = 0
         for start, record, form in checked(self._records(text)):
             settled = None if form is None else form.settled
@@ -94,7 +94,7 @@ class LogFinder:
         found += self._looked_at(waiting)
         return sorted(found)
 
-    def _records(self, text: str) -> Iterator[tuple[int, str, _Form | None]]:
+    def _records(self, text: str) -> Iterator[tuple[int, str, _RecordForm | None]]:
         """Give where each record begins, the record, and its form unless it is very long."""
         bare = text
         for taken_out, mark in _STEPS:
@@ -109,22 +109,22 @@ class LogFinder:
             at += len(line) + 1
         yield self._record(start, lines[first:], forms[first:])
 
-    def _record(self, start: int, lines: Sequence[str], forms: Sequence[str]) -> tuple[int, str, _Form | None]:
+    def _record(self, start: int, lines: Sequence[str], forms: Sequence[str]) -> tuple[int, str, _RecordForm | None]:
         key = "\n".join(forms)
         return start, "\n".join(lines), self._form(key) if len(key) <= _FORM_CHARS_MAX else None
 
-    def _form(self, key: str) -> _Form:
+    def _form(self, key: str) -> _RecordForm:
         with self._changing:
             form = self._forms.get(key)
             if form is None:
-                form = self._forms[key] = _Form()
+                form = self._forms[key] = _RecordForm()
                 if len(self._forms) > _FORMS_MAX:
                     self._forms.popitem(last=False)
             else:
                 self._forms.move_to_end(key)
             return form
 
-    def _looked_at(self, records: Sequence[tuple[int, str, _Form | None]]) -> Iterator[Finding]:
+    def _looked_at(self, records: Sequence[tuple[int, str, _RecordForm | None]]) -> Iterator[Finding]:
         """Look at records as at any text, and remember what came of their forms."""
         findings = self._detector.find("\n".join(record for _start, record, _form in records)) if records else []
         at = index = 0

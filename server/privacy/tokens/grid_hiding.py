@@ -66,6 +66,18 @@ class GridHiding:
             return None
         return WrittenSheet("".join(sources), leaves, self.grid.notation), spans
 
+    def has_personal_keys(self, finder: ColumnFinder, known: KnownValues, learned: LearnedValues) -> bool:
+        """Return whether keys of lines of JSON are to be hidden too, which is not done column by column."""
+        if isinstance(self.grid.notation, TableNotation):
+            return False
+        found = finder.find((), self.grid.headings)
+        keys = "\n".join(self.grid.headings)
+        return bool(found.whole or found.within) or any(True for _span in _known_in(keys, known, learned))
+
+    def odd_sheets(self) -> list[Sheet]:
+        """Return the line of headings, and the rows that are no part of a column, as sheets."""
+        return [text_sheet(Text(self.grid.heading_line)), *(_odd_sheet(self.grid, row) for row in self.grid.odd)]
+
     def put_in(self, tokens: dict[str, str], numbers: dict[str, str], rest: WrittenSheet | None) -> None:
         """Write the tokens into the grid: of whole texts, of whole numbers, and those within `rest`."""
         pieces = iter(rest.pieces() if rest is not None else ())
@@ -101,7 +113,7 @@ class GridHiding:
         return cells
 
 
-def odd_sheet(grid: Grid, row: tuple[int, int]) -> Sheet:
+def _odd_sheet(grid: Grid, row: tuple[int, int]) -> Sheet:
     """Return a row that is no part of a column as a sheet."""
     text = grid.odd_text(row)
     if not isinstance(grid.notation, TableNotation):

@@ -230,8 +230,8 @@ class LearnedValues:
         for count in range(min(self._most_words, WORDS_MAX, len(starts))):
             lows, highs = starts[: len(starts) - count], ends[count:]
             yield from self._spans(view, lows, highs, _AS_WORDS, one_word=count == 0)
-        if self._lengths:
-            places = np.flatnonzero(view.unspaced)
+        if self._lengths and view.unspaced.any():
+            places = np.flatnonzero(view.is_word)
             for length in sorted(self._lengths):
                 lows = places[places + length <= len(text)]
                 yield from self._spans(view, lows, lows + length, _ANYWHERE, one_word=False)
@@ -273,8 +273,8 @@ class _View:
         self._sums = np.zeros(len(codes) + 1, np.uint64)
         scattered = (folded + np.uint64(1)) * _SCATTER
         np.cumsum((scattered ^ (scattered >> np.uint64(29))) * powers[: len(codes)], out=self._sums[1:])
-        self._is_word = self._classes & _WORD != 0
-        self.unspaced = (codes >= _FIRST_UNSPACED) & self._is_word
+        self.is_word = self._classes & _WORD != 0
+        self.unspaced = (codes >= _FIRST_UNSPACED) & self.is_word
 
     def hashes(self, starts: _Places, ends: _Places) -> _Hashes:
         """Return the hash of each stretch."""
@@ -285,12 +285,12 @@ class _View:
 
     def words(self) -> tuple[_Places, _Places]:
         """Return where words begin and end."""
-        changes = np.diff(self._is_word.astype(np.int8), prepend=0, append=0)
+        changes = np.diff(self.is_word.astype(np.int8), prepend=0, append=0)
         return np.flatnonzero(changes == 1), np.flatnonzero(changes == -1)
 
     def cores(self, starts: _Places, ends: _Places) -> tuple[_Places, _Places, _Places]:
         """Return stretches from their first word to their last, and which of them have any."""
-        places = np.append(np.flatnonzero(self._is_word), len(self._is_word))
+        places = np.append(np.flatnonzero(self.is_word), len(self.is_word))
         first = places[np.searchsorted(places, starts)]
         last = places[np.searchsorted(places, ends) - 1]
         kept = np.flatnonzero((first < ends) & (last >= starts))
@@ -298,7 +298,7 @@ class _View:
 
     def words_within(self, starts: _Places, ends: _Places) -> _Places:
         """Count the words of each stretch that begins and ends with one."""
-        begins = np.diff(self._is_word.astype(np.int8), prepend=0) == 1
+        begins = np.diff(self.is_word.astype(np.int8), prepend=0) == 1
         return self._counted(begins, starts + 1, ends) + 1
 
     def unspaced_within(self, starts: _Places, ends: _Places) -> NDArray[np.bool_]:

@@ -38,11 +38,13 @@ class Learned:
     values: list[Value] = field(default_factory=list)
     words: list[Value] = field(default_factory=list)
     """Some of the values that are known by their hashes."""
+    rest: list[str] = field(default_factory=list)
+    """Rows of a table that are to be learned as any text."""
 
     @property
     def weight(self) -> int:
         """How many values these are."""
-        return sum(map(len, self.hashes)) + _WORDS_WEIGH * (len(self.values) + len(self.words))
+        return sum(map(len, self.hashes)) + _WORDS_WEIGH * (len(self.values) + len(self.words) + len(self.rest))
 
 
 def learn_grid(grid: Grid, finder: ColumnFinder, known: LearnedValues, run: int, *, words: int) -> Learned:
@@ -63,8 +65,11 @@ def learn_grid(grid: Grid, finder: ColumnFinder, known: LearnedValues, run: int,
             learned.words += (Value(kind, text) for text in texts[: words - len(learned.words)])
         for text, findings in found.within.items():
             learned.values += (Value(str(each.type), text[each.start : each.end]) for each in findings)
-    for found in [finder.find((), grid.headings)]:
-        learned.values += (Value(kind, text) for kind, texts in found.whole.items() for text in texts)
+    headings = finder.find((), grid.headings)
+    learned.values += (Value(kind, text) for kind, texts in headings.whole.items() for text in texts)
+    for text, findings in headings.within.items():
+        learned.values += (Value(str(each.type), text[each.start : each.end]) for each in findings)
+    learned.rest += (grid.heading_line + grid.odd_text(row) for row in grid.odd)
     return learned
 
 

@@ -28,7 +28,7 @@ from ...host_work import checked, checkpoint
 from ..token_texts import Span, mentions_in, restored, spliced, tokens_in
 from . import structured
 from .answer_parts import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_of, text_sheet
-from .grid_hiding import GridHiding, grouped, kinds_of, odd_sheet
+from .grid_hiding import GridHiding, grouped, kinds_of
 from .grids import LEAST_CHARS as LONG_CHARS
 from .grids import Grid, grid_of
 from .known_values import KnownValues
@@ -173,6 +173,10 @@ class Sanitizer:
             ):
                 new = {text: kind for text, kind in values.items() if text not in named}
                 named.update(known.show_many(self._vault, new, form, durable=self._durable, run_tokens=run_tokens))
+        parts = list(parts)
+        for number, hiding in enumerate(hidings):
+            if hiding is not None and hiding.has_personal_keys(finder, known.values, known.learned):
+                parts[number], hidings[number] = Text(hiding.grid.text()), None
         sheets: list[Sheet] = []
         found: dict[int, list[list[Span]]] = {}
         rests: list[WrittenSheet | None] = []
@@ -184,7 +188,7 @@ class Sanitizer:
             elif rest is not None:
                 sheets.append(rest[0])
                 found[id(rest[0])] = rest[1]
-        odd = [odd_sheet(hiding.grid, row) for hiding in hidings if hiding is not None for row in hiding.grid.odd]
+        odd = [sheet for hiding in hidings if hiding is not None for sheet in hiding.odd_sheets()]
         counts = self._edit(scope, [*sheets, *odd], run_tokens=run_tokens, found=found)
         if len(sheets) + len(odd) > len(found):
             # What the other parts gave away may stand in cells of which nothing was known before.
@@ -201,9 +205,10 @@ class Sanitizer:
                 shown.append(next(waiting).finished())
                 continue
             hiding.put_in(tokens, numbers, rest_sheet)
+            heading_line = str(next(odds).finished())
             for row in hiding.grid.odd:
                 hiding.grid.put_odd(row, str(next(odds).finished()))
-            text = hiding.grid.heading_line + hiding.grid.text()
+            text = heading_line + hiding.grid.text()
             known.remember_shown([_digest(text)])
             shown.append(text)
         known.remember_shown([sheet.mark_of_finished() for sheet in sheets if id(sheet) not in found])
@@ -249,16 +254,8 @@ class Sanitizer:
             known.refresh(self._vault)
             rest: list[Part] = []
             for part in parts:
-                if not isinstance(part, Text) or len(part.text) < LONG_CHARS:
-                    rest.append(part)
-                elif (grid := grid_of(part.text)) is not None:
-                    self._learn_long(
-                        known, part.text, run_tokens, partial(learn_grid, grid, self._finder(self._learner))
-                    )
-                    rest += (Text(grid.heading_line + grid.odd_text(row)) for row in grid.odd)
-                elif self._log_finder(self._learner).reads(part.text):
-                    found = partial(self._log_finder(self._learner).find, part.text)
-                    self._learn_long(known, part.text, run_tokens, partial(learn_text, part.text, found))
+                if isinstance(part, Text) and len(part.text) >= LONG_CHARS:
+                    rest += self._learn_long(known, part, run_tokens)
                 else:
                     rest.append(part)
             sheets = [sheet_of(part) for part in rest]
@@ -270,12 +267,15 @@ class Sanitizer:
             for some in _batches(met):
                 known.learn(some, run_tokens)
 
-    def _learn_long(self, known: _Scope, text: str, run_tokens: RunTokens | None, learn: Learn) -> None:
-        """Learn a long text, unless it was learned lately."""
+    def _learn_long(self, known: _Scope, part: Text, run_tokens: RunTokens | None) -> Sequence[Part]:
+        """Learn a long text, unless it was learned lately, and return what of it is to be learned as any other."""
         run = _number_of(run_tokens)
-        digest = _digest(text)
+        digest = _digest(part.text)
         learned = known.learned_before(digest, run)
         if learned is None:
+            learn = self._learns(part.text)
+            if learn is None:
+                return (part,)
             learned = learn(known.learned, run, words=known.room)
             known.keep_learned(digest, learned)
         for some in _batches(learned.values):
@@ -283,6 +283,15 @@ class Sanitizer:
         # As long as there is room, values are also known by their words, and so in more forms than by their hashes.
         for some in _batches(learned.words[: known.room]):
             known.learn(some, run_tokens)
+        return [Text(each) for each in learned.rest]
+
+    def _learns(self, text: str) -> Learn | None:
+        """Return what learns a long text, or None for one that is no table, no lines of JSON and no log."""
+        grid = grid_of(text)
+        if grid is not None:
+            return partial(learn_grid, grid, self._finder(self._learner))
+        finder = self._log_finder(self._learner)
+        return partial(learn_text, text, partial(finder.find, text)) if finder.reads(text) else None
 
     def _log_finder(self, detector: Detector) -> LogFinder:
         with self._turn:
