@@ -267,7 +267,7 @@ def served(home: Path) -> Iterator[tuple[str, psutil.Process]]:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     with subprocess.Popen(
         [sys.executable, "-P", "-m", "sealab.server", "serve", "--home", str(home), "--http", address],
-        env={**os.environ, "SEALAB_PRIVACY": "auto"},
+        env={**os.environ, "SEALAB_PRIVACY": "auto", "SEALAB_MAX_TIMEOUT_SECONDS": "600"},
         stdout=subprocess.DEVNULL,
         stderr=None if os.environ.get("SHOW") else subprocess.DEVNULL,
     ) as process:
@@ -286,14 +286,14 @@ def served(home: Path) -> Iterator[tuple[str, psutil.Process]]:
 async def beside(name: str, how: str, home: Path, size: int) -> None:
     """Print how long another client waits while one reads a file."""
     with served(home) as (url, process):
-        async with Client(url) as reader, Client(url) as other:
+        async with Client(url, read_timeout_seconds=700) as reader, Client(url) as other:
             for client in (reader, other):
                 await client.call_tool("execute_code", {"code": "print('Jane Roe, jane@example.com')"})
             quiet = [await one_and_one(other) for _ in range(30)]
             spent = sum(process.cpu_times()[:2])
             began = time.monotonic()
             code = READS[how].format(name=name)
-            arguments = {"code": code, "timeout_seconds": 120, "memory_mb": 2000}
+            arguments = {"code": code, "timeout_seconds": 600, "memory_mb": 2000}
             work = asyncio.create_task(reader.call_tool("execute_code", arguments))
             delays: list[float] = []
             resident = 0
