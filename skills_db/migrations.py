@@ -144,6 +144,19 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX sealab_vault_link_by_token ON sealab_vault_link (scope, token)",
         ),
     ),
+    Migration(
+        "0005_vault_totals",
+        (
+            # Counting ten million values takes ten seconds.
+            """CREATE TABLE sealab_vault_total (
+                scope TEXT PRIMARY KEY,
+                values_of BIGINT NOT NULL,
+                bytes_of BIGINT NOT NULL
+            )""",
+            """INSERT INTO sealab_vault_total (scope, values_of, bytes_of)
+                SELECT scope, count(*), sum(length(sealed)) FROM sealab_vault_value GROUP BY scope""",
+        ),
+    ),
 )
 
 _WORDS = {

@@ -18,17 +18,18 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from .erasing.persons import holds, person_of
 from .erasing.vault_links import DROP_ORPHANS, VaultLinks
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
 from .sql import sa
-from .vault_entries import AuditLine, Form, Known, Note, Person, PersonValue, Value, VaultEntry, VaultTotals
+from .vault_entries import AuditLine, Form, Known, ManyShown, Note, Person, PersonValue, Value, VaultEntry, VaultTotals
 from .vault_keys import AKIN_CHARS, ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ __all__ = [
     "AuditLine",
     "Form",
     "Known",
+    "ManyShown",
     "Note",
     "Person",
     "PersonValue",
@@ -64,16 +66,21 @@ BRIEF_DAYS = 1.0
 AUDIT_DAYS = 365
 """How long the audit remembers."""
 
-SCOPE_VALUES_MAX = 200_000
+SCOPE_VALUES_MAX = 12_000_000
 """Values that a scope may have."""
-SCOPE_BYTES_MAX = 64 * 1024 * 1024
+SCOPE_BYTES_MAX = 1024 * 1024 * 1024
 """Bytes that the values of a scope may have together."""
-_COUNT_EVERY = 1000
-"""New values after which those of a scope are counted again, as other programs may add some."""
+BRIEF_VALUES_MAX = 2_000_000
+"""Values that a scope may have whose owner is identified by a connection alone."""
+BRIEF_BYTES_MAX = 256 * 1024 * 1024
+"""Bytes that these may have together."""
 
 _BATCH = 400
 """Values in one statement: below the least number of parameters that SQLite was ever built with."""
-_SIZES_MAX = 1000
+_SAMPLE = 64
+"""Of many values, so many are looked up to see whether any are known."""
+_MANY_CACHE_KB = 65_536
+"""What a connection of SQLite's may hold in memory that many values are inserted with; else 2,000."""
 _FEW = 4
 """So many new values are faster inserted one by one, each returning its number, than together and then looked up."""
 
@@ -93,14 +100,17 @@ def drop_expired(database: Database) -> int:
         if not session.execute(_EXPIRED, {"now": now}).scalar_one():
             return 0
     with database.transaction() as session:
-        gone = session.execute(_EXPIRED, {"now": now}).scalar_one()
+        gone = 0
+        for row in session.execute(_EXPIRED_SIZES, {"now": now}).all():
+            _take(session.connection(), row.scope, _Size(row.values_of, row.bytes_of))
+            gone += row.values_of
         session.execute(sa.text("DELETE FROM sealab_vault_value WHERE expires <= :now"), {"now": now})
         session.execute(
             sa.text("DELETE FROM sealab_vault_audit WHERE made_at <= :before"),
             {"before": now - AUDIT_DAYS * SECONDS_PER_DAY},
         )
         _note_purge(session)
-    return int(gone)
+    return gone
 
 
 class Vault:
@@ -125,7 +135,6 @@ class Vault:
         self._keys = VaultKeys(key)
         self._ttl_seconds = None if ttl_days is None else ttl_days * SECONDS_PER_DAY
         self._is_brief = is_brief
-        self._sizes: OrderedDict[str, _Size] = OrderedDict()
         self._links = VaultLinks(database)
         self._check_key()
         drop_expired(database)
@@ -154,10 +163,44 @@ class Vault:
             if new.values:
                 if admits is not None:
                     admits(new.values, new.bytes)
-                self._admit(session.connection(), keys.name, new)
+                self._admit(session.connection(), scope, new)
         if salt is not None:
             found = {lookup: replace(entry, apart=True) for lookup, entry in found.items()}
         return [found[lookup] for lookup in lookups]
+
+    def show_many(
+        self,
+        scope: str,
+        values: Sequence[tuple[str, str]],
+        form: Form = Form.TEXT,
+        *,
+        durable: bool = True,
+        admits: Admits | None = None,
+    ) -> ManyShown:
+        """Return the token of each value, given as type and text, as the model sees it; what is new is stored at once.
+
+        It does what `tokens_for` does, in one transaction, for tens of thousands of values that are all different.
+        """
+        keys = self._keys.of_scope(scope)
+        life = self._life_of(scope)
+        lookups = keys.lookups_of(form, (text for _kind, text in values))
+        wanted = dict(zip(lookups, values, strict=True))
+        with self._database.transaction(durable=durable or not self._database.is_file) as session:
+            connection = session.connection()
+            if self._database.is_file:
+                connection.exec_driver_sql(f"PRAGMA cache_size = -{_MANY_CACHE_KB}")
+            before = connection.execute(_NEWS).one().newest or 0
+            shown: dict[str, str] = {}
+            if self._shown(connection, keys, lookups[:: len(lookups) // _SAMPLE + 1], life):
+                shown = self._shown(connection, keys, lookups, life)
+            missing = {lookup: value for lookup, value in wanted.items() if lookup not in shown}
+            new = self._store_many(connection, keys, missing, form, life=life, shown=shown)
+            if new.values:
+                if admits is not None:
+                    admits(new.values, new.bytes)
+                self._admit(connection, scope, new)
+            last = connection.execute(_NEWS).one().newest or 0
+        return ManyShown([shown[lookup] for lookup in lookups], new.values, before, last)
 
     def fades(self, entry: VaultEntry, scope: str) -> bool:
         """Return whether an entry that is met again should live longer; at most once a day, or a tenth of its life."""
@@ -215,7 +258,8 @@ class Vault:
         forgotten = self.types_of_scope(name)
         if forgotten:
             with self._database.transaction() as session:
-                session.execute(sa.text("DELETE FROM sealab_vault_value WHERE scope = :scope"), {"scope": name})
+                session.execute(_DELETE_SCOPES, {"scopes": [name]})
+                session.execute(_DELETE_TOTALS, {"scopes": [name]})
                 _note_purge(session)
         return forgotten
 
@@ -253,16 +297,10 @@ class Vault:
 
     def forget_entries(self, values: Iterable[PersonValue]) -> dict[str, int]:
         """Forget these, and count them by type."""
-        forgotten: dict[str, int] = {}
-        gone: dict[int, str] = {value.entry.number: value.entry.value.type for value in values}
-        for kind in gone.values():
-            forgotten[kind] = forgotten.get(kind, 0) + 1
+        gone = {value.entry.number: value.entry.value.type for value in values}
         if gone:
-            with self._database.transaction() as session:
-                for some in _batches(gone):
-                    session.execute(_DELETE, {"ids": some})
-                _note_purge(session)
-        return dict(sorted(forgotten.items()))
+            self._forget(lambda entry: entry.number in gone, only=None)
+        return dict(sorted(Counter(gone.values()).items()))
 
     def _every_entry(self) -> Iterator[tuple[str, VaultEntry]]:
         with self._database.read() as session:
@@ -278,6 +316,7 @@ class Vault:
         with self._database.transaction() as session:
             for some in _batches(self._keys.of_scope(scope).name for scope in scopes):
                 session.execute(_DELETE_SCOPES, {"scopes": some})
+                session.execute(_DELETE_TOTALS, {"scopes": some})
             _note_purge(session)
 
     def note(self, *notes: Note) -> None:
@@ -338,22 +377,17 @@ class Vault:
                 "(VAULT_KEY, the keyring, or the key file beside the database)."
             )
 
-    def _admit(self, connection: sa.Connection, name: str, new: _Size) -> None:
-        """Raise `VaultFull` where a scope has too much with what is new; the count is exact about once in a while."""
-        size = self._sizes.get(name)
-        if size is None or size.since >= _COUNT_EVERY or size.exceeds:
-            row = connection.execute(_SIZE, {"scope": name}).one()  # what is new is part of it
-            size = _Size(row.count_of, row.bytes_of or 0)
-        else:
-            size = _Size(size.values + new.values, size.bytes + new.bytes, size.since + new.values)
-        self._sizes[name] = size
-        self._sizes.move_to_end(name)
-        while len(self._sizes) > _SIZES_MAX:
-            self._sizes.popitem(last=False)
-        if size.exceeds:
+    def _admit(self, connection: sa.Connection, scope: str, new: _Size) -> None:
+        """Count what is new, and raise `VaultFull` where a scope has too much with it."""
+        added = {"scope": self._keys.of_scope(scope).name, "values": new.values, "bytes": new.bytes}
+        total = connection.execute(_ADD_TO_TOTAL, added).one()
+        values, size = SCOPE_VALUES_MAX, SCOPE_BYTES_MAX
+        if self._is_brief(scope):
+            values, size = min(values, BRIEF_VALUES_MAX), min(size, BRIEF_BYTES_MAX)
+        if total.values_of > values or total.bytes_of > size:
             raise VaultFull(
-                f"The vault holds {SCOPE_VALUES_MAX} values or {SCOPE_BYTES_MAX} bytes of this caller, the most that "
-                "it keeps. Have some forgotten with `sealab pii forget`, or kept for less time with PRIVACY_TTL_DAYS."
+                f"The vault holds {values} values or {size} bytes of this caller, the most that it keeps. Have some "
+                "forgotten with `sealab pii forget`, or kept for less time with PRIVACY_TTL_DAYS."
             )
 
     def _made(
@@ -382,6 +416,64 @@ class Vault:
         for some in _batches(entry.number for entry in faded.values()):
             connection.execute(_LONGER, {"ids": some, "expires": expires})
         return found | faded, _Size(inserted, inserted_bytes)
+
+    def _store_many(
+        self,
+        connection: sa.Connection,
+        keys: ScopeKeys,
+        missing: Mapping[str, tuple[str, str]],
+        form: Form,
+        *,
+        life: float | None,
+        shown: dict[str, str],
+    ) -> _Size:
+        """Insert values that are missing, take their tokens up in `shown`, and return what was new."""
+        if not missing:
+            return _Size(0, 0)
+        tokens = keys.tokens_of(missing.values(), form)
+        sealed = self._keys.sealed_many(keys, missing.values(), form, tokens)
+        expires = None if life is None else time.time() + life
+        rows = [
+            (keys.name, token, kind, form.value, lookup, each, expires)
+            for (lookup, (kind, _text)), token, each in zip(missing.items(), tokens, sealed, strict=True)
+        ]
+        rows.sort(key=itemgetter(4))  # near each other in the index, where they are written at once
+        if self._database.is_file:
+            count = connection.exec_driver_sql(_INSERT_MANY, rows).rowcount
+        else:
+            count = connection.execute(_INSERT, [dict(zip(_INSERTED, row, strict=True)) for row in rows]).rowcount
+        size = sum(map(len, sealed))
+        if count == len(rows):
+            shown |= {
+                lookup: f"[{kind}_{token}]"
+                for (lookup, (kind, _text)), token in zip(missing.items(), tokens, strict=True)
+            }
+            return _Size(count, size)
+        # Some were there, or have the token of another value: then they get another, as a few would.
+        shown |= self._shown(connection, keys, list(missing), life)
+        rest = {lookup: Value(kind, text, form) for lookup, (kind, text) in missing.items() if lookup not in shown}
+        made, more = self._made(connection, keys, rest, life)
+        shown |= {lookup: entry.shown for lookup, entry in made.items()}
+        return _Size(count + more.values, size * count // len(rows) + more.bytes)
+
+    def _shown(
+        self, connection: sa.Connection, keys: ScopeKeys, lookups: Sequence[str], life: float | None
+    ) -> dict[str, str]:
+        """Return the tokens of those values that are there, which live longer for having been met."""
+        found: dict[str, str] = {}
+        faded: list[int] = []
+        least = None if life is None else time.time() + life - min(SECONDS_PER_DAY, life / 10)
+        for some in _batches(lookups):
+            for number, token, kind, lookup, expires in connection.execute(
+                _BY_LOOKUP, {"scope": keys.name, "lookups": some}
+            ):
+                found[lookup] = f"[{kind}_{token}]"
+                if expires is not None and (least is None or expires < least):
+                    faded.append(number)
+        until = None if life is None else time.time() + life
+        for some_faded in _batches(faded):
+            connection.execute(_LONGER, {"ids": some_faded, "expires": until})
+        return found
 
     def _found(self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value]) -> dict[str, VaultEntry]:
         found: dict[str, VaultEntry] = {}
@@ -417,8 +509,9 @@ class Vault:
 
     def _forget(self, chosen: _Chooses, only: str | None) -> int:
         gone: list[int] = []
+        sizes: dict[str, _Size] = {}
         with self._database.transaction() as session:
-            for row in session.execute(_ALL, {"scope": only}).all():
+            for row in session.execute(_ALL, {"scope": only}).yield_per(_BATCH):
                 keys = self._keys.named(row.scope)
                 try:
                     entry = self._opened(keys, row)
@@ -426,8 +519,12 @@ class Vault:
                     entry = VaultEntry(row.id, row.token, Value(row.type, ""), row.expires)
                 if chosen(entry):
                     gone.append(row.id)
+                    size = sizes.get(row.scope, _Size(0, 0))
+                    sizes[row.scope] = _Size(size.values + 1, size.bytes + len(row.sealed))
             for some in _batches(gone):
                 session.execute(_DELETE, {"ids": some})
+            for scope, size in sizes.items():
+                _take(session.connection(), scope, size)
             if gone:
                 _note_purge(session)
         return len(gone)
@@ -435,16 +532,14 @@ class Vault:
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """How many values there are, of how many bytes; `since` of them were added since they were counted."""
+    """How many values there are, of how many bytes."""
 
     values: int
     bytes: int
-    since: int = 0
 
-    @property
-    def exceeds(self) -> bool:
-        """Whether it is more than a scope may have."""
-        return self.values > SCOPE_VALUES_MAX or self.bytes > SCOPE_BYTES_MAX
+
+def _take(connection: sa.Connection, scope: str, size: _Size) -> None:
+    connection.execute(_TAKE_FROM_TOTAL, {"scope": scope, "values": size.values, "bytes": size.bytes})
 
 
 def _fades(entry: VaultEntry, life: float | None) -> bool:
@@ -494,8 +589,18 @@ _NEWEST = sa.text(
     f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = :scope AND id > :after AND {_LIVES} "  # noqa: S608 - as above
     "ORDER BY id DESC LIMIT :most"
 )
-_SIZE = sa.text(
-    "SELECT count(*) AS count_of, sum(length(sealed)) AS bytes_of FROM sealab_vault_value WHERE scope = :scope"
+_ADD_TO_TOTAL = sa.text(
+    "INSERT INTO sealab_vault_total (scope, values_of, bytes_of) VALUES (:scope, :values, :bytes) "
+    "ON CONFLICT (scope) DO UPDATE SET values_of = sealab_vault_total.values_of + excluded.values_of, "
+    "bytes_of = sealab_vault_total.bytes_of + excluded.bytes_of RETURNING values_of, bytes_of"
+)
+_TAKE_FROM_TOTAL = sa.text(
+    "UPDATE sealab_vault_total SET values_of = values_of - :values, bytes_of = bytes_of - :bytes WHERE scope = :scope"
+)
+_DELETE_TOTALS = _in("DELETE FROM sealab_vault_total WHERE scope IN :scopes", "scopes")
+_EXPIRED_SIZES = sa.text(
+    "SELECT scope, count(*) AS values_of, sum(length(sealed)) AS bytes_of FROM sealab_vault_value "
+    "WHERE expires <= :now GROUP BY scope"
 )
 _ALL = sa.text(f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = coalesce(:scope, scope)")  # noqa: S608 - as above
 _DELETE = _in("DELETE FROM sealab_vault_value WHERE id IN :ids", "ids")
@@ -504,6 +609,11 @@ _LONGER = _in("UPDATE sealab_vault_value SET expires = :expires WHERE id IN :ids
 _INSERT = sa.text(
     "INSERT INTO sealab_vault_value (scope, token, type, form, lookup, sealed, expires) "
     "VALUES (:scope, :token, :type, :form, :lookup, :sealed, :expires) ON CONFLICT DO NOTHING"
+)
+_INSERTED = ("scope", "token", "type", "form", "lookup", "sealed", "expires")
+_INSERT_MANY = (
+    f"INSERT INTO sealab_vault_value ({', '.join(_INSERTED)}) "  # noqa: S608 - constants
+    "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
 _INSERT_ONE = sa.text(f"{_INSERT.text} RETURNING id")
 _NOTE = sa.text(

@@ -85,6 +85,19 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
+class ManyShown:
+    """The tokens of many values as the model sees them; `last` is the number of the newest of the entries, if known.
+
+    It is known where all entries after `before` are those that were just made.
+    """
+
+    shown: list[str]
+    new: int
+    before: int | None = None
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """Something done with values, for the audit: how many of each type, where to; never what they are.
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -35,6 +36,11 @@ KEY_BYTES = 32
 _NONCE_BYTES = 12
 _HASH_BYTES = 16
 _SCOPES_MAX = 10_000
+_NONCES_AT_ONCE = 32
+_BLOCK_BYTES = 64
+"""What SHA-256 takes at once, to which HMAC fills its key up (RFC 2104)."""
+_PAIRS = tuple(a + b for b in ALPHABET for a in ALPHABET)
+_PAIR_BITS, _PAIR_MASK = 10, 1023
 
 
 class SealBroken(Exception):
@@ -80,6 +86,22 @@ class VaultKeys:
             raise SealBroken from None
         return Value(empty.type, text.decode("utf-8", "surrogatepass"), empty.form)
 
+    def sealed_many(
+        self, keys: ScopeKeys, values: Iterable[tuple[str, str]], form: str, tokens: Iterable[str]
+    ) -> list[bytes]:
+        """Encrypt values, given as type and text, for the rows with those tokens; what `sealed` does for one."""
+        encrypt = self._cipher.encrypt
+        name = keys.name
+        made: list[bytes] = []
+        random = b""
+        for (kind, text), token in zip(values, tokens, strict=True):
+            if not random:
+                random = os.urandom(_NONCE_BYTES * _NONCES_AT_ONCE)
+            nonce, random = random[:_NONCE_BYTES], random[_NONCE_BYTES:]
+            bound = f"{name}|{kind}|{token}|{form}".encode()
+            made.append(nonce + encrypt(nonce, text.encode("utf-8", "surrogatepass"), bound))
+        return made
+
     def spend(self, keys: ScopeKeys, token: str) -> None:
         """Do for an unknown token the work of opening one, so that the time does not show which tokens exist."""
         nonce = bytes(_NONCE_BYTES)
@@ -117,6 +139,47 @@ class ScopeKeys:
         """Return the hash by which a value is found again, whatever its type."""
         message = f"{value.form}\0".encode() + _bytes(value.text)
         return hmac.digest(self.lookups, message, hashlib.sha256)[:_HASH_BYTES].hex()
+
+    def lookups_of(self, form: str, texts: Iterable[str]) -> list[str]:
+        """Return the hash of each value; what `lookup` does for one."""
+        start = f"{form}\0".encode()
+        digest = _hmac(self.lookups)
+        return [digest(start + text.encode("utf-8", "surrogatepass"))[:_HASH_BYTES].hex() for text in texts]
+
+    def tokens_of(self, values: Iterable[tuple[str, str]], form: str) -> list[str]:
+        """Return the token of each value, given as type and text, of which no other has its token."""
+        digest = _hmac(self.tokens)
+        starts: dict[str, bytes] = {}
+        made: list[str] = []
+        for kind, text in values:
+            start = starts.get(kind)
+            if start is None:
+                start = starts[kind] = f"{kind}\0{0}\0{form}\0".encode()
+            number = int.from_bytes(digest(start + text.encode("utf-8", "surrogatepass"))[-7:], "big")
+            made.append(
+                _PAIRS[number & _PAIR_MASK]
+                + _PAIRS[number >> _PAIR_BITS & _PAIR_MASK]
+                + _PAIRS[number >> 2 * _PAIR_BITS & _PAIR_MASK]
+                + _PAIRS[number >> 3 * _PAIR_BITS & _PAIR_MASK]
+                + _PAIRS[number >> 4 * _PAIR_BITS & _PAIR_MASK]
+            )
+        return made
+
+
+def _hmac(key: bytes) -> Callable[[bytes], bytes]:
+    """Return what computes HMAC-SHA256 under a key; the key's own blocks are hashed once (RFC 2104)."""
+    block = key.ljust(_BLOCK_BYTES, b"\0")
+    inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block)).copy
+    outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block)).copy
+
+    def digest(message: bytes) -> bytes:
+        within = inner()
+        within.update(message)
+        around = outer()
+        around.update(within.digest())
+        return around.digest()
+
+    return digest
 
 
 def _derived(key: bytes, purpose: str, what: str) -> bytes:

@@ -46,6 +46,12 @@ def add_options(parser: Parser) -> None:
         metavar="RULE",
         help="which tokens become values for the server, as `restore` in mcp.json: JSON, or names of tools with commas",
     )
+    parser.add_argument(
+        "--allow-tokens",
+        metavar="TOOLS",
+        default="",
+        help="names of tools, with commas, that are given tokens as they are; other calls with such are refused",
+    )
     parser.add_argument("--mode", choices=[mode.value for mode in PrivacyMode], help="how much is spent on looking")
     parser.add_argument(
         "--allow", metavar="VALUE", action="append", default=[], help="a value, or /expression/, that is never personal"
@@ -70,16 +76,16 @@ def _server(chosen: argparse.Namespace) -> ServerConfig:
     words: Sequence[str] = chosen.words
     if (chosen.url is None) is (not words):
         raise UsageError("It is not clear which server to guard. Give either `-- COMMAND ARGUMENT ...` or --url URL.")
-    rule = _rule(chosen.restore)
+    policy = {"restore": _rule(chosen.restore), "allow_tokens": _names(chosen.allow_tokens)}
     if chosen.url is None:
         if chosen.header:
             raise UsageError(_HTTP_ONLY)
-        entry = {"command": words[0], "restore": rule, "allow_self": True}
+        entry = {"command": words[0], **policy, "allow_self": True}
         checked = read_server(chosen.name, entry, {})
         return replace(checked, type=Transport.STDIO, command=words[0], args=(*words[1:],), env=_variables(chosen.env))
     if chosen.env:
         raise UsageError("Variables are given to a command. Give --header NAME:VALUE for a --url.")
-    entry = {"url": chosen.url, "headers": _headers(chosen.header), "restore": rule}
+    entry = {"url": chosen.url, "headers": _headers(chosen.header), **policy}
     return read_server(chosen.name, entry, os.environ)
 
 
@@ -94,7 +100,11 @@ def _rule(given: str | None) -> object:
             raise UsageError(
                 'The rule of --restore is not JSON. Give true, false, names of tools, or {"EMAIL": ["send_mail.to"]}.'
             ) from None
-        return [name.strip() for name in given.split(",") if name.strip()]
+        return _names(given)
+
+
+def _names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",") if name.strip()]
 
 
 def _variables(given: Sequence[str]) -> Mapping[str, str]:

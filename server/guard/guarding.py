@@ -45,7 +45,7 @@ async def guard(config: ServerConfig, home: Home, settings: Settings) -> Exit:
     sys.setswitchinterval(_SWITCH_SECONDS)
     async with AsyncExitStack() as ending:
         privacy, known_only = await ending.enter_async_context(_filters(settings, home))
-        messages = MessageFilter(privacy, known_only, server=config.name, rule=config.restore)
+        messages = MessageFilter(privacy, known_only, config)
         relay = Relay(messages, lenient=settings.privacy_lenient_restore)
         signalled = await ending.enter_async_context(signals())
         server = await ending.enter_async_context(_connected(config, privacy))

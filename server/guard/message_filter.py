@@ -13,9 +13,11 @@ from functools import partial
 from typing import TypeVar
 
 from ...sandbox.job import Json
+from ...tools_registry.configuration import ServerConfig
 from ..caller import LOCAL
 from ..errors import PrivacyFailed, ServerError
 from ..host_work import Kind, in_thread
+from ..privacy.gates.tool_gate import LeftInCall, Recipient, given_to
 from ..privacy.privacy import Privacy
 from ..privacy.tokens.parts import Part, Tree, collected, is_small, replaced
 from .messages import INTERNAL_ERROR, Message, error_answer, id_of, mapping, method_of, params_of
@@ -64,11 +66,10 @@ class Unshown:
 class MessageFilter:
     """The filter of one server's messages. `known_only` hides known values, and looks for no others."""
 
-    def __init__(self, privacy: Privacy, known_only: Privacy, *, server: str, rule: object) -> None:
+    def __init__(self, privacy: Privacy, known_only: Privacy, server: ServerConfig) -> None:
         self._privacy = privacy
         self._known_only = known_only
         self._server = server
-        self._rule = rule
         self._handles = OpaqueHandles()
 
     async def unshown(self, message: Message, asked: Asked, *, is_large: bool) -> Unshown:
@@ -193,14 +194,19 @@ class MessageFilter:
         return await self._restored(tool, {key: value}) if key in params else {}
 
     async def _restored(self, tool: str, arguments: Mapping[str, Json]) -> Mapping[str, Json]:
-        return await self._privacy.restored_for(
-            LOCAL.scope, self._server, tool, arguments, self._rule, left=partial(self._tell_of_left, tool)
-        )
+        server = self._server
+        to = Recipient(server.name, tool, server.restore, takes_tokens=server.takes_tokens(tool))
+        return await given_to(self._privacy, LOCAL.scope, to, arguments, note=partial(self._tell_of_left, tool))
 
-    def _tell_of_left(self, tool: str, withheld: Mapping[str, int], unknown: Sequence[str]) -> None:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(withheld.items()))
-        told = [*([f"withheld by its rule: {kinds}"] if kinds else []), *([f"unknown: {len(unknown)}"] * bool(unknown))]
-        _LOG.warning("%s of the server %s was given tokens as they are (%s).", tool, self._server, "; ".join(told))
+    def _tell_of_left(self, tool: str, left: LeftInCall) -> None:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(left.values.items()))
+        told = [
+            *([f"{len(left.withheld)} tokens withheld by its rule"] * bool(left.withheld)),
+            *([f"{len(left.unknown)} unknown tokens"] * bool(left.unknown)),
+            *([f"values withheld by its rule: {kinds}"] * bool(kinds)),
+        ]
+        what = "was not called" if left.refused else "was given tokens as they are"
+        _LOG.warning("%s of the server %s %s (%s).", tool, self._server.name, what, "; ".join(told))
 
 
 async def _done(work: Callable[[], _T], is_large: bool) -> _T:

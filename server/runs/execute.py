@@ -27,7 +27,18 @@ from .ids import new_run_id
 from .images import PNG, Picture, pictured
 from .isolations import AUTO
 from .progress import ProgressReporter
-from .report import CallCounts, DryCall, ErrorReport, Image, PrivacyReport, Report, TokensLeft, ToolCall, WrittenFile
+from .report import (
+    PRIVACY_MS_LEAST,
+    CallCounts,
+    DryCall,
+    ErrorReport,
+    Image,
+    PrivacyReport,
+    Report,
+    TokensLeft,
+    ToolCall,
+    WrittenFile,
+)
 from .truncation import SHOWN_CHARS, Cut, Fitted, fit, fits
 
 ENTRIES_MAX = 20
@@ -318,24 +329,34 @@ def _report(
         report["images"] = [Image(mime_type=each.mime_type, size=len(each.content)) for each in images]
     if outcome.session_ended is not None:
         report["session_ended"] = outcome.session_ended
-    if shown.types or shown.files or run.left or program.values or program.unknown:
-        report["privacy"] = PrivacyReport()
-        if program.values:
-            report["privacy"]["values"] = program.values
-        if program.unknown:
-            report["privacy"]["unknown"] = list(program.unknown[:ENTRIES_MAX])
-        if shown.types:
-            report["privacy"]["hidden"] = dict(shown.types)
-        if shown.files:
-            report["privacy"]["files"] = dict(shown.files)
-        if run.left:
-            report["privacy"]["left"] = [_left(each) for each in run.left[:ENTRIES_MAX]]
-            told = sum(len((*each.get("unknown", ()), *each.get("withheld", ()))) for each in report["privacy"]["left"])
-            there = sum(len((*each.unknown, *each.withheld)) for each in run.left)
-            if told < there or len(run.left) > ENTRIES_MAX:
-                truncated["left"] = Cut(note=f"{told} of {there} tokens, of {len(run.left)} tools").to_json()
-                report["truncated"] = truncated
+    privacy = _privacy(shown, program)
+    if privacy:
+        report["privacy"] = privacy
+    if run.left:
+        told = sum(len((*each.get("unknown", ()), *each.get("withheld", ()))) for each in privacy["left"])
+        there = sum(len((*each.unknown, *each.withheld)) for each in run.left)
+        if told < there or len(run.left) > ENTRIES_MAX:
+            truncated["left"] = Cut(note=f"{told} of {there} tokens, of {len(run.left)} tools").to_json()
+            report["truncated"] = truncated
     return report
+
+
+def _privacy(shown: ShownRun, program: ProgramTokens) -> PrivacyReport:
+    """Return what was done with personal data; empty where that is nothing."""
+    privacy = PrivacyReport()
+    if program.values:
+        privacy["values"] = program.values
+    if program.unknown:
+        privacy["unknown"] = list(program.unknown[:ENTRIES_MAX])
+    if shown.privacy_ms >= PRIVACY_MS_LEAST:
+        privacy["ms"] = round(shown.privacy_ms, 3)
+    if shown.types:
+        privacy["hidden"] = dict(shown.types)
+    if shown.files:
+        privacy["files"] = dict(shown.files)
+    if shown.run.left:
+        privacy["left"] = [_left(each) for each in shown.run.left[:ENTRIES_MAX]]
+    return privacy
 
 
 def _add_calls(report: Report, called: Sequence[CalledTool]) -> None:

@@ -75,6 +75,10 @@ class Image(TypedDict):
     size: int
 
 
+PRIVACY_MS_LEAST = 100.0
+"""How long personal data must have been looked for until a report says so."""
+
+
 class TokensLeft(TypedDict):
     """What a tool was not given: tokens that `restore` of its server withheld or that are unknown, and values by type.
 
@@ -94,6 +98,8 @@ class PrivacyReport(TypedDict):
     `hidden` says how many different values of each type stand in this report as tokens; `files` what became of the
     tokens that the run wrote to files: so many were `restored` to values or `kept`, and so many are `unknown`. So many
     tokens in the program and its variables became `values`; those that are `unknown` stand for none, and stayed.
+    `ms` is how long personal data was looked for in what the code was given, while it ran or waited for that, and in
+    what this report shows; it is left out below `PRIVACY_MS_LEAST`.
     """
 
     values: NotRequired[int]
@@ -101,6 +107,7 @@ class PrivacyReport(TypedDict):
     hidden: NotRequired[Mapping[str, int]]
     files: NotRequired[Mapping[str, int]]
     left: NotRequired[list[TokensLeft]]
+    ms: NotRequired[float]
 
 
 class Report(TypedDict):
@@ -192,6 +199,8 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
         lines.append(f"tokens in the code that stand for no value here: {', '.join(privacy['unknown'])}")
     if "files" in privacy:
         lines.append(f"tokens written to files: {_listed(privacy['files'])}")
+    if "ms" in privacy:
+        lines.append(f"looked for personal data for {privacy['ms'] / 1000:.1f} seconds")
     for left in privacy.get("left", []):
         withheld = [f"withheld {', '.join(left['withheld'])}"] if "withheld" in left else []
         unknown = [f"unknown {', '.join(left['unknown'])}"] if "unknown" in left else []

@@ -226,6 +226,17 @@ class Detector:
             for part in self._allowed.remaining(text, each)
         ]
 
+    def keeps(self, kind: str, score: float, value: str) -> bool:
+        """Return whether a finding of that type and score counts as a whole, as the operator has decided."""
+        return self.kept_of(kind, score, value) == [Finding(0, len(value), kind, score)]
+
+    def kept_of(self, kind: str, score: float, value: str) -> list[Finding]:
+        """Return what of a value that was found counts, as the operator has decided."""
+        options = self.options
+        if score < options.thresholds.get(kind, options.threshold) or (options.types and kind not in options.types):
+            return []
+        return list(self._allowed.remaining(value, Finding(0, len(value), kind, score)))
+
 
 def recognizers_of_file(file: Path) -> list[EntityRecognizer]:
     """Return the recognizers of a file. Raises `ValueError`, which says where and what to do."""

@@ -7,16 +7,19 @@ line of the file, which may say what a column holds.
 from __future__ import annotations
 
 import base64
+import codecs
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ....sandbox.job import Json
+from ..reading.encodings import encoding_of
 
 _FILES_MAX = 256
 """Files whose last pieces are kept; of one that is read on after so many others, a seam may be missed."""
 _BEFORE_BYTES = 8 * 1024
 _FIRST_LINE_BYTES = 4 * 1024
+_MARKS_OF_UTF_16 = frozenset({codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE})
 
 
 @dataclass(slots=True)
@@ -33,14 +36,24 @@ class FilePieces:
         self._last: OrderedDict[str, _LastPiece] = OrderedDict()
 
     def told(self, arguments: Mapping[str, Json], answer: Json) -> Json:
-        """Return the text of an answer of `file_open` or `file_read`; None where it is not text."""
-        if not isinstance(answer, Mapping) or not answer.get("data"):
+        """Return the text of an answer of `file_open`, `file_read` or `read_file`; None where it is not text."""
+        if not isinstance(answer, Mapping):
             return None
-        identity = str(answer.get("identity") or arguments.get("identity"))
         given = arguments.get("offset", 0)
         offset = given if isinstance(given, int) else 0
-        said = str(answer["data"])
-        data = base64.b64decode(said) if answer.get("encoding") == "base64" else said.encode()
+        if "content" in answer:
+            # Of a text, offsets and sizes count characters.
+            encoding = answer.get("encoding") or arguments.get("encoding") or "utf-8"
+            identity = f"read_file {encoding} {arguments.get('filename')}"
+            said = str(answer["content"])
+        else:
+            encoding = str(answer.get("encoding"))
+            identity = str(answer.get("identity") or arguments.get("identity"))
+            said = str(answer.get("data") or "")
+        if not said:
+            return None
+        data = base64.b64decode(said) if encoding == "base64" else said.encode("utf-8", "surrogatepass")
+        size = len(said) if "content" in answer and encoding != "base64" else len(data)
         last = self._last.pop(identity, None)
         first_line = last.first_line if last is not None else b""
         before = last.before if last is not None and last.end == offset else b""
@@ -52,16 +65,17 @@ class FilePieces:
         whole = before + data
         kept = whole[-_BEFORE_BYTES:]
         line_end = kept.rfind(b"\n") if not kept.endswith(b"\n") else kept.rfind(b"\n", 0, -1)
-        self._last[identity] = _LastPiece(first_line, offset + len(data), kept[line_end + 1 :])
+        self._last[identity] = _LastPiece(first_line, offset + size, kept[line_end + 1 :])
         while len(self._last) > _FILES_MAX:
             self._last.popitem(last=False)
         return _text_of(told)
 
 
 def _text_of(data: bytes) -> str | None:
-    """Return the text that bytes are, as far as they are UTF-8 or UTF-16 cut anywhere; None for other bytes."""
-    if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
-        return data.decode("utf-16", "replace")
+    """Return the text that bytes are, as far as they are text cut anywhere; None for other bytes."""
+    encoding = encoding_of(data) if b"\0" in data or data[:2] in _MARKS_OF_UTF_16 else None
+    if encoding is not None:
+        return data.decode(encoding, "replace")
     text = data.decode("utf-8", "replace")
     if text.count("\N{REPLACEMENT CHARACTER}") * 20 > len(text):
         return data.decode("latin-1") if data.count(0) == 0 else None

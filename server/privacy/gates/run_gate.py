@@ -7,11 +7,11 @@ nothing may be shown, cut, kept or logged but what `Gate.shown` returns.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
@@ -25,14 +25,14 @@ from ...caller import RUNNING, Caller, Progress
 from ...errors import PrivacyFailed, ServerError
 from ...host_work import Account, charged_to
 from ..privacy import FileText, Privacy, is_harmless
-from ..reading.encodings import encoding_of
 from ..reading.file_texts import is_packed
 from ..tokens.parts import Exchange, Text, Tree, collected, part_of, replaced
 from ..tokens.run_tokens import RunTokens
 from .file_pieces import FilePieces
+from .learning import Learning
 from .tool_gate import ANSWERED_BY
 
-_FILE_PIECES = frozenset({"file_open", "file_read"})
+_FILE_PIECES = frozenset({"file_open", "file_read", "read_file"})
 """Host functions that give a piece of a file."""
 _LEARNED_FROM = _FILE_PIECES | {
     "call_tool",
@@ -40,7 +40,6 @@ _LEARNED_FROM = _FILE_PIECES | {
     "list_folder",
     "list_prompts",
     "list_resources",
-    "read_file",
     "read_resource",
 }
 """Host functions whose answers hold what the model did not write."""
@@ -57,7 +56,7 @@ _OF_THE_HOST = frozenset({"layers", "tool"})
 """Fields whose texts come from the host itself: the names of layers, and those that tools have in the catalog."""
 _T = TypeVar("_T")
 _RESTORED_FOR = _FILE_PIECES | frozenset(
-    "read_file write_file list_files delete_file file_write file_truncate file_status list_folder make_folder "  # noqa: SIM905 - a table of words
+    "write_file list_files delete_file file_write file_truncate file_status list_folder make_folder "  # noqa: SIM905 - a table of words
     "remove_path remove_folder rename_path set_modified".split()
 )
 """Host functions that reach files: the names and contents that they are given become real."""
@@ -127,6 +126,8 @@ class ShownRun:
     run: EndedRun
     types: Mapping[str, int] = field(default_factory=dict)
     files: Mapping[str, int] = field(default_factory=dict)
+    privacy_ms: float = 0.0
+    """How long personal data was looked for, in what the run was given and in what it shows."""
 
 
 class WrittenTokens:
@@ -169,12 +170,10 @@ class Gate:
         self._literals = literals
         self._scope = caller.scope
         self._account = account
-        self._learning: list[asyncio.Task[None]] = []
         self._pieces = FilePieces()
         self._written = WrittenTokens()
         self.tokens = privacy.new_run_tokens(caller.scope) if tokens is None else tokens
-        self.given: dict[str, set[str]] = {}
-        """The values that tools gave the run, by the names of the tools."""
+        self._learning = Learning(privacy, caller.scope, account, self.tokens)
         self.caller = self._hiding(caller)
         """The caller, with tokens in what its user is asked: the question goes through the model's own client."""
 
@@ -192,7 +191,7 @@ class Gate:
                 except ServerError as error:
                     raise HostCallError(str(error)) from error
             if name in _LEAVES_BY:
-                await self._learned_so_far()
+                await self._learning.so_far()
             answering = ANSWERED_BY.set("")
             try:
                 given = await calls(name, arguments)
@@ -208,9 +207,9 @@ class Gate:
             if name in _FILE_PIECES:
                 told = self._pieces.told(arguments, given)
             else:
-                told = _new_content(name, arguments, given) if name in _LEARNED_FROM else None
+                told = given if name in _LEARNED_FROM else None
             if not is_harmless(told):
-                self._learning.append(asyncio.create_task(self._learn(told, tool)))
+                await self._learning.add(told, tool)
             return given
 
         return answer
@@ -228,9 +227,14 @@ class Gate:
 
         return report_with_tokens
 
+    @property
+    def given(self) -> Mapping[str, Collection[str]]:
+        """The values that tools gave the run, by the names of the tools."""
+        return self._learning.given
+
     async def learned(self) -> None:
         """Wait until all that the code was given is known. Raises `PrivacyFailed`."""
-        await asyncio.gather(*self._learning)
+        await self._learning.all()
 
     def _as_written(self, name: str, arguments: Mapping[str, Json]) -> Mapping[str, Json]:
         """Return the arguments with the program's own tokens, where a file keeps its tokens, and in a skill."""
@@ -245,23 +249,12 @@ class Gate:
                 written[key] = text
         return written
 
-    async def _learned_so_far(self) -> None:
-        """Wait as above. Raises `HostCallError` where it could not be learned: then nothing of it may leave."""
-        begun = set(self._learning)
-        if not begun:
-            return
-        await asyncio.wait(begun)  # which leaves them alone where this call is cancelled
-        try:
-            for task in begun:
-                task.result()
-        except PrivacyFailed as failed:
-            raise HostCallError(f"Nothing was called. {failed}", type="ToolError") from failed
-        self._learning = [task for task in self._learning if task not in begun]
-
     async def shown(self, run: EndedRun) -> ShownRun:
         """Return what of a run may be shown. Where that cannot be found out, nothing of it is but that it ended."""
         if not self._privacy.filters:
             return ShownRun(run)
+        began = time.monotonic()
+        behind = self._learning.seconds
         with charged_to(self._account):
             apart = replace(run, code="", dry_calls=(), attached={})
             parts = collected(apart, _exchanged)
@@ -285,19 +278,13 @@ class Gate:
                 ),
                 types,
                 self._written.counts(),
+                1000 * (behind + time.monotonic() - began),
             )
 
     def drop(self) -> None:
         """Leave off: the run was cancelled, and nothing of it will be shown."""
         self._account.end()
-        for task in self._learning:
-            task.cancel()
-
-    async def _learn(self, told: Json, tool: str) -> None:
-        with charged_to(self._account, ends=False):
-            values = await self._privacy.learn(self._scope, told, self.tokens)
-        if tool:
-            self.given.setdefault(tool, set()).update(values)
+        self._learning.drop()
 
     async def _hidden_calls(self, calls: Sequence[Json] | None) -> Sequence[Json] | None:
         if not calls:
@@ -396,18 +383,6 @@ def _packed_path(name: str, arguments: Mapping[str, Json], answer: Json) -> str 
         return None
     path = str(arguments["filename"])
     return f"{HERE}/{path}" if name == "read_file" else path
-
-
-def _new_content(name: str, given: Mapping[str, Json], answer: Json) -> Json:
-    """Return what of a host function's answer is new to the code: of a file its text."""
-    if name == "read_file" and isinstance(answer, Mapping):
-        content = str(answer.get("content", ""))
-        if answer.get("encoding", given.get("encoding")) != "base64":
-            return content
-        data = base64.b64decode(content)
-        encoding = encoding_of(data)
-        return None if encoding is None else data.decode(encoding, "replace")
-    return answer
 
 
 def _withheld(outcome: Outcome, failed: PrivacyFailed) -> Outcome:

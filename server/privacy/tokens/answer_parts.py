@@ -43,7 +43,7 @@ class Sheet:
 
     def __init__(self, leaves: Sequence[Leaf], *, exact: bool) -> None:
         self.leaves = leaves
-        self._exact = exact
+        self.is_exact = exact
         self.spans: list[list[Span]] = [[] for _ in leaves]
         self._tokens: list[list[tuple[int, int]]] = [tokens_in(leaf.text) for leaf in checked(leaves)]
         self._unnamed: list[tuple[int, Span, Value]] = []
@@ -52,7 +52,7 @@ class Sheet:
     def mark_spans(self, position: int, found: Sequence[Span], known: KnownValues) -> None:
         """Decide what of a leaf is hidden: what was detected, and what is known."""
         leaf = self.leaves[position]
-        if self._exact and (kind := known.kind_of(leaf.text)) is not None:
+        if self.is_exact and (kind := known.kind_of(leaf.text)) is not None:
             candidates = [Span(0, len(leaf.text), kind)]
         else:
             candidates = [*found, *known.find(leaf.text)]
@@ -209,6 +209,18 @@ class WrittenSheet(TextSheet):
                 number = self.leaves[position].kind is LeafKind.NUMBER
                 made.append((*self._source(position, span), f'"{token}"' if number else token))
         return made
+
+    def pieces(self) -> Iterator[str]:
+        """Give the source of each leaf with its tokens in, in order."""
+        edits = self.edits()
+        at = 0
+        for written in checked(self._written):
+            mine: list[Edit] = []
+            while at < len(edits) and edits[at][0] < written.end:
+                low, high, token = edits[at]
+                mine.append((low - written.start, high - written.start, token))
+                at += 1
+            yield spliced(self.text[written.start : written.end], mine)
 
     def _source(self, position: int, span: Span) -> tuple[int, int]:
         written = self._written[position]

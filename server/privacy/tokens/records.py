@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from ...host_work import checked
+from ..token_texts import TOKEN
 from .answer_parts import Sheet
 from .structured import Leaf, LeafKind
 
@@ -28,6 +29,16 @@ def records_in(sheets: Sequence[Sheet]) -> list[tuple[str, ...]]:
             some = tuple(sorted(dict.fromkeys(tokens)))[:VALUES_MAX]
             if len(some) > 1:
                 found[some] = None
+    return list(found)
+
+
+def records_of_lines(text: str) -> list[tuple[str, ...]]:
+    """Return the tokens that stand together in a line of a table, or of lines of JSON, that has its tokens."""
+    found: dict[tuple[str, ...], None] = {}
+    for line in checked(text.split("\n")):
+        some = tuple(sorted({match[0] for match in TOKEN.finditer(line)}))[:VALUES_MAX] if "[" in line else ()
+        if len(some) > 1:
+            found[some] = None
     return list(found)
 
 

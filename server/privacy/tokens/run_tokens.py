@@ -26,6 +26,10 @@ VALUES_MAX = 50_000
 """Values that one run or request may bring: no more than are kept in memory for sure."""
 BYTES_MAX = 8_000_000
 """Bytes that they may have together."""
+STORED_MAX = 5_000_000
+"""Values that one run or request may bring into the vault from tables, which are not kept in memory as words."""
+STORED_BYTES_MAX = 500_000_000
+"""Bytes that they may have together."""
 _SCOPES_MAX = 10_000
 _LOOKED_AT = 32
 _SHRUNK_AFTER = 4
@@ -130,6 +134,8 @@ class RunTokens:
     """The tokens that hold for this run alone."""
     brought: int = 0
     brought_bytes: int = 0
+    stored: int = 0
+    stored_bytes: int = 0
 
     def bring(self, texts: Iterable[str]) -> None:
         """Count values that are new. Raises `HostWorkRefused` where they are too many."""
@@ -140,6 +146,16 @@ class RunTokens:
             raise HostWorkRefused(
                 f"There are more than {VALUES_MAX} new personal values here, or {BYTES_MAX} bytes of them, the most "
                 "that one run may bring. Work on less at once, such as a part of a file."
+            )
+
+    def store(self, count: int, size: int) -> None:
+        """Count values of a table that are new to the vault. Raises `HostWorkRefused` where they are too many."""
+        self.stored += count
+        self.stored_bytes += size
+        if self.stored > STORED_MAX or self.stored_bytes > STORED_BYTES_MAX:
+            raise HostWorkRefused(
+                f"There are more than {STORED_MAX} new personal values here, or {STORED_BYTES_MAX} bytes of them, the "
+                "most that one run may bring. Work on less at once, such as a part of a file."
             )
 
     def may_share(self) -> int:

@@ -13,12 +13,14 @@ import logging
 import os
 import threading
 import traceback
+from bisect import bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
 
 from ....sandbox.job import Json
 from ...errors import HostWorkRefused, PrivacyFailed
@@ -26,18 +28,26 @@ from ...host_work import checked, checkpoint
 from ..token_texts import Mention, Span, gaps, mentions_in, restored, spliced, tokens_in
 from . import structured
 from .answer_parts import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_of, text_sheet
+from .grid_hiding import GridHiding, grouped, kinds_of
+from .grids import LEAST_CHARS as LONG_CHARS
+from .grids import Grid, grid_of
 from .known_values import KnownValues
+from .learned_values import LearnedValues
+from .long_learning import Learn, Learned, learn_grid, learn_text
 from .parts import Part, Text
-from .records import records_in
+from .records import records_in, records_of_lines
 from .restoring import Allows, Restored, RestoredCount, allow_all, rebuilt
 from .run_tokens import RunTokens, ShownToken
 from .structured import Leaf, WrittenLeaf
 
 if TYPE_CHECKING:
     from ....skills_db.vault import Form, Value, Vault, VaultEntry
+    from ..detection.columns import ColumnFinder
     from ..detection.detect import Detector
     from ..detection.detect import KeyedText as DetectorLeaf
+    from ..detection.log_lines import LogFinder
 
+_T = TypeVar("_T")
 _LOG = logging.getLogger(__name__)
 
 SCOPES_MAX = 10_000
@@ -56,6 +66,12 @@ FOUND_SPANS_MAX = 5_000
 """Detections with more leaves and places than this are not."""
 FOUND_IN_ALL_MAX = 300_000
 """Leaves and places of all that are remembered."""
+LEARNED_IN_ALL_MAX = 32_000_000
+"""Values of all scopes that are known by their hashes; beyond, the scopes that were not asked for longest forget."""
+WORDS_OF_TABLES_MAX = 20_000
+"""Values of a scope up to which those of tables are also known by their words, not by their hashes alone."""
+TEXTS_LEARNED_MAX = 4_000_000
+"""Values of long texts that need not be looked through again where the same text is read again."""
 SHOWN_MAX = 4096
 """Texts that were shown lately, each as its hash."""
 
@@ -113,6 +129,8 @@ class Sanitizer:
         self._found: OrderedDict[bytes, list[list[Span]]] = OrderedDict()
         self._turn = threading.Lock()
         self._asked = self._found_size = 0
+        self._finders: dict[int, ColumnFinder] = {}
+        self._log_finders: dict[int, LogFinder] = {}
 
     def hide(
         self, scope: str, parts: Sequence[Part], kept: Sequence[Part] = (), *, run_tokens: RunTokens | None = None
@@ -123,11 +141,98 @@ class Sanitizer:
         Raises `PrivacyFailed`.
         """
         with _failing_closed():
-            sheets = [sheet_of(part) for part in (*parts, *kept)]
-            counts = self._edit(scope, sheets, counted=len(parts), run_tokens=run_tokens)
-            shown = tuple(sheet.finished() for sheet in sheets)
-            self._scope(scope).remember_shown([sheet.mark_of_finished() for sheet in sheets])
-            return HiddenParts(shown, counts)
+            grids = [self._grid_to_hide(scope, part, run_tokens) for part in (*parts, *kept)]
+            if not any(grids):
+                sheets = [sheet_of(part) for part in (*parts, *kept)]
+                counts = self._edit(scope, sheets, counted=len(parts), run_tokens=run_tokens)
+                shown = tuple(sheet.finished() for sheet in sheets)
+                self._scope(scope).remember_shown([sheet.mark_of_finished() for sheet in sheets])
+                return HiddenParts(shown, counts)
+            return self._hide_among_grids(scope, (*parts, *kept), grids, run_tokens)
+
+    def hide_grid(self, scope: str, grid: Grid) -> HiddenParts:
+        """Return the text of a grid with tokens in it. Raises `PrivacyFailed`."""
+        with _failing_closed():
+            self._scope(scope).refresh(self._vault)
+            return self._hide_among_grids(scope, [Text("")], [grid], None)
+
+    def _grid_to_hide(self, scope: str, part: Part, run_tokens: RunTokens | None) -> Grid | None:
+        """Return a part as a grid, where it is one that was not hidden already."""
+        if not isinstance(part, Text) or (run_tokens is not None and run_tokens.values is not None):
+            return None
+        grid = grid_of(part.text)
+        known = self._scope(scope)
+        if grid is None or ("[" in part.text and known.was_shown(_digest(part.text))):
+            return None
+        known.refresh(self._vault)
+        return grid
+
+    def _hide_among_grids(
+        self,
+        scope: str,
+        parts: Sequence[Part],
+        grids: Sequence[Grid | None],
+        run_tokens: RunTokens | None,
+    ) -> HiddenParts:
+        """Hide parts of which some are grids: what one of them gives away is hidden in all. All of them count."""
+        from ....skills_db.vault import Form
+
+        known = self._scope(scope)
+        finder = self._finder(self._detector)
+        hidings = [None if grid is None else GridHiding(grid, finder) for grid in grids]
+        tokens: dict[str, str] = {}
+        numbers: dict[str, str] = {}
+        for hiding in hidings:
+            if hiding is None:
+                continue
+            for form, values, named in (
+                (Form.TEXT, hiding.texts, tokens),
+                (Form.NUMBER, hiding.numbers, numbers),
+            ):
+                new = {text: kind for text, kind in values.items() if text not in named}
+                named.update(known.show_many(self._vault, new, form, durable=self._durable, run_tokens=run_tokens))
+        parts = list(parts)
+        for number, hiding in enumerate(hidings):
+            if hiding is not None and hiding.has_personal_keys(finder, known.values, known.learned):
+                parts[number], hidings[number] = Text(hiding.grid.text()), None
+        sheets: list[Sheet] = []
+        found: dict[int, list[list[Span]]] = {}
+        rests: list[WrittenSheet | None] = []
+        for part, hiding in zip(parts, hidings, strict=True):
+            rest = None if hiding is None else hiding.rest(known.values, known.learned)
+            rests.append(None if rest is None else rest[0])
+            if hiding is None:
+                sheets.append(sheet_of(part))
+            elif rest is not None:
+                sheets.append(rest[0])
+                found[id(rest[0])] = rest[1]
+        odd = [sheet for hiding in hidings if hiding is not None for sheet in hiding.odd_sheets()]
+        counts = self._edit(scope, [*sheets, *odd], run_tokens=run_tokens, found=found)
+        if len(sheets) + len(odd) > len(found):
+            # What the other parts gave away may stand in cells of which nothing was known before.
+            for number, hiding in enumerate(hidings):
+                late = None if hiding is None else hiding.rest(known.values, known.learned)
+                if late is not None:
+                    rests[number] = late[0]
+                    counts += self._edit(scope, [late[0]], run_tokens=run_tokens, found={id(late[0]): late[1]})
+        shown: list[Json] = []
+        waiting = iter(sheet for sheet in sheets if id(sheet) not in found)
+        odds = iter(odd)
+        for hiding, rest_sheet in zip(hidings, rests, strict=True):
+            if hiding is None:
+                shown.append(next(waiting).finished())
+                continue
+            hiding.put_in(tokens, numbers, rest_sheet)
+            heading_line = str(next(odds).finished())
+            for row in hiding.grid.odd:
+                hiding.grid.put_odd(row, str(next(odds).finished()))
+            text = heading_line + hiding.grid.text()
+            known.remember_shown([_digest(text)])
+            shown.append(text)
+            if self._link is not None and (records := records_of_lines(text)):
+                self._link(scope, records)
+        known.remember_shown([sheet.mark_of_finished() for sheet in sheets if id(sheet) not in found])
+        return HiddenParts(tuple(shown), counts + Counter(kinds_of({*tokens.values(), *numbers.values()})))
 
     def hide_window(self, scope: str, text: str, start: int, end: int) -> Window:
         """Return `text[start:end]` with tokens in it.
@@ -167,7 +272,14 @@ class Sanitizer:
         with _failing_closed():
             known = self._scope(scope)
             known.refresh(self._vault)
-            sheets = [sheet_of(part) for part in parts]
+            rest: list[Part] = []
+            told: list[str] = []
+            for part in parts:
+                if isinstance(part, Text) and len(part.text) >= LONG_CHARS:
+                    rest += self._learn_long(known, part, run_tokens, told)
+                else:
+                    rest.append(part)
+            sheets = [sheet_of(part) for part in rest]
             detected = iter(self._detected(self._learner, [leaf for sheet in sheets for leaf in sheet.leaves]))
             for sheet in sheets:
                 for position in checked(range(len(sheet.leaves))):
@@ -175,7 +287,53 @@ class Sanitizer:
             met = list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed()))
             for some in _batches(met):
                 known.learn(some, run_tokens)
-            return [value.plain for value in met]
+            return [*told, *(value.plain for value in met)]
+
+    def _learn_long(self, known: _Scope, part: Text, run_tokens: RunTokens | None, told: list[str]) -> Sequence[Part]:
+        """Learn a long text, unless it was learned lately, and return what of it is to be learned as any other.
+
+        Its values that are known by their words are added to those that were `told`.
+        """
+        run = _number_of(run_tokens)
+        digest = _digest(part.text)
+        learned = known.learned_before(digest, run)
+        if learned is None:
+            learn = self._learns(part.text)
+            if learn is None:
+                return (part,)
+            learned = learn(known.learned, run, words=known.room)
+            known.keep_learned(digest, learned)
+        for some in _batches(learned.values):
+            known.learn(some, run_tokens)
+        # As long as there is room, values are also known by their words, and so in more forms than by their hashes.
+        for some in _batches(learned.words[: known.room]):
+            known.learn(some, run_tokens)
+        told += (value.plain for value in (*learned.values, *learned.words))
+        return [Text(each) for each in learned.rest]
+
+    def _learns(self, text: str) -> Learn | None:
+        """Return what learns a long text, or None for one that is no table, no lines of JSON and no log."""
+        grid = grid_of(text)
+        if grid is not None:
+            return partial(learn_grid, grid, self._finder(self._learner))
+        finder = self._log_finder(self._learner)
+        return partial(learn_text, text, partial(finder.find, text)) if finder.reads(text) else None
+
+    def _log_finder(self, detector: Detector) -> LogFinder:
+        with self._turn:
+            if id(detector) not in self._log_finders:
+                from ..detection.log_lines import LogFinder
+
+                self._log_finders[id(detector)] = LogFinder(detector)
+            return self._log_finders[id(detector)]
+
+    def _finder(self, detector: Detector) -> ColumnFinder:
+        with self._turn:
+            if id(detector) not in self._finders:
+                from ..detection.columns import ColumnFinder
+
+                self._finders[id(detector)] = ColumnFinder(detector)
+            return self._finders[id(detector)]
 
     def restore_text(self, scope: str, text: str, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
         """Return the text with values in for its tokens; where it is JSON it stays that. Raises `PrivacyFailed`."""
@@ -221,13 +379,13 @@ class Sanitizer:
         with _failing_closed():
             known = self._scope(scope)
             known.refresh(self._vault)
-            if not len(known.values):
+            if not len(known.values) and not len(known.learned):
                 return []
             return [
                 KnownPlace(leaf.path, span, leaf.text[span.start : span.end])
                 for leaf in checked(structured.leaves_of(value))
                 for start, end in gaps(len(leaf.text), tokens_in(leaf.text))
-                for span in known.values.find(leaf.text, start, end)
+                for span in known.places_in(leaf.text, start, end)
             ]
 
     def _resolved(self, scope: str, mentions: Sequence[Mention]) -> Mapping[str, VaultEntry]:
@@ -237,22 +395,33 @@ class Sanitizer:
         return entries
 
     def _edit(
-        self, scope: str, sheets: Sequence[Sheet], *, counted: int | None = None, run_tokens: RunTokens | None = None
+        self,
+        scope: str,
+        sheets: Sequence[Sheet],
+        *,
+        counted: int | None = None,
+        run_tokens: RunTokens | None = None,
+        found: Mapping[int, list[list[Span]]] = MappingProxyType({}),
     ) -> Counter[str]:
         """Find what is to be hidden in the sheets and give each its token.
 
-        Counts the different values by type, of all sheets or of the first `counted`.
+        Counts the different values by type, of all sheets or of the first `counted`. `found` says, by their `id`, what
+        was found before in the leaves of some sheets.
         """
         known = self._scope(scope)
-        fresh = [not known.was_shown(sheet.mark()) for sheet in sheets]
+        fresh = [id(sheet) not in found and not known.was_shown(sheet.mark()) for sheet in sheets]
         asked = [leaf for sheet, is_fresh in zip(sheets, fresh, strict=True) if is_fresh for leaf in sheet.leaves]
         detected = iter(self._detected(self._detector, asked))
         hidden: dict[Value, str] = {}
+        learned: list[list[list[Span]]] = [[] for _ in sheets]
         if run_tokens is None or run_tokens.values is None:
             known.refresh(self._vault)
-        for sheet, is_fresh in zip(sheets, fresh, strict=True):
+            learned = [found.get(id(sheet)) or _learned_within(sheet, known.learned) for sheet in sheets]
+        for sheet, is_fresh, there in zip(sheets, fresh, learned, strict=True):
             for position in checked(range(len(sheet.leaves))):
-                sheet.mark_spans(position, next(detected) if is_fresh else [], known.values_for(run_tokens))
+                spans = next(detected) if is_fresh else []
+                more = there[position] if there else ()
+                sheet.mark_spans(position, [*spans, *more], known.values_for(run_tokens))
         # A new value may stand elsewhere too, and what is left between tokens may now be a known one.
         while unnamed := list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed())):
             named: dict[Value, ShownToken] = {}
@@ -282,7 +451,11 @@ class Sanitizer:
         with self._turn:
             found = self._found.get(mark)
         if found is None:
-            found = _detect(detector, leaves)
+            if len(leaves) == 1 and not leaves[0].path and self._log_finder(detector).reads(leaves[0].text):
+                lines = self._log_finder(detector).find(leaves[0].text)
+                found = [[Span(each.start, each.end, str(each.type)) for each in lines]]
+            else:
+                found = _detect(detector, leaves)
             size = _size(found)
             if size > FOUND_SPANS_MAX:
                 return found
@@ -308,9 +481,13 @@ class Sanitizer:
 
     def _drop_oldest(self) -> None:
         held = sum(each.weight for each in self._scopes.values())
-        while len(self._scopes) > SCOPES_MAX or (len(self._scopes) > 1 and held > KNOWN_IN_ALL_MAX):
+        learned = sum(len(each.learned) for each in self._scopes.values())
+        while len(self._scopes) > SCOPES_MAX or (
+            len(self._scopes) > 1 and (held > KNOWN_IN_ALL_MAX or learned > LEARNED_IN_ALL_MAX)
+        ):
             _, oldest = self._scopes.popitem(last=False)
             held -= oldest.weight
+            learned -= len(oldest.learned)
 
 
 class _Scope:
@@ -320,6 +497,9 @@ class _Scope:
         self._scope = scope
         self._turn = threading.RLock()
         self.values = KnownValues()
+        self.learned = LearnedValues()
+        self._texts: OrderedDict[bytes, Learned] = OrderedDict()
+        self._texts_weight = 0
         self._entries: OrderedDict[tuple[Form, str], VaultEntry] = OrderedDict()
         self._last = 0
         self._purges: int | None = None
@@ -330,9 +510,20 @@ class _Scope:
         """How much memory this takes, counted in known values."""
         return len(self.values) + len(self._shown) // _SHOWN_PER_VALUE
 
+    @property
+    def room(self) -> int:
+        """How many values of tables may still be known by their words."""
+        return max(0, WORDS_OF_TABLES_MAX - len(self.values))
+
     def values_for(self, run_tokens: RunTokens | None) -> KnownValues:
         """Return the values that are found for a run."""
         return self.values if run_tokens is None or run_tokens.values is None else run_tokens.values
+
+    def places_in(self, text: str, start: int, end: int) -> Iterator[Span]:
+        """Give where known values stand in `text[start:end]`, those of long texts among them; they may overlap."""
+        yield from self.values.find(text, start, end)
+        for span in self.learned.find(text[start:end]):
+            yield Span(start + span.start, start + span.end, span.type)
 
     def refresh(self, vault: Vault) -> None:
         """Read what this or another server has shown, and begin anew where something was removed."""
@@ -340,6 +531,9 @@ class _Scope:
             news = vault.known(self._scope, self._last, most=LOADED_MAX)
             if self._purges is not None and news.purges != self._purges:
                 self.values, self._last = KnownValues(), 0
+                self.learned = LearnedValues()
+                self._texts.clear()
+                self._texts_weight = 0
                 self._entries.clear()
                 self._shown.clear()
                 news = vault.known(self._scope, most=LOADED_MAX)
@@ -347,6 +541,25 @@ class _Scope:
             for entry in news.entries:
                 self._keep(entry)
             self._last = max((entry.number for entry in news.entries), default=self._last)
+
+    def learned_before(self, digest: bytes, run: int) -> Learned | None:
+        """Return what a text had that was learned lately, and note that a run has met it; None where it was not."""
+        with self._turn:
+            learned = self._texts.get(digest)
+            if learned is not None:
+                self._texts.move_to_end(digest)
+        if learned is None or not all(self.learned.met_again(hashes, run) for hashes in learned.hashes):
+            return None
+        return learned
+
+    def keep_learned(self, digest: bytes, learned: Learned) -> None:
+        """Remember what a text had."""
+        with self._turn:
+            self._texts[digest] = learned
+            self._texts_weight += learned.weight
+            while self._texts_weight > TEXTS_LEARNED_MAX:
+                _, oldest = self._texts.popitem(last=False)
+                self._texts_weight -= oldest.weight
 
     def learn(self, values: Sequence[Value], run_tokens: RunTokens | None) -> None:
         """Have values found from now on. Raises `HostWorkRefused` where a run brings too many."""
@@ -427,19 +640,97 @@ class _Scope:
         tokens = {origin: entry.token for origin, entry in zip(needed, made, strict=True)}
         return [replace(value, akin=tokens[origins[value]]) if value in origins else value for value in missing]
 
+    def show_many(
+        self,
+        vault: Vault,
+        values: Mapping[str, str],
+        form: Form,
+        *,
+        durable: bool,
+        run_tokens: RunTokens | None,
+    ) -> dict[str, str]:
+        """Return the token of each value, given with its type, as it is shown; have all of them found from now on."""
+        if not values:
+            return {}
+        run = _number_of(run_tokens)
+        own, apart = self._divided_many(values, form, run_tokens)
+        admits = None if run_tokens is None else run_tokens.store
+        shown: dict[str, str] = {}
+        for some in _batches(list(own), _MANY):
+            checkpoint()
+            made = vault.show_many(
+                self._scope, [(values[text], text) for text in some], form, durable=durable, admits=admits
+            )
+            shown |= zip(some, made.shown, strict=True)
+            with self._turn:
+                if made.before == self._last and made.last is not None:
+                    self._last = made.last  # no other server's came in between: `refresh` need not read them again
+        if run_tokens is not None and apart:
+            rest = [self._value(values[text], text, form) for text in apart]
+            with self._turn:
+                self._tell_apart(vault, rest, run_tokens, durable=durable)
+                shown |= {value.text: run_tokens.tokens[value].token for value in rest}
+        for kind, texts in grouped({text: values[text] for text in own}).items():
+            _hashes, left = self.learned.add(kind, texts, run)
+            for text in [*left, *texts[: self.room]]:
+                self.values.add(text, kind)
+        return shown
+
+    def _divided_many(
+        self, values: Mapping[str, str], form: Form, run_tokens: RunTokens | None
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """Do for many what `_divided` does for some: the vault gives what is met, and some more, the scope's tokens."""
+        texts = list(values)
+        if run_tokens is None or run_tokens.brake is None:
+            return texts, ()
+        known, met = self.learned.known_and_met(texts, _number_of(run_tokens))
+        own: list[str] = []
+        rest: list[tuple[str, bool]] = []
+        apart: list[str] = []
+        for text, is_known, is_met in zip(texts, known, met, strict=True):
+            if self._value(values[text], text, form) in run_tokens.tokens:
+                apart.append(text)
+            elif is_met or text in run_tokens.met:
+                own.append(text)
+            else:
+                rest.append((text, is_known or self.values.kind_of(text) is not None))
+        room = run_tokens.may_share()
+        new = [text for text, is_known in rest if not is_known]
+        if not room:
+            return own, apart + [text for text, _is_known in rest]
+        run_tokens.shared(min(len(new), room))
+        own += (text for text, is_known in rest if is_known)
+        return own + new[:room], apart + new[room:]
+
+    @staticmethod
+    def _value(kind: str, text: str, form: Form) -> Value:
+        from ....skills_db.vault import Value
+
+        return Value(kind, text, form)
+
     def _divided(
         self, values: Sequence[Value], run_tokens: RunTokens | None
     ) -> tuple[Sequence[Value], Sequence[Value]]:
         """Return the values that get the scope's own tokens, and those that get tokens for the run alone."""
         if run_tokens is None:
             return values, ()
-        rest = [value for value in values if value.plain not in run_tokens.met and value not in run_tokens.tokens]
+        run = _number_of(run_tokens)
+        rest = [
+            value
+            for value in values
+            if value.plain not in run_tokens.met
+            and value not in run_tokens.tokens
+            and not self.learned.was_met(value.plain, run)
+        ]
         room = run_tokens.may_share()
         if room:
-            rest = [value for value in rest if self.values.kind_of(value.plain) is None]
+            rest = [value for value in rest if self._kind_of(value.plain) is None]
             run_tokens.shared(min(len(rest), room))
         apart = {*rest[room:], *(value for value in values if value in run_tokens.tokens)}
         return [value for value in values if value not in apart], list(apart)
+
+    def _kind_of(self, text: str) -> str | None:
+        return self.values.kind_of(text) or self.learned.kind_of(text)
 
     def _tell_apart(self, vault: Vault, values: Sequence[Value], run_tokens: RunTokens, *, durable: bool) -> bool:
         """Make the run's own tokens for values that have none yet; return whether there were any."""
@@ -485,8 +776,42 @@ class _Scope:
 _SHOWN_PER_VALUE = 4
 """So many texts that were shown take as much memory as one value."""
 _ENTRY_CHARS_MAX = 256
+_MANY = 100_000
+"""Values of tables that are stored at once: the database's other writers wait for as long."""
 _BATCH = 500
 """Values that are given their tokens, or learned, at once: other runs wait for as long."""
+
+
+def _number_of(run_tokens: RunTokens | None) -> int:
+    """Return by what number the values are known that a run met: two runs have the same by chance, once in 65,535."""
+    return 0 if run_tokens is None else 1 + int.from_bytes(run_tokens.salt, "big") % 0xFFFF
+
+
+def _learned_within(sheet: Sheet, learned: LearnedValues) -> list[list[Span]]:
+    """Return what is learned by its hash in each leaf of a sheet; nothing where nothing is."""
+    if not len(learned):
+        return []
+    found: list[list[Span]] = [[] for _ in sheet.leaves]
+    starts: list[int] = []
+    at = 0
+    for leaf in sheet.leaves:
+        starts.append(at)
+        at += len(leaf.text) + 1
+    for span in learned.find("\n".join(leaf.text for leaf in sheet.leaves)):
+        position = bisect_right(starts, span.start) - 1
+        start = starts[position]
+        if span.end <= start + len(sheet.leaves[position].text):
+            found[position].append(Span(span.start - start, span.end - start, span.type))
+    if sheet.is_exact:
+        for position, leaf in enumerate(sheet.leaves):
+            kind = learned.kind_of(leaf.text)
+            if kind is not None:
+                found[position].append(Span(0, len(leaf.text), kind))
+    return found
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _admits(values: Sequence[Value], run_tokens: RunTokens | None) -> Callable[[int, int], None] | None:
@@ -498,9 +823,9 @@ def _shown(values: Sequence[Value], made: Sequence[VaultEntry]) -> dict[Value, S
     return {value: ShownToken(entry.shown, entry.value.type) for value, entry in zip(values, made, strict=True)}
 
 
-def _batches(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
-    for start in range(0, len(values), _BATCH):
-        yield values[start : start + _BATCH]
+def _batches(values: Sequence[_T], most: int = _BATCH) -> Iterator[Sequence[_T]]:
+    for start in range(0, len(values), most):
+        yield values[start : start + most]
 
 
 def _detect(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:

@@ -16,10 +16,11 @@ SEPARATORS = ",;\t|"
 class TableScanner:
     """Finds the cells of a table, in pieces if need be. The first row gives the headings."""
 
-    def __init__(self, separator: str | None = None) -> None:
+    def __init__(self, separator: str | None = None, headings: Sequence[str] = ()) -> None:
+        """Begin a table, or go on with one whose separator and headings are known."""
         self._separator = separator
-        self._headings: list[str] = []
-        self._row = 0
+        self._headings = list(headings)
+        self._row = 1 if headings else 0
         self._column = 0
 
     def feed(self, text: str, *, final: bool) -> tuple[list[WrittenLeaf], int]:
@@ -27,17 +28,17 @@ class TableScanner:
         if self._separator is None:
             if not final and "\n" not in text:
                 return [], 0
-            self._separator = _separator_of(text.partition("\n")[0])
-        cell = _cell(self._separator)
+            self._separator = separator_of(text.partition("\n")[0])
+        cell = cell_pattern(self._separator)
         found: list[WrittenLeaf] = []
         at = 0
         while at < len(text) and (match := cell.match(text, at)):
             if not final and match.end() + 1 >= len(text):
                 break  # the cell, or the end of the line, may go on
             start, end = match.span(1)
-            found.append(WrittenLeaf(Leaf(self._path(), _said(match[1])), start, end))
+            found.append(WrittenLeaf(Leaf(self._path(), said(match[1])), start, end))
             if self._row == 0:
-                self._headings.append(_said(match[1]).strip())
+                self._headings.append(said(match[1]).strip())
             if match[2] == self._separator:
                 self._column += 1
             else:
@@ -61,7 +62,7 @@ class TableNotation:
     """How separated values write their cells."""
 
     def __init__(self, separator: str) -> None:
-        self._separator = separator
+        self.separator = separator
 
     def offsets(self, source: str) -> Sequence[int]:
         """Return where each character of a cell begins in its source, and where the last ends."""
@@ -73,7 +74,7 @@ class TableNotation:
 
     def tidied(self, source: str) -> str:
         """Return the source of a cell, in quotes if what was put into it would part it."""
-        if _is_quoted(source) or not any(mark in source for mark in (self._separator, '"', "\n", "\r")):
+        if _is_quoted(source) or not any(mark in source for mark in (self.separator, '"', "\n", "\r")):
             return source
         return '"' + source.replace('"', '""') + '"'
 
@@ -88,12 +89,13 @@ def cell_offsets(source: str) -> list[int]:
 _QUOTED_CHARACTER = re.compile(r'""|[^"]', re.DOTALL)
 
 
-def _cell(separator: str) -> re.Pattern[str]:
+def cell_pattern(separator: str) -> re.Pattern[str]:
+    """Return an expression for one cell and the mark after it."""
     mark = re.escape(separator)
     return re.compile(rf'("(?:[^"]|"")*"(?=[{mark}\r\n]|\Z)|[^{mark}\r\n]*)({mark}|\r\n|\r|\n|\Z)')
 
 
-def _separator_of(first_line: str) -> str:
+def separator_of(first_line: str) -> str:
     """Return which separator the headings use the most."""
     bare = re.sub(r'"[^"]*"', "", first_line)
     return max(SEPARATORS, key=bare.count)
@@ -103,5 +105,6 @@ def _is_quoted(source: str) -> bool:
     return len(source) > 1 and source[0] == source[-1] == '"'
 
 
-def _said(source: str) -> str:
+def said(source: str) -> str:
+    """Return what a cell says."""
     return source[1:-1].replace('""', '"') if _is_quoted(source) else source

@@ -14,11 +14,15 @@ from typing import Protocol, cast
 from ...errors import UsageError
 from ..token_texts import TOKEN
 from .answer_parts import Notation
+from .grids import Grid, following_grid, grid_of, whole_rows
 from .sanitizer import Sanitizer
-from .separated_values import TableScanner
-from .structured import JsonNotation, Scanner, WrittenLeaf
+from .separated_values import TableNotation, TableScanner
+from .structured import JsonNotation, Scanner, WrittenLeaf, is_json
 
 PIECE_CHARS = 256 * 1024
+GRID_CHARS = 2 * 1024 * 1024
+"""Of tables and lines of JSON: what is new in them is stored at once, which costs less the more it is."""
+_GRID_CHARS_MAX = 4 * GRID_CHARS
 _AROUND_CHARS = 8 * 1024
 _FIRST_LINE_MAX = 4 * 1024
 _TOKEN_CHARS_MAX = 128
@@ -82,7 +86,9 @@ def sanitized(sanitizer: Sanitizer, scope: str, source: TextSource, kind: FileKi
         _note_new(tally, text, shown)
         return shown
 
-    yield from _by_leaves(source, kind, hide)
+    begun = _Rest(source)
+    yield from _by_grids(sanitizer, scope, begun, kind, tally)
+    yield from _by_leaves(begun, kind, hide, begun=begun)
 
 
 def restored(
@@ -122,9 +128,77 @@ class _Scans(Protocol):
 _Works = Callable[[str, list[WrittenLeaf], _Scans], str]
 
 
-def _by_leaves(source: TextSource, kind: FileKind, work: _Works) -> Iterator[str]:
-    scanner: _Scans = Scanner() if kind is FileKind.JSON else TableScanner()
-    between = _BetweenLeaves()
+class _Rest:
+    """What is left of a source of which some was read: how many lines were, and the headings of a table."""
+
+    def __init__(self, source: TextSource) -> None:
+        self._source = source
+        self.held = ""
+        self.lines = 0
+        self.separator: str | None = None
+        self.headings: tuple[str, ...] = ()
+
+    def read(self, size: int, /) -> str:
+        """Return what is held, or else up to `size` characters more."""
+        if not self.held:
+            return self._source.read(size)
+        given, self.held = self.held, ""
+        return given
+
+    def hold(self, least: int) -> bool:
+        """Read until so many characters are held; return whether more may follow."""
+        while len(self.held) < least:
+            piece = self._source.read(least - len(self.held))
+            if not piece:
+                return False
+            self.held += piece
+        return True
+
+
+def _by_grids(sanitizer: Sanitizer, scope: str, source: _Rest, kind: FileKind, tally: Tally) -> Iterator[str]:
+    """Give a long table, or lines of JSON, with tokens in it, as far as it is one; the rest is left in the source."""
+    goes_on = source.hold(GRID_CHARS)
+    taken = whole_rows(source.held) if goes_on else len(source.held)
+    grid = grid_of(source.held[:taken]) if taken else None
+    if grid is None or isinstance(grid.notation, JsonNotation) is not (kind is FileKind.JSON):
+        return
+    first = grid
+    if isinstance(grid.notation, TableNotation):
+        source.separator, source.headings = grid.notation.separator, grid.headings
+    while grid is not None:
+        text = source.held[:taken]
+        _refuse_other_lines(grid, source.lines)
+        shown = cast("str", sanitizer.hide_grid(scope, grid).parts[0])
+        _note_new(tally, text, shown)
+        yield shown
+        source.held = source.held[taken:]
+        source.lines += text.count("\n")
+        if not goes_on and not source.held:
+            return
+        taken = 0
+        size = GRID_CHARS
+        while not taken and size <= _GRID_CHARS_MAX:
+            goes_on = source.hold(size)
+            taken = whole_rows(source.held) if goes_on else len(source.held)
+            size *= 2  # a row longer than all that was read
+        grid = following_grid(first, source.held[:taken]) if taken else None
+
+
+def _refuse_other_lines(grid: Grid, lines: int) -> None:
+    """Refuse lines that are not JSON where all others are."""
+    if not isinstance(grid.notation, JsonNotation):
+        return
+    for start, end in grid.odd:
+        if not is_json("".join(grid.fragments[start:end])):
+            number = lines + 1 + "".join(grid.fragments[:start]).count("\n")
+            raise UsageError(f"Line {number} of the input is not valid JSON. Correct it, or give --as text.")
+
+
+def _by_leaves(source: TextSource, kind: FileKind, work: _Works, *, begun: _Rest | None = None) -> Iterator[str]:
+    scanner: _Scans = Scanner()
+    if kind is not FileKind.JSON:
+        scanner = TableScanner() if begun is None else TableScanner(begun.separator, begun.headings)
+    between = _BetweenLeaves(0 if begun is None else begun.lines)
     held, size = "", PIECE_CHARS
     while True:
         piece = source.read(size)
@@ -144,8 +218,8 @@ def _by_leaves(source: TextSource, kind: FileKind, work: _Works) -> Iterator[str
 class _BetweenLeaves:
     """Refuses text outside the leaves of JSON: it would be written as it is, since only leaves are looked at."""
 
-    def __init__(self) -> None:
-        self._line = 1
+    def __init__(self, lines_before: int) -> None:
+        self._line = 1 + lines_before
         self._since_leaf: str | None = None
 
     def judge(self, text: str, leaves: list[WrittenLeaf]) -> None:

@@ -165,11 +165,11 @@ class Scanner:
         """Take in one lexeme, and return the leaf that it is, if it is one."""
         path = self._path
         if lexeme[0] == '"':
-            said = _said(lexeme)
+            text = said(lexeme)
             if self._awaits_key and path:
-                path[-1] = said
-                return Leaf((), said, LeafKind.KEY)
-            return Leaf(tuple(path), said)
+                path[-1] = text
+                return Leaf((), text, LeafKind.KEY)
+            return Leaf(tuple(path), text)
         if lexeme in "{[":
             self._objects.append(lexeme == "{")
             path.append("0")
@@ -220,7 +220,8 @@ def _is_leaf_number(value: Json) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _NUMBER_MAX
 
 
-def _said(lexeme: str) -> str:
+def said(lexeme: str) -> str:
+    """Return what a string says, as JSON writes it."""
     if "\\" not in lexeme:
         return lexeme[1:-1]
     try:

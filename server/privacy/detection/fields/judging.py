@@ -33,28 +33,37 @@ def judge(path: Sequence[str], value: str) -> FieldVerdict | None:
 
     `value` is without quotes and without space at its ends.
     """
-    if not value or len(value) > _MAX_VALUE:
-        return None
-    names = [name for name in path[-3:] if name and not name.isdecimal()]
-    if not names:
-        return None
-    key, parent, grandparent = (*(in_words(name) for name in reversed(names)), "", "")[:3]
-    if key in GENERIC_KEYS and parent:
-        # `phones: [{"number": …}]`: the parent names the field.
-        key, parent = parent, grandparent
-    if not key or key.count(" ") >= _MAX_KEY_WORDS:
-        return None
-    rule = rule_for(key) if key.isascii() else local_rule_for(key)
-    if rule is not None and rule.fits(value) and not (rule.type is PiiType.SECRET and _names_secret(rule, key, value)):
-        if (
-            rule.type is PiiType.ADDRESS
-            and BEGINS_WITH_NAME.search(key)
-            and not digits(value)
-            and looks_like_full_name(value)
-        ):
-            return FieldVerdict(PiiType.PERSON, LIKELY)
-        return FieldVerdict(rule.type, SURE)
-    return person(key, parent, value)
+    return KeyJudge(path)(value)
+
+
+class KeyJudge:
+    """Judges values below one path: what its keys say is found out once."""
+
+    def __init__(self, path: Sequence[str]) -> None:
+        names = [name for name in path[-3:] if name and not name.isdecimal()]
+        key, parent, grandparent = (*(in_words(name) for name in reversed(names)), "", "", "")[:3]
+        if key in GENERIC_KEYS and parent:
+            # `phones: [{"number": …}]`: the parent names the field.
+            key, parent = parent, grandparent
+        self._key = key if key.count(" ") < _MAX_KEY_WORDS else ""
+        self._parent = parent
+        self._rule = (rule_for(key) if key.isascii() else local_rule_for(key)) if self._key else None
+        self._is_secret = self._rule is not None and self._rule.type is PiiType.SECRET
+        self._may_name = (
+            self._rule is not None and self._rule.type is PiiType.ADDRESS and bool(BEGINS_WITH_NAME.search(key))
+        )
+        self._verdict = None if self._rule is None else FieldVerdict(self._rule.type, SURE)
+
+    def __call__(self, value: str) -> FieldVerdict | None:
+        """Return what a value is, or None; it is without quotes and without space at its ends."""
+        if not value or len(value) > _MAX_VALUE or not self._key:
+            return None
+        rule = self._rule
+        if rule is not None and rule.fits(value) and not (self._is_secret and _names_secret(rule, self._key, value)):
+            if self._may_name and not digits(value) and looks_like_full_name(value):
+                return FieldVerdict(PiiType.PERSON, LIKELY)
+            return self._verdict
+        return person(self._key, self._parent, value)
 
 
 def is_label(words: str) -> bool:

@@ -75,6 +75,16 @@ def is_name_key(key: str) -> bool:
     return _NAME_KEYS.search(key) is not None if key.isascii() else names_people(key)
 
 
+def is_company(name: str) -> bool:
+    """Return whether a name has a word that only names of companies have."""
+    return _COMPANY.search(name) is not None
+
+
+def is_placeholder(value: str) -> bool:
+    """Return whether a value says that there is none."""
+    return value.lower() in PLACEHOLDERS
+
+
 def person(key: str, parent: str, value: str) -> FieldVerdict | None:
     """Judge the value of a key that may name a person."""
     if NEVER.search(key) or not _could_be_name(value):

@@ -1,0 +1,115 @@
+"""Columns: what a heading or a sample says of cells is what the detector finds in each of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from sealab.server.privacy.detection.columns import SAMPLE, ColumnFinder
+from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Finding, KeyedText, Mode
+
+MANY = SAMPLE * 5
+
+
+class Counting(Detector):
+    """Counts the texts that it looks at."""
+
+    looked_at = 0
+
+    def find_leaves(self, leaves: list[KeyedText]) -> list[list[Finding]]:  # type: ignore[override]  # a list is one
+        self.looked_at += len(leaves)
+        return super().find_leaves(leaves)
+
+
+def detector(**options: object) -> Counting:
+    return Counting(DetectorOptions(mode=Mode.FAST, **options))  # type: ignore[arg-type]  # given by name
+
+
+@pytest.fixture(scope="module")
+def plain() -> Counting:
+    return detector()
+
+
+COLUMNS = {
+    "customer_name": [f"{first} {last}" for first in ("Jane", "José", "Anne-Marie") for last in ("Roe", "O'Hara", "Li")]
+    + ["", "unknown", "N/A", "Acme Holdings Ltd", "42", "jane.roe@corp.example"],
+    "email": ["jane.roe@corp.example", "none", "-", "call +49 30 1234567"],
+    "phone": ["+49 30 1234567", "030/1234567", "mobile"],
+    "notes": ["called on Monday", "met Jane Roe at +49 30 1234567", "jane.roe@corp.example", "4111 1111 1111 1111"],
+    "amount": ["12.50", "0.1", "7"],
+    "street": ["Main Street 4", "Hauptstr. 12", "n/a"],
+    "status": ["active", "closed"],
+}
+
+
+@pytest.mark.parametrize("heading", COLUMNS)
+def test_each_cell_is_judged_as_it_is_alone(plain: Counting, heading: str) -> None:
+    texts = COLUMNS[heading]
+    found = ColumnFinder(plain).find(("0", heading), texts, COLUMNS)
+    whole = {text: kind for kind, some in found.whole.items() for text in some}
+    for text, alone in zip(texts, plain.find_leaves([KeyedText(("0", heading), text) for text in texts]), strict=True):
+        covered = {at for each in alone for at in range(each.start, each.end)}
+        mine = found.within.get(text, [])
+        assert covered <= (set(range(len(text))) if text in whole else {p for f in mine for p in range(f.start, f.end)})
+        assert alone or (text not in whole and not mine)
+
+
+@pytest.mark.parametrize(
+    ("heading", "cell", "kind"),
+    [
+        ("order", "{:08}", None),
+        ("at", "2026-11-25T10:00:00.{:03}Z", None),
+        ("total", "{}.50", None),
+        ("ref", "ORD-{:06}", None),
+        ("contact", "jane{}@corp.example", "EMAIL"),
+    ],
+)
+def test_of_many_cells_of_one_form_a_sample_is_looked_at(
+    plain: Counting, heading: str, cell: str, kind: str | None
+) -> None:
+    finder = ColumnFinder(plain)
+    before = plain.looked_at
+    texts = [cell.format(number) for number in range(MANY)]
+    found = finder.find(("0", heading), texts)
+    assert found.whole == ({kind: texts} if kind else {})
+    assert plain.looked_at - before < MANY
+    assert finder.find(("0", heading), ["Call jane.roe@corp.example"]).within
+
+
+def test_where_a_sample_differs_every_cell_is_looked_at(plain: Counting) -> None:
+    cards = [f"{number:016}" for number in range(4_111_111_111_111_000, 4_111_111_111_111_000 + MANY)]
+    found = ColumnFinder(plain).find(("0", "reference"), cards)
+    alone = [
+        each for each, some in zip(cards, plain.find_leaves([KeyedText((), c) for c in cards]), strict=True) if some
+    ]
+    assert set(found.whole.get("CARD", ())) >= set(alone) != set()
+    assert len(found.whole["CARD"]) < MANY
+
+
+def test_names_are_taken_for_people_only_below_a_heading_that_names_people(plain: Counting) -> None:
+    names = [f"Jane {chr(65 + number // 26)}{chr(97 + number % 26)}ez" for number in range(MANY)]
+    names = [name for name in names if name.split()[1].isascii() and name.replace(" ", "").isalpha()]
+    assert set(ColumnFinder(plain).find(("0", "customer_name"), names).whole["PERSON"]) == set(names)
+
+
+def test_beside_a_price_a_name_is_judged_as_the_detector_does(plain: Counting) -> None:
+    texts = ["Blue Chair", "Oak Table", "Vera Stone"]
+    leaves = [
+        leaf
+        for row, text in enumerate(texts)
+        for leaf in (KeyedText((str(row), "name"), text), KeyedText((str(row), "price"), "7"))
+    ]
+    alone = {text: bool(found) for text, found in zip(texts, plain.find_leaves(leaves)[::2], strict=True)}
+    people = ColumnFinder(plain).find(("0", "name"), texts, ["name", "price"]).whole.get("PERSON", ())
+    assert {text: text in people for text in texts} == alone
+    assert not all(alone.values())
+
+
+def test_what_the_operator_allows_or_asks_for_holds_in_columns() -> None:
+    texts = [f"jane{number}@corp.example" for number in range(MANY)]
+    allowing = ColumnFinder(detector(allow=("jane7@corp.example", "/jane[0-9]{3}@.*/")))
+    for heading in ("email", "contact"):
+        assert set(allowing.find(("0", heading), texts).whole["EMAIL"]) == {*texts[:100]} - {"jane7@corp.example"}
+    assert not ColumnFinder(detector(types=frozenset({"CARD"}))).find(("0", "email"), texts).whole
+    own = ColumnFinder(detector(patterns={"STAFF_ID": "70[0-9]{4}7"}))
+    numbers = [str(number) for number in range(7_000_000, 7_000_000 + MANY)]
+    assert own.find(("0", "ref"), numbers).whole["STAFF_ID"] == [each for each in numbers if each.endswith("7")]

@@ -1,0 +1,100 @@
+"""A grid is its text, whatever its cells hold, and each cell stands below its own heading."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealab.server.privacy.tokens import grids
+from sealab.server.privacy.tokens.grids import grid_of, table_grid, whole_rows
+
+cells = st.one_of(st.text("ab ,;\"'\n|é漢0", max_size=8), st.text(max_size=5))
+leaf_values = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=8))
+
+
+@pytest.fixture(autouse=True)
+def short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grids, "LEAST_CHARS", 1)
+    monkeypatch.setattr(grids, "_LEAST_ROWS", 2)
+
+
+@given(rows=st.lists(st.lists(cells, min_size=1, max_size=4), max_size=8))
+def test_a_table_is_its_text_and_its_cells_are_those_of_the_csv_module(rows: list[list[str]]) -> None:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    grid = table_grid(out.getvalue(), ",", ["a", "b", "c"])
+    assert grid.text() == out.getvalue()
+    if any("\r" in cell for row in rows for cell in row):
+        return
+    columns = [[column.says(source) for source in grid.sources(column)] for column in grid.columns]
+    assert [list(row) for row in zip(*columns, strict=True)] == [row for row in rows if len(row) == 3]
+    assert len(grid.odd) == sum(len(row) != 3 and (any(row) or row == [""]) for row in rows)
+
+
+@given(
+    records=st.lists(
+        st.dictionaries(
+            st.sampled_from(["name", "mail", "a b", 'q"']), leaf_values | st.lists(leaf_values, max_size=3)
+        ),
+        min_size=3,
+        max_size=8,
+    ),
+    spaced=st.booleans(),
+)
+def test_lines_of_json_are_their_text_and_no_leaf_is_missed(records: list[dict[str, object]], spaced: bool) -> None:
+    separators = (", ", ": ") if spaced else (",", ":")
+    text = "".join(json.dumps(record, separators=separators, ensure_ascii=False) + "\n" for record in records)
+    grid = grid_of(text)
+    if grid is None:
+        return
+    assert grid.text() == text
+    seen = [column.says(source) for column in grid.columns for source in grid.sources(column)]
+    seen += [grid.odd_text(row) for row in grid.odd]
+    for record in records:
+        for value in record.values():
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, str):
+                    assert any(each == one or json.dumps(each, ensure_ascii=False) in one for one in seen)
+
+
+def test_cells_are_below_their_own_keys() -> None:
+    text = (
+        '{"name": "Jane", "to": [{"mail": "x"}, 7]}\n' * 3
+        + "not json\n"
+        + '{"name": "Eva", "to": [{"mail": "y"}, 8]}\n'
+    )
+    grid = grid_of(text)
+    assert grid is not None
+    assert {column.path: grid.sources(column) for column in grid.columns} == {
+        ("name",): ['"Jane"'] * 3 + ['"Eva"'],
+        ("to", "0", "mail"): ['"x"'] * 3 + ['"y"'],
+        ("to", "1"): ["7"] * 3 + ["8"],
+    }
+    assert grid.headings == ("name", "to", "mail")
+    assert [grid.odd_text(row) for row in grid.odd] == ["not json\n"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Jane Roe,jane@corp.example\n" * 30,
+        "one line",
+        "name\n" + "Jane\n" * 30,
+        "name,name\n" + "Jane,Roe\n" * 30,
+        "name,mail\n" + "a sentence, with commas, and more\n" * 30,
+        "[\n" + ' {"a": 1},\n' * 30,
+    ],
+)
+def test_other_texts_are_no_grid(text: str) -> None:
+    assert grid_of(text) is None
+
+
+def test_a_table_is_cut_between_rows_and_not_within_quotes() -> None:
+    assert whole_rows('a,b\nc,"d\ne') == len("a,b\n")
+    assert whole_rows('a,b\nc,"d\ne"\nf') == len('a,b\nc,"d\ne"\n')
+    assert whole_rows('"no end\nat all') == 0
