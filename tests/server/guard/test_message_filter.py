@@ -26,6 +26,7 @@ from sealab.server.guard.values_said import SAID_VALUES_MAX, NotSaid, SaidBy
 from sealab.server.privacy.privacy import TRIALS_MAX, Privacy
 from sealab.server.privacy.tokens.parts import Text, collected, replaced
 from sealab.server.settings import PrivacyLevel, PrivacyMode, Settings
+from sealab.tools_registry.configuration import read_server
 
 MAIL = "jane.doe@corp.example"
 TOKEN = "[EMAIL_9g5ddg3tce]"
@@ -54,7 +55,7 @@ def messages(tmp_path: Path) -> Iterator[MessageFilter]:
     settings = replace(Settings(), privacy=PrivacyLevel.AUTO, privacy_mode=PrivacyMode.FAST, vault_keyring=False)
     database = HomeDatabase(None, tmp_path)
     privacy = Privacy(settings, tmp_path, database)
-    yield MessageFilter(privacy, privacy, server="s", rule=None)
+    yield MessageFilter(privacy, privacy, read_server("s", {"command": "s"}, {}))
     privacy.close()
     database.close()
 
