@@ -46,7 +46,7 @@ _PREPOSITION = re.compile(
 _LIVES = re.compile(
     r"(?<!\w)(?:[Ww]ohn(?:t|en|haft|e)|komm(?:e|t) aus|[Ll]eb(?:t|en)|(?:um|ver)?gezogen|zog|stammt|trafen|getroffen|ansässig|geboren|habite\w{0,2}|vi[st]|vivent|née?s?|déménagé\w{0,2}|demeurant|installé\w{0,2}|rencontré\w{0,2}|résid\w{1,4}|viv[eíao]\w{0,3}|resid\w{1,4}|mud(?:ó|ou|aron)|"
     r"conocimos|nac(?:ió|ido|ida|í)|abita\w{0,2}|trasferit[aoie]|risied\w{1,3}|incontrat[oaie]|nat[oa]|woon(?:t|achtig)?|verhuisd\w?|ontmoetten|gevestigd|mieszka\w{0,3}|przeprowadził\w{0,2}|urodził\w{0,2}|zamieszkał\w{0,2}|podpisał\w?|mor(?:o|a|am|ou|ava)|encontramos|Encontramos|nasc(?:eu|ido|ida|i)|"
-    r"moved|lives?|living|lived|met|resid(?:es|ing|ent)|based|picked up|office is|born|reports)(?!\w)"
+    r"vimos|vist[oaei]|vue?s?|habitons|zagen|zag|sahen|saw|moved|lives?|living|lived|met|resid(?:es|ing|ent)|based|picked up|office is|born|reports)(?!\w)"
 )
 _TURKISH_AFTER = re.compile(
     r" (?:şehri\w{0,4}|ilin[ed]\w{0,3}|ilçesi\w{1,4}|kenti\w{1,4})(?!\w)|['’](?:[dt][ae]n?|y?[ae])(?= (?:yaşı|otur|taşın|doğ|çalış))"
