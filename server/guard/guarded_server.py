@@ -22,8 +22,9 @@ from mcp.shared.inbound import (
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp.types import CallToolResult, JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
+from ...sandbox.wire import bounded_json
 from ...tools_registry.configuration import ServerConfig
-from ...tools_registry.json_lines import Lines, TooLong
+from ...tools_registry.json_lines import LARGE_CHARS, Lines, TooLong
 from ...tools_registry.upstream.message_faults import MESSAGE_BYTES_MAX
 from ...tools_registry.upstream.reading import whole
 from ...tools_registry.upstream.stdio_transport import end_process, start_process
@@ -53,6 +54,13 @@ class Incoming:
     def size(self) -> int:
         """How many bytes are held for it."""
         return len(self.line) if isinstance(self.line, bytes) else 0
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the event loop should not wait until it is read, or walked through."""
+        if self.message is not None:
+            return not bounded_json.is_light(self.message)
+        return self.size > LARGE_CHARS
 
 
 class GuardedServer(Protocol):

@@ -10,6 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TextIO
 
+import anyio
+
 from ...tools_registry.configuration import ServerConfig, Transport
 from ...tools_registry.errors import ConnectFailed
 from ...tools_registry.upstream.message_faults import MESSAGE_BYTES_MAX
@@ -20,7 +22,7 @@ from ..host_work import ended_within, settled
 from ..privacy.gates import log_gate
 from ..privacy.privacy import Privacy
 from ..settings import PrivacyLevel, PrivacyMode, Settings
-from ..standard_streams import InputLines, OutputLines
+from ..standard_streams import GRACE_SECONDS, InputLines, OutputLines
 from ..startup.signals import signals
 from .guarded_server import GuardedServer, address_of, process_of
 from .message_filter import MessageFilter
@@ -56,7 +58,8 @@ async def guard(config: ServerConfig, home: Home, settings: Settings) -> Exit:
         if side is Side.SIGNAL:
             answers.hurry()
         ended = f"The guarded server {await server.fate()}" if side is Side.SERVER else "The guard was stopped"
-        await relay.close(f"{ended} before the answer came. What was done by then may stand.")
+        with anyio.move_on_after(GRACE_SECONDS):  # it may not read them
+            await relay.close(f"{ended} before the answer came. What was done by then may stand.")
         await answers.aclose()
     if side is Side.SERVER:
         _LOG.error("%s.", ended)

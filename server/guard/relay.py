@@ -240,21 +240,15 @@ class Relay:
             with suppress(ValueError):
                 await self._server.send(error_answer(number, INTERNAL_ERROR, why))
         elif number is not None:
-            self._done(number)
             await self._tell_client(error_answer(number, INTERNAL_ERROR, why))
         else:
             _LOG.warning("A message of the client was not sent on (%s): %s", method_text(message), why)
-
-    def _done(self, number: int | str) -> Asked:
-        """Return what was asked by a request that is answered now."""
-        self._awaited.discard(number)
-        return self._asked.pop(number, Asked())
 
     async def _take_from_server(self) -> None:
         async for incoming in self._server.incoming():
             await self._from_server.take(incoming.size)
             line = incoming.line if isinstance(incoming.line, bytes) else None
-            if line is not None and len(line) > LARGE_CHARS:
+            if incoming.is_large:
                 await self._do(self._to_client(incoming, self._ordered), self._from_server, line, at_once=False)
                 continue
             message = await self._readable(incoming)
@@ -289,8 +283,7 @@ class Relay:
             why = f"it is {line.size} bytes large, and at most {MESSAGE_BYTES_MAX} are taken"
         except Unreadable as error:
             why = str(error)
-        if (number := edges.answers) in self._awaited and number is not None:
-            self._done(number)
+        if (number := edges.answers) is not None and number in self._asked:
             text = f"The server's answer is withheld, since it cannot be looked through: {why}. Ask for less at once."
             await self._tell_client(error_answer(number, INTERNAL_ERROR, text))
         elif (number := edges.asks) is not None:
@@ -303,7 +296,7 @@ class Relay:
         number = id_of(message)
         asked = Asked()
         if method_of(message) is None and number is not None:
-            asked = self._done(number)
+            asked = self._asked.pop(number, asked)
         try:
             return await self._messages.unshown(message, asked, is_large=is_large)
         except ServerError as failed:
@@ -343,6 +336,10 @@ class Relay:
         return shown
 
     async def _tell_client(self, message: Message) -> None:
+        """Send the client a message; an answer is no longer waited for then."""
+        if method_of(message) is None and (number := id_of(message)) is not None:
+            self._asked.pop(number, None)
+            self._awaited.discard(number)
         try:
             line = await written(message)
         except (ServerError, ValueError) as failed:

@@ -45,7 +45,7 @@ def checks(modules: Path, revision: str, command: list[str], scratch: Path) -> C
         wait_for(port, served)
         suite = ["node", str(modules / "@modelcontextprotocol/conformance/dist/index.js"), "server"]
         asked = ["--url", f"http://127.0.0.1:{port}/mcp", "--requirements", revision, "-o", str(scratch / "out")]
-        subprocess.run([*suite, *asked], capture_output=True, timeout=600, check=False)
+        subprocess.run([*suite, *asked], capture_output=True, timeout=3600, check=False)
     finally:
         served.terminate()
         served.wait(30)
