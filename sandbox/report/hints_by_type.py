@@ -355,6 +355,8 @@ def _of_file_not_found(error: BaseException, _message: str, scene: Scene) -> str
         return "The workspace can be read at /workspace, and list_files() shows what is in it; write to /tmp."
     path = _name_of_file(error)
     folder = path.rpartition("/")[0] if type(path) is str else ""
+    if folder.startswith("~"):
+        return f"`~` is no folder here: leave it out. {_OF_WORKSPACE}"
     if folder and _WRITING_A_FILE.search(scene.text()):
         return (
             f"The folder may be missing: `from pathlib import Path; Path({folder!r}).mkdir(parents=True, "

@@ -78,9 +78,9 @@ BY_TYPE = [
     Slip("x = [1]\nx[3]", "last index is 0", "x = [1]\nx[0]"),
     Slip("open('nowhere.txt')", "list_files()", "list_files()"),
     Slip(
-        "open('new/a.txt', 'w')",
+        "import os\nos.mkdir('new/a')",
         "mkdir(parents=True, exist_ok=True)` makes it",
-        "from pathlib import Path; Path('new').mkdir(parents=True, exist_ok=True)\nopen('new/a.txt', 'w').write('a')",
+        "import os\nfrom pathlib import Path; Path('new').mkdir(parents=True, exist_ok=True)\nos.mkdir('new/a')",
     ),
     Slip("```python\n1\n```", "Leave out the Markdown fences", "1"),
     Slip("return 1", "value of the last line", "1"),

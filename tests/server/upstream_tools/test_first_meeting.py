@@ -11,12 +11,29 @@ from .test_registry import ONE_SPARE, configure, upstream
 
 
 @pytest.mark.parametrize(
-    "write", ["open('o3/deep/x.csv', 'w')", "import zipfile; zipfile.ZipFile('o3/deep/x.zip', 'w')"]
+    "write",
+    [
+        "open('o3/deep/x.txt', 'w').write('x')",
+        "import zipfile\nwith zipfile.ZipFile('o3/deep/x.txt', 'w') as z: z.writestr('a', 'x')",
+        "from pathlib import Path\nPath('o3/deep/x.txt').write_text('x')",
+        "write_file('o3/deep/x.txt', 'x')",
+    ],
 )
-async def test_a_write_to_a_folder_that_is_missing_is_told_to_make_it(write: str, tmp_path: Path) -> None:
+async def test_what_writes_a_file_makes_the_folders_that_are_missing(write: str, tmp_path: Path) -> None:
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         report = await caller.run(write)
-    assert "Path('o3/deep').mkdir(parents=True, exist_ok=True)" in report["error"]["hint"]
+    assert report["error"] is None
+    assert [each["name"] for each in report["files"]] == ["o3/deep/x.txt"]
+
+
+async def test_a_folder_that_is_missing_for_something_else_is_told_to_be_made_and_no_home_folder(
+    tmp_path: Path,
+) -> None:
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        report = await caller.run("import os\nos.mkdir('o3/deep')")
+        assert "Path('o3').mkdir(parents=True, exist_ok=True)" in report["error"]["hint"]
+        report = await caller.run("open('~/x.csv', 'w')")
+        assert report["error"]["hint"].startswith("`~` is no folder here: leave it out.")
 
 
 async def test_a_function_of_code_is_named_to_those_who_look_for_it_among_the_tools(tmp_path: Path) -> None:

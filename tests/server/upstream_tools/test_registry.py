@@ -499,19 +499,19 @@ async def scores(caller: Caller, query: str) -> dict[str, float]:
     return {tool["name"]: tool["score"] for tool in found["tools"]}
 
 
-async def test_a_search_advises_to_print_an_answer_only_where_nothing_tells_its_keys(tmp_path: Path) -> None:
+async def test_a_search_advises_to_look_at_an_answer_only_where_nothing_tells_its_keys(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream())
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         for detail_level, unknown in (("signature", " -> unknown"), ("summary", None)):
             answer = await caller.call("search_tools", query="as_json_text", limit=1, detail_level=detail_level)
             text = answer.content[0].text
-            assert (unknown is not None) == text.endswith("print one first, once it is approved.")
+            assert (unknown is not None) == text.endswith("with dry_run=true tells the shape of what reads.")
             assert (unknown or "") in text
         people = await caller.call("search_tools", query="people", limit=1, detail_level="signature")
         assert "-> dict  # keys unknown" in people.content[0].text
         assert "returns" in await caller.run("await tools.up.people(); await tools.up.as_json_text()")
         people = await caller.call("search_tools", query="people", limit=1, detail_level="signature")
-        assert "print one first" not in people.content[0].text
+        assert "tells the shape" not in people.content[0].text
 
 
 async def test_what_code_reads_is_not_counted_as_told_to_a_model(tmp_path: Path) -> None:
