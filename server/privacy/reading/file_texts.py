@@ -32,6 +32,8 @@ _FIRST_LINE_CHARS = 4_000
 _ROWS = 2_000
 _DEEP = 2
 _DATABASE = b"SQLite format 3\0"
+_TAPE, _TAPE_AT = b"ustar", slice(257, 262)
+"""An archive of `tar` has its texts as they are, with zeros between them."""
 _ZIP = b"PK\x03\x04"
 _PACKED: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
     (b"\x1f\x8b", lambda file: cast("IO[bytes]", gzip.GzipFile(fileobj=file))),
@@ -93,7 +95,8 @@ def _unpacked(file: IO[bytes], deep: int) -> Iterator[Json]:
         whole = _whole(rest)
         yield from texts_of(io.BytesIO(whole), len(whole), deep=deep + 1)
         return
-    encoding = encoding_of(beginning) or _encoding_between_zeros(beginning)
+    is_tape = beginning[_TAPE_AT].startswith(_TAPE)
+    encoding = encoding_of(beginning.replace(b"\0", b"") if is_tape else beginning)
     if encoding is not None:
         yield from _pieces(rest, encoding)
 
@@ -140,11 +143,6 @@ class _Unpacking:
 
 class _Reads(Protocol):
     def read(self, size: int, /) -> bytes: ...
-
-
-def _encoding_between_zeros(data: bytes) -> str | None:
-    """Return the encoding of texts with zeros between them, as in an archive of `tar`."""
-    return encoding_of(data.replace(b"\0", b""))
 
 
 def _pieces(file: _Reads, encoding: str) -> Iterator[str]:
