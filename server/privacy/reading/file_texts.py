@@ -15,13 +15,14 @@ import lzma
 import sqlite3
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import IO, Protocol, cast
 
 from ....sandbox.job import Json
 from ...errors import PrivacyFailed
 from ...host_work import checkpoint
+from . import spreadsheets
 from .encodings import SAMPLE_BYTES, encoding_of
 
 PIECE_CHARS = 1_000_000
@@ -172,11 +173,29 @@ def _of_zip(file: IO[bytes], deep: int) -> Iterator[Json]:
     if deep >= _DEEP:
         return
     with suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as archive:
-        yield [each.filename for each in archive.infolist()]
+        names = archive.namelist()
+        yield list(names)
+        if spreadsheets.WORKBOOK in names:
+            yield from _of_spreadsheet(archive, names)
         for member in archive.infolist():
             # One that has a password, or is packed in a way that is not known here.
             with suppress(RuntimeError, zipfile.BadZipFile), archive.open(member) as packed:
                 yield from _unpacked(packed, deep)
+
+
+def _of_spreadsheet(archive: zipfile.ZipFile, names: Sequence[str]) -> Iterator[Json]:
+    strings = (
+        spreadsheets.shared_strings(_member(archive, spreadsheets.STRINGS)) if spreadsheets.STRINGS in names else []
+    )
+    for name in names:
+        if name.startswith(spreadsheets.SHEETS) and name.endswith(".xml"):
+            yield from spreadsheets.rows(_member(archive, name), strings)
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> str:
+    with suppress(RuntimeError, zipfile.BadZipFile), archive.open(name) as packed:
+        return _whole(_Unpacking(packed)).decode("utf-8", "replace")
+    return ""
 
 
 def _of_database(data: bytes) -> Iterator[Json]:

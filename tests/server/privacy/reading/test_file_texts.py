@@ -14,7 +14,7 @@ import pytest
 from sealab.sandbox.job import Json
 from sealab.server.errors import HostWorkRefused, PrivacyFailed
 from sealab.server.host_work import Account, Kind, charged_to, in_thread
-from sealab.server.privacy.reading import file_texts
+from sealab.server.privacy.reading import file_texts, spreadsheets
 from sealab.server.privacy.reading.file_texts import PIECE_CHARS, texts_of
 
 HEAD = "customer_name;n\n"
@@ -53,6 +53,26 @@ def test_a_zip_file_gives_names_and_members_and_passes_over_what_it_cannot_unpac
     damaged[40:60] = b"\xff" * 20
     assert texts(bytes(damaged))[0] == ["ann.krug.txt", "picture.png", "second.txt"]
     assert HEAD * 3 in texts(bytes(damaged))
+
+
+SHEET = """<?xml version="1.0"?><worksheet><sheetData>
+<row r="1"><c r="A1" t="s"><v>0</v></c><c r="B1" s="4"/><c r="C1" t="inlineStr"><is><t>mobile</t></is></c></row>
+<row r="2"><c r="A2" t="s"><v>1</v></c><c r="B2"><v>7</v></c><c r="C2" t="str"><f>X()</f><v>a &amp;amp; b</v></c></row>
+<row r="3"><c r="A3" t="s"><v>99</v></c><c r="C3" t="s"><v>2</v></c></row>
+</sheetData></worksheet>"""
+STRINGS = "<sst><si><t>customer_name</t></si><si><r><t xml:space='preserve'>Ann </t></r><r><t>Krug</t></r></si><si><t>x</t></si></sst>"
+
+
+def test_rows_of_a_spreadsheet_come_under_the_headings_of_their_columns() -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+        archive.writestr("xl/sharedStrings.xml", STRINGS)
+        archive.writestr("xl/worksheets/sheet1.xml", SHEET)
+    rows = [{"customer_name": "Ann Krug", "B": "7", "mobile": "a &amp; b"}, {"mobile": "x"}]
+    assert rows in texts(file.getvalue())
+    hostile = "<row>" * 200_000 + "<c r=" * 200_000 + "</c>" + "<si>" * 200_000
+    assert list(spreadsheets.rows(hostile, spreadsheets.shared_strings(hostile))) == []
 
 
 def test_of_what_is_packed_again_and_again_two_layers_are_looked_through() -> None:
