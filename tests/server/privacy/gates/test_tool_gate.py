@@ -217,3 +217,13 @@ async def test_a_token_among_the_arguments_of_a_skill_is_its_value(caller: Calle
     answer = await caller.call("run_skill", name="find", arguments={"address": token})
     assert answer.structured_content is not None
     assert answer.structured_content["result"] == [4], answer.structured_content
+
+
+async def test_what_a_tool_gives_packed_is_learned_when_code_has_it(caller: Caller) -> None:
+    report = await caller.run("""
+import gzip
+handle = (await tools.customers.packed())["handle"]
+names = gzip.decompress(read_file(handle, encoding=None)).decode()
+print(names.splitlines()[3])
+""")
+    assert TOKEN.fullmatch(report["output"].strip()), report["error"]
