@@ -58,14 +58,15 @@ class Attachments:
 
     def read(self, arguments: Mapping[str, Json]) -> Json:
         """Answer `read_file` for a handle of this run, or None for any other file. Raises `HostCallError`."""
+        content = self.held(arguments["filename"])
+        return None if content is None else slice_of(content, arguments)
+
+    def held(self, filename: Json) -> bytes | None:
+        """Return what a handle of this run stands for, or None for any other file."""
         prefix = f"{RUNS}/{self.run_id}/"
-        filename = arguments["filename"]
         if not isinstance(filename, str) or not filename.startswith(prefix):
             return None
-        content = self.files.get(filename.removeprefix(prefix))
-        if content is None:
-            return None
-        return slice_of(content, arguments)
+        return self.files.get(filename.removeprefix(prefix))
 
 
 def slice_of(content: bytes, arguments: Mapping[str, Json]) -> Json:

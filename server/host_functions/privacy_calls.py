@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from io import BytesIO
 from typing import cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
+from ...workspace.run_files import HERE
 from ...workspace.store import Workspace
 from ..errors import ServerError
-from ..privacy.gates.read_gate import learn_path
+from ..privacy.gates.read_gate import learn_file, learn_path
 from ..privacy.gates.run_gate import LEARN_PATH
 from ..privacy.privacy import Privacy
 from ..privacy.tokens.parts import CHARS_MAX, Text, Tree
@@ -39,7 +41,11 @@ async def _learn_path(privacy: Privacy, workspace: Workspace, calls: Calls, argu
     if not privacy.filters:
         return None
     path, known = cast("str", arguments["filename"]), calls.outermost.learned
+    held = calls.attachments.held(path.removeprefix(f"{HERE}/"))
     try:
+        if held is not None:
+            await learn_file(privacy, calls.caller.scope, BytesIO(held), len(held), run_tokens=calls.run_tokens)
+            return None
         await learn_path(
             privacy, calls.caller.scope, files_of(calls, workspace), path, known, run_tokens=calls.run_tokens
         )

@@ -36,10 +36,15 @@ async def learn_path(
     if mark in known:
         return
     file = await in_thread(Kind.FILES, partial(_File, files, path, status))
-    texts = texts_of(cast("IO[bytes]", file), status.size)
+    await learn_file(privacy, scope, cast("IO[bytes]", file), status.size, run_tokens=run_tokens)
+    known.add(mark)
+
+
+async def learn_file(privacy: Privacy, scope: str, file: IO[bytes], size: int, *, run_tokens: RunTokens | None) -> None:
+    """Have what is personal in a file known, also where it is packed. Raises `PrivacyFailed`."""
+    texts = texts_of(file, size)
     while (text := await in_thread(Kind.FILES, partial(next, texts, None))) is not None:
         await privacy.learn(scope, text, run_tokens)
-    known.add(mark)
 
 
 class _File(io.RawIOBase):

@@ -61,10 +61,11 @@ def marked(beginning: bytes, file: BinaryIO | None = None) -> Encoding | None:
 def _is_utf_8(file: BinaryIO) -> bool:
     at = file.tell()
     decoder = codecs.getincrementaldecoder("utf-8")()
-    has_letters = False
+    has_letters, some = False, b""
     try:
         while some := file.read(SAMPLE_BYTES):
             has_letters |= not decoder.decode(some).isascii()
+        decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         return has_letters or not some[: error.start].isascii()  # then it is UTF-8 with stray bytes, which are counted
     finally:

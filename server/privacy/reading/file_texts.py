@@ -15,13 +15,14 @@ import lzma
 import sqlite3
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import IO, Protocol, cast
 
 from ....sandbox.job import Json
 from ...errors import PrivacyFailed
 from ...host_work import checkpoint
+from . import spreadsheets
 from .encodings import SAMPLE_BYTES, encoding_of
 
 PIECE_CHARS = 1_000_000
@@ -32,6 +33,8 @@ _FIRST_LINE_CHARS = 4_000
 _ROWS = 2_000
 _DEEP = 2
 _DATABASE = b"SQLite format 3\0"
+_TAPE, _TAPE_AT = b"ustar", slice(257, 262)
+"""An archive of `tar` has its texts as they are, with zeros between them."""
 _ZIP = b"PK\x03\x04"
 _PACKED: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
     (b"\x1f\x8b", lambda file: cast("IO[bytes]", gzip.GzipFile(fileobj=file))),
@@ -93,7 +96,8 @@ def _unpacked(file: IO[bytes], deep: int) -> Iterator[Json]:
         whole = _whole(rest)
         yield from texts_of(io.BytesIO(whole), len(whole), deep=deep + 1)
         return
-    encoding = encoding_of(beginning) or _encoding_between_zeros(beginning)
+    is_tape = beginning[_TAPE_AT].startswith(_TAPE)
+    encoding = encoding_of(beginning.replace(b"\0", b"") if is_tape else beginning)
     if encoding is not None:
         yield from _pieces(rest, encoding)
 
@@ -142,11 +146,6 @@ class _Reads(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def _encoding_between_zeros(data: bytes) -> str | None:
-    """Return the encoding of texts with zeros between them, as in an archive of `tar`."""
-    return encoding_of(data.replace(b"\0", b""))
-
-
 def _pieces(file: _Reads, encoding: str) -> Iterator[str]:
     """Give a text in pieces that end with a line; each begins with the first line, which may say what columns hold."""
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
@@ -174,11 +173,29 @@ def _of_zip(file: IO[bytes], deep: int) -> Iterator[Json]:
     if deep >= _DEEP:
         return
     with suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as archive:
-        yield [each.filename for each in archive.infolist()]
+        names = archive.namelist()
+        yield list(names)
+        if spreadsheets.WORKBOOK in names:
+            yield from _of_spreadsheet(archive, names)
         for member in archive.infolist():
             # One that has a password, or is packed in a way that is not known here.
             with suppress(RuntimeError, zipfile.BadZipFile), archive.open(member) as packed:
                 yield from _unpacked(packed, deep)
+
+
+def _of_spreadsheet(archive: zipfile.ZipFile, names: Sequence[str]) -> Iterator[Json]:
+    strings = (
+        spreadsheets.shared_strings(_member(archive, spreadsheets.STRINGS)) if spreadsheets.STRINGS in names else []
+    )
+    for name in names:
+        if name.startswith(spreadsheets.SHEETS) and name.endswith(".xml"):
+            yield from spreadsheets.rows(_member(archive, name), strings)
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> str:
+    with suppress(RuntimeError, zipfile.BadZipFile), archive.open(name) as packed:
+        return _whole(_Unpacking(packed)).decode("utf-8", "replace")
+    return ""
 
 
 def _of_database(data: bytes) -> Iterator[Json]:

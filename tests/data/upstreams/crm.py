@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import random
 import sys
@@ -10,7 +12,7 @@ from pathlib import Path
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
+from mcp.types import BlobResourceContents, EmbeddedResource, ToolAnnotations
 
 FIRST = [
     "Ines",
@@ -94,6 +96,14 @@ def serve_customers(count: int) -> None:
     async def as_text() -> str:
         """List all customers as lines of JSON, in one text."""
         return "\n".join(json.dumps(each) for each in customers(count))
+
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def packed() -> EmbeddedResource:
+        """Give the names of all customers as a packed table."""
+        table = "customer_name\n" + "".join(f"{each['customer_name']}\n" for each in made)
+        blob = base64.b64encode(gzip.compress(table.encode())).decode()
+        resource = BlobResourceContents(uri="file:///names.csv.gz", mime_type="application/gzip", blob=blob)
+        return EmbeddedResource(type="resource", resource=resource)
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     async def page(token: str = "") -> dict[str, object]:

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -194,3 +195,35 @@ async def test_hiding_in_a_loop_is_no_call_of_the_budget(caller: Caller) -> None
     code = ROWS + "tokens = {sanitize_pii(rows[n % 9]['email']) for n in range(300)}\nresult = len(tokens)"
     report = await caller.run(code)
     assert report["result"] == 9, report
+
+
+async def test_the_instructions_say_in_two_sentences_what_code_has_and_the_model_sees(
+    caller: Caller, tmp_path: Path
+) -> None:
+    said = caller.client.instructions or ""
+    assert "Code holds real personal data, and you see a token such as [EMAIL_" in said
+    assert "A token that you write in code or in context_vars is its value there" in said
+    async with in_this_process(tmp_path, {"SEALAB_PRIVACY": "tools"}) as plain:
+        added = said.removeprefix((plain.client.instructions or "").partition("\n\nAttached")[0])
+        assert "real personal data" not in (plain.client.instructions or "")
+    assert added.count(". ") + added.count(".\n") <= 3, added
+
+
+async def test_a_token_among_the_arguments_of_a_skill_is_its_value(caller: Caller) -> None:
+    token = (await caller.run(ROWS + "result = rows[4]['email']"))["result"]
+    skill = "async def find(address: str) -> list:\n    rows = (await tools.customers.list_customers())['customers']\n"
+    skill += "    return [row['id'] for row in rows if row['email'] == address]"
+    assert (await caller.run(f"save_skill('find', {skill!r})"))["success"]
+    answer = await caller.call("run_skill", name="find", arguments={"address": token})
+    assert answer.structured_content is not None
+    assert answer.structured_content["result"] == [4], answer.structured_content
+
+
+async def test_what_a_tool_gives_packed_is_learned_when_code_has_it(caller: Caller) -> None:
+    report = await caller.run("""
+import gzip
+handle = (await tools.customers.packed())["handle"]
+names = gzip.decompress(read_file(handle, encoding=None)).decode()
+print(names.splitlines()[3])
+""")
+    assert TOKEN.fullmatch(report["output"].strip()), report["error"]

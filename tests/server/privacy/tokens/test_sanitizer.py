@@ -347,3 +347,20 @@ def test_a_table_keeps_its_cells_when_a_value_with_its_separator_is_restored(vau
 )
 def test_what_looks_like_json_and_cannot_be_read_has_a_kind_too(beginning: str, kind: FileKind) -> None:
     assert streams.kind_of("-", beginning) is kind
+
+
+def test_what_was_restored_is_known_however_long_ago_the_vault_got_it(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sealab.server.privacy.tokens.sanitizer.LOADED_MAX", 1)
+
+    def made() -> Sanitizer:
+        return Sanitizer(Detector(DetectorOptions(mode=Mode.FAST)), vault)
+
+    old, new = (hidden(made(), f"mail {name}@corp.example", "known") for name in ("old", "new"))
+    sanitizer = made()
+    assert [place.span.type for place in sanitizer.known_in("known", {"to": "new@corp.example"})] == ["EMAIL"]
+    assert sanitizer.known_in("known", {"to": "old@corp.example"}) == []
+    assert sanitizer.restore_text("known", old).content == "mail old@corp.example"
+    (place,) = sanitizer.known_in("known", {"to": ["x", f"{new} old@corp.example"]})
+    assert (place.path, place.text) == (("to", "1"), "old@corp.example")
