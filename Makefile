@@ -88,8 +88,9 @@ bench-agents: upstreams ## Forty tasks on real servers, by direct calls and by p
 bench-privacy: setup .bench/.installed ## Personal data found, false hits and cost beside Presidio and six expressions (CORPORA)
 	PYTHONPATH=.bench $(BIN)/python tests/benchmarks/privacy.py $(CORPORA)/privacy
 
-privacy-corpus: setup .bench/.installed ## Personal data found in generated documents of 16 locales, by type, beside Presidio (SEED, ROUNDS)
+privacy-corpus: setup .bench/.installed ## Personal data found in generated documents of 16 locales, by type, beside Presidio; what leaks in other forms (SEED, ROUNDS)
 	PYTHONPATH=.bench $(BIN)/python -m tests.benchmarks.privacy_corpus --beside-presidio $(and $(SEED),--seed $(SEED)) $(and $(ROUNDS),--rounds $(ROUNDS))
+	$(BIN)/python -m tests.benchmarks.privacy_forms $(and $(SEED),--seed $(SEED))
 
 # A model of spaCy's, as somebody republished it: for these comparisons alone, in a folder of its own.
 .bench/.installed: requirements-bench.txt | setup

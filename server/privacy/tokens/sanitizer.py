@@ -139,6 +139,9 @@ class Sanitizer:
     def warm(self) -> None:
         """Load all that is needed. Raises `PrivacyFailed`."""
         with _failing_closed():
+            from .forms import origins
+
+            assert origins  # and with it all that looks for known values
             self._detector.warm()
 
     def learn(self, scope: str, parts: Sequence[Part], run_tokens: RunTokens | None = None) -> None:
