@@ -13,7 +13,7 @@ from .errors import DatabaseDamaged
 CHECK_SECONDS = 2.0
 """How long the start looks: half a gigabyte of skills on an ordinary disk. `sealab doctor` looks at all of it."""
 CHECK_BYTES = 256 * 1024 * 1024
-"""What is larger is not looked through at the start: SQLite looks at the clock between tables, and one may have it all."""
+"""What is larger is not looked through at the start: SQLite looks at the clock only between tables."""
 _STEPS = 10_000
 """Of SQLite's virtual machine, between looks at the clock."""
 _LOG = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from ...host_work import checked, checkpoint
 from ..token_texts import Span, mentions_in, restored, spliced, tokens_in
 from . import structured
 from .answer_parts import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_of, text_sheet
-from .known_values import KnownValues
+from .known_values import KnownValues, load_forms
 from .parts import Part, Text
 from .restoring import Allows, Restored, RestoredCount, allow_all, rebuilt
 from .run_tokens import RunTokens, ShownToken
@@ -139,9 +139,7 @@ class Sanitizer:
     def warm(self) -> None:
         """Load all that is needed. Raises `PrivacyFailed`."""
         with _failing_closed():
-            from .forms import origins
-
-            assert origins  # and with it all that looks for known values
+            load_forms()
             self._detector.warm()
 
     def learn(self, scope: str, parts: Sequence[Part], run_tokens: RunTokens | None = None) -> None:
