@@ -92,8 +92,9 @@ bench-privacy-speed: setup ## How fast personal data is learned and hidden, what
 	$(BIN)/python -m tests.benchmarks.privacy_speed $(and $(LARGE),--large)
 	$(BIN)/python -m tests.benchmarks.vault_size $(or $(VALUES),1000000)
 
-privacy-corpus: setup .bench/.installed ## Personal data found in generated documents of 16 locales, by type, beside Presidio (SEED, ROUNDS)
+privacy-corpus: setup .bench/.installed ## Personal data found in generated documents of 16 locales, by type, beside Presidio; what leaks in other forms (SEED, ROUNDS)
 	PYTHONPATH=.bench $(BIN)/python -m tests.benchmarks.privacy_corpus --beside-presidio $(and $(SEED),--seed $(SEED)) $(and $(ROUNDS),--rounds $(ROUNDS))
+	$(BIN)/python -m tests.benchmarks.privacy_forms $(and $(SEED),--seed $(SEED))
 
 # A model of spaCy's, as somebody republished it: for these comparisons alone, in a folder of its own.
 .bench/.installed: requirements-bench.txt | setup

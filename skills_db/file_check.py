@@ -12,6 +12,8 @@ from .errors import DatabaseDamaged
 
 CHECK_SECONDS = 2.0
 """How long the start looks: half a gigabyte of skills on an ordinary disk. `sealab doctor` looks at all of it."""
+CHECK_BYTES = 256 * 1024 * 1024
+"""What is larger is not looked through at the start: SQLite looks at the clock only between tables."""
 _STEPS = 10_000
 """Of SQLite's virtual machine, between looks at the clock."""
 _LOG = logging.getLogger(__name__)
@@ -19,7 +21,8 @@ _LOG = logging.getLogger(__name__)
 
 def refuse_damage(file: Path, place: str) -> None:
     """Raise `DatabaseDamaged` where the file is found damaged within `CHECK_SECONDS`; `place` names it."""
-    found = damage_of(file, CHECK_SECONDS)
+    is_small = not file.exists() or file.stat().st_size <= CHECK_BYTES
+    found = damage_of(file, CHECK_SECONDS) if is_small else None
     if found:
         raise damaged(place, found)
     if found is None:

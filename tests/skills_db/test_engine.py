@@ -333,6 +333,16 @@ def test_a_file_is_looked_through_for_no_longer_than_said(file_place: Place, mon
     use_all_of(file_place)
 
 
+def test_a_large_file_is_left_to_the_doctor(
+    file_place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    file_place.open().close()
+    monkeypatch.setattr(file_check, "CHECK_BYTES", 0)
+    with caplog.at_level("INFO"):
+        use_all_of(file_place)
+    assert "too large to be looked through at each start" in caplog.text
+
+
 def test_a_database_that_may_only_be_read_is_told_and_not_changed(file_place: Place):
     with file_place.open() as database:
         SkillStore(database).save(draft("a"))

@@ -31,7 +31,7 @@ from .answer_parts import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_
 from .grid_hiding import GridHiding, grouped, kinds_of
 from .grids import LEAST_CHARS as LONG_CHARS
 from .grids import Grid, grid_of
-from .known_values import KnownValues
+from .known_values import KnownValues, load_forms
 from .learned_values import LearnedValues
 from .long_learning import Learn, Learned, learn_grid, learn_text
 from .parts import Part, Text
@@ -262,6 +262,7 @@ class Sanitizer:
     def warm(self) -> None:
         """Load all that is needed. Raises `PrivacyFailed`."""
         with _failing_closed():
+            load_forms()
             self._detector.warm()
 
     def learn(self, scope: str, parts: Sequence[Part], run_tokens: RunTokens | None = None) -> list[str]:
