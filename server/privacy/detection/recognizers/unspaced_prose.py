@@ -85,7 +85,7 @@ _C_BEFORE_ADDRESS = re.compile(
 _C_CITY = re.compile(
     rf"(?:(?:现?居?住在|住|搬到了?|搬至|移居|来自|位于|前往|出生于|生于|到了?|在|去|从|于)|(?<![{HAN}]))((?:{_any(CHINESE_PROVINCES)})?[{HAN}]{{1,6}}?(?:自治州|地区|市(?:[{HAN}]{{1,3}}[区县])?|县|州|区))(?=[，。、；的与和工居生出开签见办上办任职，。,.\s]|\Z)"
 )
-_C_CLAUSE = re.compile("[我你他她们]|[在到于]")
+_C_CLAUSE = re.compile(".{0,12}[我你他她们在到于]")
 _C_NO_CITY = frozenset(
     "城市 都市 超市 股市 上市 门市 全市 本市 市区 地区 小区 社区 园区 景区 校区 县区 郊区 该市 各市 省市 房市 楼市 杭州 苏州 区 市 县 州 这个地区 大会议室".split()
 )
@@ -185,12 +185,11 @@ def _chinese(text: str) -> Iterator[Finding]:
             start = cue.end()
         yield Finding(start, match.end(), PiiType.ADDRESS, 0.75)
     for match in _C_CITY.finditer(text):
-        if _C_CLAUSE.search(match[1]):
-            continue
-        if match[1] not in _C_NO_CITY and not match[1].endswith(
-            ("小区", "社区", "园区", "景区", "城市", "超市", "上市")
-        ):
-            yield Finding(*match.span(1), PiiType.LOCATION, 0.55)
+        clause = _C_CLAUSE.match(match[1])
+        start = match.start(1) + (clause.end() if clause else 0)
+        town = text[start : match.end(1)]
+        if town not in _C_NO_CITY and not town.endswith(("小区", "社区", "园区", "景区", "城市", "超市", "上市")):
+            yield Finding(start, match.end(1), PiiType.LOCATION, 0.55)
 
 
 def _korean(text: str) -> Iterator[Finding]:
