@@ -18,7 +18,7 @@ async def fail():
     await asyncio.sleep(1)
     raise ValueError("over")
 await tools.up.add(left=1)
-name = "up.append"  # which nobody can know before it runs
+name = ".".join(["up", "append"])  # which nobody can know before it runs
 await asyncio.gather(call_tool(name, {{"path": {!r}, "line": "x"}}), fail())
 """
 
