@@ -45,8 +45,8 @@ _LEARNED_FROM = _FILE_PIECES | {
 }
 """Host functions whose answers hold what the model did not write."""
 FILE_ARGUMENTS = ("filename", "subpath", "content", "target")
-_LEAVES_BY = frozenset({"call_tool", "read_resource"})
-"""Host functions whose arguments leave for other servers: whether they may is judged by all that code was given."""
+_LEAVES_BY = frozenset({"call_tool", "read_resource", "sanitize_pii", "hide_labels"})
+"""Host functions whose arguments leave, or are hidden: that is judged by all that code was given before."""
 _KEPT_AS_WRITTEN = frozenset({"content", "code", "description", "tests"})
 """Arguments in which tokens of the program stay tokens, where they are kept as the program has them."""
 LEARN_PATH = "learn_path"
@@ -192,7 +192,10 @@ class Gate:
                 except ServerError as error:
                     raise HostCallError(str(error)) from error
             if name in _LEAVES_BY:
-                await self._learned_so_far()
+                try:
+                    await self._learned_so_far()
+                except PrivacyFailed as failed:
+                    raise HostCallError(f"Nothing was done. {failed}", type="ToolError") from failed
             answering = ANSWERED_BY.set("")
             try:
                 given = await calls(name, arguments)
@@ -223,7 +226,10 @@ class Gate:
         async def report_with_tokens(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
             # Its own account: the last message of a tool may come when the run that called it has just ended.
             with suppress(PrivacyFailed), charged_to(Account(_PROGRESS_CPU_SECONDS)):
-                said = message if message == RUNNING else await self._privacy.hide_text(self._scope, message)
+                said = RUNNING
+                if message != RUNNING:
+                    await self._learned_so_far()
+                    said = await self._privacy.hide_text(self._scope, message)
                 await progress(elapsed_seconds, timeout_seconds, said)
 
         return report_with_tokens
@@ -246,17 +252,13 @@ class Gate:
         return written
 
     async def _learned_so_far(self) -> None:
-        """Wait as above. Raises `HostCallError` where it could not be learned: then nothing of it may leave."""
+        """Wait until all is known that the code has been given by now. Raises `PrivacyFailed`."""
         begun = set(self._learning)
-        if not begun:
-            return
-        await asyncio.wait(begun)  # which leaves them alone where this call is cancelled
-        try:
+        if begun:
+            await asyncio.wait(begun)  # which leaves them alone where this call is cancelled
             for task in begun:
                 task.result()
-        except PrivacyFailed as failed:
-            raise HostCallError(f"Nothing was called. {failed}", type="ToolError") from failed
-        self._learning = [task for task in self._learning if task not in begun]
+            self._learning = [task for task in self._learning if task not in begun]
 
     async def shown(self, run: EndedRun) -> ShownRun:
         """Return what of a run may be shown. Where that cannot be found out, nothing of it is but that it ended."""
@@ -327,6 +329,7 @@ class Gate:
             return caller
 
         async def ask_with_tokens(question: str, choices: Sequence[str]) -> str | None:
+            await self._learned_so_far()
             return await ask(await self._privacy.hide_text(caller.scope, question), choices)
 
         return replace(caller, ask=ask_with_tokens)
