@@ -205,8 +205,9 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
         withheld = [f"withheld {', '.join(left['withheld'])}"] if "withheld" in left else []
         unknown = [f"unknown {', '.join(left['unknown'])}"] if "unknown" in left else []
         values = [f"withheld values: {_listed(left['values'])}"] if "values" in left else []
-        calls = f"{left['refused']} calls were refused" if left.get("refused") else "was given tokens as they are"
-        lines.append(f"{left['tool']}: {calls}: {'; '.join(withheld + unknown + values)}")
+        refused = left.get("refused", 0)
+        done = f"{refused} call{'s were' if refused > 1 else ' was'} refused" if refused else "given tokens as they are"
+        lines.append(f"{left['tool']}: {done}: {'; '.join(withheld + unknown + values)}")
     return _NEW_LINE.join(lines)
 
 

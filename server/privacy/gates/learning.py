@@ -69,13 +69,6 @@ class Learning:
         if self._failed is not None:
             raise self._failed
 
-    async def so_far(self) -> None:
-        """Wait as above. Raises `HostCallError` where it could not be learned: then nothing of it may leave."""
-        try:
-            await self.all()
-        except PrivacyFailed as failed:
-            raise HostCallError(f"Nothing was called. {failed}", type="ToolError") from failed
-
     def drop(self) -> None:
         """Leave off: nothing of the run will be shown."""
         for task in self._tasks:

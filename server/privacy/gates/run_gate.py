@@ -44,8 +44,8 @@ _LEARNED_FROM = _FILE_PIECES | {
 }
 """Host functions whose answers hold what the model did not write."""
 FILE_ARGUMENTS = ("filename", "subpath", "content", "target")
-_LEAVES_BY = frozenset({"call_tool", "read_resource"})
-"""Host functions whose arguments leave for other servers: whether they may is judged by all that code was given."""
+_LEAVES_BY = frozenset({"call_tool", "read_resource", "sanitize_pii", "hide_labels"})
+"""Host functions whose arguments leave, or are hidden: that is judged by all that code was given before."""
 _KEPT_AS_WRITTEN = frozenset({"content", "code", "description", "tests"})
 """Arguments in which tokens of the program stay tokens, where they are kept as the program has them."""
 LEARN_PATH = "learn_path"
@@ -191,7 +191,10 @@ class Gate:
                 except ServerError as error:
                     raise HostCallError(str(error)) from error
             if name in _LEAVES_BY:
-                await self._learning.so_far()
+                try:
+                    await self.learned()
+                except PrivacyFailed as failed:
+                    raise HostCallError(f"Nothing was done. {failed}", type="ToolError") from failed
             answering = ANSWERED_BY.set("")
             try:
                 given = await calls(name, arguments)
@@ -222,7 +225,10 @@ class Gate:
         async def report_with_tokens(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
             # Its own account: the last message of a tool may come when the run that called it has just ended.
             with suppress(PrivacyFailed), charged_to(Account(_PROGRESS_CPU_SECONDS)):
-                said = message if message == RUNNING else await self._privacy.hide_text(self._scope, message)
+                said = RUNNING
+                if message != RUNNING:
+                    await self.learned()
+                    said = await self._privacy.hide_text(self._scope, message)
                 await progress(elapsed_seconds, timeout_seconds, said)
 
         return report_with_tokens
@@ -233,7 +239,7 @@ class Gate:
         return self._learning.given
 
     async def learned(self) -> None:
-        """Wait until all that the code was given is known. Raises `PrivacyFailed`."""
+        """Wait until all is known that the code has been given by now. Raises `PrivacyFailed`."""
         await self._learning.all()
 
     def _as_written(self, name: str, arguments: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -314,6 +320,7 @@ class Gate:
             return caller
 
         async def ask_with_tokens(question: str, choices: Sequence[str]) -> str | None:
+            await self.learned()
             return await ask(await self._privacy.hide_text(caller.scope, question), choices)
 
         return replace(caller, ask=ask_with_tokens)

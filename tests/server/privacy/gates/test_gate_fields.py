@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
-from sealab.sandbox.job import Failure, Outcome, Status
+from sealab.sandbox.job import Failure, Json, Outcome, Status
 from sealab.server.caller import Caller
 from sealab.server.database import HomeDatabase
 from sealab.server.host_work import Account
@@ -109,3 +109,23 @@ async def test_numbers_that_the_host_measured_stay_as_they_are(gate: Gate) -> No
     )
     shown = (await gate.shown(EndedRun(outcome))).run.outcome
     assert (shown.duration_ms, shown.cpu_ms) == (4155550123.0, 2025550123.0)
+
+
+async def test_a_message_a_question_and_a_call_wait_for_what_the_code_was_given_before(gate: Gate) -> None:
+    rows: list[Json] = [{"customer_name": f"Quirin Ostermai{chr(97 + n % 26)}{chr(97 + n // 26)}"} for n in range(600)]
+    seen: list[str] = []
+
+    async def calls(name: str, arguments: Mapping[str, Json]) -> Json:
+        return rows if arguments.get("name") == "crm.list" else len(gate._learning)
+
+    async def shown(_done: float, _total: float | None, message: str) -> None:
+        seen.append(message)
+
+    answer, report = gate.around(calls), gate.hiding_progress(shown)
+    assert report is not None
+    await answer("call_tool", {"name": "crm.list"})
+    await report(0.5, 1.0, "now Quirin Ostermaixc")
+    assert seen == [seen[0]]
+    assert seen[0].startswith("now [PERSON_")
+    await answer("call_tool", {"name": "crm.list"})
+    assert await answer("sanitize_pii", {"content": "Quirin Ostermaixc"}) == 0

@@ -70,7 +70,7 @@ async def test_a_call_with_a_token_that_stands_for_nothing_is_refused_and_named(
     assert report["privacy"]["left"] == [{"tool": "mail.send", "refused": 1, "unknown": [UNKNOWN]}]
     assert report["privacy"]["unknown"] == [UNKNOWN]
     answer = await caller.call("execute_code", code=code)
-    assert f"mail.send: 1 calls were refused: unknown {UNKNOWN}" in answer.content[0].text  # type: ignore[union-attr]
+    assert f"mail.send: 1 call was refused: unknown {UNKNOWN}" in answer.content[0].text  # type: ignore[union-attr]
     assert not sent(caller, "mail")
 
 
