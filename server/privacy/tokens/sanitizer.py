@@ -614,7 +614,7 @@ class _Scope:
         met = None if run_tokens is None or run_tokens.brake is None else run_tokens.met
         found: dict[Value, Value] = {}
         for value in checked(values):
-            if met is not None and value.plain in met:
+            if value.plain in met if met is not None else (value.form, value.text) in self._entries:
                 continue
             origin = self.values.origin_of(value.plain)
             if origin is not None and (met is None or origin[0] in met):

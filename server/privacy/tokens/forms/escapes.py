@@ -16,8 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....host_work import checked
+
 _ESCAPE = re.compile(
-    r"(?:%[0-9A-Fa-f]{2})+|(?:\\u[0-9A-Fa-f]{4})+|(?:\\x[0-9A-Fa-f]{2})+|\\+[nrt\"'/]"
+    r"(?:%[0-9A-Fa-f]{2})+|(?:\\u[0-9A-Fa-f]{4})+|(?:\\x[0-9A-Fa-f]{2})+|\\{1,8}[nrt\"'/]"
     r"|&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,8}\d{0,2});|(?:=[0-9A-F]{2}){2,}"
 )
 _QUOTED = re.compile(r"=[0-9A-F]{2}=")
@@ -74,7 +76,7 @@ def _unescaped(text: str) -> Reading | None:
     ends: list[int] = []
     changed: list[tuple[int, int]] = []
     at = 0
-    for match in _ESCAPE.finditer(text):
+    for match in checked(_ESCAPE.finditer(text)):
         said = _said(match[0])
         if said is None:
             continue
@@ -117,7 +119,7 @@ def _from_bytes(data: bytes) -> str:
 
 
 def _encoded(text: str) -> Iterator[Reading]:
-    for start, end in _runs(text):
+    for start, end in checked(_runs(text)):
         source = text[start:end]
         if len(source) > _RUN_MAX:
             continue

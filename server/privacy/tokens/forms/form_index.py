@@ -32,9 +32,9 @@ _SAME_KEY_MOST = 16
 """So many values of one form are compared: one is enough for it to be hidden."""
 _ELLIPSIS = re.compile(r"\.\.\.|…")
 _CUT_WORD = re.compile(r"(?<![^\W_])[+(]?[^\W_]")
-_SIGNS_AT_END = re.compile(r"[\W_]+\Z")
+_SIGNS_AT_END = re.compile(r"(?<![\W_])[\W_]+\Z")
 _BORDERS = re.compile(r"[\W_]+|(?<=[a-z])[A-Z]|(?<=\d)[A-Za-z]|(?<=[A-Za-z])\d")
-CUT_LEAST, _CUT_MOST = 6, 120
+_CUT_LEAST, _CUT_MOST = 6, 120
 _DATE_BEFORE, _DATE_AFTER = 26, 26
 _IBAN_GROUPED = 12
 """Letters of the first four words of an IBAN that is written in groups of four: GB82 WEST 1234."""
@@ -84,12 +84,6 @@ class FormIndex:
         if self._days:
             found |= {self._days[day] for day in dates_said(text) if day in self._days}
         return {self._values[number] for number in found}
-
-    def begun_with(self, text: str) -> set[tuple[str, str]]:
-        """Return the values, with their types, that a text is the beginning of; of very many, two."""
-        begun = self._sorted_texts()
-        at = bisect_left(begun, (text,))
-        return {self._values[number] for value, number in begun[at : at + 2] if value.startswith(text)}
 
     def work_out(self) -> None:
         """Take in the values that were added."""
@@ -149,6 +143,8 @@ class FormIndex:
 
     def in_large(self, said: Folded, text: str, stretches: Stretches) -> Iterator[Hit]:
         """Yield the forms that stand in a long text, of which `stretches` are all that may be some."""
+        if not said.letters:
+            return
         starts, ends, keys = stretches
         places = self._table.held(keys)
         rows = zip(starts[places].tolist(), ends[places].tolist(), keys[places].tolist(), strict=True)
@@ -204,7 +200,7 @@ class FormIndex:
 
     def _dates_of_large(self, said: Folded, text: str) -> Iterator[Hit]:
         """Look for dates around the years of known ones alone."""
-        for start, end in self._year_words(said):
+        for start, end in checked(self._year_words(said)):
             begin, finish = int(said.places[start]), int(said.places[end - 1]) + 1
             moved = max(0, begin - _DATE_BEFORE)
             for hit in self._dates(text[moved : finish + _DATE_AFTER]):
@@ -230,15 +226,18 @@ class FormIndex:
     def cut_off(self, text: str) -> Iterator[Hit]:
         """Look for values that an ellipsis cuts off: as they were written, up to it."""
         begun = self._sorted_texts()
-        for match in _ELLIPSIS.finditer(text):
-            line = max(text.rfind("\n", 0, match.start()) + 1, match.start() - _CUT_MOST)
-            for word in _CUT_WORD.finditer(text, line, match.start()):
-                said = _SIGNS_AT_END.sub("", text[word.start() : match.start()])
-                if sum(1 + is_alone(each) for each in said) < CUT_LEAST:
+        before = 0
+        for match in checked(_ELLIPSIS.finditer(text)):
+            start = max(text.rfind("\n", before, match.start()) + 1, match.start() - _CUT_MOST, before)
+            before = match.end()
+            end = start + len(_SIGNS_AT_END.sub("", text[start : match.start()]))
+            for word in _CUT_WORD.finditer(text, start, end):
+                said = text[word.start() : end]
+                if len(said) < _CUT_LEAST and sum(1 + is_alone(each) for each in said) < _CUT_LEAST:
                     break
                 at = bisect_left(begun, (said,))
                 if at < len(begun) and begun[at][0].startswith(said):
-                    yield Hit(word.start(), word.start() + len(said), self._values[begun[at][1]][1])
+                    yield Hit(word.start(), end, self._values[begun[at][1]][1])
                     break
 
     def _sorted_texts(self) -> Sequence[tuple[str, int]]:

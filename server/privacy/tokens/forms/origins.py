@@ -6,14 +6,17 @@ from collections.abc import Collection, Sequence
 
 from .escapes import readings
 from .folding import folded_letters
-from .form_index import CUT_LEAST, FormIndex, find
+from .form_index import FormIndex, find
 from .spellings import spellings
 
 _Owner = tuple[str, str]
 
 
 def origin_of(text: str, indexes: Sequence[FormIndex]) -> _Owner | None:
-    """Return the value, and its type, that a text is another form of; None where it is of none, or of several."""
+    """Return the value, and its type, that a text is another form of; None where it is of none, or of several.
+
+    A beginning that was cut off is none: `Jane Doe` need not be the `Jane Doerr` that is known.
+    """
     owners = _owners(text, indexes)
     if any(value == text for value, _kind in owners):
         return None
@@ -29,8 +32,6 @@ def _owners(text: str, indexes: Sequence[FormIndex]) -> set[_Owner]:
         if len(hits) == 1:
             said = reading.text[hits[0].start : hits[0].end]
             owners |= {owner for index in indexes for owner in index.owners(said)}
-    if not owners and len(text) >= CUT_LEAST:
-        owners = {owner for index in indexes for owner in index.begun_with(text)}
     return owners
 
 

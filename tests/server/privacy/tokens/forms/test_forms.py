@@ -222,6 +222,34 @@ def test_values_that_begin_with_the_same_word_cost_no_more_than_others() -> None
     assert len(compared) <= 8
 
 
+HARD = [
+    "\\",
+    "%41",
+    "a1",
+    "aB",
+    "a...",
+    "\u0301",
+    "\ud800",
+    "\0",
+    "=C3=BC",
+    "\\u00e9",
+    "&amp;",
+    "1980 ",
+    "山",
+    "4a616e6520446f65",
+    "aB1/",
+    " ",
+]
+
+
+@pytest.mark.parametrize("sign", HARD)
+@pytest.mark.parametrize("count", [1, 100, 5000])
+def test_a_text_of_any_signs_is_looked_through_with_what_stands_behind_it(sign: str, count: int) -> None:
+    values = (("Jane Doe", "PERSON"), ("1980-03-05", "DOB"), ("tok_live_9f8e7d6c5b", "SECRET"))
+    hidden = found(f"{sign * count} | jane_doe, 5.3.1980", *values)
+    assert hidden[-2:] == ["jane_doe", "5.3.1980"]
+
+
 def test_a_value_is_found_that_is_the_beginning_of_many_others() -> None:
     known = KnownValues()
     for number in range(100):
@@ -260,7 +288,7 @@ def test_forms_are_found_while_another_thread_adds_values() -> None:
         ("jane.doe", "Jane Doe"),  # a mailbox is often named for its owner
         ("SmFuZSBEb2U=", "Jane Doe"),
         ("5 March 1980", "1980-03-05"),
-        ("Christopher D", "Christopher Doe-Wallace"),
+        ("Christopher Doe", None),  # not surely the known one
         ("J. Smith", None),  # two people
         ("Jane Doe", None),
         ("nobody", None),
