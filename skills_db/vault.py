@@ -19,6 +19,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
@@ -73,7 +74,9 @@ _BATCH = 400
 _SAMPLE = 64
 """Of many values, so many are looked up to see whether any are known."""
 _MANY_CACHE_KB = 65_536
-"""What a connection of SQLite's may hold in memory that many values are inserted with; else 2,000."""
+"""What a connection of SQLite's may hold in memory while many values are inserted."""
+_CACHE_KB = 2_000
+"""What it may hold else, which is SQLite's default."""
 _FEW = 4
 """So many new values are faster inserted one by one, each returning its number, than together and then looked up."""
 
@@ -179,19 +182,18 @@ class Vault:
         wanted = dict(zip(lookups, values, strict=True))
         with self._database.transaction(durable=durable or not self._database.is_file) as session:
             connection = session.connection()
-            if self._database.is_file:
-                connection.exec_driver_sql(f"PRAGMA cache_size = -{_MANY_CACHE_KB}")
-            before = connection.execute(_NEWS).one().newest or 0
-            shown: dict[str, str] = {}
-            if self._shown(connection, keys, lookups[:: len(lookups) // _SAMPLE + 1], life):
-                shown = self._shown(connection, keys, lookups, life)
-            missing = {lookup: value for lookup, value in wanted.items() if lookup not in shown}
-            new = self._store_many(connection, keys, missing, form, life=life, shown=shown)
-            if new.values:
-                if admits is not None:
-                    admits(new.values, new.bytes)
-                self._admit(connection, scope, new)
-            last = connection.execute(_NEWS).one().newest or 0
+            with self._large_cache(connection):
+                before = connection.execute(_NEWS).one().newest or 0
+                shown: dict[str, str] = {}
+                if self._shown(connection, keys, lookups[:: len(lookups) // _SAMPLE + 1], life):
+                    shown = self._shown(connection, keys, lookups, life)
+                missing = {lookup: value for lookup, value in wanted.items() if lookup not in shown}
+                new = self._store_many(connection, keys, missing, form, life=life, shown=shown)
+                if new.values:
+                    if admits is not None:
+                        admits(new.values, new.bytes)
+                    self._admit(connection, scope, new)
+                last = connection.execute(_NEWS).one().newest or 0
         return ManyShown([shown[lookup] for lookup in lookups], new.values, before, last)
 
     def fades(self, entry: VaultEntry, scope: str) -> bool:
@@ -369,6 +371,18 @@ class Vault:
         for some in _batches(entry.number for entry in faded.values()):
             connection.execute(_LONGER, {"ids": some, "expires": expires})
         return found | faded, _Size(inserted, inserted_bytes)
+
+    @contextmanager
+    def _large_cache(self, connection: sa.Connection) -> Iterator[None]:
+        """Let a connection of SQLite's hold the pages in memory that many values change again and again."""
+        if not self._database.is_file:
+            yield
+            return
+        connection.exec_driver_sql(f"PRAGMA cache_size = -{_MANY_CACHE_KB}")
+        try:
+            yield
+        finally:
+            connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KB}")
 
     def _store_many(
         self,

@@ -32,7 +32,7 @@ from .grid_hiding import GridHiding, grouped, kinds_of
 from .grids import LEAST_CHARS as LONG_CHARS
 from .grids import Grid, grid_of
 from .known_values import KnownValues
-from .learned_values import LearnedValues
+from .learned_values import LEARNED_MAX, LearnedValues
 from .long_learning import Learn, Learned, learn_grid, learn_text
 from .parts import Part, Text
 from .restoring import Allows, Restored, RestoredCount, allow_all, rebuilt
@@ -65,12 +65,12 @@ FOUND_SPANS_MAX = 5_000
 """Detections with more leaves and places than this are not."""
 FOUND_IN_ALL_MAX = 300_000
 """Leaves and places of all that are remembered."""
-LEARNED_IN_ALL_MAX = 32_000_000
+LEARNED_IN_ALL_MAX = 16_000_000
 """Values of all scopes that are known by their hashes; beyond, the scopes that were not asked for longest forget."""
 WORDS_OF_TABLES_MAX = 20_000
 """Values of a scope up to which those of tables are also known by their words, not by their hashes alone."""
-TEXTS_LEARNED_MAX = 4_000_000
-"""Values of long texts that need not be looked through again where the same text is read again."""
+TEXTS_LEARNED_MAX = 2_000_000
+"""Values of a scope's long texts that need not be looked through again where the same text is read again."""
 SHOWN_MAX = 4096
 """Texts that were shown lately, each as its hash."""
 
@@ -130,13 +130,13 @@ class Sanitizer:
                 shown = tuple(sheet.finished() for sheet in sheets)
                 self._scope(scope).remember_shown([sheet.mark_of_finished() for sheet in sheets])
                 return HiddenParts(shown, counts)
-            return self._hide_among_grids(scope, (*parts, *kept), grids, run_tokens)
+            return self._hide_among_grids(scope, (*parts, *kept), grids, run_tokens, counted=len(parts))
 
     def hide_grid(self, scope: str, grid: Grid) -> HiddenParts:
         """Return the text of a grid with tokens in it. Raises `PrivacyFailed`."""
         with _failing_closed():
             self._scope(scope).refresh(self._vault)
-            return self._hide_among_grids(scope, [Text("")], [grid], None)
+            return self._hide_among_grids(scope, [Text("")], [grid], None, counted=1)
 
     def _grid_to_hide(self, scope: str, part: Part, run_tokens: RunTokens | None) -> Grid | None:
         """Return a part as a grid, where it is one that was not hidden already."""
@@ -155,8 +155,10 @@ class Sanitizer:
         parts: Sequence[Part],
         grids: Sequence[Grid | None],
         run_tokens: RunTokens | None,
+        *,
+        counted: int,
     ) -> HiddenParts:
-        """Hide parts of which some are grids: what one of them gives away is hidden in all. All of them count."""
+        """Hide parts of which some are grids: what one of them gives away is hidden in all."""
         from ....skills_db.vault import Form
 
         known = self._scope(scope)
@@ -180,6 +182,7 @@ class Sanitizer:
         sheets: list[Sheet] = []
         found: dict[int, list[list[Span]]] = {}
         rests: list[WrittenSheet | None] = []
+        counted_sheets = 0
         for part, hiding in zip(parts, hidings, strict=True):
             rest = None if hiding is None else hiding.rest(known.values, known.learned)
             rests.append(None if rest is None else rest[0])
@@ -188,15 +191,19 @@ class Sanitizer:
             elif rest is not None:
                 sheets.append(rest[0])
                 found[id(rest[0])] = rest[1]
+            counted_sheets = len(sheets) if len(rests) <= counted else counted_sheets
         odd = [sheet for hiding in hidings if hiding is not None for sheet in hiding.odd_sheets()]
-        counts = self._edit(scope, [*sheets, *odd], run_tokens=run_tokens, found=found)
+        first, last = sheets[:counted_sheets], sheets[counted_sheets:]
+        count = counted_sheets + len(odd)
+        counts = self._edit(scope, [*first, *odd, *last], counted=count, run_tokens=run_tokens, found=found)
         if len(sheets) + len(odd) > len(found):
             # What the other parts gave away may stand in cells of which nothing was known before.
             for number, hiding in enumerate(hidings):
                 late = None if hiding is None else hiding.rest(known.values, known.learned)
                 if late is not None:
                     rests[number] = late[0]
-                    counts += self._edit(scope, [late[0]], run_tokens=run_tokens, found={id(late[0]): late[1]})
+                    more = self._edit(scope, [late[0]], run_tokens=run_tokens, found={id(late[0]): late[1]})
+                    counts += more if number < counted else Counter()
         shown: list[Json] = []
         waiting = iter(sheet for sheet in sheets if id(sheet) not in found)
         odds = iter(odd)
@@ -212,7 +219,14 @@ class Sanitizer:
             known.remember_shown([_digest(text)])
             shown.append(text)
         known.remember_shown([sheet.mark_of_finished() for sheet in sheets if id(sheet) not in found])
-        return HiddenParts(tuple(shown), counts + Counter(kinds_of({*tokens.values(), *numbers.values()})))
+        whole = {
+            token
+            for hiding in hidings[:counted]
+            if hiding is not None
+            for values, named in ((hiding.texts, tokens), (hiding.numbers, numbers))
+            for token in map(named.__getitem__, values)
+        }
+        return HiddenParts(tuple(shown), counts + Counter(kinds_of(whole)))
 
     def hide_window(self, scope: str, text: str, start: int, end: int) -> Window:
         """Return `text[start:end]` with tokens in it.
@@ -433,13 +447,13 @@ class Sanitizer:
 
     def _drop_oldest(self) -> None:
         held = sum(each.weight for each in self._scopes.values())
-        learned = sum(len(each.learned) for each in self._scopes.values())
+        learned = sum(each.learned_weight for each in self._scopes.values())
         while len(self._scopes) > SCOPES_MAX or (
             len(self._scopes) > 1 and (held > KNOWN_IN_ALL_MAX or learned > LEARNED_IN_ALL_MAX)
         ):
             _, oldest = self._scopes.popitem(last=False)
             held -= oldest.weight
-            learned -= len(oldest.learned)
+            learned -= oldest.learned_weight
 
 
 class _Scope:
@@ -461,6 +475,11 @@ class _Scope:
     def weight(self) -> int:
         """How much memory this takes, counted in known values."""
         return len(self.values) + len(self._shown) // _SHOWN_PER_VALUE
+
+    @property
+    def learned_weight(self) -> int:
+        """How many hashes this holds."""
+        return len(self.learned) + self._texts_weight
 
     @property
     def room(self) -> int:
@@ -571,6 +590,8 @@ class _Scope:
             with self._turn:
                 self._tell_apart(vault, rest, run_tokens, durable=durable)
                 shown |= {value.text: run_tokens.tokens[value].token for value in rest}
+        if run_tokens is None and len(self.learned) + len(own) > LEARNED_MAX:
+            self.learned = LearnedValues()  # a file without end: all of its values are in the vault
         for kind, texts in grouped({text: values[text] for text in own}).items():
             _hashes, left = self.learned.add(kind, texts, run)
             for text in [*left, *texts[: self.room]]:
