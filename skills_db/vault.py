@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
 from .sql import sa
-from .vault_entries import AuditLine, Form, Known, ManyShown, Note, Value, VaultEntry, VaultTotals
+from .vault_entries import NEVER_PURGED, AuditLine, Form, Known, ManyShown, Note, Value, VaultEntry, VaultTotals
 from .vault_keys import ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
 
 if TYPE_CHECKING:
@@ -226,11 +226,13 @@ class Vault:
         with self._database.read() as session:
             connection = session.connection()
             news = connection.execute(_NEWS).one()
+            purges = connection.execute(_PURGES, {"scope": keys.name}).scalar_one_or_none()
+            purges = NEVER_PURGED if purges is None else purges
             if (news.newest or 0) <= after:
-                return Known((), news.purges)
+                return Known((), purges)
             wanted = {"scope": keys.name, "now": time.time(), "after": after, "most": most}
             found = connection.execute(_NEWEST, wanted).all()
-        return Known(tuple(self._opened(keys, row) for row in reversed(found)), news.purges)
+        return Known(tuple(self._opened(keys, row) for row in reversed(found)), purges)
 
     def scopes(self) -> list[str]:
         """Return what the database, and so the audit, calls the scopes that have values."""
@@ -546,18 +548,21 @@ _BY_TOKEN = _in(
     f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = :scope AND token IN :tokens AND {_LIVES}",  # noqa: S608 - constants
     "tokens",
 )
-_NEWS = sa.text("SELECT purges, (SELECT max(id) FROM sealab_vault_value) AS newest FROM sealab_vault WHERE id = 1")
+_NEWS = sa.text("SELECT max(id) AS newest FROM sealab_vault_value")
+_PURGES = sa.text("SELECT purges FROM sealab_vault_total WHERE scope = :scope")
 _NEWEST = sa.text(
     f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = :scope AND id > :after AND {_LIVES} "  # noqa: S608 - as above
     "ORDER BY id DESC LIMIT :most"
 )
 _ADD_TO_TOTAL = sa.text(
-    "INSERT INTO sealab_vault_total (scope, values_of, bytes_of) VALUES (:scope, :values, :bytes) "
+    "INSERT INTO sealab_vault_total (scope, values_of, bytes_of, purges) "
+    "VALUES (:scope, :values, :bytes, (SELECT purges FROM sealab_vault WHERE id = 1)) "
     "ON CONFLICT (scope) DO UPDATE SET values_of = sealab_vault_total.values_of + excluded.values_of, "
     "bytes_of = sealab_vault_total.bytes_of + excluded.bytes_of RETURNING values_of, bytes_of"
 )
 _TAKE_FROM_TOTAL = sa.text(
-    "UPDATE sealab_vault_total SET values_of = values_of - :values, bytes_of = bytes_of - :bytes WHERE scope = :scope"
+    "UPDATE sealab_vault_total SET values_of = values_of - :values, bytes_of = bytes_of - :bytes, purges = purges + 1 "
+    "WHERE scope = :scope"
 )
 _DELETE_TOTALS = _in("DELETE FROM sealab_vault_total WHERE scope IN :scopes", "scopes")
 _EXPIRED_SIZES = sa.text(

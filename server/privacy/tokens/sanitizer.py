@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ..detection.columns import ColumnFinder
     from ..detection.detect import Detector
     from ..detection.detect import KeyedText as DetectorLeaf
+    from ..detection.findings import Finding
     from ..detection.log_lines import LogFinder
 
 _T = TypeVar("_T")
@@ -300,12 +301,16 @@ class Sanitizer:
         return [Text(each) for each in learned.rest]
 
     def _learns(self, text: str) -> Learn | None:
-        """Return what learns a long text, or None for one that is no table, no lines of JSON and no log."""
+        """Return what learns a long text, or None for one of JSON that is no lines of it."""
         grid = grid_of(text)
         if grid is not None:
             return partial(learn_grid, grid, self._finder(self._learner))
         finder = self._log_finder(self._learner)
-        return partial(learn_text, text, partial(finder.find, text)) if finder.reads(text) else None
+        if finder.reads(text):
+            return partial(learn_text, text, partial(finder.find, text))
+        if structured.written_leaves(text) is not None:
+            return None
+        return partial(learn_text, text, partial(_found_in, self._learner, text))
 
     def _log_finder(self, detector: Detector) -> LogFinder:
         with self._turn:
@@ -494,7 +499,7 @@ class _Scope:
         """Read what this or another server has shown, and begin anew where something was removed."""
         with self._turn:
             news = vault.known(self._scope, self._last, most=LOADED_MAX)
-            if self._purges is not None and news.purges != self._purges:
+            if self._purges is not None and self._purges >= 0 and news.purges != self._purges:
                 self.values, self._last = KnownValues(), 0
                 self.learned = LearnedValues()
                 self._texts.clear()
@@ -758,6 +763,12 @@ def _detect(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
         [Span(finding.start, finding.end, finding.type) for finding in found]
         for found in checked(detector.find_leaves(asked))
     ]
+
+
+def _found_in(detector: Detector, text: str) -> Sequence[Finding]:
+    from ..detection.detect import KeyedText as Asked
+
+    return detector.find_leaves([Asked((), text)])[0]
 
 
 def _size(found: Sequence[Sequence[Span]]) -> int:
