@@ -151,10 +151,12 @@ MIGRATIONS: tuple[Migration, ...] = (
             """CREATE TABLE sealab_vault_total (
                 scope TEXT PRIMARY KEY,
                 values_of BIGINT NOT NULL,
-                bytes_of BIGINT NOT NULL
+                bytes_of BIGINT NOT NULL,
+                purges BIGINT NOT NULL
             )""",
-            """INSERT INTO sealab_vault_total (scope, values_of, bytes_of)
-                SELECT scope, count(*), sum(length(sealed)) FROM sealab_vault_value GROUP BY scope""",
+            """INSERT INTO sealab_vault_total (scope, values_of, bytes_of, purges)
+                SELECT scope, count(*), sum(length(sealed)), (SELECT purges FROM sealab_vault WHERE id = 1)
+                FROM sealab_vault_value GROUP BY scope""",
         ),
     ),
 )

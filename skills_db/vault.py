@@ -20,6 +20,7 @@ import hmac
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
@@ -29,7 +30,19 @@ from .erasing.persons import holds, person_of
 from .erasing.vault_links import DROP_ORPHANS, VaultLinks
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
 from .sql import sa
-from .vault_entries import AuditLine, Form, Known, ManyShown, Note, Person, PersonValue, Value, VaultEntry, VaultTotals
+from .vault_entries import (
+    NEVER_PURGED,
+    AuditLine,
+    Form,
+    Known,
+    ManyShown,
+    Note,
+    Person,
+    PersonValue,
+    Value,
+    VaultEntry,
+    VaultTotals,
+)
 from .vault_keys import AKIN_CHARS, ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
 
 if TYPE_CHECKING:
@@ -80,7 +93,9 @@ _BATCH = 400
 _SAMPLE = 64
 """Of many values, so many are looked up to see whether any are known."""
 _MANY_CACHE_KB = 65_536
-"""What a connection of SQLite's may hold in memory that many values are inserted with; else 2,000."""
+"""What a connection of SQLite's may hold in memory while many values are inserted."""
+_CACHE_KB = 2_000
+"""What it may hold else, which is SQLite's default."""
 _FEW = 4
 """So many new values are faster inserted one by one, each returning its number, than together and then looked up."""
 
@@ -187,19 +202,18 @@ class Vault:
         wanted = dict(zip(lookups, values, strict=True))
         with self._database.transaction(durable=durable or not self._database.is_file) as session:
             connection = session.connection()
-            if self._database.is_file:
-                connection.exec_driver_sql(f"PRAGMA cache_size = -{_MANY_CACHE_KB}")
-            before = connection.execute(_NEWS).one().newest or 0
-            shown: dict[str, str] = {}
-            if self._shown(connection, keys, lookups[:: len(lookups) // _SAMPLE + 1], life):
-                shown = self._shown(connection, keys, lookups, life)
-            missing = {lookup: value for lookup, value in wanted.items() if lookup not in shown}
-            new = self._store_many(connection, keys, missing, form, life=life, shown=shown)
-            if new.values:
-                if admits is not None:
-                    admits(new.values, new.bytes)
-                self._admit(connection, scope, new)
-            last = connection.execute(_NEWS).one().newest or 0
+            with self._large_cache(connection):
+                before = connection.execute(_NEWS).one().newest or 0
+                shown: dict[str, str] = {}
+                if self._shown(connection, keys, lookups[:: len(lookups) // _SAMPLE + 1], life):
+                    shown = self._shown(connection, keys, lookups, life)
+                missing = {lookup: value for lookup, value in wanted.items() if lookup not in shown}
+                new = self._store_many(connection, keys, missing, form, life=life, shown=shown)
+                if new.values:
+                    if admits is not None:
+                        admits(new.values, new.bytes)
+                    self._admit(connection, scope, new)
+                last = connection.execute(_NEWS).one().newest or 0
         return ManyShown([shown[lookup] for lookup in lookups], new.values, before, last)
 
     def fades(self, entry: VaultEntry, scope: str) -> bool:
@@ -232,11 +246,13 @@ class Vault:
         with self._database.read() as session:
             connection = session.connection()
             news = connection.execute(_NEWS).one()
+            purges = connection.execute(_PURGES, {"scope": keys.name}).scalar_one_or_none()
+            purges = NEVER_PURGED if purges is None else purges
             if (news.newest or 0) <= after:
-                return Known((), news.purges)
+                return Known((), purges)
             wanted = {"scope": keys.name, "now": time.time(), "after": after, "most": most}
             found = connection.execute(_NEWEST, wanted).all()
-        return Known(tuple(self._opened(keys, row) for row in reversed(found)), news.purges)
+        return Known(tuple(self._opened(keys, row) for row in reversed(found)), purges)
 
     def scopes(self) -> list[str]:
         """Return what the database, and so the audit, calls the scopes that have values."""
@@ -417,6 +433,18 @@ class Vault:
             connection.execute(_LONGER, {"ids": some, "expires": expires})
         return found | faded, _Size(inserted, inserted_bytes)
 
+    @contextmanager
+    def _large_cache(self, connection: sa.Connection) -> Iterator[None]:
+        """Let a connection of SQLite's hold the pages in memory that many values change again and again."""
+        if not self._database.is_file:
+            yield
+            return
+        connection.exec_driver_sql(f"PRAGMA cache_size = -{_MANY_CACHE_KB}")
+        try:
+            yield
+        finally:
+            connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KB}")
+
     def _store_many(
         self,
         connection: sa.Connection,
@@ -584,18 +612,21 @@ _BY_TOKEN = _in(
     f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = :scope AND token IN :tokens AND {_LIVES}",  # noqa: S608 - constants
     "tokens",
 )
-_NEWS = sa.text("SELECT purges, (SELECT max(id) FROM sealab_vault_value) AS newest FROM sealab_vault WHERE id = 1")
+_NEWS = sa.text("SELECT max(id) AS newest FROM sealab_vault_value")
+_PURGES = sa.text("SELECT purges FROM sealab_vault_total WHERE scope = :scope")
 _NEWEST = sa.text(
     f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = :scope AND id > :after AND {_LIVES} "  # noqa: S608 - as above
     "ORDER BY id DESC LIMIT :most"
 )
 _ADD_TO_TOTAL = sa.text(
-    "INSERT INTO sealab_vault_total (scope, values_of, bytes_of) VALUES (:scope, :values, :bytes) "
+    "INSERT INTO sealab_vault_total (scope, values_of, bytes_of, purges) "
+    "VALUES (:scope, :values, :bytes, (SELECT purges FROM sealab_vault WHERE id = 1)) "
     "ON CONFLICT (scope) DO UPDATE SET values_of = sealab_vault_total.values_of + excluded.values_of, "
     "bytes_of = sealab_vault_total.bytes_of + excluded.bytes_of RETURNING values_of, bytes_of"
 )
 _TAKE_FROM_TOTAL = sa.text(
-    "UPDATE sealab_vault_total SET values_of = values_of - :values, bytes_of = bytes_of - :bytes WHERE scope = :scope"
+    "UPDATE sealab_vault_total SET values_of = values_of - :values, bytes_of = bytes_of - :bytes, purges = purges + 1 "
+    "WHERE scope = :scope"
 )
 _DELETE_TOTALS = _in("DELETE FROM sealab_vault_total WHERE scope IN :scopes", "scopes")
 _EXPIRED_SIZES = sa.text(

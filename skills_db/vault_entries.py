@@ -53,6 +53,9 @@ class VaultEntry:
         return f"[{self.value.type}_{self.token}]"
 
 
+NEVER_PURGED = -1
+
+
 @dataclass(frozen=True, slots=True)
 class PersonValue:
     """A value of a person, and what the database calls its scope."""
@@ -77,7 +80,8 @@ class Person:
 class Known:
     """The newest of what a scope got since it was last asked.
 
-    Where `purges` has changed, entries have gone too: begin anew.
+    Where `purges` has changed, entries of the scope have gone too: begin anew. It is `NEVER_PURGED` where the scope has
+    none, and had none lately.
     """
 
     entries: tuple[VaultEntry, ...]

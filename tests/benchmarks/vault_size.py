@@ -53,7 +53,7 @@ def fill(file: Path, values: int) -> None:
         database.execute(sql)
     for column in ("token", "lookup"):
         database.execute(f"CREATE UNIQUE INDEX by_{column} ON sealab_vault_value (scope, {column})")
-    database.execute("INSERT INTO sealab_vault_total VALUES (?, ?, ?)", (scope, values, values * 56))
+    database.execute("INSERT INTO sealab_vault_total VALUES (?, ?, ?, 0)", (scope, values, values * 56))
     database.close()
 
 

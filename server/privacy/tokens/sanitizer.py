@@ -32,7 +32,7 @@ from .grid_hiding import GridHiding, grouped, kinds_of
 from .grids import LEAST_CHARS as LONG_CHARS
 from .grids import Grid, grid_of
 from .known_values import KnownValues, load_forms
-from .learned_values import LearnedValues
+from .learned_values import LEARNED_MAX, LearnedValues
 from .long_learning import Learn, Learned, learn_grid, learn_text
 from .parts import Part, Text
 from .records import records_in, records_of_lines
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from ..detection.columns import ColumnFinder
     from ..detection.detect import Detector
     from ..detection.detect import KeyedText as DetectorLeaf
+    from ..detection.findings import Finding
     from ..detection.log_lines import LogFinder
 
 _T = TypeVar("_T")
@@ -66,12 +67,12 @@ FOUND_SPANS_MAX = 5_000
 """Detections with more leaves and places than this are not."""
 FOUND_IN_ALL_MAX = 300_000
 """Leaves and places of all that are remembered."""
-LEARNED_IN_ALL_MAX = 32_000_000
+LEARNED_IN_ALL_MAX = 16_000_000
 """Values of all scopes that are known by their hashes; beyond, the scopes that were not asked for longest forget."""
 WORDS_OF_TABLES_MAX = 20_000
 """Values of a scope up to which those of tables are also known by their words, not by their hashes alone."""
-TEXTS_LEARNED_MAX = 4_000_000
-"""Values of long texts that need not be looked through again where the same text is read again."""
+TEXTS_LEARNED_MAX = 2_000_000
+"""Values of a scope's long texts that need not be looked through again where the same text is read again."""
 SHOWN_MAX = 4096
 """Texts that were shown lately, each as its hash."""
 
@@ -148,13 +149,13 @@ class Sanitizer:
                 shown = tuple(sheet.finished() for sheet in sheets)
                 self._scope(scope).remember_shown([sheet.mark_of_finished() for sheet in sheets])
                 return HiddenParts(shown, counts)
-            return self._hide_among_grids(scope, (*parts, *kept), grids, run_tokens)
+            return self._hide_among_grids(scope, (*parts, *kept), grids, run_tokens, counted=len(parts))
 
     def hide_grid(self, scope: str, grid: Grid) -> HiddenParts:
         """Return the text of a grid with tokens in it. Raises `PrivacyFailed`."""
         with _failing_closed():
             self._scope(scope).refresh(self._vault)
-            return self._hide_among_grids(scope, [Text("")], [grid], None)
+            return self._hide_among_grids(scope, [Text("")], [grid], None, counted=1)
 
     def _grid_to_hide(self, scope: str, part: Part, run_tokens: RunTokens | None) -> Grid | None:
         """Return a part as a grid, where it is one that was not hidden already."""
@@ -173,8 +174,10 @@ class Sanitizer:
         parts: Sequence[Part],
         grids: Sequence[Grid | None],
         run_tokens: RunTokens | None,
+        *,
+        counted: int,
     ) -> HiddenParts:
-        """Hide parts of which some are grids: what one of them gives away is hidden in all. All of them count."""
+        """Hide parts of which some are grids: what one of them gives away is hidden in all."""
         from ....skills_db.vault import Form
 
         known = self._scope(scope)
@@ -198,6 +201,7 @@ class Sanitizer:
         sheets: list[Sheet] = []
         found: dict[int, list[list[Span]]] = {}
         rests: list[WrittenSheet | None] = []
+        counted_sheets = 0
         for part, hiding in zip(parts, hidings, strict=True):
             rest = None if hiding is None else hiding.rest(known.values, known.learned)
             rests.append(None if rest is None else rest[0])
@@ -206,15 +210,19 @@ class Sanitizer:
             elif rest is not None:
                 sheets.append(rest[0])
                 found[id(rest[0])] = rest[1]
+            counted_sheets = len(sheets) if len(rests) <= counted else counted_sheets
         odd = [sheet for hiding in hidings if hiding is not None for sheet in hiding.odd_sheets()]
-        counts = self._edit(scope, [*sheets, *odd], run_tokens=run_tokens, found=found)
+        first, last = sheets[:counted_sheets], sheets[counted_sheets:]
+        count = counted_sheets + len(odd)
+        counts = self._edit(scope, [*first, *odd, *last], counted=count, run_tokens=run_tokens, found=found)
         if len(sheets) + len(odd) > len(found):
             # What the other parts gave away may stand in cells of which nothing was known before.
             for number, hiding in enumerate(hidings):
                 late = None if hiding is None else hiding.rest(known.values, known.learned)
                 if late is not None:
                     rests[number] = late[0]
-                    counts += self._edit(scope, [late[0]], run_tokens=run_tokens, found={id(late[0]): late[1]})
+                    more = self._edit(scope, [late[0]], run_tokens=run_tokens, found={id(late[0]): late[1]})
+                    counts += more if number < counted else Counter()
         shown: list[Json] = []
         waiting = iter(sheet for sheet in sheets if id(sheet) not in found)
         odds = iter(odd)
@@ -226,13 +234,23 @@ class Sanitizer:
             heading_line = str(next(odds).finished())
             for row in hiding.grid.odd:
                 hiding.grid.put_odd(row, str(next(odds).finished()))
-            text = heading_line + hiding.grid.text()
-            known.remember_shown([_digest(text)])
-            shown.append(text)
-            if self._link is not None and (records := records_of_lines(text)):
-                self._link(scope, records)
+            shown.append(self._noted(scope, heading_line + hiding.grid.text()))
         known.remember_shown([sheet.mark_of_finished() for sheet in sheets if id(sheet) not in found])
-        return HiddenParts(tuple(shown), counts + Counter(kinds_of({*tokens.values(), *numbers.values()})))
+        whole = {
+            token
+            for hiding in hidings[:counted]
+            if hiding is not None
+            for values, named in ((hiding.texts, tokens), (hiding.numbers, numbers))
+            for token in map(named.__getitem__, values)
+        }
+        return HiddenParts(tuple(shown), counts + Counter(kinds_of(whole)))
+
+    def _noted(self, scope: str, text: str) -> str:
+        """Return the text of a grid, noted as shown; the values of its rows belong together."""
+        self._scope(scope).remember_shown([_digest(text)])
+        if self._link is not None and (records := records_of_lines(text)):
+            self._link(scope, records)
+        return text
 
     def hide_window(self, scope: str, text: str, start: int, end: int) -> Window:
         """Return `text[start:end]` with tokens in it.
@@ -313,12 +331,16 @@ class Sanitizer:
         return [Text(each) for each in learned.rest]
 
     def _learns(self, text: str) -> Learn | None:
-        """Return what learns a long text, or None for one that is no table, no lines of JSON and no log."""
+        """Return what learns a long text, or None for one of JSON that is no lines of it."""
         grid = grid_of(text)
         if grid is not None:
             return partial(learn_grid, grid, self._finder(self._learner))
         finder = self._log_finder(self._learner)
-        return partial(learn_text, text, partial(finder.find, text)) if finder.reads(text) else None
+        if finder.reads(text):
+            return partial(learn_text, text, partial(finder.find, text))
+        if structured.written_leaves(text) is not None:
+            return None
+        return partial(learn_text, text, partial(_found_in, self._learner, text))
 
     def _log_finder(self, detector: Detector) -> LogFinder:
         with self._turn:
@@ -482,13 +504,13 @@ class Sanitizer:
 
     def _drop_oldest(self) -> None:
         held = sum(each.weight for each in self._scopes.values())
-        learned = sum(len(each.learned) for each in self._scopes.values())
+        learned = sum(each.learned_weight for each in self._scopes.values())
         while len(self._scopes) > SCOPES_MAX or (
             len(self._scopes) > 1 and (held > KNOWN_IN_ALL_MAX or learned > LEARNED_IN_ALL_MAX)
         ):
             _, oldest = self._scopes.popitem(last=False)
             held -= oldest.weight
-            learned -= len(oldest.learned)
+            learned -= oldest.learned_weight
 
 
 class _Scope:
@@ -512,6 +534,11 @@ class _Scope:
         return len(self.values) + len(self._shown) // _SHOWN_PER_VALUE
 
     @property
+    def learned_weight(self) -> int:
+        """How many hashes this holds."""
+        return len(self.learned) + self._texts_weight
+
+    @property
     def room(self) -> int:
         """How many values of tables may still be known by their words."""
         return max(0, WORDS_OF_TABLES_MAX - len(self.values))
@@ -530,7 +557,7 @@ class _Scope:
         """Read what this or another server has shown, and begin anew where something was removed."""
         with self._turn:
             news = vault.known(self._scope, self._last, most=LOADED_MAX)
-            if self._purges is not None and news.purges != self._purges:
+            if self._purges is not None and self._purges >= 0 and news.purges != self._purges:
                 self.values, self._last = KnownValues(), 0
                 self.learned = LearnedValues()
                 self._texts.clear()
@@ -671,6 +698,8 @@ class _Scope:
             with self._turn:
                 self._tell_apart(vault, rest, run_tokens, durable=durable)
                 shown |= {value.text: run_tokens.tokens[value].token for value in rest}
+        if run_tokens is None and len(self.learned) + len(own) > LEARNED_MAX:
+            self.learned = LearnedValues()  # a file without end: all of its values are in the vault
         for kind, texts in grouped({text: values[text] for text in own}).items():
             _hashes, left = self.learned.add(kind, texts, run)
             for text in [*left, *texts[: self.room]]:
@@ -837,6 +866,12 @@ def _detect(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
         [Span(finding.start, finding.end, finding.type) for finding in found]
         for found in checked(detector.find_leaves(asked))
     ]
+
+
+def _found_in(detector: Detector, text: str) -> Sequence[Finding]:
+    from ..detection.detect import KeyedText as Asked
+
+    return detector.find_leaves([Asked((), text)])[0]
 
 
 def _size(found: Sequence[Sequence[Span]]) -> int:

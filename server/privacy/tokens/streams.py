@@ -6,7 +6,8 @@ A text is judged in windows with what stands before and after them; JSON and tab
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, cast
@@ -15,6 +16,7 @@ from ...errors import UsageError
 from ..token_texts import TOKEN
 from .answer_parts import Notation
 from .grids import Grid, following_grid, grid_of, whole_rows
+from .learned_values import LearnedValues
 from .sanitizer import Sanitizer
 from .separated_values import TableNotation, TableScanner
 from .structured import JsonNotation, Scanner, WrittenLeaf, is_json
@@ -51,17 +53,24 @@ class TextSource(Protocol):
 class Tally:
     """What was done so far: tokens put in or replaced, by type, and those that the vault does not hold."""
 
-    tokens: set[str] = field(default_factory=set)
     replaced: dict[str, int] = field(default_factory=dict)
     unknown: dict[str, None] = field(default_factory=dict)
+    _counts: Counter[str] = field(default_factory=Counter)
+    _seen: LearnedValues = field(default_factory=LearnedValues)
+
+    def put_in(self, tokens: Iterable[str]) -> None:
+        """Note tokens that were put in; of millions, each is kept as a hash."""
+        kinds: dict[str, list[str]] = {}
+        for token in tokens:
+            kinds.setdefault(token[1:].rpartition("_")[0], []).append(token)
+        for kind, some in kinds.items():
+            before = len(self._seen)
+            self._seen.add("TOKEN", some)
+            self._counts[kind] += len(self._seen) - before
 
     def types(self) -> dict[str, int]:
         """Count the different tokens that were put in, by type."""
-        counts: dict[str, int] = {}
-        for token in sorted(self.tokens):
-            kind = token[1:].rpartition("_")[0]
-            counts[kind] = counts.get(kind, 0) + 1
-        return counts
+        return dict(sorted(self._counts.items()))
 
 
 def kind_of(name: str, beginning: str) -> FileKind:
@@ -271,8 +280,8 @@ def _first_line(text: str) -> str:
 
 
 def _note_new(tally: Tally, before: str, after: str) -> None:
-    there = set(map(_whole, TOKEN.finditer(before)))
-    tally.tokens |= set(map(_whole, TOKEN.finditer(after))) - there
+    there = set(map(_whole, TOKEN.finditer(before))) if "[" in before else set()
+    tally.put_in(set(map(_whole, TOKEN.finditer(after))) - there)
 
 
 def _whole(match: re.Match[str]) -> str:

@@ -163,13 +163,16 @@ def log(count: int) -> str:
     )
 
 
-@pytest.mark.parametrize("text", [*WRITTEN.values(), log(900)], ids=[*WRITTEN, "log"])
+PROSE = "Nothing happened. " * 1500 + f"Write to u77@corp.example. {'It rained. ' * 100}"
+
+
+@pytest.mark.parametrize("text", [*WRITTEN.values(), log(900), PROSE], ids=[*WRITTEN, "log", "prose"])
 def test_what_was_learned_is_known_where_it_stands_alone(
     sanitizer: Sanitizer, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "WORDS_OF_TABLES_MAX", 0)  # by its hash alone
     sanitizer.learn("home", [Text(text)])
-    values = ["u77@corp.example"] if text.startswith("2026") else [people()[200][key] for key in PERSONAL]
+    values = ["u77@corp.example"] if "u77@" in text else [people()[200][key] for key in PERSONAL]
     for value in values:
         assert value not in hidden(sanitizer, f"({value})")
         assert value.upper() not in hidden(sanitizer, f"({value.upper()})")
@@ -207,6 +210,15 @@ def test_what_is_forgotten_is_not_known_any_more(sanitizer: Sanitizer, vault: Va
     vault.forget_value(name)
     sanitizer.hide("home", [Text("x")])
     assert name in hidden(sanitizer, f"({name})")
+
+
+def test_what_is_learned_stays_known_when_others_forget(sanitizer: Sanitizer, vault: Vault) -> None:
+    hidden(sanitizer, "jane.roe@corp.example")
+    sanitizer.hide("ended", [Text("eva@corp.example")])
+    sanitizer.learn("home", [Text(WRITTEN["table"]), Tree({"customer_name": "Zoë Quill"})])
+    vault.drop_scopes(["ended"])
+    for name in (people()[8]["customer_name"], "Zoë Quill"):
+        assert name not in hidden(sanitizer, f"({name})")
 
 
 def test_more_than_a_run_may_bring_is_refused_whole(sanitizer: Sanitizer, monkeypatch: pytest.MonkeyPatch) -> None:
