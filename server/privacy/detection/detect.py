@@ -20,7 +20,7 @@ from ...host_work import checked, checkpoint
 from .fields.judging import KEYS_OF_THINGS, in_words, judge
 from .fields.rules import LIKELY, FieldVerdict
 from .findings import TYPE_NAME, DetectionFailed, Finding, PiiType
-from .fitting import Allowed, fitted, without_names_of_code
+from .fitting import Allowed, fitted, is_fitted, without_names_of_code
 from .headed_rows import headed
 from .overlaps import disjoint
 from .same_value import same_values
@@ -225,6 +225,17 @@ class Detector:
             if each.score >= options.thresholds.get(each.type, options.threshold)
             for part in self._allowed.remaining(text, each)
         ]
+
+    def keeps(self, kind: str, score: float, value: str) -> bool:
+        """Return whether a finding of that type and score that is the whole of a value counts, and is hidden whole."""
+        options = self.options
+        whole = Finding(0, len(value), kind, score)
+        return (
+            score >= options.thresholds.get(kind, options.threshold)
+            and (not options.types or kind in options.types)
+            and is_fitted(value, whole)
+            and (self._allowed.is_empty or list(self._allowed.remaining(value, whole)) == [whole])
+        )
 
 
 def recognizers_of_file(file: Path) -> list[EntityRecognizer]:

@@ -44,6 +44,13 @@ def fitted(text: str, findings: Iterable[Finding]) -> Iterator[Finding]:
             yield each
 
 
+def is_fitted(text: str, finding: Finding) -> bool:
+    """Return whether a finding is hidden as it is."""
+    if finding.type == PiiType.PERSON:
+        return without_titles(text, finding) is finding
+    return finding.type not in _NUMBERS or not _is_amount(text, finding)
+
+
 def _is_amount(text: str, finding: Finding) -> bool:
     """Return whether a number has one or two decimals: only a word beside it made it a telephone number or the like."""
     value = text[finding.start : finding.end]
@@ -73,10 +80,15 @@ class Allowed:
         words = sorted((value for value in self._values if value), key=len, reverse=True)
         self._parts = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, words))})(?!\w)") if words else None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is allowed."""
+        return not self._values and not self._patterns
+
     def remaining(self, text: str, finding: Finding) -> Iterator[Finding]:
         """Yield what of a finding is not allowed: of a name, a place or an address the parts beside it."""
         value = text[finding.start : finding.end]
-        if not self._values and not self._patterns:
+        if self.is_empty:
             yield finding
         elif value in self._values or any(pattern.fullmatch(value) for pattern in self._patterns):
             return
