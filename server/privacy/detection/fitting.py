@@ -19,7 +19,8 @@ _WHOLE = re.compile(r"\d{1,15}")
 _DECIMALS = re.compile(r"\.\d{1,2}(?![\d.])")
 _NAMES_OF_CODE = frozenset((PiiType.PERSON, PiiType.LOCATION, PiiType.USERNAME))
 _IN_ERRORS = re.compile(
-    r"\bname '(\w{1,80})' is not defined|\bcannot import name '(\w{1,80})'|\bno attribute '(\w{1,80})'"
+    r"'(\w{1,80})' object (?:has|is|does|cannot)\b"
+    r"|\bname '(\w{1,80})' is not defined|\bcannot import name '(\w{1,80})'|\bno attribute '(\w{1,80})'"
     r"|\bvariable '(\w{1,80})' (?:referenced|where|is not)|\bkeyword argument '(\w{1,80})'|\bargument: '(\w{1,80})'"
     r"|\bNo module named '([\w.]{1,80})'|\. Did you mean: '(\w{1,80})'\?"
 )
