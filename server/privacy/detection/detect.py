@@ -227,15 +227,14 @@ class Detector:
         ]
 
     def keeps(self, kind: str, score: float, value: str) -> bool:
-        """Return whether a finding of that type and score counts as a whole, as the operator has decided."""
+        """Return whether a finding of that type and score that is the whole of a value counts, and is hidden whole."""
         return self.kept_of(kind, score, value) == [Finding(0, len(value), kind, score)]
 
     def kept_of(self, kind: str, score: float, value: str) -> list[Finding]:
-        """Return what of a value that was found counts, as the operator has decided."""
-        options = self.options
-        if score < options.thresholds.get(kind, options.threshold) or (options.types and kind not in options.types):
+        """Return what of a value, which was found as a whole, counts and is hidden."""
+        if self.options.types and kind not in self.options.types:
             return []
-        return list(self._allowed.remaining(value, Finding(0, len(value), kind, score)))
+        return self._kept(value, [Finding(0, len(value), kind, score)])
 
 
 def recognizers_of_file(file: Path) -> list[EntityRecognizer]:

@@ -19,7 +19,8 @@ _WHOLE = re.compile(r"\d{1,15}")
 _DECIMALS = re.compile(r"\.\d{1,2}(?![\d.])")
 _NAMES_OF_CODE = frozenset((PiiType.PERSON, PiiType.LOCATION, PiiType.USERNAME))
 _IN_ERRORS = re.compile(
-    r"\bname '(\w{1,80})' is not defined|\bcannot import name '(\w{1,80})'|\bno attribute '(\w{1,80})'"
+    r"'(\w{1,80})' object (?:has|is|does|cannot)\b"
+    r"|\bname '(\w{1,80})' is not defined|\bcannot import name '(\w{1,80})'|\bno attribute '(\w{1,80})'"
     r"|\bvariable '(\w{1,80})' (?:referenced|where|is not)|\bkeyword argument '(\w{1,80})'|\bargument: '(\w{1,80})'"
     r"|\bNo module named '([\w.]{1,80})'|\. Did you mean: '(\w{1,80})'\?"
 )
@@ -73,10 +74,15 @@ class Allowed:
         words = sorted((value for value in self._values if value), key=len, reverse=True)
         self._parts = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, words))})(?!\w)") if words else None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is allowed."""
+        return not self._values and not self._patterns
+
     def remaining(self, text: str, finding: Finding) -> Iterator[Finding]:
         """Yield what of a finding is not allowed: of a name, a place or an address the parts beside it."""
         value = text[finding.start : finding.end]
-        if not self._values and not self._patterns:
+        if self.is_empty:
             yield finding
         elif value in self._values or any(pattern.fullmatch(value) for pattern in self._patterns):
             return

@@ -43,6 +43,10 @@ _COMPANY_AFTER = re.compile(
 _SURE, _SURE_LOWER, _SURE_GIVEN, _SURE_CAPITALS, _SURE_PLACE = 0.6, 0.85, 0.3, 0.97, 0.8
 
 
+_ERRORS = ("Error", "Exception", "Warning")
+"""What names of Python's errors end with."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Judged:
     """What a word counts as; a person not surely where it has the form of an identifier."""
@@ -118,6 +122,7 @@ def _is_name(word: Word, chance: float) -> bool:
         and text.lower() not in NO_NAMES
         and text not in LABELS
         and not _CAMEL.search(text)
+        and not text.endswith(_ERRORS)
         and (chance >= _SURE_CAPITALS or word.in_prose or not (text.isupper() and len(text) > 1))
     )
 

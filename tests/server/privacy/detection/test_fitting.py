@@ -72,6 +72,9 @@ def test_a_number_whose_word_speaks_of_it_stays_one(text: str) -> None:
         "NameError: name 'jane' is not defined. Did you mean: 'janet'?",
         "NameError: name 'Paris' is not defined",
         "'list' object has no attribute 'maria'",
+        "AttributeError: 'Jordan' object has no attribute 'paris'",
+        "KeyError: 'PERSON'",
+        "KeyError: 'warehouse'",
         "cannot import name 'Anna' from 'people'",
         "f() got an unexpected keyword argument 'mark'",
     ],
@@ -115,3 +118,20 @@ def test_a_part_of_what_cannot_be_divided_allows_nothing() -> None:
 )
 def test_a_name_that_is_an_everyday_word_is_hidden_where_it_stands_as_the_name(text: str, names: list[str]) -> None:
     assert [value for value, kind in _found(BALANCED, text) if kind == "PERSON"] == names
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "kept"),
+    [
+        ("PERSON", "Anna Weber", True),
+        ("PERSON", "Dr. Anna Weber", False),
+        ("PERSON", "Anna Springfield", False),
+        ("PHONE", "030 1234567", True),
+        ("PHONE", "773421.25", False),
+        ("EMAIL", "jo@example.org", False),
+    ],
+)
+def test_a_value_counts_as_a_whole_where_all_of_it_is_hidden(kind: str, value: str, kept: bool) -> None:
+    detector = Detector(DetectorOptions(mode=Mode.FAST, allow=("Springfield", "jo@example.org")))
+    assert detector.keeps(kind, 0.9, value) == kept
+    assert not detector.keeps(kind, 0.1, value)
