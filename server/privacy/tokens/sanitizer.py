@@ -644,7 +644,9 @@ class _Scope:
             if value.plain in met if met is not None else (value.form, value.text) in self._entries:
                 continue
             origin = self.values.origin_of(value.plain)
-            if origin is not None and (met is None or origin[0] in met):
+            if origin is not None and (
+                met is None or origin[0] in met or self.learned.was_met(origin[0], _number_of(run_tokens))
+            ):
                 found[value] = replace(value, text=origin[0], type=origin[1], form=type(value.form)("text"))
         if run_tokens is not None:
             run_tokens.met.update(value.plain for value in found)  # who was given a value was given its forms
