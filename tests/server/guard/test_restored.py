@@ -134,11 +134,23 @@ def test_numbers_are_numbers_again(guard: Guarded) -> None:
     assert guard.last_received()["params"]["arguments"] == {"phone": 4930123456789}
 
 
-def test_a_key_goes_nowhere_and_a_token_that_is_not_known_stays(guard: Guarded) -> None:
+def test_a_key_goes_nowhere_and_a_call_with_a_token_that_is_not_known_is_refused(guard: Guarded, token: str) -> None:
     shown = guard.text(f"api_key={KEY}")
     assert KEY not in shown
-    guard.answer(name="login", arguments={"token": shown, "other": "[EMAIL_0000000000]"})
-    assert guard.last_received()["params"]["arguments"] == {"token": shown, "other": "[EMAIL_0000000000]"}
+    for arguments in ({"token": shown, "to": token}, {"other": "[EMAIL_0000000000]", "to": token}):
+        before = guard.received("tools/call")
+        refused = guard.answer(name="login", arguments=arguments)["error"]["message"]
+        assert "was not called" in refused
+        assert MAIL not in refused
+        assert guard.received("tools/call") == before
+
+
+def test_a_tool_that_may_have_tokens_gets_them_as_they_are(tmp_path: Path) -> None:
+    with guarded(tmp_path, "--restore", "false", "--allow-tokens", "log, count_*") as guard:
+        token = guard.text(MAIL)
+        guard.answer(name="count_mails", arguments={"to": token})
+        assert guard.last_received()["params"]["arguments"] == {"to": token}
+        assert "was not called" in guard.answer(name="send", arguments={"to": token})["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -155,11 +167,12 @@ def test_the_rule_says_which_tokens_become_values(tmp_path: Path, rule: str, all
         arguments = {"to": shown["email"], "name": shown["customer_name"]}
         restored = set()
         for tool in ("send_mail", "log"):
-            guard.answer(name=tool, arguments=arguments)
-            given = guard.last_received()["params"]["arguments"]
-            restored |= {(tool, key) for key in given if given[key] in {MAIL, NAME}}
-        guard.answer("resources/read", uri=f"crm://{shown['email']}")
-        if MAIL in guard.last_received("resources/read")["params"]["uri"]:
+            for key, token in arguments.items():
+                if "error" not in guard.answer(name=tool, arguments={key: token}):
+                    assert guard.last_received()["params"]["arguments"][key] in {MAIL, NAME}
+                    restored.add((tool, key))
+        if "error" not in guard.answer("resources/read", uri=f"crm://{shown['email']}"):
+            assert MAIL in guard.last_received("resources/read")["params"]["uri"]
             restored.add(("resources/read", "uri"))
         assert restored == set(allowed)
 
@@ -167,9 +180,9 @@ def test_the_rule_says_which_tokens_become_values(tmp_path: Path, rule: str, all
 def test_guards_of_one_home_know_each_others_tokens_and_those_of_another_home_do_not(tmp_path: Path) -> None:
     with guarded(tmp_path) as crm, guarded(tmp_path) as mail, guarded(tmp_path, home="other") as other:
         token = crm.text(MAIL)
-        for guard, expected in ((mail, MAIL), (other, token)):
-            guard.answer(name="send", arguments={"to": token})
-            assert guard.last_received()["params"]["arguments"] == {"to": expected}
+        mail.answer(name="send", arguments={"to": token})
+        assert mail.last_received()["params"]["arguments"] == {"to": MAIL}
+        assert "stands for no value here" in other.answer(name="send", arguments={"to": token})["error"]["message"]
 
 
 def test_values_that_are_allowed_are_shown(tmp_path: Path) -> None:
