@@ -15,8 +15,8 @@ from pathlib import Path
 from mcp import Client, MCPError, StdioServerParameters
 
 from ..errors import ServerError
-from . import demo_steps
-from .demo_steps import Demo, Step
+from .demonstration import demo_steps
+from .demonstration.demo_steps import Demo, Step
 
 
 async def show(*, as_json: bool) -> bool:
@@ -39,7 +39,10 @@ async def _show(*, as_json: bool) -> bool:
     figures: list[str] = []
     with tempfile.TemporaryDirectory(prefix="sealab-demo-") as home:
         servers = {
-            name: {"command": sys.executable, "args": ["-P", "-m", "sealab.server.commands.demo_upstream", name]}
+            name: {
+                "command": sys.executable,
+                "args": ["-P", "-m", "sealab.server.commands.demonstration.demo_upstream", name],
+            }
             for name in ("packages", "customers")
         }
         (Path(home) / "mcp.json").write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")

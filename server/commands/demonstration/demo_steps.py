@@ -15,7 +15,7 @@ from typing import cast
 from mcp import Client
 from typing_extensions import TypedDict
 
-from ..runs.report import Report
+from ...runs.report import Report
 
 TABLE = "installed_files.csv"
 ROWS_MAX = 20_000

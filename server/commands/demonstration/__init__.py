@@ -1,0 +1,1 @@
+"""What `sealab demo` shows, and the upstream servers that it uses."""
