@@ -1,0 +1,157 @@
+"""Numbers in place of addresses: what code sees of an object's identity, in `id`, in a hash and in a text.
+
+An object gets its number when one is first asked for, so a second run of a program gives the same. An address differs
+from process to process, and with it the order of a set of objects that are hashed by identity.
+
+A number is kept by the address, with a weak reference that shows when another object has taken that place. Objects
+that cannot be referred to weakly (lists, dictionaries, tuples) hand their number on to what takes their place, as they
+do with their address in CPython.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import asyncio.queues
+import contextvars
+import hashlib
+import hmac
+import weakref
+from collections.abc import Callable
+from types import (
+    AsyncGeneratorType,
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    CoroutineType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
+from typing import Any, Final
+
+from ..guest.type_flags import replace_method
+from .facades.stand_ins.held_items import referent
+
+_FIRST: Final = 1 << 20
+"""The first number of a run. What the zygote hashes has lower ones."""
+_PLACE: Final = 0x7F00_0000_0000
+_BYTES: Final = 16
+_address: Final = id
+_referred: Final = weakref.ref
+_KEEP_THEIR_HASH: Final = (type, ModuleType, property)
+"""Classes whose objects the worker's own code looks up all the time, and that live as long as it."""
+
+
+class _Numbers:
+    __slots__ = ("known", "next")
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[int, Callable[[], object] | None]] = {}
+        self.next = 0
+
+
+_numbers: Final = _Numbers()
+_known: Final = _numbers.known
+
+
+def begin() -> None:
+    """Begin the numbers of a run, or of a session."""
+    _numbers.next = _FIRST
+
+
+def number_of(obj: object, /) -> int:
+    """Return the number of an object."""
+    address = _address(obj)
+    known = _known.get(address)
+    if known is not None:
+        number, reference = known
+        if reference is None or reference() is obj:
+            return number
+    number = _numbers.next = _numbers.next + 1
+    try:
+        _known[address] = number, _referred(obj)
+    except TypeError:
+        _known[address] = number, None
+    return number
+
+
+def id_of(obj: object, /) -> int:
+    """Return the identity of an object.
+
+    This is a number that no other object has at the same time.
+    """
+    return _PLACE + number_of(obj) * _BYTES
+
+
+id_of.__name__ = id_of.__qualname__ = "id"
+
+
+def show() -> None:
+    """Let no hash and no text of an object show its address."""
+    hash_in_c = object.__hash__
+    replace_method(object, "__hash__", _hash)
+    for kept in _KEEP_THEIR_HASH:
+        replace_method(kept, "__hash__", hash_in_c)
+    replace_method(MethodType, "__hash__", _hash_of_method)
+    classes: tuple[type, ...] = (
+        object, FunctionType, GeneratorType, CoroutineType, AsyncGeneratorType, CodeType, FrameType, memoryview,
+        contextvars.ContextVar, contextvars.Token, type(hashlib.sha256()), type(hashlib.shake_128()),
+        type(hashlib.blake2b()), type(hmac.new(b"", b"", "sha256")),
+    )  # fmt: skip
+    for cls in classes:
+        replace_method(cls, "__repr__", _showing(vars(cls)["__repr__"], _itself))
+    for bound in (BuiltinFunctionType, MethodWrapperType):
+        replace_method(bound, "__repr__", _showing(vars(bound)["__repr__"], _owner))
+    for holder, content in _CONTENT.items():
+        replace_method(holder, "__repr__", _showing(vars(holder)["__repr__"], _itself, content))
+    vars(asyncio.queues)["id"] = id_of
+
+
+def _hash(self: object, /) -> int:
+    """Return hash(self)."""
+    return number_of(self)
+
+
+def _hash_of_method(self: MethodType, /) -> int:
+    """Return hash(self)."""
+    return hash((number_of(self.__self__), self.__func__))
+
+
+def _itself(obj: object) -> object:
+    return obj
+
+
+def _owner(function: Any) -> object:
+    return function.__self__
+
+
+def _cell_content(cell: CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty
+        return cell
+
+
+_CONTENT: Final[dict[type, Callable[[Any], object]]] = {
+    weakref.ref: lambda reference: reference(),
+    weakref.ProxyType: referent,
+    weakref.CallableProxyType: referent,
+    CellType: _cell_content,
+}
+
+
+def _showing(show: Callable[[Any], str], *shown: Callable[[Any], object]) -> Callable[[Any], str]:
+    """Return what gives the text with numbers in place of the addresses of the objects `shown`."""
+
+    def showing(self: Any, /) -> str:
+        text = show(self)
+        for find in shown:
+            obj = find(self)
+            text = text.replace(f"{_address(obj):#x}", f"{id_of(obj):#x}")
+        return text
+
+    showing.__name__ = showing.__qualname__ = "__repr__"
+    return showing
