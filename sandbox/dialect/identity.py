@@ -4,17 +4,15 @@ An object gets its number when one is first asked for, so a second run of a prog
 from process to process, and with it the order of a set of objects that are hashed by identity.
 
 A number is kept by the address, with a weak reference that shows when another object has taken that place. Objects
-that cannot be referred to weakly (lists, dictionaries, tuples) hand their number on to what takes their place, as they
-do with their address in CPython.
+that cannot be referred to weakly (lists, dictionaries, tuples, those with `__slots__`) hand their number on to one of
+their class that takes their place, as they do with their address in CPython.
 """
 
 from __future__ import annotations
 
 import asyncio
 import asyncio.queues
-import contextvars
 import hashlib
-import hmac
 import weakref
 from collections.abc import Callable
 from types import (
@@ -49,7 +47,7 @@ class _Numbers:
     __slots__ = ("known", "next")
 
     def __init__(self) -> None:
-        self.known: dict[int, tuple[int, Callable[[], object] | None]] = {}
+        self.known: dict[int, tuple[int, Any]] = {}
         self.next = 0
 
 
@@ -68,13 +66,13 @@ def number_of(obj: object, /) -> int:
     known = _known.get(address)
     if known is not None:
         number, reference = known
-        if reference is None or reference() is obj:
+        if reference is type(obj) or (type(reference) is _referred and reference() is obj):
             return number
     number = _numbers.next = _numbers.next + 1
     try:
         _known[address] = number, _referred(obj)
     except TypeError:
-        _known[address] = number, None
+        _known[address] = number, type(obj)
     return number
 
 
@@ -96,10 +94,11 @@ def show() -> None:
     for kept in _KEEP_THEIR_HASH:
         replace_method(kept, "__hash__", hash_in_c)
     replace_method(MethodType, "__hash__", _hash_of_method)
+    for bound in (BuiltinFunctionType, MethodWrapperType):
+        replace_method(bound, "__hash__", _hash_of_bound)
     classes: tuple[type, ...] = (
         object, FunctionType, GeneratorType, CoroutineType, AsyncGeneratorType, CodeType, FrameType, memoryview,
-        contextvars.ContextVar, contextvars.Token, type(hashlib.sha256()), type(hashlib.shake_128()),
-        type(hashlib.blake2b()), type(hmac.new(b"", b"", "sha256")),
+        *_of_hashes(),
     )  # fmt: skip
     for cls in classes:
         replace_method(cls, "__repr__", _showing(vars(cls)["__repr__"], _itself))
@@ -110,9 +109,20 @@ def show() -> None:
     vars(asyncio.queues)["id"] = id_of
 
 
-def _hash(self: object, /) -> int:
+def _hash_of_bound(self: Any, /) -> int:
     """Return hash(self)."""
-    return number_of(self)
+    owner = self.__self__
+    return hash(self.__name__) if type(owner) is ModuleType else number_of(owner)  # methods may be equal by two names
+
+
+def _of_hashes() -> set[type]:
+    """Return the classes of hashes that have a text of their own: which these are depends on how Python was built."""
+    made = (hashlib.new(name) for name in sorted(hashlib.algorithms_guaranteed))
+    return {cls for each in made for cls in type(each).__mro__ if cls is not object and "__repr__" in vars(cls)}
+
+
+_hash: Final = FunctionType(number_of.__code__, number_of.__globals__, "__hash__")
+"""The same without a second call."""
 
 
 def _hash_of_method(self: MethodType, /) -> int:

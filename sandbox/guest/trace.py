@@ -164,26 +164,25 @@ class Trace:
         """Return how far a clock went on since its reading before, or None where the run is ahead of its trace."""
         if self.failure is not None:
             raise self.failure
-        if self._repeats_left:
-            if kind != self._kind:
-                self.fail("it read another clock")
-            self._repeats_left -= 1
-            return 0
-        if not self._readings:
-            self._go_on()
-            return None
-        number = self._number(self._readings)
-        found = number & 3
-        if found == _SET_FORWARD:
-            self.set_forward_ns += number >> 2
-            return self.reading(kind)
-        if found == _REPEATED:
-            self._repeats_left = number >> 2
-            return self.reading(kind)
-        if found != kind:
+        while not self._repeats_left:
+            if not self._readings:
+                self._go_on()
+                return None
+            number = self._number(self._readings)
+            found = number & 3
+            if found == _SET_FORWARD:
+                self.set_forward_ns += number >> 2
+            elif found == _REPEATED:
+                self._repeats_left = number >> 2
+            else:
+                if found != kind:
+                    self.fail("it read another clock")
+                self._kind = kind
+                return number >> 2
+        if kind != self._kind:
             self.fail("it read another clock")
-        self._kind = kind
-        return number >> 2
+        self._repeats_left -= 1
+        return 0
 
     def intake(self) -> Sequence[int] | None:
         """Return the calls whose answers a poll is to hand out, or None where the run is ahead of its trace."""
@@ -257,13 +256,10 @@ class Trace:
 
     def piece(self, *, is_last: bool = False) -> bytes | None:
         """Return what was recorded since the last piece, to be sent; None where there is nothing to send."""
-        if not self.records or (self.follows and not is_last):
+        if self.follows and is_last and self._is_left():
+            self.fail("it ended before it had done all that is recorded")
+        if not self.records or (self.follows and (self._ended or not is_last)):
             return None
-        if self.follows:
-            if self._is_left():
-                self.fail("it ended before all of what is recorded")
-            if self._ended:
-                return None
         self._end_repeats()
         if self._polls:
             _add_number(self._new_intakes, self._polls)
