@@ -6,15 +6,19 @@ from process to process, and with it the order of a set of objects that are hash
 A number is kept by the address, with a weak reference that shows when another object has taken that place. Objects
 that cannot be referred to weakly (lists, dictionaries, tuples, those with `__slots__`) hand their number on to one of
 their class that takes their place, as they do with their address in CPython.
+
+What was a key of some table before `show` was called keeps its hash, which is made of its address. Code can reach few
+of these, and a set of them alone has an order that differs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import asyncio.queues
+import gc
 import hashlib
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import (
     AsyncGeneratorType,
     BuiltinFunctionType,
@@ -35,6 +39,8 @@ from .facades.stand_ins.held_items import referent
 
 _FIRST: Final = 1 << 20
 """The first number of a run. What the zygote hashes has lower ones."""
+_OF_ADDRESSES: Final = 1 << 32
+"""From here on a number is a hash that was made of an address."""
 _PLACE: Final = 0x7F00_0000_0000
 _BYTES: Final = 16
 _address: Final = id
@@ -52,6 +58,8 @@ class _Numbers:
 
 
 _numbers: Final = _Numbers()
+_of_kept: Final[dict[int, int]] = {}
+"""Numbers to show by the hashes that were made of addresses."""
 _known: Final = _numbers.known
 
 
@@ -81,7 +89,12 @@ def id_of(obj: object, /) -> int:
 
     This is a number that no other object has at the same time.
     """
-    return _PLACE + number_of(obj) * _BYTES
+    number = number_of(obj)
+    if number >= _OF_ADDRESSES:
+        if number not in _of_kept:
+            _of_kept[number] = _numbers.next = _numbers.next + 1
+        number = _of_kept[number]
+    return _PLACE + number * _BYTES
 
 
 id_of.__name__ = id_of.__qualname__ = "id"
@@ -90,6 +103,9 @@ id_of.__name__ = id_of.__qualname__ = "id"
 def show() -> None:
     """Let no hash and no text of an object show its address."""
     hash_in_c = object.__hash__
+    for key in _keys():
+        if type(key).__hash__ is hash_in_c and not isinstance(key, _KEEP_THEIR_HASH):
+            _known[_address(key)] = hash_in_c(key), type(key)  # it stays, or is freed with the table
     replace_method(object, "__hash__", _hash)
     for kept in _KEEP_THEIR_HASH:
         replace_method(kept, "__hash__", hash_in_c)
@@ -123,6 +139,23 @@ def _of_hashes() -> set[type]:
 
 _hash: Final = FunctionType(number_of.__code__, number_of.__globals__, "__hash__")
 """The same without a second call."""
+
+
+def _keys() -> Iterator[object]:
+    """Give what tables of this process have as keys, and what weak references refer to: a hash is kept there."""
+    for each in gc.get_objects():
+        if type(each) in {dict, set, frozenset}:
+            for key in list(each):
+                yield from _parts(key)
+        elif isinstance(each, _referred) and (referent := each()) is not None:
+            yield referent
+
+
+def _parts(key: object) -> Iterator[object]:
+    yield key
+    if type(key) is tuple:
+        for part in key:
+            yield from _parts(part)
 
 
 def _hash_of_method(self: MethodType, /) -> int:
