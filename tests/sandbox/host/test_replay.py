@@ -140,6 +140,16 @@ try:
 except queue.Empty:
     print("empty", time.time())
 """
+DATABASE = """
+import sqlite3
+connection = sqlite3.connect(":memory:")
+connection.execute("create table t (a, at text default current_timestamp, day default (date('now')), r default (random()))")
+connection.executemany("insert into t (a) values (?)", [(n,) for n in range(9)])
+print(connection.execute("select * from t order by random()").fetchall())
+print(connection.execute("select datetime(), julianday('now'), strftime('%f', 'now'), strftime('%s'), time('NOW', '+1 day')").fetchall())
+print(connection.execute("select current_date, current_time, lower(hex(randomblob(16))), date('2024-01-31', '+1 month')").fetchall())
+result = connection.execute("select julianday('now') = julianday('now'), date('nonsense'), date(null)").fetchone()
+"""
 LATE_ERROR = """
 import time, warnings
 print("first", time.time())
@@ -150,7 +160,7 @@ fail()
 """
 
 
-@pytest.mark.parametrize("code", [CLOCKS, RANDOM, IDENTITIES, TASKS, CALLS, THREADS, LATE_ERROR])
+@pytest.mark.parametrize("code", [CLOCKS, RANDOM, IDENTITIES, TASKS, CALLS, THREADS, DATABASE, LATE_ERROR])
 async def test_a_recorded_run_is_the_same_in_every_byte_when_it_is_run_again_in_another_pool(pool, code):
     async with ready_pool() as other:
         first = await recorded(pool, code)
