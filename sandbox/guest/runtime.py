@@ -30,7 +30,7 @@ class Program:
 class RunExtras:
     """What a run left beside its result: notes by what they are about, and figures as PNG.
 
-    `failure` says that the run is void, since it did not do what its trace says.
+    `failure` says why the run is void: it did not do what its trace says, or met more than can be recorded.
     """
 
     notes: Mapping[str, str] = field(default_factory=dict)

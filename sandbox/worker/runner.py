@@ -27,6 +27,7 @@ from ..guest.guest import GUEST
 from ..guest.host_channel import HostGone
 from ..guest.runtime import Dialect, RunExtras
 from ..guest.spelling import PREFIX
+from ..guest.trace import ReplayDiverged
 from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools, planned_calls
 from ..job import Failure, Isolation, Job, Json, Reading, Start, Status
 from ..report import failures, values
@@ -174,7 +175,9 @@ class Worker:
             )
             extras = self._dialect.end(session=session)
             if extras.failure is not None:
-                report = {**self._failed(extras.failure, code, self._filename), "diverged": True}
+                report = self._failed(extras.failure, code, self._filename)
+                if isinstance(extras.failure, ReplayDiverged):
+                    report["diverged"] = True
             data = self._encoded(_with(report, extras))
         except MemoryError:
             limits.open_reserve()

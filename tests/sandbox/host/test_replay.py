@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 
 import pytest
@@ -303,18 +304,88 @@ async def test_a_trace_that_cannot_be_read_ends_the_run_with_a_reason(pool, trac
     assert re.search(why, outcome.error.message)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(cut=st.integers(0, 400), put=st.binary(max_size=9), at=st.integers(0, 400))
-def test_no_change_of_a_trace_keeps_a_run_from_ending(cut, put, at):
-    async def try_it():
-        async with ready_pool() as pool:
-            first = await recorded(pool, TASKS)
-            trace = first.trace[:at] + put + first.trace[at + cut :]
-            limits = replace(LIMITS, timeout_seconds=5.0)
-            outcome = await pool.run(replace(first.job, trace=trace, limits=limits), no_calls)
-            assert outcome.status in {Status.OK, Status.ERROR}
+_PARTS = {
+    "sleep": "await asyncio.sleep(random.random() / 300)",
+    "turn": "await asyncio.sleep(0)",
+    "ask": "told.append(str(await call_tool('s.t', {'n': n, 'at': time.time()})))",
+    "ask at once": "told.append(str(list_servers()))",
+    "both": "told.append(await asyncio.gather(each(n + 10), each(n + 11)))",
+    "first": "told.append((await first(n)))",
+    "thread": "told.append(await asyncio.to_thread(in_thread, n))",
+    "clock": "told.append((time.perf_counter(), time.process_time()))",
+    "random": "told.append((random.random(), secrets.token_hex(4), str(uuid.uuid4())))",
+    "set": "told.append({Node() for _ in range(9)} | {n, str(n), None})",
+    "hurry": "told.append(await hurried(n))",
+}
+_PROGRAM = """
+import asyncio, random, secrets, time, uuid
+class Node:
+    pass
+async def each(n):
+    await asyncio.sleep(random.random() / 300)
+    return n, time.time()
+async def first(n):
+    tasks = [asyncio.create_task(each(n + i)) for i in range(4)]
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    return [task.result() for task in done], len(pending)
+async def hurried(n):
+    try:
+        return await asyncio.wait_for(call_tool("s.t", {"n": n}), 0.01)
+    except Exception as error:
+        return type(error).__name__
+def in_thread(n):
+    time.sleep(random.random() / 300)
+    return n, time.monotonic()
+async def work(n):
+    told = []
+    try:
+        PARTS
+    except Exception as error:
+        told.append(str(error))
+    return told
+print(await asyncio.gather(*(work(n) for n in range(4))))
+result = time.time()
+"""
 
-    asyncio.run(try_it())
+
+@pytest.fixture(scope="module")
+def in_two_pools() -> Iterator[Callable[[Callable[[Pool, Pool], Coroutine[None, None, None]]], None]]:
+    """Runs a coroutine with the same two pools for all examples of a test: Hypothesis takes no coroutines."""
+    with asyncio.Runner() as runner:
+        pools = Pool(PoolSettings(spares=1)), Pool(PoolSettings(spares=1))
+        for each in pools:
+            runner.run(each.__aenter__())
+        yield lambda use: runner.run(use(*pools))
+        for each in pools:
+            runner.run(each.aclose())
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.sampled_from(sorted(_PARTS)), min_size=1, max_size=8))
+def test_whatever_a_program_is_made_of_it_does_the_same_again(in_two_pools, parts):
+    code = _PROGRAM.replace("PARTS", "\n        ".join(_PARTS[part] for part in parts))
+
+    async def use(pool, other):
+        first = await recorded(pool, code)
+        assert first.outcome.status is Status.OK, first.outcome.error
+        assert told((await run_again(other, first)).outcome) == told(first.outcome)
+
+    in_two_pools(use)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(cut=st.integers(0, 400), put=st.binary(max_size=9), at=st.integers(0, 400))
+def test_no_change_of_a_trace_keeps_a_run_from_ending(in_two_pools, cut, put, at):
+    async def use(pool, other):
+        first = await recorded(pool, TASKS)
+        trace = first.trace[:at] + put + first.trace[at + cut :]
+        limits = replace(LIMITS, timeout_seconds=5.0)
+        outcome = await other.run(replace(first.job, trace=trace, limits=limits), no_calls)
+        assert outcome.status in {Status.OK, Status.ERROR}
+
+    in_two_pools(use)
 
 
 async def test_a_loop_that_waits_for_a_time_leaves_a_small_trace(pool):
