@@ -13,8 +13,8 @@ from typing import Final, NoReturn
 from ..guest.guest import GUEST
 from ..guest.runtime import PRELOADED
 from ..report.substitutes import NO_INPUT
-from . import classes, compiling, facades, guards, guest_modules, helping, identity, imports, transformer
-from .facades import streams
+from . import classes, compiling, facades, guards, guest_modules, helping, imports, transformer
+from .facades import identity, streams
 from .facades.private import open_file
 from .names import demangle
 

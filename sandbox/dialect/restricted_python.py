@@ -17,8 +17,8 @@ from ..job import Start
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import compiling, event_loop, facades, guest_modules, identity, names, namespace
-from .facades import sealing, streams
+from . import compiling, event_loop, facades, guest_modules, names, namespace
+from .facades import identity, sealing, streams
 
 _NAMED_MAX = 3
 _NOTE_CHARS_MAX = 1000

@@ -26,7 +26,7 @@ from ..wire.frames import (
     Done,
     Frames,
     Ready,
-    Trace,
+    TracePiece,
     child_frame,
     encode,
     is_small,
@@ -315,7 +315,7 @@ class WorkerHandle:
                     task = asyncio.create_task(self._answer(self._calls, frame, host_calls, seat))
                     self._answering.add(task)
                     task.add_done_callback(self._answered)
-                case Trace(piece):
+                case TracePiece(piece):
                     trace_bytes -= len(piece)
                     if recorder is None or trace_bytes < 0:
                         raise FrameError("A worker sent a trace that was not asked for, or is too large.")

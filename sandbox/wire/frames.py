@@ -81,13 +81,13 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class TracePiece:
     """A piece of a run's trace. To the host these are bytes, which it keeps for another run to follow."""
 
     piece: bytes
 
 
-ChildFrame: TypeAlias = Ready | Call | Trace | Done
+ChildFrame: TypeAlias = Ready | Call | TracePiece | Done
 
 
 class Frames:
@@ -189,7 +189,7 @@ def child_frame(body: bytes) -> ChildFrame:
             return Call(_text(frame["name"], "name", NAME_CHARS_MAX), arguments)
         case "trace":
             _keys(frame, {"t", "piece"})
-            return Trace(_base64(frame["piece"], "trace", TRACE_PIECE_BYTES_MAX))
+            return TracePiece(_base64(frame["piece"], "trace", TRACE_PIECE_BYTES_MAX))
         case "done":
             # Surrogates that stand alone cannot be written as UTF-8, so no report could hold them.
             return _done(_mended(frame) if b"\\ud" in body or b"\\uD" in body else frame)

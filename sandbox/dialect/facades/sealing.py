@@ -23,10 +23,10 @@ from typing import Any
 
 from ...guest.guest import GUEST
 from ...guest.type_flags import IMMUTABLE, set_flag
-from .. import bounded_cache, event_loop, identity
+from .. import bounded_cache, event_loop
 from ..classes import shown_type
 from ..guards import keep_descriptors, leads_nowhere
-from . import given_values, late_annotations
+from . import given_values, identity, late_annotations
 from .binding import bind_methods
 from .read_only_table import table
 from .stand_ins import (

@@ -14,7 +14,7 @@ from types import GenericAlias
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 from ....guest.type_flags import final, remove_methods
-from ...identity import id_of
+from ..identity import id_of
 
 __all__ = ["Context", "ContextVar", "Token", "copy_context"]
 

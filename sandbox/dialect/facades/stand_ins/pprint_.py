@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 from ...guards import guarded_getattr
-from ...identity import id_of
 from .. import streams
+from ..identity import id_of
 from ..private import copy_of
 from .ordered_dict import OrderedDict
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...guards import guarded_getattr
-from ...identity import id_of
+from ..identity import id_of
 from ..private import copy_of
 
 __all__ = ["Repr", "recursive_repr", "repr"]

@@ -34,8 +34,8 @@ from types import (
 )
 from typing import Any, Final
 
-from ..guest.type_flags import replace_method
-from .facades.stand_ins.held_items import referent
+from ...guest.type_flags import replace_method
+from .stand_ins.held_items import referent
 
 _FIRST: Final = 1 << 20
 """The first number of a run. What the zygote hashes has lower ones."""
