@@ -30,7 +30,7 @@ from ..guest.host_channel import HostChannel
 from ..guest.program_values import NO_LITERALS, put_in
 from ..guest.runtime import PRELOADED, Program, RunExtras
 from ..guest_api import host_modules, hosted_skills, keeping
-from ..job import Json
+from ..job import Json, Start
 from ..report.results import result_of
 from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
@@ -184,6 +184,9 @@ class FullPython:
         sys.addaudithook(_refuse_in_words)
         sys.addaudithook(told_reads.tell)
         self._unawaited.watch()
+
+    def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
+        """Do nothing: what full Python does cannot be held to a trace."""
 
     def begin(self) -> None:
         """Drop figures and notes of earlier runs."""
