@@ -122,7 +122,6 @@ class Job:
     `tells_reads` asks the host (`learn_path`) before it opens a file of the workspace by itself, and has it hide the
     texts of its figures (`hide_labels`).
 
-
     In `restricted`, a job with the `start` and the `trace` (all pieces, joined) of an earlier run, with its code and
     variables, does what that run did, as long as its calls are answered as they were. Where the trace ends it goes on
     by itself. It ends as `diverged` where it does not do what is recorded. In a session the trace is that of one
