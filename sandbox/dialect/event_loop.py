@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import select
 import sys
-import time
 import weakref
 from asyncio import events
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, TypeVar, TypeVarTuple, Unpack
+from typing import Any, Final, NoReturn, Protocol, TypeVar, TypeVarTuple, Unpack
 
+from ..guest import clock
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostGone
 from ..guest.type_flags import replace_method
@@ -38,11 +37,18 @@ _DEADLOCK = (
 )
 
 
+class Poller(Protocol):
+    """Finds what has come from outside."""
+
+    def poll(self, milliseconds: float | None = None, /) -> object:
+        """Wait for something, for so long at most, and return whether there is anything."""
+
+
 @dataclass(slots=True)
 class _Channel:
     """The one descriptor that every loop listens to; see `set_channel`."""
 
-    poller: select.poll | None = None
+    poller: Poller | None = None
     on_readable: Callable[[], None] | None = None
     waiting: Callable[[], bool] | None = None
 
@@ -51,17 +57,16 @@ _channel = _Channel()
 
 
 def set_channel(
-    readable: select.poll | None,
+    poller: Poller | None,
     on_readable: Callable[[], None] | None = None,
     waiting: Callable[[], bool] | None = None,
 ) -> None:
-    """Call `on_readable()` whenever `readable` has input while a loop runs; None watches nothing.
+    """Call `on_readable()` whenever `poller` finds something while a loop runs; None watches nothing.
 
-    `readable` polls one descriptor for input, which it may get later.
     `waiting()` says whether anything is still expected from there. Where it is given and false, a program whose tasks
     all wait for one another ends with an error at once instead of running into its time limit.
     """
-    _channel.poller = readable
+    _channel.poller = poller
     _channel.on_readable = on_readable
     _channel.waiting = waiting
     green_threads.set_idle(_wait_outside)
@@ -218,7 +223,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
 
     def time(self) -> float:
         """Return the loop's clock in seconds."""
-        return time.monotonic()
+        return clock.monotonic()
 
     def call_soon(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
@@ -235,7 +240,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
         self, delay: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> events.TimerHandle:
         """Call back after `delay` seconds."""
-        return self.call_at(time.monotonic() + delay, callback, *args, context=context)
+        return self.call_at(clock.monotonic() + delay, callback, *args, context=context)
 
     def call_at(
         self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
@@ -380,18 +385,17 @@ class GuestLoop(asyncio.AbstractEventLoop):
     def _round(self) -> None:
         """Wait for what comes first, then call all that is due."""
         self._drop_stale_timers()
-        timeout = 0.0 if self._ready else self._timers[0].when() - time.monotonic() if self._timers else None
+        timeout = 0.0 if self._ready else self._timers[0].when() - clock.monotonic() if self._timers else None
         if timeout is not None:
             timeout = min(max(timeout, 0.0), _TIMEOUT_MAX_SECONDS)
         if green_threads.are_there_others():
             self._let_others_run(timeout)
             timeout = 0.0
         if _channel.poller is not None:
-            if _channel.poller.poll(None if timeout is None else timeout * 1000) and _channel.on_readable is not None:
-                self._read_channel(_channel.on_readable)
+            self._read_channel(_channel.poller, timeout)
         elif timeout:
-            time.sleep(timeout)
-        now = time.monotonic()
+            clock.pause(timeout)
+        now = clock.monotonic() if self._timers else 0.0
         while self._timers and self._timers[0].when() <= now:
             timer = heapq.heappop(self._timers)
             timer._queued = False
@@ -416,9 +420,10 @@ class GuestLoop(asyncio.AbstractEventLoop):
         if self._parked is not None:
             green_threads.wake(self._parked)
 
-    def _read_channel(self, on_readable: Callable[[], None]) -> None:
+    def _read_channel(self, poller: Poller, seconds: float | None) -> None:
         try:
-            on_readable()
+            if poller.poll(None if seconds is None else seconds * 1000) and _channel.on_readable is not None:
+                _channel.on_readable()
         except BaseException:
             self._cut_off = True
             raise
@@ -489,7 +494,7 @@ def _wait_outside(seconds: float | None) -> bool:
         if _channel.poller.poll(None if seconds is None else seconds * 1000) and _channel.on_readable is not None:
             _channel.on_readable()
     elif seconds is not None:
-        time.sleep(seconds)
+        clock.pause(seconds)
     else:
         return False
     return True

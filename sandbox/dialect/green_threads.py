@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import heapq
 import sys
-import time
 from asyncio import events
 from collections import deque
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final
 
+from ..guest import clock
 from .facades.stand_ins.sys_ import recursion_limit_max
 
 try:
@@ -94,7 +94,7 @@ _collections: Final = _Collections()
 
 def _sleep(seconds: float | None) -> bool:
     if seconds is not None:
-        time.sleep(seconds)
+        clock.pause(seconds)
     return seconds is not None
 
 
@@ -182,14 +182,14 @@ def park(seconds: float | None = None) -> bool:
     if _collections.is_at_work():
         if seconds is None:
             raise RuntimeError(_IN_A_COLLECTION)
-        time.sleep(max(seconds, 0.0))
+        clock.sleep(max(seconds, 0.0))
         return False
     scheduler = _schedulers[-1]
     thread = scheduler.current
     thread._turn += 1
     thread._is_woken, thread._waits = False, True
     if seconds is not None:
-        end = time.monotonic() + min(max(seconds, 0.0), _WAIT_MAX_SECONDS)
+        end = clock.monotonic() + min(max(seconds, 0.0), _WAIT_MAX_SECONDS)
         heapq.heappush(scheduler.timers, (end, next(scheduler.numbers), thread, thread._turn))
     # All that CPython keeps for a thread and greenlet does not.
     loop, hooks, limit = events._get_running_loop(), sys.get_asyncgen_hooks(), sys.getrecursionlimit()
@@ -217,9 +217,9 @@ def wake(thread: GreenThread) -> None:
 
 def sleep(seconds: float) -> None:
     """Let others run for `seconds`."""
-    end = time.monotonic() + seconds
+    end = clock.monotonic() + seconds
     park(seconds)
-    while (rest := end - time.monotonic()) > 0:
+    while (rest := end - clock.monotonic()) > 0:
         park(rest)
 
 
@@ -269,7 +269,7 @@ def _end_waits(scheduler: _Scheduler) -> None:
     while timers:
         end, _number, thread, turn = timers[0]
         is_stale = turn != thread._turn or not thread._waits
-        if not is_stale and end > time.monotonic():
+        if not is_stale and end > clock.monotonic():
             return
         heapq.heappop(timers)
         if not is_stale:
@@ -277,7 +277,7 @@ def _end_waits(scheduler: _Scheduler) -> None:
 
 
 def _wait(scheduler: _Scheduler) -> None:
-    seconds = max(scheduler.timers[0][0] - time.monotonic(), 0.0) if scheduler.timers else None
+    seconds = max(scheduler.timers[0][0] - clock.monotonic(), 0.0) if scheduler.timers else None
     if scheduler.finishing and all(each.is_daemon or turn != each._turn for _, _, each, turn in scheduler.timers):
         seconds = None  # what only threads wait for that may be left alone
     if not scheduler.idle(seconds):

@@ -14,7 +14,7 @@ from ..guest.guest import GUEST
 from ..guest.runtime import PRELOADED
 from ..report.substitutes import NO_INPUT
 from . import classes, compiling, facades, guards, guest_modules, helping, imports, transformer
-from .facades import streams
+from .facades import identity, streams
 from .facades.private import open_file
 from .names import demangle
 
@@ -22,7 +22,7 @@ PROGRAM: Final = "/workspace/main.py"
 """Where a program is told that it stands: beside the files of the workspace. It is no file."""
 _AS_THEY_ARE: Final = (
     "abs aiter all anext any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod enumerate "
-    "filter float format frozenset hash hex id int isinstance issubclass iter len list map max memoryview min next "
+    "filter float format frozenset hash hex int isinstance issubclass iter len list map max memoryview min next "
     "object oct ord pow property range repr reversed round set slice sorted staticmethod str sum super tuple zip "
     "None True False Ellipsis NotImplemented __debug__"
 ).split()
@@ -150,6 +150,7 @@ _GUARDED: Final[Mapping[str, object]] = {
     "globals": compiling.guarded_globals,
     "hasattr": guards.guarded_hasattr,
     "help": helping.guarded_help,
+    "id": identity.id_of,
     "input": _input,
     "locals": compiling.guarded_locals,
     "open": open_file,

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TextIO, cast
 
+from ..guest import clock, randomness
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel, HostGone
 from ..guest.known_modules import KNOWN_MODULES
 from ..guest.runtime import Program, RunExtras
+from ..guest.trace import TRACE, ReplayDiverged
+from ..job import Start
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
 from . import compiling, event_loop, facades, guest_modules, names, namespace
-from .facades import sealing, streams
+from .facades import identity, sealing, streams
 
 _NAMED_MAX = 3
 _NOTE_CHARS_MAX = 1000
@@ -32,10 +35,12 @@ class RestrictedPython:
 
     def __init__(self) -> None:
         self._unawaited = Unawaited()
+        self._has_run = False
         self._nowhere = cast("TextIO", _Nowhere())
 
     def prepare(self, packages: Sequence[tuple[str, str]]) -> None:
         """Build every facade, and read the files they read and the source of guest modules."""
+        randomness.install()
         facades.preload()
         guest_modules.preload(packages)
         docstrings.preload()
@@ -76,8 +81,9 @@ class RestrictedPython:
     def connections(self) -> tuple[HostChannel, Output]:
         """Let coroutines wait for the channel, and notice those that are never awaited."""
         self._channel, self._output = HostChannel(), Output()
-        event_loop.set_channel(self._channel.readable, self._channel.receive, self._channel.is_waited_for)
+        event_loop.set_channel(self._channel, self._channel.hand_out, self._channel.is_waited_for)
         self._unawaited.watch()
+        self._has_run = False
         return self._channel, self._output
 
     def open(self, channel_fd: int, output_fd: int) -> frozenset[int]:
@@ -87,8 +93,7 @@ class RestrictedPython:
         return frozenset({channel_fd})
 
     def start(self) -> None:
-        """Have random numbers of its own."""
-        random.seed()
+        """Keep what CPython would write itself to nobody."""
         sys.stderr = self._nowhere
 
     def begin(self) -> None:
@@ -96,6 +101,15 @@ class RestrictedPython:
         self._unawaited.begin()
         event_loop.take_cancelled()
         streams.restore()
+
+    def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
+        """Take time and random bytes from the start of the run, and have it recorded."""
+        is_first, self._has_run = not self._has_run, True
+        clock.begin(start.time_ns, is_first=is_first)
+        if is_first:
+            identity.begin()
+        randomness.begin(start.seed, is_first=is_first)
+        TRACE.begin(trace, records=records, flush=self._channel.send_trace)
 
     def compile(self, source: str, filename: str) -> Program:
         """Judge and compile. Raises `Refused`, `SyntaxError`."""
@@ -107,7 +121,11 @@ class RestrictedPython:
 
     def end(self, *, session: bool) -> RunExtras:  # noqa: ARG002 - the same for both
         """Write what open files still hold. Note what could not be written, and which calls never ran or ended."""
-        return RunExtras(notes={**self._unawaited.notes(GUEST.namespace), **_cancelled_tasks(), **_unwritten()})
+        notes = {**self._unawaited.notes(GUEST.namespace), **_cancelled_tasks(), **_unwritten()}
+        if TRACE.failure is None:
+            with suppress(ReplayDiverged):
+                self._channel.send_trace(is_last=True)
+        return RunExtras(notes=notes, failure=TRACE.failure)
 
 
 def _unwritten() -> dict[str, str]:

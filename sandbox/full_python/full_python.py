@@ -29,6 +29,7 @@ from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel
 from ..guest.runtime import PRELOADED, Program, RunExtras
 from ..guest_api import host_modules, hosted_skills, keeping
+from ..job import Start
 from ..report.results import result_of
 from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
@@ -181,6 +182,9 @@ class FullPython:
         sys.path[:] = [path for path in sys.path if path]
         sys.addaudithook(_refuse_in_words)
         self._unawaited.watch()
+
+    def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
+        """Do nothing: what full Python does cannot be held to a trace."""
 
     def begin(self) -> None:
         """Drop figures and notes of earlier runs."""

@@ -131,7 +131,7 @@ class ThreadedChannel(HostChannel):
                 finally:
                     self._news.notify_all()
 
-    def _hand_out(self, frame: Mapping[str, Json]) -> None:
+    def _keep(self, frame: Mapping[str, Json]) -> None:
         number = cast("int", frame["id"])
         future = self._waiting.pop(number, None)
         if future is not None:

@@ -6,12 +6,13 @@ import asyncio
 import json
 import os
 import select
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from ..errors import FrameError
 from ..job import Json
-from ..wire.frames import CALL_BYTES_MAX, Frames, encode
+from ..wire.frames import CALL_BYTES_MAX, Frames, encode, trace_frame
+from .trace import TRACE
 
 _READ_BYTES = 1 << 16
 _ANSWER_BYTES_MAX = 1 << 31
@@ -55,7 +56,8 @@ class HostChannel:
     """Calls of the running code to its host.
 
     The host numbers the calls in the order in which they arrive, from 1, as this end does. While one call is waited
-    for, answers to others are kept or handed to their tasks, so concurrent calls really overlap.
+    for, answers to others are kept, so concurrent calls really overlap. Tasks get theirs in `hand_out` alone, after a
+    `poll`: what a poll finds is part of the trace of a run, and a run that follows one finds the same.
 
     A channel that is made without a descriptor is connected later: a worker's is made before the worker.
     """
@@ -67,6 +69,8 @@ class HostChannel:
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         self._answers: dict[int, Mapping[str, Json]] = {}
         self._runs: list[dict[str, Json]] = []
+        self._due: Sequence[int] = ()
+        self._calls_before = 0
         self.readable = select.poll()
         if descriptor is not None:
             self.connect(descriptor)
@@ -97,28 +101,74 @@ class HostChannel:
         """Send the report of a run. Answers that are still awaited are dropped."""
         self._waiting.clear()
         self._answers.clear()
+        self._calls_before = self._calls
         self.send(data)
+
+    def send_trace(self, *, is_last: bool = False) -> None:
+        """Send what was recorded of the run since this was called before."""
+        piece = TRACE.piece(is_last=is_last)
+        if piece is not None:
+            self.send(trace_frame(piece))
 
     def call(self, name: str, arguments: Mapping[str, Json]) -> Json:
         """Ask the host and wait for its answer. Raises what the host answered as a Python exception."""
         number = self._ask(name, arguments)
-        while number not in self._answers:
-            self.readable.poll()
-            self.receive()
+        self._wait_for_answer(number)
         return value_of(self._answers.pop(number))
 
     async def call_async(self, name: str, arguments: Mapping[str, Json]) -> Json:
         """Ask the host without holding up other tasks."""
         number = self._ask(name, arguments)
-        early = self._answers.pop(number, None)
-        if early is not None:
-            return value_of(early)
         future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         return await future
 
+    def poll(self, milliseconds: float | None = None) -> bool:
+        """Wait for an answer that a task waits for, for so long at most; return whether `hand_out` has any.
+
+        Raises `HostGone` at the end of the stream, and `ReplayDiverged`.
+        """
+        if not self._waiting:
+            if milliseconds != 0 and not TRACE.waits_are_over() and self.readable.poll(milliseconds):
+                self.receive()
+            return False
+        recorded = TRACE.intake() if TRACE.follows else None
+        if recorded is None:
+            self._due = self._arrived()
+            if not self._due and self.readable.poll(milliseconds):
+                self.receive()
+                self._due = self._arrived()
+            if TRACE.records:
+                TRACE.note_intake([number - self._calls_before for number in self._due])
+        else:
+            self._due = [number + self._calls_before for number in recorded]
+            for number in self._due:
+                if number not in self._waiting:
+                    TRACE.fail(f"its call {number - self._calls_before} is not one that a task waits for")
+                self._wait_for_answer(number)
+        return bool(self._due)
+
+    def hand_out(self) -> None:
+        """Give the tasks the answers that the last `poll` found."""
+        due, self._due = self._due, ()
+        for number in due:
+            future, answer = self._waiting.pop(number), self._answers.pop(number)
+            if not future.done():
+                try:
+                    future.set_result(value_of(answer))
+                except Exception as error:  # noqa: BLE001 - whatever the host answered belongs to who asked
+                    future.set_exception(error)
+
+    def _arrived(self) -> Sequence[int]:
+        return [number for number in self._answers if number in self._waiting]
+
+    def _wait_for_answer(self, number: int) -> None:
+        while number not in self._answers:
+            self.readable.poll()
+            self.receive()
+
     def receive(self) -> None:
-        """Take in what has arrived and hand it out. Raises `HostGone` at the end of the stream."""
+        """Take in what has arrived. Raises `HostGone` at the end of the stream."""
         try:
             data = os.read(self._descriptor, _READ_BYTES)
         except BlockingIOError:
@@ -133,24 +183,18 @@ class HostChannel:
             if frame["t"] == "run":
                 self._runs.append(frame)
             else:
-                self._hand_out(frame)
+                self._keep(frame)
 
-    def _hand_out(self, frame: Mapping[str, Json]) -> None:
-        number = cast("int", frame["id"])
-        future = self._waiting.pop(number, None)
-        if future is None:
-            self._answers[number] = frame
-        elif not future.done():
-            try:
-                future.set_result(value_of(frame))
-            except Exception as error:  # noqa: BLE001 - whatever the host answered belongs to who asked
-                future.set_exception(error)
+    def _keep(self, frame: Mapping[str, Json]) -> None:
+        self._answers[cast("int", frame["id"])] = frame
 
     def _ask(self, name: str, arguments: Mapping[str, Json]) -> int:
         try:
             data = encode({"t": "call", "name": name, "args": arguments}, bytes_max=CALL_BYTES_MAX)
         except FrameError as error:
             raise ValueError(f"The arguments of {name} cannot be passed on: {error}") from None
+        if TRACE.records:
+            self.send_trace()
         self._calls += 1
         number = self._calls
         self.send(data)

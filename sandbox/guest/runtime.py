@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Protocol
 
+from ..job import Start
 from ..wire.output import Output
 from .host_channel import HostChannel
 
@@ -27,9 +28,13 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class RunExtras:
-    """What a run left beside its result: notes by what they are about, and figures as PNG."""
+    """What a run left beside its result: notes by what they are about, and figures as PNG.
+
+    `failure` says why the run is void: it did not do what its trace says, or met more than can be recorded.
+    """
 
     notes: Mapping[str, str] = field(default_factory=dict)
+    failure: BaseException | None = None
     figures: Sequence[bytes] = ()
 
 
@@ -86,6 +91,9 @@ class Dialect(Protocol):
 
     def begin(self) -> None:
         """Prepare for a run."""
+
+    def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
+        """Begin a run at its start, and let it do what its trace says. Raises `ReplayDiverged`."""
 
     def compile(self, source: str, filename: str) -> Program:
         """Compile source. Raises `Refused` for what may not run at all, else what Python raises."""

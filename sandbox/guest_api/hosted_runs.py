@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import cast
 
+from ..guest import clock
 from ..guest.guest import GUEST
 from ..job import Json
 
@@ -20,7 +20,7 @@ class _Progress:
         self._told = -math.inf
 
     def tell(self, fraction: float, message: str) -> None:
-        now = time.monotonic()
+        now = clock.monotonic()
         if fraction < 1 and 0 <= now - self._told < _EVERY_SECONDS:
             return
         self._told = now

@@ -24,7 +24,7 @@ from typing import Self
 from ..confine import Level, default_level
 from ..confine.limits import Allowance, processes_of
 from ..errors import ContainerMissing, LevelMissing, LimitRefused, WorkerLost
-from ..job import HostCalls, Isolation, Job, Limits, Outcome
+from ..job import HostCalls, Isolation, Job, Limits, Outcome, Recorder
 from ..wire.zygote_config import ZygoteConfig
 from .free_memory import Memory
 from .repl_sessions import Sessions, SessionState
@@ -159,17 +159,19 @@ class Pool:
             self._looking -= 1
         self._put(worker)
 
-    async def run(self, job: Job, host_calls: HostCalls) -> Outcome:
+    async def run(self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None) -> Outcome:
         """Run one job and report it. Cancelling kills the run.
+
+        The `recorder` of a run in `restricted` is given what it can be run again from.
 
         Raises `LimitRefused` above the operator's maximum, `SessionRefused`, `Busy` when it could not begin in time,
         and `LevelMissing` or `WorkerLost` when no worker can be made: in all these cases nothing of the code ran.
         """
-        self._check(job)
+        self._check(job, is_recorded=recorder is not None or bool(job.trace))
         if job.session is not None:
-            return await self._sessions.run(job.session, job, host_calls)
+            return await self._sessions.run(job.session, job, host_calls, recorder)
         async with self._scheduler.seat(job) as seat:
-            return await self._run_once(job, host_calls, seat)
+            return await self._run_once(job, host_calls, seat, recorder)
 
     def has_session(self, name: str) -> bool:
         """Return whether a session of that name is alive."""
@@ -223,18 +225,20 @@ class Pool:
             self._idle.pop().end()
         await self._zygotes.aclose()
 
-    async def _run_once(self, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
+    async def _run_once(self, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None) -> Outcome:
         for _try in range(_TRIES - 1):
             try:
-                return await self._run_in(await self._take_worker(), job, host_calls, seat)
+                return await self._run_in(await self._take_worker(), job, host_calls, seat, recorder)
             except WorkerLost:
                 # The spare had died before it took the job: nothing of the code ran, so another may.
                 _LOG.info("A spare was lost before it took its job; the job goes to another.")
-        return await self._run_in(await self._take_worker(), job, host_calls, seat)
+        return await self._run_in(await self._take_worker(), job, host_calls, seat, recorder)
 
-    async def _run_in(self, worker: WorkerHandle, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
+    async def _run_in(
+        self, worker: WorkerHandle, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None
+    ) -> Outcome:
         try:
-            return await worker.run(job, host_calls, seat)
+            return await worker.run(job, host_calls, seat, recorder)
         finally:
             # The caller goes on first: to end a process and to make another takes as long as a small job and its reply.
             self._retired.append(worker)
@@ -251,10 +255,15 @@ class Pool:
         if not self._closed:
             self._zygotes.renew_if_due()
 
-    def _check(self, job: Job) -> None:
+    def _check(self, job: Job, *, is_recorded: bool) -> None:
         maximum = self._settings.maximum
         if job.isolation is not self._settings.isolation:
             raise LimitRefused(f"This pool runs code at the isolation {self._settings.isolation}, not {job.isolation}.")
+        if is_recorded and job.isolation is not Isolation.RESTRICTED:
+            raise LimitRefused(
+                f"A run at the isolation {job.isolation} cannot be recorded or follow a trace. "
+                "Leave out the recorder and the trace, or run it at the isolation restricted."
+            )
         for name in ("timeout_seconds", "memory_mb", "pids_max", "open_files_max", "file_size_mb", "output_bytes_max"):
             asked, most = getattr(job.limits, name), getattr(maximum, name)
             if not 0 < asked <= most:

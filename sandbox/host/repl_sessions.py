@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 
 from ..errors import SessionRefused, WorkerLost
-from ..job import HostCalls, Isolation, Job, Outcome, Status
+from ..job import HostCalls, Isolation, Job, Outcome, Recorder, Status
 from .fair_queue import of_one_caller
 from .scheduler import Seat
 from .worker import WorkerHandle
@@ -81,7 +81,7 @@ class Sessions:
     def __contains__(self, name: str) -> bool:
         return name in self._alive
 
-    async def run(self, name: str, job: Job, host_calls: HostCalls) -> Outcome:
+    async def run(self, name: str, job: Job, host_calls: HostCalls, recorder: Recorder | None = None) -> Outcome:
         """Run a call in its session, which begins with its first call.
 
         Where as many as allowed are alive, an idle one ends for it (`_make_room`). Raises `SessionRefused` when all of
@@ -92,7 +92,7 @@ class Sessions:
             await self._wait_turn(session, job.limits.timeout_seconds)
             try:
                 async with self._seat(job) as seat:
-                    return await self._run_in(session, job, host_calls, seat)
+                    return await self._run_in(session, job, host_calls, seat, recorder)
             finally:
                 session.turn.release()
         finally:
@@ -203,7 +203,9 @@ class Sessions:
                 f"{seconds:g} seconds. Wait for that call, or use another session."
             ) from None
 
-    async def _run_in(self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
+    async def _run_in(
+        self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None
+    ) -> Outcome:
         worker = session.worker
         if worker is not None and worker.gone:
             self._lay_down(session, "its process ended between two calls")
@@ -212,16 +214,16 @@ class Sessions:
             _judge_memory(session, job)
         try:
             outcome = (
-                await self._run_fresh(session, job, host_calls, seat)
+                await self._run_fresh(session, job, host_calls, seat, recorder)
                 if worker is None
-                else await worker.run(job, host_calls, seat)
+                else await worker.run(job, host_calls, seat, recorder)
             )
         except WorkerLost:
             if worker is None:
                 raise
             # It was gone before it had the job: nothing of the code ran, so a new session may.
             self._lay_down(session, "its process ended between two calls")
-            outcome = await self._run_fresh(session, job, host_calls, seat)
+            outcome = await self._run_fresh(session, job, host_calls, seat, recorder)
         except asyncio.CancelledError:
             self._lay_down(session, "a call in it was cancelled")
             raise
@@ -249,17 +251,19 @@ class Sessions:
             )
         return replace(outcome, session_ended=" ".join(told)) if told else outcome
 
-    async def _run_fresh(self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
+    async def _run_fresh(
+        self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None
+    ) -> Outcome:
         session.memory_mb = job.limits.memory_mb
         for _try in range(_TRIES - 1):
             session.worker = await self._take_worker()
             try:
-                return await session.worker.run(job, host_calls, seat)
+                return await session.worker.run(job, host_calls, seat, recorder)
             except WorkerLost:
                 session.worker.end()
                 session.worker = None
         session.worker = await self._take_worker()
-        return await session.worker.run(job, host_calls, seat)
+        return await session.worker.run(job, host_calls, seat, recorder)
 
     def _lay_down(self, session: _Session, why: str) -> None:
         """End a session's process and remember why, for its next report."""

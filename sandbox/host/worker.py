@@ -14,16 +14,19 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from ..errors import FrameError, HostCallError, LimitRefused, WorkerLost
-from ..job import Failure, HostCalls, Isolation, Job, Json, Outcome, Status
+from ..job import Failure, HostCalls, Isolation, Job, Json, Outcome, Recorder, Start, Status
 from ..wire import output
 from ..wire.frames import (
     DONE_START,
     EXIT_WITHOUT_REPORT,
     SMALL_BYTES_MAX,
+    TRACE_BYTES_MAX,
     Call,
+    ChildFrame,
     Done,
     Frames,
     Ready,
+    TracePiece,
     child_frame,
     encode,
     is_small,
@@ -183,13 +186,16 @@ class WorkerHandle:
         if not self._ended:
             self._forked.resume()
 
-    async def run(self, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
+    async def run(self, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None = None) -> Outcome:
         """Run one job here and report it; the worker is kept only after a report of its own.
+
+        The `recorder` is given what the job can be run again from.
 
         Raises `WorkerLost` if the worker was gone before it began, and `LimitRefused` if the job is too large to send:
         then nothing of the code ran. Cancelling kills the worker.
         """
-        frame = _job_frame(job, self._isolation)
+        start = job.start or Start.now()
+        frame = _job_frame(replace(job, start=start), self._isolation, records=recorder is not None)
         if (problem := self.unfit()) is not None:
             self.kill()
             raise WorkerLost(problem)
@@ -202,9 +208,11 @@ class WorkerHandle:
         inherited = CLOCK.set(clock)
         slot = CALL_SLOT.set(self._step_aside)
         seat.begin(self, clock)
+        if recorder is not None:
+            recorder.started(start)
         try:
             await self._send_job(frame)
-            done = await self._converse(host_calls, clock, seat)
+            done = await self._converse(host_calls, clock, seat, recorder, TRACE_BYTES_MAX - len(job.trace))
             if self._broken_off:
                 done = _timed_out(done, job)
             return await self._outcome_of(done, clock, seat, cpu_before)
@@ -249,6 +257,7 @@ class WorkerHandle:
             layers=self.layers,
             refusal=done.refusal,
             figures=done.figures,
+            diverged=done.diverged,
         )
 
     async def _outcome_of_loss(
@@ -284,7 +293,9 @@ class WorkerHandle:
             if not task.cancelling():  # a second time would break off what notifies an upstream server of the first
                 task.cancel()
 
-    async def _converse(self, host_calls: HostCalls, clock: Clock, seat: Seat) -> Done:
+    async def _converse(
+        self, host_calls: HostCalls, clock: Clock, seat: Seat, recorder: Recorder | None, trace_bytes: int
+    ) -> Done:
         calls_before = self._calls
         while True:
             frame = await self._next_frame(clock)
@@ -304,10 +315,15 @@ class WorkerHandle:
                     task = asyncio.create_task(self._answer(self._calls, frame, host_calls, seat))
                     self._answering.add(task)
                     task.add_done_callback(self._answered)
+                case TracePiece(piece):
+                    trace_bytes -= len(piece)
+                    if recorder is None or trace_bytes < 0:
+                        raise FrameError("A worker sent a trace that was not asked for, or is too large.")
+                    recorder.recorded(piece)
                 case _:
                     raise FrameError("A worker was ready twice.")
 
-    async def _next_frame(self, clock: Clock) -> Ready | Call | Done:
+    async def _next_frame(self, clock: Clock) -> ChildFrame:
         body = await self._next_body()
         if len(body) <= SMALL_BYTES_MAX:
             return child_frame(body)
@@ -443,7 +459,7 @@ def _ends(output_bytes: int) -> tuple[socket.socket, socket.socket, int]:
 
 
 @lru_cache(maxsize=16)  # all workers of a zygote say the same
-def _first_frame(body: bytes) -> Ready | Call | Done:
+def _first_frame(body: bytes) -> ChildFrame:
     return child_frame(body)
 
 
@@ -453,9 +469,9 @@ async def _encoded(answer: Mapping[str, Json]) -> bytes:
     return await asyncio.get_running_loop().run_in_executor(_LARGE, partial(encode, answer, in_steps=True))
 
 
-def _job_frame(job: Job, isolation: Isolation) -> bytes:
+def _job_frame(job: Job, isolation: Isolation, *, records: bool) -> bytes:
     try:
-        return encode_job(job, isolation)
+        return encode_job(job, isolation, records=records)
     except FrameError as error:
         raise LimitRefused(f"The code and its context_vars cannot be passed on: {error} Send less.") from None
 

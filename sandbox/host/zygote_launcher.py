@@ -40,6 +40,7 @@ _LOG = logging.getLogger(__name__)
 # Modules ask for hooks at a fork (threading, logging, random, asyncio) only to mend what other threads or a shared seed
 # could have left. The zygote has one thread and its workers seed themselves; unasked, a fork costs half as much.
 # Nor has it any use for TLS, which asyncio would load.
+_HASH_SEED = "20261125"
 _BOOT = (
     "import json,os,sys;os.register_at_fork=lambda **hooks:None;sys.modules['ssl']=None;"
     f"sys.path[:]=json.loads(os.pread(0,{START_BYTES_MAX},0))[0];"
@@ -195,7 +196,7 @@ class ZygoteLauncher:
             return _with_deep_stack(
                 lambda: subprocess.Popen(
                     [self._python, *_boot(self._config.isolation), str(theirs.fileno())],
-                    env={},
+                    env=_environment(self._config.isolation),
                     cwd="/",
                     stdin=told,
                     stdout=subprocess.DEVNULL,
@@ -317,8 +318,18 @@ class ZygoteLauncher:
 
 def _boot(isolation: Isolation) -> list[str]:
     if isolation is Isolation.RESTRICTED:
-        return ["-I", "-S", "-X", "utf8", "-c", _BOOT]
+        return ["-s", "-P", "-S", "-X", "utf8", "-c", _BOOT]  # as -I, but for the environment, which is ours
     return ["-I", "-X", "utf8", "-c", _BOOT_FULL_PYTHON]
+
+
+def _environment(isolation: Isolation) -> dict[str, str]:
+    """Return the environment of a zygote.
+
+    Sets of strings have the same order in every worker of the restricted dialect, on every server: so a run can be run
+    again. Who knows the seed can choose texts that make a dictionary slow (CVE-2012-1150). Code can do that to itself
+    anyhow, and data can do it to the one run that reads it, which ends at its time limit and delays no other.
+    """
+    return {"PYTHONHASHSEED": _HASH_SEED} if isolation is Isolation.RESTRICTED else {}
 
 
 def _search_path(isolation: Isolation) -> list[str]:

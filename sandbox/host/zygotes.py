@@ -1,8 +1,9 @@
 """The zygote of a pool: started when it is needed, replaced when it died, and renewed in time.
 
-All workers of one zygote have its hash seed and its address layout, so what one run learns of them holds for the next.
-Nothing relies on either being secret, but neither is kept for long: after some time in which code ran, a successor is
-started. When it is warm it makes all further workers; the earlier one ends with the last worker that it made.
+All workers of one zygote have its address layout, and in full Python its hash seed, so what one run learns of them
+holds for the next. Nothing relies on either being secret, but neither is kept for long: after some time in which code
+ran, a successor is started. When it is warm it makes all further workers; the earlier one ends with the last worker
+that it made.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Security boundary: the frames between the server and one child, whose every byte is hostile.
 
-A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON, one object with the key `t`. Downwards go
-`run` and `answer`; upwards come `ready` (once), `call` (numbered by the host in order of arrival, from 1) and `done`
-(one for each `run`). What comes up is bounded before it is decoded: bytes, nesting and the number of values
-(`bounded_json`). Only a frame that begins as a worker's `done` does may be large: all others are held to
-`CALL_BYTES_MAX` by their first bytes. Anything else raises `FrameError`, and the pool kills the child.
+A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON, one object with the key `t`. Downwards go `run`
+and `answer`; upwards come `ready` (once), `call` (numbered by the host in order of arrival, from 1), `trace` (a piece
+of what the worker recorded of its run, before what follows it) and `done` (one for each `run`). What comes up is
+bounded before it is decoded: bytes, nesting and the number of values (`bounded_json`). Only a frame that begins as a
+worker's `done` does may be large: all others are held to `CALL_BYTES_MAX` by their first bytes. Anything else raises
+`FrameError`, and the pool kills the child.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from .bounded_json import DEPTH_MAX, STEP_CHARS, is_light, read, read_in_steps, 
 FRAME_BYTES_MAX = 32 * 1024 * 1024
 CALL_BYTES_MAX = 5 * 1024 * 1024
 """The most that one host call holds; larger files travel in parts."""
+TRACE_PIECE_BYTES_MAX = 256 * 1024
+TRACE_BYTES_MAX = 8 * 1024 * 1024
+"""The most that is recorded of one run, and that a run can be given to follow."""
 SMALL_BYTES_MAX = STEP_CHARS // 2
 """A frame up to this size is decoded within a millisecond or two, a larger one in steps."""
 VALUES_MAX = 1_000_000
@@ -73,9 +77,17 @@ class Done:
     notes: Mapping[str, str]
     refusal: Refusal | None = None
     figures: tuple[bytes, ...] = ()
+    diverged: bool = False
 
 
-ChildFrame: TypeAlias = Ready | Call | Done
+@dataclass(frozen=True, slots=True)
+class TracePiece:
+    """A piece of a run's trace. To the host these are bytes, which it keeps for another run to follow."""
+
+    piece: bytes
+
+
+ChildFrame: TypeAlias = Ready | Call | TracePiece | Done
 
 
 class Frames:
@@ -175,6 +187,9 @@ def child_frame(body: bytes) -> ChildFrame:
             if not isinstance(arguments, dict):
                 raise FrameError("A call frame's arguments are not an object.")
             return Call(_text(frame["name"], "name", NAME_CHARS_MAX), arguments)
+        case "trace":
+            _keys(frame, {"t", "piece"})
+            return TracePiece(_base64(frame["piece"], "trace", TRACE_PIECE_BYTES_MAX))
         case "done":
             # Surrogates that stand alone cannot be written as UTF-8, so no report could hold them.
             return _done(_mended(frame) if b"\\ud" in body or b"\\uD" in body else frame)
@@ -183,7 +198,7 @@ def child_frame(body: bytes) -> ChildFrame:
 
 
 def _done(frame: Mapping[str, Json]) -> Done:
-    _keys(frame, {"t", "status", "result", "error", "notes"}, may={"refusal", "figures"})
+    _keys(frame, {"t", "status", "result", "error", "notes"}, may={"refusal", "figures", "diverged"})
     status = frame["status"]
     if not isinstance(status, str) or status not in _REPORTABLE:
         raise FrameError("A done frame has no status that a child may report.")
@@ -199,7 +214,13 @@ def _done(frame: Mapping[str, Json]) -> Done:
         },
         refusal=_refusal(frame.get("refusal")),
         figures=_figures(frame.get("figures")),
+        diverged=frame.get("diverged") is True,
     )
+
+
+def trace_frame(piece: bytes) -> bytes:
+    """Make the frame of a piece of a trace."""
+    return encode({"t": "trace", "piece": base64.b64encode(piece).decode("ascii")})
 
 
 def _refusal(value: Json) -> Refusal | None:
@@ -221,17 +242,21 @@ def _figures(value: Json) -> tuple[bytes, ...]:
 
 def _figure(value: Json) -> bytes:
     """Read one figure: base64 of what at least begins as a PNG does (RFC 2083, section 12.12) and has a sane size."""
-    text = _text(value, "figure", FIGURE_BYTES_MAX * 4 // 3 + 4)
-    try:
-        data = base64.b64decode(text, validate=True)
-    except ValueError:
-        raise FrameError("A done frame's figure is not base64.") from None
+    data = _base64(value, "figure", FIGURE_BYTES_MAX)
     if len(data) < _PNG.size:
         raise FrameError("A done frame's figure is not a PNG.")
     signature, width, height = _PNG.unpack_from(data)
     if signature != _PNG_SIGNATURE or not 0 < width <= FIGURE_PIXELS_MAX or not 0 < height <= FIGURE_PIXELS_MAX:
         raise FrameError("A done frame's figure is not a PNG of the size allowed.")
     return data
+
+
+def _base64(value: Json, what: str, bytes_max: int) -> bytes:
+    text = _text(value, what, bytes_max * 4 // 3 + 4)
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise FrameError(f"A frame's {what} is not base64.") from None
 
 
 def _failure(value: Json) -> Failure | None:

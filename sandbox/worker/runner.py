@@ -11,9 +11,10 @@ import keyword
 import os
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Final, NoReturn, cast
 
@@ -26,8 +27,9 @@ from ..guest.guest import GUEST
 from ..guest.host_channel import HostGone
 from ..guest.runtime import Dialect, RunExtras
 from ..guest.spelling import PREFIX
+from ..guest.trace import ReplayDiverged
 from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools, planned_calls
-from ..job import Failure, Isolation, Job, Json, Reading, Status
+from ..job import Failure, Isolation, Job, Json, Reading, Start, Status
 from ..report import failures, values
 from ..report.results import exit_text
 from ..skill_source import facts
@@ -163,19 +165,31 @@ class Worker:
         if frame["arguments"]:
             self._dialect.take_arguments(cast("Sequence[str]", frame["arguments"]))
         try:
+            code = cast("str", frame["code"])
             report = self._run(
-                cast("str", frame["code"]),
+                code,
                 cast("Mapping[str, Json]", frame["vars"]),
+                begins=partial(self._follow, frame),
                 reads=cast("Mapping[str, Json] | None", frame["reads"]),
                 within=cast("str | None", frame["within"]),
             )
-            data = self._encoded(_with(report, self._dialect.end(session=session)))
+            extras = self._dialect.end(session=session)
+            if extras.failure is not None:
+                report = self._failed(extras.failure, code, self._filename)
+                if isinstance(extras.failure, ReplayDiverged):
+                    report["diverged"] = True
+            data = self._encoded(_with(report, extras))
         except MemoryError:
             limits.open_reserve()
             data = encode(_report(Status.MEMORY, error=Failure("MemoryError", "The code used up its memory.")))
         self.channel.report(data)
         # Frames of functions that live on in a session lead back to the call that made them.
         self._calls[self._filename] = cast("str", frame["code"])
+
+    def _follow(self, frame: Mapping[str, Json]) -> None:
+        start = Start(bytes.fromhex(cast("str", frame["seed"])), cast("int", frame["time_ns"]))
+        trace = base64.b64decode(cast("str", frame["trace"]))
+        self._dialect.follow(start, trace, records=bool(frame["records"]))
 
     @property
     def _filename(self) -> str:
@@ -187,12 +201,14 @@ class Worker:
         code: str,
         variables: Mapping[str, Json],
         *,
+        begins: Callable[[], None] = lambda: None,
         reads: Mapping[str, Json] | None = None,
         within: str | None = None,
     ) -> dict[str, Json]:
         filename = self._filename
         recursion_limit = sys.getrecursionlimit()
         try:
+            begins()
             given = {_variable(name): value for name, value in variables.items()}
             program = self._dialect.compile(code, filename)
             GUEST.sources[filename] = code

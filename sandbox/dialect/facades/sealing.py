@@ -26,7 +26,7 @@ from ...guest.type_flags import IMMUTABLE, set_flag
 from .. import bounded_cache, event_loop
 from ..classes import shown_type
 from ..guards import keep_descriptors, leads_nowhere
-from . import given_values, late_annotations
+from . import given_values, identity, late_annotations
 from .binding import bind_methods
 from .read_only_table import table
 from .stand_ins import (
@@ -37,6 +37,7 @@ from .stand_ins import (
     contextvars_,
     copy_,
     csv_,
+    datetime_,
     decimal_signals,
     enum_,
     error_texts,
@@ -68,6 +69,8 @@ def seal() -> int:
     """
     gc.unfreeze()  # what follows finds caches and functions by the collector, which passes over what is frozen
     copy_.replace_real_copying()
+    identity.show()
+    datetime_.read_clock()
     enum_.keep_names()
     collections_.keep_mappings()
     asyncio_.keep_loops()

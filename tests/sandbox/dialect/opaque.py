@@ -322,7 +322,7 @@ _ARGUMENTS = frozenset({"_impl"})
 """Private names of parameters: the keywords of a converter that `configparser` makes name its parser's own method."""
 _OWN_STATE = (
     "sealab.sandbox.guest.guest", "sealab.sandbox.dialect.event_loop", "sealab.sandbox.dialect.facades.stand_ins.logging_", "sealab.sandbox.dialect.facades.stand_ins.warnings_",
-    "sealab.sandbox.dialect.facades.stand_ins.log_records", "sealab.sandbox.dialect.formatting", "sealab.sandbox.dialect.facades.streams", "__main__", "tests.", "logging", "asyncio",
+    "sealab.sandbox.dialect.facades.stand_ins.log_records", "sealab.sandbox.dialect.formatting", "sealab.sandbox.dialect.facades.streams", "sealab.sandbox.dialect.facades.identity", "__main__", "tests.", "logging", "asyncio",
     "linecache", "gc", "weakref", "abc", "_weakrefset", "random", "sre_", "re", "_strptime", "encodings", "copyreg", "tracemalloc",
 )  # fmt: skip
 """Modules whose tables hold what the running code said, as they should."""

@@ -60,7 +60,7 @@ def test_calls_at_once_get_their_answers_in_any_order(ends):
     async def ask():
         return await asyncio.gather(*(channel.call_async("f", {"n": n}) for n in (1, 2, 3)))
 
-    event_loop.set_channel(channel.readable, channel.receive, channel.is_waited_for)
+    event_loop.set_channel(channel, channel.hand_out, channel.is_waited_for)
     thread = in_host(work)
     assert event_loop.run(ask()) == [10, 20, 30]
     thread.join()
@@ -80,7 +80,7 @@ def test_a_call_that_waits_keeps_the_answers_of_others(ends):
         mine = channel.call("quick", {})
         return mine, await other
 
-    event_loop.set_channel(channel.readable, channel.receive, channel.is_waited_for)
+    event_loop.set_channel(channel, channel.hand_out, channel.is_waited_for)
     thread = in_host(work)
     assert event_loop.run(ask()) == ("mine", "early")
     thread.join()

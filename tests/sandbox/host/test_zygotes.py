@@ -24,7 +24,8 @@ pytestmark = pytest.mark.usefixtures("own_children")
 SOON = 0.3
 """Seconds after which a zygote is renewed here, once something ran."""
 
-SEED = "hash('what one run learns of the next')"
+LAYOUT = "hash(int)"
+"""It is made of an address."""
 
 
 async def value(pool: Pool, code: str, *, isolation: Isolation = Isolation.RESTRICTED, session: str | None = None):
@@ -33,8 +34,8 @@ async def value(pool: Pool, code: str, *, isolation: Isolation = Isolation.RESTR
 
 
 @pytest.mark.parametrize("isolation", [Isolation.RESTRICTED, Isolation.PROCESS])
-async def test_after_some_time_the_next_runs_have_another_hash_seed_and_another_layout(isolation):
-    code = SEED if isolation is Isolation.RESTRICTED else f"[{SEED}, id(__import__('sys').modules)]"
+async def test_after_some_time_the_next_runs_have_another_layout_and_in_full_python_another_hash_seed(isolation):
+    code = LAYOUT if isolation is Isolation.RESTRICTED else f"[{LAYOUT}, hash('what one run learns of the next')]"
     async with Pool(PoolSettings(spares=1, isolation=isolation, zygote_seconds=SOON)) as pool:
         await pool.ready()
         before = await value(pool, code, isolation=isolation)
@@ -61,27 +62,27 @@ async def test_where_nothing_runs_nothing_is_renewed():
 async def test_while_a_successor_starts_runs_go_on_with_the_zygote_that_is_there():
     async with Pool(PoolSettings(spares=2, zygote_seconds=SOON)) as pool:
         await pool.ready()
-        seeds = []
+        layouts = []
         while pool._zygotes._renewing is None:
-            seeds.append(await value(pool, SEED))
+            layouts.append(await value(pool, LAYOUT))
         renewing = pool._zygotes._renewing
         during = []
         while not renewing.done():
-            during.append(await value(pool, SEED))
+            during.append(await value(pool, LAYOUT))
         assert len(during) > 1, "runs waited for the successor"
-        assert set(during[:-1]) == set(seeds)
+        assert set(during[:-1]) == set(layouts)
         # Spares of the earlier one serve until each is replaced.
         await until(lambda: not any(each in pool._outdated for each in pool._idle) and len(pool._idle) == 2)
-        assert await value(pool, SEED) not in seeds
+        assert await value(pool, LAYOUT) not in layouts
 
 
 async def test_a_session_keeps_its_zygote_which_ends_after_it():
     async with Pool(PoolSettings(spares=1, zygote_seconds=SOON)) as pool:
-        await value(pool, f"kept = {SEED}", session="a")
+        await value(pool, f"kept = {LAYOUT}", session="a")
         first = pool._zygotes.newest
         while pool.stats().zygotes == 1:
             await value(pool, "1")
-        assert await value(pool, f"kept == {SEED}", session="a") is True
+        assert await value(pool, f"kept == {LAYOUT}", session="a") is True
         assert alive(first.pid)
         await pool.end_session("a")
         await until(lambda: not alive(first.pid))

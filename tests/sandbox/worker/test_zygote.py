@@ -34,12 +34,13 @@ def environment_of(pid):
 
 
 @needs_sight
-async def test_it_has_no_environment_and_no_secret_of_the_server(monkeypatch):
+async def test_it_has_no_environment_but_its_hash_seed_and_no_secret_of_the_server(monkeypatch):
     monkeypatch.setenv("SEALAB_TEST_SECRET", "canary-4711")
     async with Pool(PoolSettings(spares=1)) as pool:
         await pool.ready()
         for pid in (pool._zygotes.newest.pid, pool._idle[0].pid):
-            assert environment_of(pid) == b""
+            assert environment_of(pid).startswith(b"PYTHONHASHSEED=")
+            assert environment_of(pid).count(b"\0") == 1
 
 
 @needs_sight

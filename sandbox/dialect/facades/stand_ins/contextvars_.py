@@ -14,6 +14,7 @@ from types import GenericAlias
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 from ....guest.type_flags import final, remove_methods
+from ..identity import id_of
 
 __all__ = ["Context", "ContextVar", "Token", "copy_context"]
 
@@ -43,7 +44,7 @@ class ContextVar:
 
     def __repr__(self) -> str:
         default = "" if self._default is _MISSING else f" default={self._default!r}"
-        return f"<ContextVar name={self.name!r}{default} at {id(self):#x}>"
+        return f"<ContextVar name={self.name!r}{default} at {id_of(self):#x}>"
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
         raise TypeError("cannot pickle 'ContextVar' object")
@@ -91,7 +92,7 @@ class Token:
         return GenericAlias(cls, item)
 
     def __repr__(self) -> str:
-        return f"<Token var={self._var!r} at {id(self):#x}>"
+        return f"<Token var={self._var!r} at {id_of(self):#x}>"
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
         raise TypeError("cannot pickle 'Token' object")

@@ -106,14 +106,14 @@ def _showing(show: Callable[[Any], str]) -> Callable[[Any], str]:
 
 def _comparing(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def compared(self: Any, other: Any, /) -> Any:
-        _held = [_referent(each) for each in (self, other) if _is_proxy(each)]
+        _held = [referent(each) for each in (self, other) if _is_proxy(each)]
         return compare(self, other)
 
     compared.__name__ = compared.__qualname__ = compare.__name__
     return compared
 
 
-def _referent(proxy: object) -> object:
+def referent(proxy: object) -> object:
     """Return what a proxy stands for; None where that is already being freed."""
     place = id(proxy) + _REFERENT
     count = ctypes.c_ssize_t.from_address(ctypes.c_size_t.from_address(place).value)

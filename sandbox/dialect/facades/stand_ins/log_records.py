@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from ....guest import clock
 from ... import green_threads
 from ...formatting import format_string
 from ...guards import guarded_getattr
 from ...names import exact
+from .time_ import localtime
 from .traceback_ import format_exception
 
 NOTSET: Final = 0
@@ -30,7 +32,6 @@ _level_names: dict[int, str] = {
     CRITICAL: "CRITICAL", ERROR: "ERROR", WARNING: "WARNING", INFO: "INFO", DEBUG: "DEBUG", NOTSET: "NOTSET",
 }  # fmt: skip
 _levels: dict[str, int] = {name: level for level, name in _level_names.items()} | {"WARN": WARN, "FATAL": FATAL}
-_started = time.time()
 
 
 def getLevelName(level: int | str) -> int | str:
@@ -72,9 +73,9 @@ class LogRecord:
         self.exc_info = exc_info
         self.exc_text: str | None = None
         self.stack_info: str | None = None
-        self.created = time.time()
+        self.created = clock.time()
         self.msecs = int(self.created % 1 * 1000) + 0.0
-        self.relativeCreated = (self.created - _started) * 1000
+        self.relativeCreated = (self.created - clock.started()) * 1000
         self.filename = self.pathname = "<code>"
         self.module = "__main__"
         self.funcName = "<module>"
@@ -143,7 +144,7 @@ class Formatter:
 
     default_time_format = "%Y-%m-%d %H:%M:%S"
     default_msec_format: str | None = "%s,%03d"
-    converter: Callable[[float | None], time.struct_time] = staticmethod(time.localtime)
+    converter: Callable[[float | None], time.struct_time] = staticmethod(localtime)
 
     def __init__(
         self,

@@ -7,12 +7,13 @@ from typing import Any
 
 from ...guards import guarded_getattr
 from .. import streams
+from ..identity import id_of
 from ..private import copy_of
 from .ordered_dict import OrderedDict
 
 __all__ = ["PrettyPrinter", "isreadable", "isrecursive", "pformat", "pp", "pprint", "saferepr"]
 
-_copy = copy_of("pprint", replacing={"getattr": guarded_getattr})
+_copy = copy_of("pprint", replacing={"getattr": guarded_getattr, "id": id_of})
 
 
 class _Sys:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from ....guest.guest import GUEST
+from ....guest.randomness import urandom
 from ....job import Json
 from .. import package_data
 
@@ -29,6 +30,7 @@ __all__ = [
     "set_modified",
     "strerror",
     "truncate_file",
+    "urandom",
     "write_file_at",
 ]
 

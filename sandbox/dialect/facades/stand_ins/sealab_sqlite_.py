@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager
 from typing import Any, cast
 
 from ....guest.type_flags import final
+from .sqlite_runs import Moment, keep_time, seed
 
 __all__ = ["Database", "Results", "complete_statement", "sqlite_version"]
 
@@ -52,7 +53,7 @@ def _authorize(action: int, first: str | None, second: str | None, *_where: str 
 class Database:
     """A database in memory."""
 
-    __slots__ = ("_busy", "_connection")
+    __slots__ = ("_busy", "_connection", "_moment")
 
     def __init__(self, content: bytes, detect_types: int, /) -> None:
         if hasattr(self, "_busy"):
@@ -62,6 +63,12 @@ class Database:
         connection = _opened(content, detect_types)
         for setting in ("temp_store=MEMORY", "trusted_schema=OFF", "cell_size_check=ON"):
             connection.execute(f"PRAGMA {setting}")
+        self._moment = Moment()
+        if not content:
+            # Its tables are all made by the code. So they may have the functions of the code, and those of `keep_time`,
+            # as default values and in views: in what was loaded, SQLite takes neither.
+            connection.execute("PRAGMA trusted_schema=ON")
+            keep_time(connection, self._moment)
         connection.set_authorizer(_authorize)
         self._connection: sqlite3.Connection | None = connection
         self._busy = False
@@ -185,6 +192,7 @@ class Database:
     def _in_use(self) -> Iterator[sqlite3.Connection]:
         connection = self._open()
         self._busy = True
+        self._moment.forget()
         try:
             yield connection
         finally:
@@ -192,6 +200,7 @@ class Database:
 
 
 def _opened(content: bytes, detect_types: int) -> sqlite3.Connection:
+    seed()
     connection = sqlite3.connect(":memory:", detect_types=detect_types & 3, check_same_thread=True)
     if content:
         if content[_WAL] == b"\2\2":

@@ -1,20 +1,134 @@
-"""`time`: clocks, sleeping and formatting. Nothing that sets a clock."""
+"""`time`: clocks, sleeping and formatting. All clocks are that of the run; nothing sets one."""
 
 from __future__ import annotations
 
 import _strptime  # type: ignore[import-not-found]  # the part of `time` that is written in Python
-import time
+import errno
+import os
+import time as real
+from collections.abc import Callable, Mapping
+from time import struct_time
+from types import MappingProxyType
+from typing import Final
 
+from ....guest import clock
 from ... import green_threads
 
-__all__ = ["sleep", "strptime"]
+__all__ = [
+    "asctime", "clock_gettime", "clock_gettime_ns", "ctime", "gmtime", "localtime", "monotonic", "monotonic_ns",
+    "perf_counter", "perf_counter_ns", "process_time", "process_time_ns", "sleep", "strftime", "strptime",
+    "thread_time", "thread_time_ns", "time", "time_ns",
+]  # fmt: skip
 
 _parse = _strptime._strptime_time
+_OF_PROCESSOR: Final = frozenset({"CLOCK_PROCESS_CPUTIME_ID", "CLOCK_THREAD_CPUTIME_ID"})
+_OF_DAY: Final = frozenset({"CLOCK_REALTIME", "CLOCK_TAI"})
 
 
-def strptime(string: str, format: str = "%a %b %d %H:%M:%S %Y", /) -> time.struct_time:  # noqa: A002 - Python's own name
+def time() -> float:
+    """Return the seconds since the epoch."""
+    return clock.time()
+
+
+def time_ns() -> int:
+    """Return the nanoseconds since the epoch."""
+    return clock.time_ns()
+
+
+def monotonic() -> float:
+    """Return seconds that only ever grow."""
+    return clock.monotonic()
+
+
+def monotonic_ns() -> int:
+    """Return nanoseconds that only ever grow."""
+    return clock.monotonic_ns()
+
+
+def perf_counter() -> float:
+    """Return seconds to measure a time with."""
+    return clock.monotonic()
+
+
+def perf_counter_ns() -> int:
+    """Return nanoseconds to measure a time with."""
+    return clock.monotonic_ns()
+
+
+def process_time() -> float:
+    """Return the seconds of processor time that the run has used."""
+    return clock.process_time()
+
+
+def process_time_ns() -> int:
+    """Return the nanoseconds of processor time that the run has used."""
+    return clock.process_time_ns()
+
+
+def thread_time() -> float:
+    """Return what `process_time` does: all threads take turns on one."""
+    return clock.process_time()
+
+
+def thread_time_ns() -> int:
+    """Return what `process_time_ns` does."""
+    return clock.process_time_ns()
+
+
+def _clocks() -> Mapping[int, Callable[[], int]]:
+    clocks: dict[int, Callable[[], int]] = {}
+    for name in filter(lambda name: name.startswith("CLOCK_"), vars(real)):
+        read = clock.time_ns if name in _OF_DAY else clock.monotonic_ns
+        clocks[getattr(real, name)] = clock.process_time_ns if name in _OF_PROCESSOR else read
+    return MappingProxyType(clocks)
+
+
+_CLOCKS: Final = _clocks()
+
+
+def clock_gettime_ns(clk_id: int, /) -> int:
+    """Return what one of the clocks `CLOCK_…` shows, in nanoseconds. Raises OSError for any other."""
+    if type(clk_id) is not int:
+        raise TypeError(f"an integer is required (got type {type(clk_id).__name__})")
+    read = _CLOCKS.get(clk_id)
+    if read is None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    return read()
+
+
+def clock_gettime(clk_id: int, /) -> float:
+    """Return what one of the clocks `CLOCK_…` shows, in seconds. Raises OSError for any other."""
+    return clock_gettime_ns(clk_id) / 1e9
+
+
+def localtime(seconds: float | None = None, /) -> struct_time:
+    """Return a time as local time; now by default."""
+    return real.localtime(clock.time() if seconds is None else seconds)
+
+
+def gmtime(seconds: float | None = None, /) -> struct_time:
+    """Return a time as UTC; now by default."""
+    return real.gmtime(clock.time() if seconds is None else seconds)
+
+
+def ctime(seconds: float | None = None, /) -> str:
+    """Return a time as text, such as `Wed Jun  9 04:26:40 1993`; now by default."""
+    return real.ctime(clock.time() if seconds is None else seconds)
+
+
+def asctime(*moment: struct_time) -> str:
+    """Return a time as text, as `ctime` does."""
+    return real.asctime(*(moment or (localtime(),)))
+
+
+def strftime(format: str, /, *moment: struct_time) -> str:  # noqa: A002 - Python's own name
+    """Format a time; now by default."""
+    return real.strftime(format, *(moment or (localtime(),)))
+
+
+def strptime(string: str, format: str = "%a %b %d %H:%M:%S %Y", /) -> struct_time:  # noqa: A002 - Python's own name
     """Parse a time. The real function imports its parser when it is called, in the name of the calling code."""
-    parsed: time.struct_time = _parse(string, format)
+    parsed: struct_time = _parse(string, format)
     return parsed
 
 
@@ -23,4 +137,4 @@ def sleep(seconds: float, /) -> None:
     if green_threads.are_there_others() and type(seconds) in {int, float} and seconds >= 0:
         green_threads.sleep(seconds)
     else:
-        time.sleep(seconds)
+        clock.sleep(seconds)

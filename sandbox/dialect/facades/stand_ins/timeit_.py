@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
+from ....guest import clock
 from ....guest.guest import variables_of
 from ...compiling import guarded_exec
 
@@ -15,7 +15,7 @@ __all__ = ["Timer", "default_timer", "repeat", "timeit"]
 
 _Statement = str | Callable[[], object]
 _Names = dict[str, Any] | None
-default_timer = time.perf_counter
+default_timer = clock.monotonic
 _LOOP = "def timed_loop(rounds):\n    for _ in rounds:\n{body}\n"
 _RUNS_DEFAULT = 1_000_000
 

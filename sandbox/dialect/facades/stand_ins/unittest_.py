@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import inspect
 import sys
-import time
 import unittest
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any, NoReturn, Self, cast
 
+from ....guest import clock
 from ....guest.guest import variables_of
 from ....guest.ownership import is_guest_class
 from ....guest.real_classes import derives
@@ -567,9 +567,9 @@ class TextTestRunner:
         """Run `test`, a suite or a single case."""
         result = self.resultclass(self.stream, self.descriptions, self.verbosity)
         result.failfast, result.buffer = self.failfast, self.buffer
-        started = time.perf_counter()
+        started = clock.monotonic()
         _test(test)(result)
-        seconds = time.perf_counter() - started
+        seconds = clock.monotonic() - started
         if derives(type(result), TextTestResult):
             result.printErrors()
         plural = "" if result.testsRun == 1 else "s"

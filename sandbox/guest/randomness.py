@@ -1,0 +1,88 @@
+"""The random bytes of a run: all of them come from its seed, which the host chose.
+
+They are SHAKE-256 (FIPS 202) of the seed and a number that counts the requests: nobody who lacks the seed can tell them
+from those of the machine, and two runs with one seed get the same. `random` is seeded from them too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import os
+import random
+from typing import Any, Final, SupportsIndex
+
+_PART_BYTES: Final = 1 << 24
+_SEED_BYTES: Final = 32
+_seed_in_c: Final = random.Random.__base__.seed  # type: ignore[union-attr]  # `_random.Random`
+_seed_in_python: Final = random.Random.seed
+
+
+class _Source:
+    """Where the bytes come from: the machine, until a run begins."""
+
+    __slots__ = ("_key", "_requests")
+
+    def __init__(self) -> None:
+        self._key: bytes | None = None
+        self._requests = 0
+
+    def begin(self, seed: bytes) -> None:
+        self._key = seed
+        self._requests = 0
+
+    def take(self, size: int) -> bytes:
+        if self._key is None:
+            return _of_machine(size)
+        self._requests += 1
+        number = self._requests.to_bytes(8, "big")
+        if size <= _PART_BYTES:
+            return hashlib.shake_256(self._key + number).digest(size)
+        parts = range(0, size, _PART_BYTES)
+        return b"".join(
+            hashlib.shake_256(self._key + number + at.to_bytes(8, "big")).digest(min(_PART_BYTES, size - at))
+            for at in parts
+        )
+
+
+_of_machine: Final = os.urandom
+_source: Final = _Source()
+
+
+def begin(seed: bytes, *, is_first: bool) -> None:
+    """Begin a run. In a session the state of `random` is a variable like others, and goes on."""
+    _source.begin(seed)
+    if is_first:
+        random.seed(int.from_bytes(_source.take(_SEED_BYTES), "big"))
+
+
+def urandom(size: SupportsIndex, /) -> bytes:
+    """Return random bytes. Raises as Python's own does."""
+    count = operator.index(size)
+    if count < 0:
+        raise ValueError("negative argument not allowed")
+    return _source.take(count)
+
+
+def install() -> None:
+    """Let nothing of this process take random bytes from elsewhere. Facades that are built later give what is here."""
+    os.urandom = urandom  # `uuid` reads it there
+    vars(random)["_urandom"] = urandom  # `SystemRandom`, and `secrets` with it
+    random.Random.seed = _seed  # type: ignore[method-assign]  # for all its instances
+    random.Random.__init__ = _initialize  # type: ignore[method-assign]  # as above
+    random.seed = random._inst.seed  # the method was bound before
+
+
+def _seed(self: random.Random, a: Any = None, version: int = 2) -> None:
+    """Initialize the internal state from a seed, or from random bytes."""
+    if a is None:
+        a = int.from_bytes(_source.take(_SEED_BYTES), "big")
+    _seed_in_python(self, a, version)
+
+
+def _initialize(self: random.Random, x: Any = None) -> None:
+    # C has seeded it from the machine, and a class may replace `seed` with one that leaves that as it is.
+    if type(self).seed is not _seed:
+        _seed_in_c(self, int.from_bytes(_source.take(_SEED_BYTES), "big"))
+    self.seed(x)
+    vars(self)["gauss_next"] = None
