@@ -14,6 +14,7 @@ from ...workspace.dry_run_files import DryRunFiles
 from ...workspace.names import Name
 from ...workspace.store import Encoding, Workspace, encoded
 from ..host_work import Kind, in_thread
+from ..journal.changes import MADE_HERE, REPEATABLE_HERE
 from .attachments import slice_of
 from .broker import Arguments, Calls, Handler
 from .file_calls import files_of
@@ -46,6 +47,7 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
             frozenset({"filename", "content"}),
             {"content": CONTENT_CHARS_MAX},
             is_of_files=True,
+            changes=lambda _arguments: REPEATABLE_HERE,
         ),
         "keep": Handler(
             partial(_keep, workspace),
@@ -53,10 +55,15 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
             frozenset({"filename", "content", "last"}),
             {"content": CONTENT_CHARS_MAX},
             is_of_files=True,
+            changes=lambda _arguments: REPEATABLE_HERE,
         ),
         "list_files": Handler(partial(_list_files, workspace), {"subpath": _TEXT}, frozenset(), is_of_files=True),
         "delete_file": Handler(
-            partial(_delete_file, workspace), {"filename": _TEXT}, frozenset({"filename"}), is_of_files=True
+            partial(_delete_file, workspace),
+            {"filename": _TEXT},
+            frozenset({"filename"}),
+            is_of_files=True,
+            changes=lambda _arguments: MADE_HERE,
         ),
     }
 

@@ -3,6 +3,9 @@
 This is a security boundary: what a run was given and what it was answered stands in the database as ciphertext alone
 (`sealing`). In clear are the run's id, its owner's keyed name, times, limits, isolation and status.
 
+Large answers lie in rows like small ones: one commit takes them with everything else, every replica finds them, and
+their bytes are counted in one place. Written durably, 1 MB takes about as long in a row as in a file beside.
+
 A journal that has ended is whole or is not read. Of one that has not, the last pieces may be cut off by whoever can
 write to the database, as the whole database may be set back: only what is kept elsewhere could show that.
 
@@ -21,7 +24,7 @@ from typing import TYPE_CHECKING, cast
 from ..errors import JournalDamaged, JournalNewer, JournalNotFound, VaultKeyWrong
 from ..sql import sa
 from ..vault_keys import SealBroken
-from .records import FORMAT, RUNNING, Journal, Record, RecordKind, RunBegin, RunChange, RunSummary, parted
+from .records import CUT, FORMAT, RUNNING, Journal, Record, RecordKind, RunBegin, RunChange, RunSummary, parted
 from .sealing import JournalKeys
 
 if TYPE_CHECKING:
@@ -30,6 +33,10 @@ if TYPE_CHECKING:
 _BATCH = 400
 _COUNT_EVERY_BYTES = 1_000_000
 _HEADER, _PIECE, _END = "header", "piece", "end"
+_COUNTED_BYTES = 65_536
+"""Pieces up to this size are counted when their run ends: they cost one statement less."""
+_NEW_LINE = b"\n"
+"""Parts what the store itself keeps of a header from what it was given; JSON in one line has none."""
 _READ_AT_ONCE = 100
 DAMAGED, NEWER = "damaged", "newer"
 """What a list says in place of the status of a run whose journal cannot be read."""
@@ -68,8 +75,8 @@ class JournalStore:
                 connection.execute(_BEGIN, begun)
             if pieces:
                 connection.execute(_ADD_PIECE, pieces)
-            if later := [row for row in rows if "began" not in row and row["sealed_end"] is None]:
-                connection.execute(_GROW, later)
+            if grown := [row for row in pieces if "began" not in row and cast("int", row["bytes"]) > _COUNTED_BYTES]:
+                connection.execute(_GROW, grown)
             if ended := [row for row in rows if "began" not in row and row["sealed_end"] is not None]:
                 connection.execute(_FINISH, ended)
         for row in rows:
@@ -106,16 +113,34 @@ class JournalStore:
         with self._database.read() as session:
             row = session.execute(_RUN, {"run": run_id, "now": _now()}).mappings().one_or_none()
             if row is None or (scope is not None and row["owner"] != self._keys.owner(scope)):
-                raise JournalNotFound(
-                    f"There is no journal of the run {run_id}. `sealab runs list` shows those that are kept."
-                )
+                raise _not_found(run_id)
             pieces = session.execute(_PIECES, {"run": run_id}).mappings().all()
         run = self._summary(row)
-        if [each["number"] for each in pieces] != list(range(row["pieces"])):
+        if [each["number"] for each in pieces] != list(range(row["pieces"] or len(pieces))):
             raise _damaged(run_id, "pieces of it are missing")
-        header = self._opened_json(row, _HEADER, 0, row["sealed_header"])
+        told, _, header = self._opened(row, _HEADER, 0, row["sealed_header"]).partition(_NEW_LINE)
         records = tuple(self._records(row, pieces))
-        return Journal(run, str(header.pop("scope")), header, records)
+        return Journal(run, json.loads(told)["scope"], json.loads(header), records)
+
+    def session_until(self, run_id: str) -> list[str]:
+        """Return the programs of the session of a run from its first up to this one; of none, the run alone.
+
+        Raises `JournalNotFound`, and `JournalDamaged` where one of them is not kept any more.
+        """
+        with self._database.read() as session:
+            row = session.execute(_PLACE, {"run": run_id}).mappings().one_or_none()
+            if row is None:
+                raise _not_found(run_id)
+            if row["session"] is None:
+                return [run_id]
+            programs: list[str] = []
+            for each in session.execute(_BEFORE, dict(row)):
+                if each.number_of != row["number_of"] - len(programs):
+                    break
+                programs.append(each.run_id)
+                if each.number_of == 0:
+                    return programs[::-1]
+        raise _damaged(run_id, "an earlier program of its session is not kept any more")
 
     def drop_expired(self) -> int:
         """Remove the journals that have outlived their time and return how many."""
@@ -177,7 +202,7 @@ class JournalStore:
             "owner": owner,
             "number": change.number,
             "piece": piece,
-            "pieces": pieces,
+            "pieces": pieces if change.end is not None else 0,
             "bytes": 0 if piece is None else len(piece),
             "status": RUNNING,
             "ended": None,
@@ -194,7 +219,7 @@ class JournalStore:
         return row
 
     def _begun(self, begin: RunBegin, owner: str) -> dict[str, object]:
-        header = {"scope": begin.scope, "session": begin.session, **begin.header}
+        header = _json({"scope": begin.scope, "session": begin.session}) + _NEW_LINE + begin.header
         return {
             "format": FORMAT,
             "session": None if begin.session is None else self._keys.session(begin.scope, begin.session),
@@ -206,7 +231,7 @@ class JournalStore:
             "memory_mb": begin.memory_mb,
             "leased_by": begin.leased_by,
             "leased_until": begin.leased_until,
-            "sealed_header": self._keys.sealed(owner, begin.run_id, _HEADER, 0, _json(header)),
+            "sealed_header": self._keys.sealed(owner, begin.run_id, _HEADER, 0, header),
         }
 
     def _listed(self, row: sa.RowMapping) -> RunSummary:
@@ -232,10 +257,10 @@ class JournalStore:
                 raise _damaged(run_id, "its status was changed")
         elif row["status"] != RUNNING:
             raise _damaged(run_id, "its end is missing")
-        header = self._opened_json(row, _HEADER, 0, row["sealed_header"])
+        told = json.loads(self._opened(row, _HEADER, 0, row["sealed_header"]).partition(_NEW_LINE)[0])
         return replace(
-            _unread(row, cast("str", row["status"])),
-            session=cast("str | None", header.get("session")),
+            _unread(row, CUT if row["ended"] is None and row["leased_until"] < _now() else row["status"]),
+            session=told["session"],
             tools=cast("Mapping[str, Mapping[str, int]]", end.get("tools", {})),
             incomplete=cast("str | None", end.get("incomplete")),
         )
@@ -260,10 +285,14 @@ class JournalStore:
             raise _damaged(run_id, f"its {part} {position} does not open") from None
 
     def _check_key(self) -> None:
-        """Compare the key with the one that the vault was made with, if it was. Raises `VaultKeyWrong`."""
+        """Compare the key with the one that the vault was made with, or remember it there. Raises `VaultKeyWrong`."""
         with self._database.read() as session:
-            kept = session.execute(sa.text("SELECT key_mark FROM sealab_vault WHERE id = 1")).scalar_one()
-        if kept is not None and not hmac.compare_digest(kept, self._keys.mark):
+            kept = session.execute(_KEY_MARK).scalar_one()
+        if kept is None:
+            with self._database.transaction() as session:
+                session.execute(_REMEMBER_KEY, {"mark": self._keys.mark})
+                kept = session.execute(_KEY_MARK).scalar_one()
+        if not hmac.compare_digest(kept, self._keys.mark):
             raise VaultKeyWrong(
                 "The journals were written with another key, so they cannot be read. Give the key that the vault was "
                 "made with (VAULT_KEY, the keyring, or the key file beside the database)."
@@ -334,6 +363,10 @@ def _unread(row: sa.RowMapping, status: str) -> RunSummary:
     )
 
 
+def _not_found(run_id: str) -> JournalNotFound:
+    return JournalNotFound(f"There is no journal of the run {run_id}. `sealab runs list` shows those that are kept.")
+
+
 def _damaged(run_id: str, why: str) -> JournalDamaged:
     return JournalDamaged(
         f"The journal of the run {run_id} was changed or is damaged: {why}. It cannot be used; restore a backup of the "
@@ -355,9 +388,11 @@ def _in(statement: str) -> sa.TextClause:
 _FAR = 1 << 62
 _LIVES = "expires > :now"
 _COLUMNS = (
-    "id, run_id, owner, format, isolation, status, began, ended, expires, number_of, pieces, bytes, sealed_header, "
-    "sealed_end"
+    "id, run_id, owner, format, isolation, status, began, ended, expires, number_of, leased_until, pieces, bytes, "
+    "sealed_header, sealed_end"
 )
+_KEY_MARK = sa.text("SELECT key_mark FROM sealab_vault WHERE id = 1")
+_REMEMBER_KEY = sa.text("UPDATE sealab_vault SET key_mark = :mark WHERE id = 1 AND key_mark IS NULL")
 _BEGIN = sa.text(
     "INSERT INTO sealab_journal_run (run_id, owner, format, session, number_of, isolation, status, began, ended, "
     "expires, timeout_seconds, memory_mb, leased_by, leased_until, pieces, bytes, sealed_header, sealed_end) "
@@ -365,10 +400,11 @@ _BEGIN = sa.text(
     ":timeout_seconds, :memory_mb, :leased_by, :leased_until, :pieces, :bytes, :sealed_header, :sealed_end)"
 )
 _ADD_PIECE = sa.text("INSERT INTO sealab_journal_piece (run_id, number, sealed) VALUES (:run_id, :number, :piece)")
-_GROW = sa.text("UPDATE sealab_journal_run SET pieces = :pieces, bytes = bytes + :bytes WHERE run_id = :run_id")
+_GROW = sa.text("UPDATE sealab_journal_run SET bytes = bytes + :bytes WHERE run_id = :run_id")
 _FINISH = sa.text(
-    "UPDATE sealab_journal_run SET pieces = :pieces, bytes = bytes + :bytes, status = :status, ended = :ended, "
-    "isolation = :isolation, sealed_end = :sealed_end WHERE run_id = :run_id"
+    "UPDATE sealab_journal_run SET pieces = :pieces, status = :status, ended = :ended, isolation = :isolation, "
+    "sealed_end = :sealed_end, bytes = length(sealed_header) + length(:sealed_end) + coalesce((SELECT "
+    "sum(length(sealed)) FROM sealab_journal_piece WHERE run_id = :run_id), 0) WHERE run_id = :run_id"
 )
 _RUNS = sa.text(
     f"SELECT {_COLUMNS} FROM sealab_journal_run WHERE {_LIVES} AND began >= :since AND id < :before "  # noqa: S608 - constants
@@ -376,6 +412,11 @@ _RUNS = sa.text(
 )
 _RUN = sa.text(f"SELECT {_COLUMNS} FROM sealab_journal_run WHERE {_LIVES} AND run_id = :run")  # noqa: S608 - as above
 _PIECES = sa.text("SELECT number, sealed FROM sealab_journal_piece WHERE run_id = :run ORDER BY number")
+_PLACE = sa.text("SELECT id, owner, session, number_of FROM sealab_journal_run WHERE run_id = :run")
+_BEFORE = sa.text(
+    "SELECT run_id, number_of FROM sealab_journal_run WHERE owner = :owner AND session = :session AND id <= :id "
+    "ORDER BY id DESC"
+)
 _EXPIRED = sa.text("SELECT run_id FROM sealab_journal_run WHERE expires <= :now")
 _OF_OWNER = sa.text("SELECT run_id FROM sealab_journal_run WHERE owner = coalesce(:owner, owner)")
 _SIZE = sa.text("SELECT sum(bytes) FROM sealab_journal_run WHERE owner = :owner")

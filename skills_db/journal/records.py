@@ -16,7 +16,9 @@ FORMAT = 1
 """The format of header, records and end. A journal of a later one is not read."""
 
 RUNNING = "running"
-"""The status of a run that has not ended, or whose end could not be written."""
+"""The status of a run that has not ended."""
+CUT = "cut"
+"""The status of a run whose lease is over without an end: its server went down, or could not write it."""
 
 _HEAD = struct.Struct(">BI")
 
@@ -71,7 +73,7 @@ def parted(piece: bytes) -> Iterator[Record]:
 
 @dataclass(frozen=True, slots=True)
 class RunBegin:
-    """What a run begins with. `header` is what it can be run again from, as a JSON object; times in seconds since 1970.
+    """What a run begins with. `header` is what it can be run again from, a JSON object; times in seconds since 1970.
 
     `number` counts the programs of a session from 0. `leased_by` names the process that runs it, until `leased_until`
     at most, unless it says otherwise later.
@@ -84,7 +86,7 @@ class RunBegin:
     expires: float
     timeout_seconds: float
     memory_mb: int
-    header: Mapping[str, object]
+    header: bytes
     session: str | None = None
     number: int | None = None
     leased_by: str = ""

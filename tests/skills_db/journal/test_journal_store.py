@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,6 +18,7 @@ from sealab.skills_db.engine import Database
 from sealab.skills_db.errors import JournalDamaged, JournalNewer, JournalNotFound, VaultKeyWrong
 from sealab.skills_db.journal.journal_store import DAMAGED, NEWER, JournalStore
 from sealab.skills_db.journal.records import (
+    CUT,
     RUNNING,
     Record,
     RecordKind,
@@ -24,7 +29,9 @@ from sealab.skills_db.journal.records import (
     parted,
 )
 from sealab.skills_db.sql import sa
-from sealab.skills_db.vault import Value, Vault
+from sealab.skills_db.vault import Vault
+
+from ..conftest import Place
 
 KEY = bytes(range(32))
 ALICE, BOB = "http credentials alice", "http credentials bob"
@@ -38,7 +45,11 @@ def journals(database: Database) -> JournalStore:
 
 def begin(run_id: str, scope: str = ALICE, *, code: str = "1 + 1", seconds: float = 60.0) -> RunBegin:
     now = time.time()
-    return RunBegin(run_id, scope, "restricted", now, now + seconds, 30.0, 500, {"code": code}, session="s", number=2)
+    header = json.dumps({"code": code}).encode()
+    lives = now + seconds
+    return RunBegin(
+        run_id, scope, "restricted", now, lives, 30.0, 500, header, session="s", number=2, leased_until=lives
+    )
 
 
 def outcome(number: int, answer: object) -> Record:
@@ -148,10 +159,12 @@ def test_a_damaged_and_a_newer_journal_hide_no_others_in_a_list(journals: Journa
 
 
 def test_a_wrong_key_is_refused_before_anything_is_read_or_written(journals: JournalStore, database: Database) -> None:
-    Vault(database, KEY).tokens_for("a", [Value("EMAIL", SECRET)])
     write(journals, "run1", ["a"])
     with pytest.raises(VaultKeyWrong, match="written with another key"):
         JournalStore(database, bytes(32), quota_bytes=1)
+    with pytest.raises(VaultKeyWrong):
+        Vault(database, bytes(32))
+    Vault(database, KEY)
 
 
 def test_a_journal_of_another_owner_is_not_found(journals: JournalStore) -> None:
@@ -173,6 +186,26 @@ def test_a_list_is_of_a_status_a_tool_and_a_time(journals: JournalStore) -> None
     assert journals.runs(since=time.time() + 1) == []
 
 
+def test_the_programs_of_a_session_are_those_since_it_began(journals: JournalStore) -> None:
+    for name, number in (("old", 0), ("old2", 1), ("a", 0), ("b", 1), ("c", 2), ("d", 3)):
+        journals.write([RunChange(name, 0, replace(begin(name), number=number))], {name: ALICE}, durable=False)
+    write(journals, "alone", [])
+    journals.write([RunChange("alone2", 0, replace(begin("alone2"), session=None))], {"alone2": ALICE}, durable=False)
+    assert journals.session_until("c") == ["a", "b", "c"]
+    assert journals.session_until("a") == ["a"]
+    assert journals.session_until("alone2") == ["alone2"]
+    with pytest.raises(JournalDamaged, match="an earlier program of its session is not kept any more"):
+        journals.session_until("alone")
+    with pytest.raises(JournalNotFound):
+        journals.session_until("none")
+
+
+def test_a_run_without_an_end_runs_as_long_as_its_lease_and_was_cut_afterwards(journals: JournalStore) -> None:
+    for name, until in (("runs", time.time() + 60), ("cut", time.time() - 1)):
+        journals.write([RunChange(name, 0, replace(begin(name), leased_until=until))], {name: ALICE}, durable=False)
+    assert [(run.run_id, run.status) for run in journals.runs()] == [("cut", CUT), ("runs", RUNNING)]
+
+
 def test_what_has_outlived_its_time_is_neither_read_nor_kept(journals: JournalStore, database: Database) -> None:
     journals.write(
         [RunChange("old", 0, begin("old", seconds=-1), joined([outcome(0, 1)]))], {"old": ALICE}, durable=True
@@ -185,14 +218,14 @@ def test_what_has_outlived_its_time_is_neither_read_nor_kept(journals: JournalSt
 
 
 def test_the_oldest_ended_journals_of_an_owner_go_when_its_quota_is_used_up(database: Database) -> None:
-    journals = JournalStore(database, KEY, quota_bytes=100_000)
-    write(journals, "bobs", ["x" * 30_000], BOB)
-    write(journals, "live", ["x" * 30_000], ends=False)
+    journals = JournalStore(database, KEY, quota_bytes=250_000)
+    write(journals, "bobs", ["x" * 80_000], BOB)
+    write(journals, "live", ["x" * 80_000], ends=False)
     for number in range(6):
-        write(journals, f"run{number}", ["x" * 30_000])
+        write(journals, f"run{number}", ["x" * 80_000])
     kept = [run.run_id for run in journals.runs()]
     assert kept == ["run5", "run4", "live", "bobs"]
-    assert journals.used_bytes(ALICE) <= 100_000
+    assert journals.used_bytes(ALICE) <= 250_000
 
 
 def test_every_journal_that_holds_a_person_is_forgotten_and_no_other(journals: JournalStore) -> None:
@@ -213,6 +246,41 @@ def test_a_write_that_fails_leaves_nothing_of_any_run(journals: JournalStore) ->
     with pytest.raises(sa.exc.IntegrityError):
         journals.write([RunChange("run2", 0, begin("run2")), fails], {"run1": ALICE, "run2": ALICE}, durable=True)
     assert [run.run_id for run in journals.runs()] == ["run1"]
+
+
+WRITER_ON_A_SMALL_DISK = """
+import pathlib, resource, signal, sys, time
+from sealab.skills_db.engine import open_database
+from sealab.skills_db.errors import DatabaseUnavailable
+from sealab.skills_db.journal.journal_store import JournalStore
+from sealab.skills_db.journal.records import Record, RecordKind, RunBegin, RunChange, joined
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+with open_database(None, pathlib.Path(sys.argv[1])) as database:
+    journals = JournalStore(database, bytes(range(32)), quota_bytes=1 << 40)
+    begin = RunBegin("run1", "home", "restricted", time.time(), time.time() + 600, 30.0, 500, b"{}")
+    journals.write([RunChange("run1", 0, begin)], {"run1": "home"}, durable=True)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    written = 0
+    try:
+        while True:
+            piece = joined([Record(RecordKind.TRACE, b"x" * 50_000)])
+            journals.write([RunChange("run1", written, piece=piece)], {"run1": "home"}, durable=True)
+            written += 1
+    except DatabaseUnavailable as error:
+        print(written, error)
+"""
+
+
+def test_on_a_full_disk_a_write_fails_clearly_and_all_before_it_are_kept(file_place: Place) -> None:
+    """A limit on the size of files stands in for a full disk: the same writes fail."""
+    command = [sys.executable, "-c", WRITER_ON_A_SMALL_DISK, str(file_place.home)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
+    written, _, message = done.stdout.partition(" ")
+    assert int(written) > 2
+    assert re.match(r"The database file .* (cannot grow: the disk is full|cannot be read or written)\. ", message)
+    with file_place.open() as database:
+        journal = JournalStore(database, KEY, quota_bytes=1 << 40).journal("run1")
+        assert journal.trace == b"x" * 50_000 * int(written)
 
 
 RECORDS = st.lists(st.builds(Record, st.sampled_from(RecordKind), st.binary(max_size=50)), max_size=8)
