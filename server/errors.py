@@ -155,6 +155,7 @@ EXIT_OF_CODE: Mapping[str, Exit] = MappingProxyType(
         "request": Exit.REFUSED,
         "skill_name": Exit.USAGE,
         "skill_not_found": Exit.USAGE,
+        "journal_not_found": Exit.USAGE,
         "arguments": Exit.USAGE,
         "refused": Exit.REFUSED,
         "limit": Exit.REFUSED,
