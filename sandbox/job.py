@@ -103,8 +103,11 @@ class Start:
 class Recorder(Protocol):
     """Is given what a run in `restricted` can be run again from: its start and its trace. Neither method may block."""
 
-    def started(self, start: Start) -> None:
-        """Take the start, before the job is sent. A worker that was lost unbegun is replaced: the last one counts."""
+    def started(self, start: Start, program: int) -> None:
+        """Take the start, before the job is sent. A worker that was lost unbegun is replaced: the last one counts.
+
+        `program` counts the jobs of the worker, from 0: in a session, those that must be run again before this one.
+        """
 
     def recorded(self, piece: bytes) -> None:
         """Take the next piece of the trace. It comes before the call or the report that followed it in the run."""

@@ -26,11 +26,12 @@ from .host_functions import (
 )
 from .host_functions.broker import Handler
 from .host_work import ended_within, settled
+from .journal.journal import Journal
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
 from .runs.executor import Executor
 from .runs.isolations import offer
-from .settings import Settings
+from .settings import Settings, Switch
 from .skills.context import SkillContext
 from .skills.search import SkillIndex
 from .skills.service import SkillService
@@ -62,6 +63,7 @@ class App:
     registry: Registry
     executor: Executor
     skills: SkillContext
+    journal: Journal
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
 
@@ -80,6 +82,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         offered = offer(settings, home)
         database = HomeDatabase(settings.database_url, home.root)
         privacy = Privacy(settings, home.root, database)
+        journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
         service = SkillService(database, keeps_plain_runs=serves)
         registry = Registry(home, discovers=settings.discover)
         index = SkillIndex(service)
@@ -89,10 +92,10 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         try:
             async with Pools(offered.makers) as pools:
                 host_functions.update(run_calls.handlers(pools))
-                executor = Executor(settings, pools, offered, host_functions, privacy, archive, service)
+                executor = Executor(settings, pools, offered, host_functions, privacy, archive, service, journal)
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
-                app = App(settings, workspace, pools, privacy, database, registry, executor, skills)
+                app = App(settings, workspace, pools, privacy, database, registry, executor, skills, journal)
                 purging = asyncio.create_task(privacy.keep_purged()) if serves else None
                 try:
                     yield app
@@ -100,7 +103,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                     if purging is not None:
                         purging.cancel()
         finally:
-            await _close(database, privacy, service, registry, archive)
+            await _close(database, privacy, service, registry, journal=journal, archive=archive)
 
 
 def _prepare_process() -> None:
@@ -121,11 +124,18 @@ def _host_functions(workspace: Workspace, privacy: Privacy, registry: Registry) 
 
 
 async def _close(
-    database: HomeDatabase, privacy: Privacy, service: SkillService, registry: Registry, archive: RunKeeper
+    database: HomeDatabase,
+    privacy: Privacy,
+    service: SkillService,
+    registry: Registry,
+    *,
+    journal: Journal,
+    archive: RunKeeper,
 ) -> None:
     async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
         ending.callback(database.close)
         ending.push_async_callback(_closed, "The lines of the privacy audit", privacy.close)
+        ending.push_async_callback(_closed, "The journals of the last runs", journal.close)
         ending.push_async_callback(_closed, "The records of the last runs", service.close)
         ending.push_async_callback(settled, CLOSING_SECONDS)
         ending.push_async_callback(registry.close)

@@ -461,6 +461,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "guard": ("put the privacy filter before any MCP server", _complete_guard),
     "tools": ("search and show upstream tools, write typed stubs for them", _complete_group),
     "packages": ("check which modules of a package restricted code can import", _complete_group),
+    "runs": ("list and show the runs that were journaled, and run them again", _complete_group),
     "skills": ("store, run and test skills, import and export them", _complete_group),
     "completion": ("print the completion script of a shell", _complete_completion),
 }

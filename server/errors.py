@@ -156,6 +156,7 @@ EXIT_OF_CODE: Mapping[str, Exit] = MappingProxyType(
         "skill_name": Exit.USAGE,
         "skill_not_found": Exit.USAGE,
         "skill_source": Exit.USAGE,
+        "journal_not_found": Exit.USAGE,
         "arguments": Exit.USAGE,
         "refused": Exit.REFUSED,
         "limit": Exit.REFUSED,

@@ -67,6 +67,13 @@ class PrivacyLevel(StrEnum):
     AUTO = "auto"
 
 
+class Switch(StrEnum):
+    """Whether something is done."""
+
+    ON = "on"
+    OFF = "off"
+
+
 class PrivacyMode(StrEnum):
     """How much is spent on looking for personal data: patterns and context alone, or a model of names too."""
 
@@ -311,6 +318,14 @@ class Settings:
     """Where skills, runs and the vault are: `postgresql://user:password@host:5432/name` with the `postgres` extra. By
     default `<home>/sealab.db`.
     """
+    journal: Switch = _setting(_one_of(Switch), Switch.ON)
+    """`on`: each run is written down, encrypted with the vault's key: its code, its calls with their answers, its end.
+    A call that may change something is written down before it is sent, or is not sent. `off`: none is.
+    """
+    journal_days: float | None = _setting(_days, 7.0)  # type: ignore[arg-type]  # mypy drops the None
+    """Days that the journal of a run is kept. 0 keeps it until the quota drops it."""
+    journal_quota_mb: int = _setting(_whole(1), 200)
+    """What the journals of one caller may take. Past it the oldest are dropped."""
     drain_seconds: float = _setting(_number(0), 30.0)
     """At SIGTERM, how long calls at work may go on."""
     http_sessions_max: int = _setting(_whole(1), 2000)

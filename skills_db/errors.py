@@ -13,7 +13,10 @@
     ├── BackupRefused         the archive is not a backup, is damaged, or contradicts what is stored
     ├── VaultKeyWrong         the vault was made with another key
     ├── VaultDamaged          an entry of the vault was changed or is damaged
-    └── VaultFull             a scope has as many values as it may have
+    ├── VaultFull             a scope has as many values as it may have
+    ├── JournalNotFound       no run of this id has a journal, or it has outlived its time
+    ├── JournalNewer          a journal was written by a newer sealab; this one would misread it
+    └── JournalDamaged        a journal was changed or cut
 
 Each class has a stable `code`. A message says what was wrong, then what to do; it never holds a password, nor
 anything that was to be stored. Whatever is raised, nothing was changed, except where `CommitUnknown` says otherwise.
@@ -106,3 +109,21 @@ class VaultFull(SkillsDbError):
     """A scope has as many values as it may have."""
 
     code = "vault_full"
+
+
+class JournalNotFound(SkillsDbError):
+    """No run of this id has a journal, or not any more."""
+
+    code = "journal_not_found"
+
+
+class JournalNewer(SkillsDbError):
+    """A journal was written in a format that this version does not know."""
+
+    code = "journal_newer"
+
+
+class JournalDamaged(SkillsDbError):
+    """A journal does not open, or lacks a part: it was changed, or the disk damaged it."""
+
+    code = "journal_damaged"

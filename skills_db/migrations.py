@@ -159,6 +159,41 @@ MIGRATIONS: tuple[Migration, ...] = (
                 FROM sealab_vault_value GROUP BY scope""",
         ),
     ),
+    Migration(
+        "0006_journal",
+        (
+            """CREATE TABLE sealab_journal_run (
+                id {identity},
+                run_id TEXT NOT NULL UNIQUE,
+                owner TEXT NOT NULL,
+                format INTEGER NOT NULL,
+                session TEXT,
+                number_of BIGINT,
+                isolation TEXT NOT NULL,
+                status TEXT NOT NULL,
+                began {float} NOT NULL,
+                ended {float},
+                expires {float} NOT NULL,
+                timeout_seconds {float} NOT NULL,
+                memory_mb BIGINT NOT NULL,
+                leased_by TEXT NOT NULL,
+                leased_until {float} NOT NULL,
+                pieces BIGINT NOT NULL,
+                bytes BIGINT NOT NULL,
+                sealed_header {bytes} NOT NULL,
+                sealed_end {bytes}
+            )""",
+            "CREATE INDEX sealab_journal_run_by_owner ON sealab_journal_run (owner, id)",
+            "CREATE INDEX sealab_journal_run_by_expires ON sealab_journal_run (expires)",
+            "CREATE INDEX sealab_journal_run_by_lease ON sealab_journal_run (status, leased_until)",
+            """CREATE TABLE sealab_journal_piece (
+                run_id TEXT NOT NULL REFERENCES sealab_journal_run (run_id),
+                number BIGINT NOT NULL,
+                sealed {bytes} NOT NULL,
+                PRIMARY KEY (run_id, number)
+            )""",
+        ),
+    ),
 )
 
 _WORDS = {

@@ -125,7 +125,7 @@ class RestrictedPython:
         notes = {**self._unawaited.notes(GUEST.namespace), **_cancelled_tasks(), **_unwritten()}
         if TRACE.failure is None:
             with suppress(ReplayDiverged):
-                self._channel.send_trace(is_last=True)
+                self._channel.hold_trace(is_last=True)
         return RunExtras(notes=notes, failure=TRACE.failure)
 
 

@@ -12,7 +12,7 @@ from typing import cast
 from ..errors import FrameError
 from ..job import Json
 from ..wire.frames import CALL_BYTES_MAX, Frames, encode, trace_frame
-from .trace import TRACE
+from .trace import TRACE, ReplayDiverged
 
 _READ_BYTES = 1 << 16
 _ANSWER_BYTES_MAX = 1 << 31
@@ -45,7 +45,14 @@ class ToolError(Exception):
     __module__ = "builtins"
 
 
+class OutcomeUnknown(ToolError):
+    """Whether a call was done is not known: its run was cut before it was answered. It was not sent again."""
+
+    __module__ = "builtins"
+
+
 _ERRORS["ToolError"] = ToolError
+_ERRORS["OutcomeUnknown"] = OutcomeUnknown
 
 
 class HostGone(BaseException):
@@ -70,6 +77,7 @@ class HostChannel:
         self._answers: dict[int, Mapping[str, Json]] = {}
         self._runs: list[dict[str, Json]] = []
         self._due: Sequence[int] = ()
+        self._held = b""
         self._calls_before = 0
         self.readable = select.poll()
         if descriptor is not None:
@@ -104,11 +112,16 @@ class HostChannel:
         self._calls_before = self._calls
         self.send(data)
 
-    def send_trace(self, *, is_last: bool = False) -> None:
-        """Send what was recorded of the run since this was called before."""
+    def hold_trace(self, *, is_last: bool = False) -> None:
+        """Have what was recorded of the run since the last piece go out with the next frame: so the host wakes once."""
         piece = TRACE.piece(is_last=is_last)
         if piece is not None:
-            self.send(trace_frame(piece))
+            self._held += trace_frame(piece)
+
+    def send_trace(self) -> None:
+        """Send what was recorded of the run since the last piece."""
+        self.hold_trace()
+        self.send(b"")
 
     def call(self, name: str, arguments: Mapping[str, Json]) -> Json:
         """Ask the host and wait for its answer. Raises what the host answered as a Python exception."""
@@ -156,7 +169,7 @@ class HostChannel:
             if not future.done():
                 try:
                     future.set_result(value_of(answer))
-                except Exception as error:  # noqa: BLE001 - whatever the host answered belongs to who asked
+                except (Exception, ReplayDiverged) as error:  # noqa: BLE001 - an answer is for who asked
                     future.set_exception(error)
 
     def _arrived(self) -> Sequence[int]:
@@ -194,7 +207,7 @@ class HostChannel:
         except FrameError as error:
             raise ValueError(f"The arguments of {name} cannot be passed on: {error}") from None
         if TRACE.records:
-            self.send_trace()
+            self.hold_trace()
         self._calls += 1
         number = self._calls
         self.send(data)
@@ -205,7 +218,8 @@ class HostChannel:
 
         Answers are taken in meanwhile: a host that waits for this side to read must not wait without end.
         """
-        rest = memoryview(data)
+        rest = memoryview(self._held + data if self._held else data)
+        self._held = b""
         while rest:
             try:
                 rest = rest[os.write(self._descriptor, rest) :]
@@ -225,4 +239,6 @@ def value_of(answer: Mapping[str, Json]) -> Json:
     if error is None:
         return answer.get("value")
     told = cast("Mapping[str, str]", error)
+    if told["type"] == ReplayDiverged.__name__:
+        TRACE.fail(told["message"])
     raise _ERRORS.get(told["type"], RuntimeError)(told["message"])

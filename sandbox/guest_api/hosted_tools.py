@@ -16,7 +16,7 @@ from typing import cast
 from ..guest.dynamic import Dynamic, dynamic
 from ..guest.facade import Facade, make
 from ..guest.guest import GUEST
-from ..guest.host_channel import ToolError
+from ..guest.host_channel import OutcomeUnknown, ToolError
 from ..job import Json
 from ..report import answer_shapes
 from ..report.values import render
@@ -109,6 +109,7 @@ def helpers() -> dict[str, object]:
     """Give every helper of this module by the name under which code finds it."""
     return {
         "ToolError": ToolError,
+        "OutcomeUnknown": OutcomeUnknown,
         "call_mcp_tool": call_tool,
         "call_tool": call_tool,
         "get_tool_definition": get_tool_definition,

@@ -74,6 +74,7 @@ class WorkerHandle:
         self._calls = 0
         self._clock: Clock | None = None
         self._broken_off = False
+        self._programs = 0
         self._killed = False
         self._ended = False
         self.layers: tuple[str, ...] = ()
@@ -204,12 +205,13 @@ class WorkerHandle:
         cpu_before = self._forked.cpu_ms()
         calls_before = self._calls
         self._broken_off = False
+        self._programs += 1
         clock = self._clock = self._clock_of(job)
         inherited = CLOCK.set(clock)
         slot = CALL_SLOT.set(self._step_aside)
         seat.begin(self, clock)
         if recorder is not None:
-            recorder.started(start)
+            recorder.started(start, self._programs - 1)
         try:
             await self._send_job(frame)
             done = await self._converse(host_calls, clock, seat, recorder, TRACE_BYTES_MAX - len(job.trace))

@@ -22,6 +22,7 @@ from ...workspace.run_files import RunFiles
 from ..caller import LOCAL, Caller
 from ..errors import ServerError, shortage_in
 from ..host_work import Kind, in_thread
+from ..journal.changes import Change, before_change
 from ..privacy.tokens.run_tokens import RunTokens
 from .approval_questions import Approvals
 from .attachments import Attachments
@@ -125,6 +126,9 @@ class Calls:
         kept = self.attachments.read(arguments) if name == "read_file" else None
         if kept is not None:
             return kept
+        change = None if handler.changes is None or self.dry_run else handler.changes(arguments)
+        if change is not None:
+            await before_change(change)
         try:
             return await handler.answer(self, arguments)
         except WorkspaceError as error:
@@ -197,6 +201,8 @@ class Handler:
     """How many characters a text may have, for those that may have more than `TEXT_CHARS_MAX`."""
     is_of_files: bool = False
     """Whether it counts as a call for files, of which a run may make many more."""
+    changes: Callable[[Arguments], Change | None] | None = None
+    """What a call with these arguments changes; None where none changes anything, or its answer tells it itself."""
 
     def check(self, name: str, arguments: Arguments) -> None:
         """Raise `HostCallError` where the arguments are not those the function takes."""

@@ -19,6 +19,7 @@ from ...workspace.errors import WorkspaceError
 from ...workspace.run_files import HERE, Mode, RunFiles, Status
 from ...workspace.store import Encoding, Workspace, encoded
 from ..host_work import Kind, in_thread
+from ..journal.changes import MADE_HERE, REPEATABLE_HERE, Change
 from .broker import Arguments, Calls, Handler
 
 CONTENT_CHARS_MAX = 8 * 1024 * 1024
@@ -90,7 +91,22 @@ def _handler(workspace: Workspace, name: str, work: _Work, takes: Mapping[str, t
         frozenset(takes),
         {"content": CONTENT_CHARS_MAX},
         is_of_files=True,
+        changes=partial(_change, name),
     )
+
+
+def _change(name: str, arguments: Arguments) -> Change | None:
+    """Return what a call changes. What says where it writes, or how long a file is to be, can be done again."""
+    match name:
+        case "file_open":
+            return {"r": None, "x": MADE_HERE}.get(cast("str", arguments["mode"]), REPEATABLE_HERE)
+        case "file_write":
+            return MADE_HERE if arguments["offset"] is None else REPEATABLE_HERE
+        case "file_truncate" | "set_modified":
+            return REPEATABLE_HERE
+        case "make_folder" | "remove_path" | "remove_folder" | "rename_path":
+            return MADE_HERE
+    return None
 
 
 def files_of(calls: Calls, workspace: Workspace) -> RunFiles:

@@ -20,6 +20,7 @@ from ...tools_registry.errors import RegistryError
 from ...tools_registry.models import Tool
 from ..errors import RequestRefused
 from ..host_work import Kind, in_thread
+from ..journal.changes import Change, before_change
 from ..privacy.gates.tool_gate import ANSWERED_BY, Recipient, given_to
 from ..privacy.privacy import Privacy
 from ..upstream_tools import approval, discovery
@@ -102,6 +103,8 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 return await _placeholder(registry, tool, fitting)
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=fitting)
+            if not server.only_reads(tool):
+                await before_change(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
             with slot_given_back():
                 told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
                 result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)

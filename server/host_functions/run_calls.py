@@ -10,6 +10,7 @@ from ...sandbox.errors import HostCallError
 from ...sandbox.host.pools import Pools
 from ...sandbox.job import Json
 from ..errors import RequestRefused
+from ..journal.changes import MADE_HERE, Change
 from ..scopes import session_of
 from .broker import Arguments, Calls, Handler
 
@@ -30,8 +31,12 @@ def handlers(pools: Pools) -> Mapping[str, Handler]:
             {"message": MESSAGE_CHARS_MAX},
         ),
         "list_sessions": Handler(partial(_list_sessions, pools), {}, frozenset()),
-        _CLOSE: Handler(partial(_close_session, pools), {"name": _TEXT}, frozenset({"name"})),
+        _CLOSE: Handler(partial(_close_session, pools), {"name": _TEXT}, frozenset({"name"}), changes=_closes),
     }
+
+
+def _closes(_arguments: Arguments) -> Change:
+    return MADE_HERE
 
 
 async def _progress(calls: Calls, arguments: Arguments) -> Json:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ...skills_db.errors import SkillNotFound
+from ..journal.changes import SENT
 from ..skills import use_cases as skills
 from .broker import Arguments, Calls, Handler
 
@@ -55,6 +56,7 @@ def handlers(context: SkillContext) -> Mapping[str, Handler]:
             },
             frozenset({"name"}),
             dict.fromkeys(("code", "description", "tests"), SOURCE_CHARS_MAX),
+            changes=lambda _arguments: SENT,
         ),
     }
 

@@ -15,6 +15,7 @@ from ...workspace.errors import ContentRefused
 from ...workspace.names import Name
 from ...workspace.store import Encoding, Workspace, encoded
 from ..host_work import Kind, in_thread
+from ..journal.changes import MADE_HERE, REPEATABLE_HERE
 from ..privacy.reading.encodings import SAMPLE_BYTES, encoding_of
 from .attachments import slice_of
 from .broker import Arguments, Calls, Handler
@@ -48,6 +49,7 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
             frozenset({"filename", "content"}),
             {"content": CONTENT_CHARS_MAX},
             is_of_files=True,
+            changes=lambda _arguments: REPEATABLE_HERE,
         ),
         "keep": Handler(
             partial(_keep, workspace),
@@ -55,10 +57,15 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
             frozenset({"filename", "content", "last"}),
             {"content": CONTENT_CHARS_MAX},
             is_of_files=True,
+            changes=lambda _arguments: REPEATABLE_HERE,
         ),
         "list_files": Handler(partial(_list_files, workspace), {"subpath": _TEXT}, frozenset(), is_of_files=True),
         "delete_file": Handler(
-            partial(_delete_file, workspace), {"filename": _TEXT}, frozenset({"filename"}), is_of_files=True
+            partial(_delete_file, workspace),
+            {"filename": _TEXT},
+            frozenset({"filename"}),
+            is_of_files=True,
+            changes=lambda _arguments: MADE_HERE,
         ),
     }
 

@@ -321,16 +321,20 @@ class Privacy:
 
             drop_expired(self._database())
 
-    def _open_vault(self) -> Vault:
-        from ...skills_db.vault import Vault, is_keyed
+    def key(self) -> bytes:
+        """Return the vault's master key, made at first use. Blocks. Raises `VaultKeyError`."""
+        from ...skills_db.vault import is_keyed
         from .tokens.keys import master_key
 
         settings = self._settings
-        database = self._database()
-        key = master_key(
-            settings.vault_key, self._home, keyring=settings.vault_keyring, is_needed=partial(is_keyed, database)
-        )
-        return Vault(database, key, ttl_days=settings.privacy_ttl_days, is_brief=is_brief)
+        is_needed = partial(is_keyed, self._database())
+        return master_key(settings.vault_key, self._home, keyring=settings.vault_keyring, is_needed=is_needed)
+
+    def _open_vault(self) -> Vault:
+        from ...skills_db.vault import Vault
+
+        days = self._settings.privacy_ttl_days
+        return Vault(self._database(), self.key(), ttl_days=days, is_brief=is_brief)
 
     def _hide(
         self,

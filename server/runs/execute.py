@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from ...sandbox.errors import Busy
-from ...sandbox.job import Failure, HostCalls, Job, Json, Limits, Outcome, Status
+from ...sandbox.job import Failure, HostCalls, Job, Json, Limits, Outcome, Start, Status
 from ...workspace.errors import WorkspaceError
 from ...workspace.names import RUNS
 from ..caller import LOCAL, Caller, Progress
@@ -19,6 +19,7 @@ from ..errors import RequestRefused
 from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
 from ..host_work import Account, Kind, charged_to, in_thread
+from ..journal.journal import BegunRun, Kept, recorder_of
 from ..privacy.gates.program_gate import ProgramTokens, with_values
 from ..privacy.gates.run_gate import CalledTool, EndedRun, Gate, LeftTokens, ReturnedShape, ShownRun, WrittenName
 from ..scopes import session_of
@@ -64,6 +65,8 @@ class CodeRequest:
     dry_run: bool = False
     caller: Caller = LOCAL
     arguments: tuple[str, ...] = ()
+    start: Start | None = None
+    """That of an earlier run, to have its random numbers and its time again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,16 @@ class Execution:
     images: tuple[Picture, ...] = ()
 
 
-async def execute(executor: Executor, request: CodeRequest, *, progress: Progress | None = None) -> Execution:
+async def execute(
+    executor: Executor,
+    request: CodeRequest,
+    *,
+    progress: Progress | None = None,
+    recorded: Callable[[HostCalls], HostCalls] = lambda answer: answer,
+) -> Execution:
     """Run the code and return its report, whatever came of it.
+
+    `recorded` returns what answers host calls from the record of an earlier run, and beyond it as it is given.
 
     Raises `RequestRefused` for what the operator does not allow, and the sandbox's own errors where nothing ran.
     Cancelling the awaiting task kills the run.
@@ -97,17 +108,20 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
         given=gate.given,
         source=job.code,
     )
-    answer = gate.around(calls.answer)
+    journal = _begun(executor, request, run_id, job)
+    answer = journal.around(gate.around(recorded(calls.answer)))
     try:
-        outcome = await _run(executor, request, job, gate, answer, reporter=reporter)
+        outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter)
     except BaseException as error:
         gate.drop()
+        journal.broken_off(Status.CANCELLED.value, job.isolation.value, _called(calls))
         if isinstance(error, asyncio.CancelledError):
             executor.stats.count_cancelled()
         raise
     finally:
         await calls.ended()
     _count(executor, run_id, outcome, calls)
+    outcome = _noted(outcome, journal.ended(outcome, _called(calls)))
     shown = await gate.shown(_ended(outcome, job, calls))
     shown, images = _pictured(shown, run_id, filters=executor.privacy.filters)
     owner = request.caller.scope
@@ -121,18 +135,40 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
 
 
 async def _run(
-    executor: Executor, request: CodeRequest, job: Job, gate: Gate, answer: HostCalls, *, reporter: ProgressReporter
+    executor: Executor,
+    request: CodeRequest,
+    job: Job,
+    gate: Gate,
+    answer: HostCalls,
+    *,
+    journal: Kept,
+    reporter: ProgressReporter,
 ) -> Outcome:
     """Run the job, then send the progress that is left. A run for which there was no place in time is `busy`."""
     with reporter, charged_to(Account.of(job.limits.timeout_seconds)):
         try:
-            outcome = await executor.pools.run(job, answer)
+            outcome = await executor.pools.run(job, answer, recorder_of(journal, job.isolation))
             if request.isolation == AUTO:
                 outcome = await escalated(executor, job, answer, outcome, ask=gate.caller.ask)
             await reporter.flush()
         except Busy as busy:
             return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     return outcome
+
+
+def _begun(executor: Executor, request: CodeRequest, run_id: str, job: Job) -> Kept:
+    return executor.journal.begin(BegunRun(run_id, job, request.caller.scope, request.session, request.dry_run))
+
+
+def _called(calls: Calls) -> list[tuple[str, bool]]:
+    return [(each.tool, each.ok) for each in calls.log.entries if each.found]
+
+
+def _noted(outcome: Outcome, incomplete: str | None) -> Outcome:
+    """Return the outcome with a note where its journal is incomplete: the run cannot be replayed."""
+    if incomplete is None:
+        return outcome
+    return replace(outcome, notes={**outcome.notes, "journal": f"incomplete: {incomplete}"})
 
 
 def _count(executor: Executor, run_id: str, outcome: Outcome, calls: Calls) -> None:
@@ -210,6 +246,7 @@ def _allowed(request: CodeRequest, executor: Executor) -> Job:
         isolation=isolation,
         caller=request.caller.scope,
         arguments=request.arguments,
+        start=request.start or Start.now(),
     )
 
 

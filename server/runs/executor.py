@@ -12,6 +12,7 @@ from .last_runs import LastRuns
 if TYPE_CHECKING:
     from ...sandbox.host.pools import Pools
     from ..host_functions.broker import Handler
+    from ..journal.journal import Journal
     from ..privacy.privacy import Privacy
     from ..settings import Settings
     from .archive import RunKeeper
@@ -36,5 +37,6 @@ class Executor:
     privacy: Privacy
     archive: RunKeeper
     recorder: RunRecorder
+    journal: Journal
     stats: RunStats = field(default_factory=RunStats)
     last_runs: LastRuns = field(default_factory=LastRuns)

@@ -47,7 +47,7 @@ class Record:
     trace: bytes = b""
     calls: list[tuple[str, object]] = field(default_factory=list)
 
-    def started(self, start: Start) -> None:
+    def started(self, start: Start, _program: int) -> None:
         self.start = start
 
     def recorded(self, piece: bytes) -> None:

@@ -39,12 +39,22 @@ NAMESPACES = {
     "`mcp-server-code-execution-mode` had.",
     "skills": "`skills.<name>(…)` and `from skills import <name>` call a saved skill, `skills.<name>.v2(…)` a version of it.",
     "ToolError": "What a failed call of a tool raises, with the server's own message.",
+    "OutcomeUnknown": "The `ToolError` of a call of which it is not known whether it was done; it was not sent again.",
 }
 """What is no function."""
 GROUPS = {
     "Files of the workspace": ("read_file", "write_file", "list_files", "delete_file", "keep"),
     "Upstream tools": (
-        *("tools", "call_tool", "call_mcp_tool", "ToolError", "search_tools", "get_tool_definition", "list_servers"),
+        *(
+            "tools",
+            "call_tool",
+            "call_mcp_tool",
+            "ToolError",
+            "OutcomeUnknown",
+            "search_tools",
+            "get_tool_definition",
+            "list_servers",
+        ),
         *("read_resource", "list_resources", "list_prompts", "mcp_servers"),
     ),
     "Skills": ("skills", "save_skill", "load_skill", "list_skills", "call_skill"),

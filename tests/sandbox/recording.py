@@ -39,7 +39,7 @@ class Journal:
     calls: list[tuple[str, Json | HostCallError]] = field(default_factory=list)
     seconds: float = 0.02
 
-    def started(self, start: Start) -> None:
+    def started(self, start: Start, _program: int) -> None:
         self.start = start
 
     def recorded(self, piece: bytes) -> None:

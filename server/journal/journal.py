@@ -1,0 +1,138 @@
+"""The journals of one server: begins one for each run, and reads those that are kept."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from ...sandbox.job import HostCalls, Isolation, Job, Outcome, Recorder, Start
+from ..database import Opening
+from ..scopes import is_brief
+from ..settings import Settings
+from .recording import Called, RunJournal, encoded, header_of, size_of
+from .writer import JournalWriter
+
+if TYPE_CHECKING:
+    from ...skills_db.engine import Database
+    from ...skills_db.journal.journal_store import JournalStore
+    from ...skills_db.journal.records import RunBegin
+
+SECONDS_PER_DAY = 86_400.0
+BRIEF_DAYS = 1.0
+"""How long journals of callers live at most that are known by a connection alone."""
+LEASE_SECONDS = 600.0
+"""How much longer than its time limit a run may take before it counts as cut: its clock stops for questions."""
+_WITHOUT_END = 100 * 366 * SECONDS_PER_DAY
+
+
+@dataclass(frozen=True, slots=True)
+class BegunRun:
+    """A run that is about to begin; `session` is what its caller calls the session of the job."""
+
+    run_id: str
+    job: Job
+    scope: str
+    session: str | None = None
+    dry_run: bool = False
+
+
+class Kept(Protocol):
+    """What a run that goes on is told to, whether it is journaled or not."""
+
+    def around(self, answer: HostCalls) -> HostCalls:
+        """Return what answers host calls as `answer` does."""
+        ...
+
+    def ended(self, outcome: Outcome, called: Iterable[Called]) -> str | None:
+        """Take how the run ended; return why its journal is incomplete, if it is known to be."""
+        ...
+
+    def broken_off(self, status: str, isolation: str, called: Iterable[Called]) -> None:
+        """Take that the run has no outcome."""
+
+
+class _Unkept:
+    """A run that is not journaled."""
+
+    def around(self, answer: HostCalls) -> HostCalls:
+        return answer
+
+    def ended(self, _outcome: Outcome, _called: Iterable[Called]) -> None:
+        return None
+
+    def broken_off(self, _status: str, _isolation: str, _called: Iterable[Called]) -> None:
+        return None
+
+
+class Journal:
+    """Where the runs of one server are journaled. Nothing is opened before something has to be written or read."""
+
+    def __init__(
+        self, settings: Settings, database: Callable[[], Database], key: Callable[[], bytes], *, keeps: bool = True
+    ) -> None:
+        """Make it; `key` returns the vault's master key and may block. Without `keeps` no run is journaled."""
+        self._settings = settings
+        self._database = database
+        self._key = key
+        self._keeps = keeps
+        self._store = Opening(self._open)
+        self._writer = JournalWriter(self.store)
+        self._process = secrets.token_hex(8)
+
+    def begin(self, run: BegunRun) -> Kept:
+        """Begin the journal of a run."""
+        if not self._keeps:
+            return _Unkept()
+        begin_bytes = len(run.job.code) + size_of(run.job.context_vars)
+        begin = partial(self._begun, run, time.time())
+        return RunJournal(self._writer, run.run_id, run.scope, begin, begin_bytes=begin_bytes)
+
+    def store(self) -> JournalStore:
+        """Return the store. Blocks. Raises what opening it raises."""
+        return self._store()
+
+    async def stored(self, *, durable: bool = False) -> None:
+        """Wait until all that was recorded so far is written. Raises `SkillsDbError`."""
+        await self._writer.stored(durable=durable)
+
+    def close(self) -> None:
+        """Write what waits. Blocks."""
+        self._writer.close()
+
+    def _begun(self, run: BegunRun, began: float, start: Start | None, program: int | None) -> RunBegin:
+        from ...skills_db.journal.records import RunBegin
+
+        job = run.job
+        return RunBegin(
+            run_id=run.run_id,
+            scope=run.scope,
+            isolation=job.isolation.value,
+            began=began,
+            expires=began + self._life_of(run.scope),
+            timeout_seconds=job.limits.timeout_seconds,
+            memory_mb=job.limits.memory_mb,
+            header=encoded(header_of(job, start, dry_run=run.dry_run)),
+            session=run.session,
+            number=None if run.session is None else program,
+            leased_by=self._process,
+            leased_until=began + job.limits.timeout_seconds + LEASE_SECONDS,
+        )
+
+    def _life_of(self, scope: str) -> float:
+        days = self._settings.journal_days
+        life = _WITHOUT_END if days is None else days * SECONDS_PER_DAY
+        return min(life, BRIEF_DAYS * SECONDS_PER_DAY) if is_brief(scope) else life
+
+    def _open(self) -> JournalStore:
+        from ...skills_db.journal.journal_store import JournalStore
+
+        return JournalStore(self._database(), self._key(), quota_bytes=self._settings.journal_quota_mb * 1_000_000)
+
+
+def recorder_of(kept: Kept, isolation: Isolation) -> Recorder | None:
+    """Return what takes the trace of a run, where its isolation has one."""
+    return kept if isinstance(kept, RunJournal) and isolation is Isolation.RESTRICTED else None

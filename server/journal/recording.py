@@ -1,0 +1,284 @@
+"""Records one run: what it began with, the trace that its worker sends, each call with its answer, and its end.
+
+It stands between the worker and everything else: what it records is what the code asked, and what the code was given.
+So a journal holds real values wherever the code saw some.
+
+A call that changes nothing is recorded once it is answered. A call that does is recorded before (`changes`), and then
+all that came before it is written too: a run that is taken up again repeats nothing that it could have built on.
+
+- What leaves the machine, such as a call of a tool that writes, is written durably first, or is not sent at all.
+- A change of files or sessions here is written so that it survives a crash of the server; a crash of the machine may
+  take it along, as the change itself. If it cannot be written, the change is made and the journal says that it has a
+  gap. What is `repeatable` waits only if an answer or a piece of the trace came since the last commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import Token
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from ...sandbox.errors import HostCallError
+from ...sandbox.host.call_slots import slot_given_back
+from ...sandbox.job import HostCalls, Job, Json, Outcome, Start, Status
+from ...sandbox.wire.bounded_json import is_light, write, write_in_steps
+from ..errors import KNOWN_ERRORS
+from ..host_work import Kind, in_thread
+from .changes import CHANGES, Change, Told
+from .writer import WRITE_BYTES, JournalWriter, WrittenRun
+
+if TYPE_CHECKING:
+    from ...skills_db.journal.records import Record, RunBegin, RunEnd
+
+STORED_SECONDS = 10.0
+"""How long a call waits for its intent to be written."""
+WAITING_BYTES_MAX = 8 * 1024 * 1024
+"""Bytes of one run that may wait to be written; then its next call waits for them."""
+
+Called = tuple[str, bool]
+"""A tool that was called, and whether that went well."""
+Begin = Callable[[Start | None, int | None], "RunBegin"]
+"""Makes what a run begins with, of its start and of which program of its session it is, where these are known."""
+
+
+class RunJournal:
+    """The journal of one run while it runs."""
+
+    def __init__(self, writer: JournalWriter, run_id: str, scope: str, begin: Begin, *, begin_bytes: int = 0) -> None:
+        """Make one; `begin` makes what it begins with, of so many bytes, when that is written."""
+        self._writer = writer
+        self._run = WrittenRun(run_id, scope)
+        self._begin = begin
+        self._begin_bytes = begin_bytes
+        self._began = time.monotonic()
+        self._calls = 0
+        self._has_begun = False
+        self._can_build_on_more = False
+        """Whether the code has met anything since the last commit that what it does next may depend on."""
+
+    def around(self, answer: HostCalls) -> HostCalls:
+        """Return what answers host calls as `answer` does, and records them."""
+
+        async def recorded(name: str, arguments: Mapping[str, Json]) -> Json:
+            self._calls += 1
+            call = _Call(self, self._calls, name, arguments)
+            if self._run.waiting_bytes > WAITING_BYTES_MAX:
+                await self._caught_up()
+            token = CHANGES.set(call.before)
+            try:
+                value = await answer(name, arguments)
+            except HostCallError as error:
+                await call.answered({"error": {"type": error.type, "message": error.message}})
+                raise
+            finally:
+                _reset(token)
+            await call.answered({"answer": value})
+            return value
+
+        return recorded
+
+    def started(self, start: Start, program: int) -> None:
+        """Take what the run begins with that no other has, and which program of its session it is."""
+        self._ensure_begun(start, program)
+
+    def recorded(self, piece: bytes) -> None:
+        """Take a piece of the trace."""
+        self._can_build_on_more = True
+        self._add(_TRACE, piece)
+
+    def ended(self, outcome: Outcome, called: Iterable[Called]) -> str | None:
+        """Record how the run ended; return why its journal is incomplete, if that is known already."""
+        if outcome.status is Status.BUSY:
+            return None  # nothing ran
+        self._ensure_begun()
+        told = cast("Json", told_of(outcome))
+        self._writer.add(self._run, record=partial(_end_record, told), count=size_of(told))
+        self._writer.add(
+            self._run, end=partial(self._end, outcome.status.value, outcome.isolation.value, [*called], time.time())
+        )
+        return self._run.lost
+
+    def broken_off(self, status: str, isolation: str, called: Iterable[Called]) -> None:
+        """Record that the run has no outcome: it was cancelled, or failed in the server."""
+        if self._has_begun:
+            self._writer.add(self._run, end=partial(self._end, status, isolation, [*called], time.time()))
+
+    def lose(self, why: str) -> None:
+        """Note that something could not be recorded, so that the run cannot be replayed."""
+        self._run.lost = self._run.lost or why
+
+    async def before(self, call: _Call, change: Change) -> None:
+        """Write down a call that is about to change something. Raises `HostCallError` where it must not be made."""
+        await call.intended(change)
+        if change.repeatable and not change.leaves and not self._can_build_on_more:
+            return
+        try:
+            with slot_given_back():
+                async with asyncio.timeout(STORED_SECONDS):
+                    await self._writer.stored(durable=change.leaves)
+            if self._run.lost is None:
+                self._can_build_on_more = False
+                return
+            why = self._run.lost
+        except TimeoutError:
+            why = f"The database took longer than {STORED_SECONDS:g} seconds."
+        except Exception as error:  # noqa: BLE001 - whatever writing raised, nothing was written
+            why = _told(error)
+        if change.leaves:
+            raise HostCallError(
+                f"The call was not sent, since the journal of this run cannot be written: {why}", type="RuntimeError"
+            )
+        self.lose(why)
+
+    @property
+    def elapsed_ms(self) -> float:
+        """How long ago the run was begun."""
+        return round((time.monotonic() - self._began) * 1000, 3)
+
+    def add_call(self, kind: int, body: bytes, *, answered: bool) -> None:
+        """Take what is recorded of a call."""
+        self._can_build_on_more = self._can_build_on_more or answered
+        self._add(kind, body)
+
+    async def _caught_up(self) -> None:
+        try:
+            with slot_given_back():
+                await self._writer.stored(durable=False)
+        except Exception as error:  # noqa: BLE001 - as above
+            self.lose(_told(error))
+
+    def _ensure_begun(self, start: Start | None = None, program: int | None = None) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self._writer.add(self._run, begin=partial(self._begin, start, program), count=self._begin_bytes)
+
+    def _add(self, kind: int, body: bytes) -> None:
+        self._ensure_begun()
+        if self._run.lost is None:
+            self._writer.add(self._run, record=partial(_record, kind, body), count=len(body))
+
+    def _end(self, status: str, isolation: str, called: Iterable[Called], ended: float) -> RunEnd:
+        from ...skills_db.journal.records import RunEnd
+
+        tools: dict[str, dict[str, int]] = {}
+        for tool, ok in called:
+            counts = tools.setdefault(tool, {"done": 0, "failed": 0})
+            counts["done" if ok else "failed"] += 1
+        return RunEnd(status, ended, isolation, tools, self._run.lost)
+
+
+class _Call:
+    """One host call and what is recorded of it."""
+
+    def __init__(self, journal: RunJournal, number: int, name: str, arguments: Mapping[str, Json]) -> None:
+        self._journal = journal
+        self._number = number
+        self._name = name
+        self._arguments = arguments
+        self._at_ms = journal.elapsed_ms
+        self._repeatable: bool | None = None
+        """None until it said that it changes something."""
+
+    async def before(self, change: Change) -> None:
+        """Have a change written down; what a call changes further is part of the same."""
+        if self._repeatable is None:
+            self._repeatable = change.repeatable
+            await self._journal.before(self, change)
+
+    async def intended(self, change: Change) -> None:
+        """Record what is about to be done."""
+        told = {**self._asked(), "repeatable": change.repeatable, "leaves": change.leaves}
+        await self._record(_INTENT, told, answered=False)
+
+    async def answered(self, answer: Mapping[str, Json]) -> None:
+        """Record the answer, and what was asked where no intent says so."""
+        asked = {"n": self._number} if self._repeatable is not None else self._asked()
+        told = {**asked, "ms": round(self._journal.elapsed_ms - self._at_ms, 3), **answer}
+        # The answer to a change that comes to the same each time is nothing to build on.
+        await self._record(_OUTCOME, told, answered=self._repeatable is not True)
+
+    def _asked(self) -> dict[str, Json]:
+        return {"n": self._number, "name": self._name, "arguments": self._arguments, "at_ms": self._at_ms}
+
+    async def _record(self, kind: int, told: Json, *, answered: bool) -> None:
+        try:
+            if is_light(told):
+                body = _bytes(write(told))
+            else:
+                body = await in_thread(Kind.ANSWERS, lambda: _bytes(write_in_steps(told)), charged=False)
+        except (ValueError, TypeError, RecursionError) as error:
+            self._journal.lose(f"An answer of {self._name} is not JSON: {error}.")
+            return
+        self._journal.add_call(kind, body, answered=answered)
+
+
+_LIGHT_BYTES = 1000
+_INTENT, _OUTCOME, _TRACE, _END = 1, 2, 3, 4
+"""`RecordKind`, whose module is imported where records are written."""
+
+
+def _told(error: Exception) -> str:
+    """Return what code may be told of a failure."""
+    return str(error) if isinstance(error, KNOWN_ERRORS) else "The server's log says why."
+
+
+def _reset(token: Token[Told | None]) -> None:
+    CHANGES.reset(token)
+
+
+def _record(kind: int, body: bytes) -> Record:
+    from ...skills_db.journal.records import Record, RecordKind
+
+    return Record(RecordKind(kind), body)
+
+
+def _end_record(told: Json) -> Record:
+    return _record(_END, encoded(told))
+
+
+def size_of(value: Json) -> int:
+    """Return about what a value takes; what is large counts as so much that it is written at once."""
+    return _LIGHT_BYTES if is_light(value) else WRITE_BYTES
+
+
+def told_of(outcome: Outcome) -> dict[str, object]:
+    """Return what a journal says of how a run ended, and what its replay is compared by."""
+    error = outcome.error
+    return {
+        "status": outcome.status.value,
+        "result": outcome.result,
+        "output": outcome.output,
+        "stderr": outcome.stderr,
+        "error": None
+        if error is None
+        else {"type": error.type, "message": error.message, "line": error.line, "traceback": error.traceback},
+        "notes": dict(outcome.notes),
+    }
+
+
+def header_of(job: Job, start: Start | None, *, dry_run: bool) -> dict[str, Json]:
+    """Return what a run can be run again from, as JSON."""
+    limits = job.limits
+    return {
+        "code": job.code,
+        "context_vars": dict(job.context_vars),
+        "arguments": list(job.arguments),
+        "dry_run": dry_run,
+        "timeout_seconds": limits.timeout_seconds,
+        "memory_mb": limits.memory_mb,
+        "pids_max": limits.pids_max,
+        "seed": None if start is None else start.seed.hex(),
+        "time_ns": None if start is None else start.time_ns,
+    }
+
+
+def encoded(value: Json) -> bytes:
+    """Return a value as JSON, made in steps: for a thread."""
+    return _bytes(write_in_steps(value))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")

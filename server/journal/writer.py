@@ -1,0 +1,260 @@
+"""Writes journals to the database in a thread of its own: what many runs have, in one commit that all of them share.
+
+Whoever must know something written waits for the next commit (`stored`), with all others that wait. Everything else is
+written when no run has added anything for a moment, or there is much: opening the database costs a second of the
+processor, which is better spent when nobody waits for it.
+
+What could not be written since the database cannot be reached waits and is tried again, up to `WAITING_BYTES_MAX`. Any
+other failure leaves a gap in the journals concerned: they take no more records, their end says so, and they are never
+replayed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ...skills_db.errors import DatabaseUnreachable, SkillsDbError
+
+if TYPE_CHECKING:
+    from ...skills_db.journal.journal_store import JournalStore
+    from ...skills_db.journal.records import Record, RunBegin, RunChange, RunEnd
+
+QUIET_SECONDS = 1.0
+"""How long nothing must have been added before what nobody waits for is written."""
+WAIT_SECONDS_MAX = 30.0
+"""How long it waits at most for such a moment."""
+WRITE_BYTES = 4 * 1024 * 1024
+"""How much is written at once without such a moment."""
+WAITING_BYTES_MAX = 64 * 1024 * 1024
+"""How much may wait for a database that cannot be reached."""
+PURGE_SECONDS = 600.0
+"""How often journals that have outlived their time are removed."""
+_LOG = logging.getLogger(__name__)
+
+_Waiter = tuple[bool, asyncio.AbstractEventLoop, "asyncio.Future[None]"]
+
+
+@dataclass(slots=True, eq=False)
+class WrittenRun:
+    """How far the journal of one run is written. `lost` says why it has a gap, if it has one."""
+
+    run_id: str
+    scope: str
+    pieces: int = 0
+    waiting_bytes: int = 0
+    lost: str | None = None
+
+
+@dataclass(slots=True)
+class _Added:
+    """What waits of one run; begin, records and end are made where they are written, since they may be large."""
+
+    begin: Callable[[], RunBegin] | None = None
+    records: list[Callable[[], Record]] = field(default_factory=list)
+    end: Callable[[], RunEnd] | None = None
+    bytes: int = 0
+
+
+class JournalWriter:
+    """Writes the journals of one server; `add` and `stored` are for its event loop."""
+
+    def __init__(self, store: Callable[[], JournalStore]) -> None:
+        self._store = store
+        self._changed = threading.Condition()
+        self._added: dict[WrittenRun, _Added] = {}
+        self._waiters: list[_Waiter] = []
+        self._bytes = 0
+        self._first = self._last = 0.0
+        self._retry_at = 0.0
+        self._ends = False
+        self._is_silent = False
+        self._purged = 0.0
+        self._thread: threading.Thread | None = None
+
+    def add(
+        self,
+        run: WrittenRun,
+        *,
+        begin: Callable[[], RunBegin] | None = None,
+        record: Callable[[], Record] | None = None,
+        end: Callable[[], RunEnd] | None = None,
+        count: int = 0,
+    ) -> None:
+        """Have something of a run written soon; `count` are its bytes. Returns at once."""
+        now = time.monotonic()
+        with self._changed:
+            added = self._added.setdefault(run, _Added())
+            added.begin = begin or added.begin
+            added.end = end or added.end
+            if record is not None:
+                added.records.append(record)
+            added.bytes += count
+            run.waiting_bytes += count
+            if not self._bytes and len(self._added) == 1:
+                self._first = now
+            self._last = now
+            self._bytes += count
+            if self._thread is None and not self._ends:
+                self._thread = threading.Thread(target=self._work, name="sealab-journal", daemon=True)
+                self._thread.start()
+            elif self._bytes >= WRITE_BYTES or len(self._added) == 1:
+                self._changed.notify()
+
+    async def stored(self, *, durable: bool) -> None:
+        """Wait until all that was added is written, with `durable` so that it survives a crash of the machine.
+
+        Raises `SkillsDbError` where it could not be written.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        with self._changed:
+            self._waiters.append((durable, loop, future))
+            self._changed.notify()
+        await future
+
+    def close(self) -> None:
+        """Write what waits and end. Blocks."""
+        with self._changed:
+            self._ends = True
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while (seconds := self._seconds_until_due()) > 0:
+                    self._changed.wait(None if seconds == float("inf") else seconds)
+                if self._ends and not self._added and not self._waiters:
+                    return
+                added, self._added = self._added, {}
+                waiters, self._waiters = self._waiters, []
+                taken, self._bytes = self._bytes, 0
+                ends = self._ends
+            error = self._written(added, durable=any(durable for durable, _, _ in waiters))
+            if isinstance(error, DatabaseUnreachable) and not ends:
+                error = self._put_back(added, taken, error)
+            _tell(waiters, error)
+            if error is None:
+                self._is_silent = False
+                self._purge()
+
+    def _seconds_until_due(self) -> float:
+        """Return how long nothing is to be written; 0 where something is."""
+        if self._waiters or self._ends:
+            return 0.0
+        if not self._added:
+            return float("inf")
+        now = time.monotonic()
+        due = now if self._bytes >= WRITE_BYTES else min(self._last + QUIET_SECONDS, self._first + WAIT_SECONDS_MAX)
+        return max(max(due, self._retry_at) - now, 0.0)
+
+    def _written(self, added: dict[WrittenRun, _Added], *, durable: bool) -> BaseException | None:
+        """Write what was added, all at once; return what went wrong."""
+        if not added:
+            return None
+        try:
+            store = self._store()
+        except Exception as failure:  # noqa: BLE001 - told to all who wait, and logged
+            return self._failed(added, failure)
+        error = self._tried(store, added, durable=durable)
+        if error is None or isinstance(error, SkillsDbError) or len(added) == 1:
+            return self._failed(added, error)
+        # What one run brings must not cost the others theirs.
+        failures = [
+            self._failed({run: each}, self._tried(store, {run: each}, durable=durable)) for run, each in added.items()
+        ]
+        return next((each for each in failures if each is not None), None)
+
+    def _tried(self, store: JournalStore, added: dict[WrittenRun, _Added], *, durable: bool) -> BaseException | None:
+        try:
+            changes = [_change(run, each) for run, each in added.items()]
+            store.write(changes, {run.run_id: run.scope for run in added}, durable=durable)
+        except Exception as error:  # noqa: BLE001 - as above
+            return error
+        for run, change in zip(added, changes, strict=True):
+            run.pieces += bool(change.piece)
+            run.waiting_bytes -= added[run].bytes
+        return None
+
+    def _failed(self, added: dict[WrittenRun, _Added], error: BaseException | None) -> BaseException | None:
+        """Note the gap that a failure leaves, unless it is to be tried again."""
+        if error is not None and not (isinstance(error, DatabaseUnreachable) and not self._ends):
+            _LOG.warning("The journals of %d runs could not be written: %s", len(added), error)
+            for run, each in added.items():
+                run.lost = run.lost or str(error)
+                run.waiting_bytes -= each.bytes
+        return error
+
+    def _put_back(self, added: dict[WrittenRun, _Added], taken: int, error: DatabaseUnreachable) -> DatabaseUnreachable:
+        """Have what was not written wait before what came since; if it is too much, it is lost."""
+        if not self._is_silent:
+            _LOG.warning("The journals of %d runs wait to be written: %s", len(added), error)
+        self._is_silent = True
+        with self._changed:
+            self._retry_at = time.monotonic() + QUIET_SECONDS
+            if self._bytes + taken <= WAITING_BYTES_MAX:
+                for run, each in self._added.items():
+                    before = added.setdefault(run, _Added())
+                    before.begin, before.end = before.begin or each.begin, each.end or before.end
+                    before.records += each.records
+                    before.bytes += each.bytes
+                self._added = added
+                self._bytes += taken
+                return error
+        _LOG.warning("The journals of %d runs are lost: the database cannot be reached for too long.", len(added))
+        for run, each in added.items():
+            run.lost = run.lost or str(error)
+            run.waiting_bytes -= each.bytes
+        return error
+
+    def _purge(self) -> None:
+        now = time.monotonic()
+        if self._purged and now - self._purged < PURGE_SECONDS:
+            return
+        self._purged = now
+        try:
+            self._store().drop_expired()
+        except SkillsDbError as error:
+            _LOG.warning("Journals that have outlived their time could not be removed: %s", error)
+
+
+def _change(run: WrittenRun, added: _Added) -> RunChange:
+    from ...skills_db.journal.records import RunChange, joined
+
+    records = [] if run.lost else [make() for make in added.records]
+    return RunChange(
+        run.run_id,
+        run.pieces,
+        None if added.begin is None else added.begin(),
+        joined(records),
+        None if added.end is None else added.end(),
+    )
+
+
+def _tell(waiters: Sequence[_Waiter], error: BaseException | None) -> None:
+    """Let those go on that wait, in the loops in which they wait."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for _, loop, future in waiters:
+        by_loop.setdefault(loop, []).append(future)
+    for loop, futures in by_loop.items():
+        with suppress(RuntimeError):  # a loop that is closed waits for nothing
+            loop.call_soon_threadsafe(_resolve, futures, error)
+
+
+def _resolve(futures: Sequence[asyncio.Future[None]], error: BaseException | None) -> None:
+    for future in futures:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)

@@ -1,0 +1,427 @@
+"""Keeps the journals of runs in the database, encrypted, for a time and up to a quota for each owner.
+
+This is a security boundary: what a run was given and what it was answered stands in the database as ciphertext alone
+(`sealing`). In clear are the run's id, its owner's keyed name, times, limits, isolation and status.
+
+Large answers lie in rows like small ones: one commit takes them with everything else, every replica finds them, and
+their bytes are counted in one place. Written durably, 1 MB takes about as long in a row as in a file beside.
+
+A journal that has ended is whole or is not read. Of one that has not, the last pieces may be cut off by whoever can
+write to the database, as the whole database may be set back: only what is kept elsewhere could show that.
+
+Everything here blocks: call it from a thread.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from ..errors import JournalDamaged, JournalNewer, JournalNotFound, VaultKeyWrong
+from ..sql import sa
+from ..vault_keys import SealBroken
+from .records import CUT, FORMAT, RUNNING, Journal, Record, RecordKind, RunBegin, RunChange, RunSummary, parted
+from .sealing import JournalKeys
+
+if TYPE_CHECKING:
+    from ..engine import Database
+
+_BATCH = 400
+_COUNT_EVERY_BYTES = 1_000_000
+_HEADER, _PIECE, _END = "header", "piece", "end"
+_COUNTED_BYTES = 65_536
+"""Pieces up to this size are counted when their run ends: they cost one statement less."""
+_NEW_LINE = b"\n"
+"""Parts what the store itself keeps of a header from what it was given; JSON in one line has none."""
+_READ_AT_ONCE = 100
+DAMAGED, NEWER = "damaged", "newer"
+"""What a list says in place of the status of a run whose journal cannot be read."""
+
+
+class JournalStore:
+    """The journals of one database under one master key; safe to use from several threads."""
+
+    def __init__(self, database: Database, key: bytes, *, quota_bytes: int) -> None:
+        """Open them; the journals of an owner take `quota_bytes` at most.
+
+        Raises `VaultKeyWrong` when the vault was made with another key, and what `Database` raises.
+        """
+        self._database = database
+        self._keys = JournalKeys(key)
+        self._quota_bytes = quota_bytes
+        self._sizes: dict[str, int] = {}
+        self._check_key()
+
+    def owner_of(self, scope: str) -> str:
+        """Return what the database calls a scope."""
+        return self._keys.owner(scope)
+
+    def write(self, changes: Sequence[RunChange], scopes: Mapping[str, str], *, durable: bool) -> None:
+        """Write what there is of several runs in one commit; `scopes` says whose each run is.
+
+        With `durable` it survives a crash of the machine too. Afterwards the oldest ended journals of owners above
+        their quota are dropped. Raises what `Database` raises; then nothing was written, but for `CommitUnknown`.
+        """
+        owners = {run_id: self._keys.owner(scope) for run_id, scope in scopes.items()}
+        rows = [self._row(each, owners[each.run_id]) for each in changes]
+        pieces = [row for row in rows if row["piece"] is not None]
+        with self._database.transaction(durable=durable) as session:
+            connection = session.connection()
+            if begun := [row for row in rows if "began" in row]:
+                connection.execute(_BEGIN, begun)
+            if pieces:
+                connection.execute(_ADD_PIECE, pieces)
+            if grown := [row for row in pieces if "began" not in row and cast("int", row["bytes"]) > _COUNTED_BYTES]:
+                connection.execute(_GROW, grown)
+            if ended := [row for row in rows if "began" not in row and row["sealed_end"] is not None]:
+                connection.execute(_FINISH, ended)
+        for row in rows:
+            self._grow(cast("str", row["owner"]), cast("int", row["bytes"]))
+
+    def runs(
+        self,
+        *,
+        since: float = 0.0,
+        status: str | None = None,
+        tool: str | None = None,
+        scope: str | None = None,
+        limit: int = 50,
+    ) -> list[RunSummary]:
+        """Return the newest runs, newest first: of one owner, of a status, of those that called a tool."""
+        owner = None if scope is None else self._keys.owner(scope)
+        found: list[RunSummary] = []
+        before = _FAR
+        with self._database.read() as session:
+            while len(found) < limit:
+                at = {"since": since, "before": before, "owner": owner, "most": _READ_AT_ONCE, "now": _now()}
+                rows = session.execute(_RUNS, at).mappings().all()
+                for row in rows:
+                    run = self._listed(row)
+                    if status in (None, run.status) and (tool is None or tool in run.tools):
+                        found.append(run)
+                if len(rows) < _READ_AT_ONCE:
+                    break
+                before = rows[-1]["id"]
+        return found[:limit]
+
+    def journal(self, run_id: str, *, scope: str | None = None) -> Journal:
+        """Return the whole journal of a run. Raises `JournalNotFound`, `JournalNewer` or `JournalDamaged`."""
+        with self._database.read() as session:
+            row = session.execute(_RUN, {"run": run_id, "now": _now()}).mappings().one_or_none()
+            if row is None or (scope is not None and row["owner"] != self._keys.owner(scope)):
+                raise _not_found(run_id)
+            pieces = session.execute(_PIECES, {"run": run_id}).mappings().all()
+        run = self._summary(row)
+        if [each["number"] for each in pieces] != list(range(row["pieces"] or len(pieces))):
+            raise _damaged(run_id, "pieces of it are missing")
+        told, _, header = self._opened(row, _HEADER, 0, row["sealed_header"]).partition(_NEW_LINE)
+        records = tuple(self._records(row, pieces))
+        return Journal(run, json.loads(told)["scope"], json.loads(header), records)
+
+    def session_until(self, run_id: str) -> list[str]:
+        """Return the programs of the session of a run from its first up to this one; of none, the run alone.
+
+        Raises `JournalNotFound`, and `JournalDamaged` where one of them is not kept any more.
+        """
+        with self._database.read() as session:
+            row = session.execute(_PLACE, {"run": run_id}).mappings().one_or_none()
+            if row is None:
+                raise _not_found(run_id)
+            if row["session"] is None:
+                return [run_id]
+            programs: list[str] = []
+            for each in session.execute(_BEFORE, dict(row)):
+                if each.number_of != row["number_of"] - len(programs):
+                    break
+                programs.append(each.run_id)
+                if each.number_of == 0:
+                    return programs[::-1]
+        raise _damaged(run_id, "an earlier program of its session is not kept any more")
+
+    def drop_expired(self) -> int:
+        """Remove the journals that have outlived their time and return how many."""
+        with self._database.transaction() as session:
+            found = [row.run_id for row in session.execute(_EXPIRED, {"now": _now()})]
+            _drop(session.connection(), found)
+        self._sizes.clear()
+        return len(found)
+
+    def forget(self, holds: Callable[[str], bool], *, scope: str | None = None, erases: bool = True) -> list[str]:
+        """Remove the journals in which `holds` is true of any text, and return their runs.
+
+        A journal with a part taken out could not be replayed: so it goes whole. One that cannot be read goes too.
+        Without `erases` nothing is removed.
+        """
+        owner = None if scope is None else self._keys.owner(scope)
+        with self._database.read() as session:
+            run_ids = [row.run_id for row in session.execute(_OF_OWNER, {"owner": owner})]
+        gone = [run_id for run_id in run_ids if self._holds(run_id, holds)]
+        if erases and gone:
+            with self._database.transaction() as session:
+                _drop(session.connection(), gone)
+            self._sizes.clear()
+        return gone
+
+    def forget_scope(self, owner: str) -> int:
+        """Remove every journal of the scope that the database calls so, and return how many."""
+        with self._database.transaction() as session:
+            run_ids = [row.run_id for row in session.execute(_OF_OWNER, {"owner": owner})]
+            _drop(session.connection(), run_ids)
+        self._sizes.pop(owner, None)
+        return len(run_ids)
+
+    def used_bytes(self, scope: str) -> int:
+        """Return what the journals of a scope take."""
+        with self._database.read() as session:
+            return int(session.execute(_SIZE, {"owner": self._keys.owner(scope)}).scalar_one() or 0)
+
+    def _holds(self, run_id: str, holds: Callable[[str], bool]) -> bool:
+        try:
+            journal = self.journal(run_id)
+        except JournalNotFound:
+            return False
+        except (JournalDamaged, JournalNewer):
+            return True
+        values: list[object] = [
+            dict(journal.header),
+            *(each.value for each in journal.records if each.kind is not RecordKind.TRACE),
+        ]
+        return any(holds(text) for value in values for text in _texts(value))
+
+    def _row(self, change: RunChange, owner: str) -> dict[str, object]:
+        run_id = change.run_id
+        sealed = self._keys.sealed
+        piece = sealed(owner, run_id, _PIECE, change.number, change.piece) if change.piece else None
+        pieces = change.number + (piece is not None)
+        row: dict[str, object] = {
+            "run_id": run_id,
+            "owner": owner,
+            "number": change.number,
+            "piece": piece,
+            "pieces": pieces if change.end is not None else 0,
+            "bytes": 0 if piece is None else len(piece),
+            "status": RUNNING,
+            "ended": None,
+            "sealed_end": None,
+        }
+        if change.begin is not None:
+            row |= self._begun(change.begin, owner)
+            row["bytes"] = cast("int", row["bytes"]) + len(cast("bytes", row["sealed_header"]))
+        if change.end is not None:
+            told = {"tools": change.end.tools, "incomplete": change.end.incomplete, "status": change.end.status}
+            row["sealed_end"] = sealed(owner, run_id, _END, pieces, _json(told))
+            row |= {"status": change.end.status, "ended": change.end.ended, "isolation": change.end.isolation}
+            row["bytes"] = cast("int", row["bytes"]) + len(cast("bytes", row["sealed_end"]))
+        return row
+
+    def _begun(self, begin: RunBegin, owner: str) -> dict[str, object]:
+        header = _json({"scope": begin.scope, "session": begin.session}) + _NEW_LINE + begin.header
+        return {
+            "format": FORMAT,
+            "session": None if begin.session is None else self._keys.session(begin.scope, begin.session),
+            "number_of": begin.number,
+            "isolation": begin.isolation,
+            "began": begin.began,
+            "expires": begin.expires,
+            "timeout_seconds": begin.timeout_seconds,
+            "memory_mb": begin.memory_mb,
+            "leased_by": begin.leased_by,
+            "leased_until": begin.leased_until,
+            "sealed_header": self._keys.sealed(owner, begin.run_id, _HEADER, 0, header),
+        }
+
+    def _listed(self, row: sa.RowMapping) -> RunSummary:
+        """Return a run for a list, in which one that cannot be read hides no other."""
+        try:
+            return self._summary(row)
+        except JournalDamaged:
+            return _unread(row, DAMAGED)
+        except JournalNewer:
+            return _unread(row, NEWER)
+
+    def _summary(self, row: sa.RowMapping) -> RunSummary:
+        run_id = cast("str", row["run_id"])
+        if cast("int", row["format"]) > FORMAT:
+            raise JournalNewer(
+                f"The journal of the run {run_id} was written by a newer version of sealab. Use that version or a "
+                "later one."
+            )
+        end: dict[str, object] = {}
+        if row["sealed_end"] is not None:
+            end = self._opened_json(row, _END, cast("int", row["pieces"]), row["sealed_end"])
+            if end["status"] != row["status"]:
+                raise _damaged(run_id, "its status was changed")
+        elif row["status"] != RUNNING:
+            raise _damaged(run_id, "its end is missing")
+        told = json.loads(self._opened(row, _HEADER, 0, row["sealed_header"]).partition(_NEW_LINE)[0])
+        return replace(
+            _unread(row, CUT if row["ended"] is None and row["leased_until"] < _now() else row["status"]),
+            session=told["session"],
+            tools=cast("Mapping[str, Mapping[str, int]]", end.get("tools", {})),
+            incomplete=cast("str | None", end.get("incomplete")),
+        )
+
+    def _records(self, row: sa.RowMapping, pieces: Sequence[sa.RowMapping]) -> Iterator[Record]:
+        for each in pieces:
+            number = cast("int", each["number"])
+            data = self._opened(row, _PIECE, number, each["sealed"])
+            try:
+                yield from parted(data)
+            except ValueError as error:
+                raise _damaged(cast("str", row["run_id"]), f"piece {number} cannot be read: {error}") from None
+
+    def _opened_json(self, row: sa.RowMapping, part: str, position: int, sealed: object) -> dict[str, object]:
+        return cast("dict[str, object]", json.loads(self._opened(row, part, position, sealed)))
+
+    def _opened(self, row: sa.RowMapping, part: str, position: int, sealed: object) -> bytes:
+        run_id, owner = cast("str", row["run_id"]), cast("str", row["owner"])
+        try:
+            return self._keys.opened(owner, run_id, part, position, bytes(cast("bytes", sealed)))
+        except SealBroken:
+            raise _damaged(run_id, f"its {part} {position} does not open") from None
+
+    def _check_key(self) -> None:
+        """Compare the key with the one that the vault was made with, or remember it there. Raises `VaultKeyWrong`."""
+        with self._database.read() as session:
+            kept = session.execute(_KEY_MARK).scalar_one()
+        if kept is None:
+            with self._database.transaction() as session:
+                session.execute(_REMEMBER_KEY, {"mark": self._keys.mark})
+                kept = session.execute(_KEY_MARK).scalar_one()
+        if not hmac.compare_digest(kept, self._keys.mark):
+            raise VaultKeyWrong(
+                "The journals were written with another key, so they cannot be read. Give the key that the vault was "
+                "made with (VAULT_KEY, the keyring, or the key file beside the database)."
+            )
+
+    def _grow(self, owner: str, count: int) -> None:
+        """Count what an owner's journals grew by, and now and then drop the oldest that are above the quota."""
+        waiting = self._sizes.get(owner, _COUNT_EVERY_BYTES) + count
+        if waiting < min(_COUNT_EVERY_BYTES, self._quota_bytes // 10):
+            self._sizes[owner] = waiting
+            return
+        self._sizes[owner] = 0
+        with self._database.read() as session:
+            size = int(session.execute(_SIZE, {"owner": owner}).scalar_one() or 0)
+        if size > self._quota_bytes:
+            self._trim(owner, size - self._quota_bytes)
+
+    def _trim(self, owner: str, excess: int) -> None:
+        with self._database.transaction() as session:
+            gone = []
+            for row in session.execute(_OLDEST, {"owner": owner, "running": RUNNING}):
+                gone.append(row.run_id)
+                excess -= row.bytes
+                if excess <= 0:
+                    break
+            _drop(session.connection(), gone)
+
+
+def _now() -> float:
+    return time.time()
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Give every text and number in a JSON value, keys too, each as a text."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, int | float) and not isinstance(each, bool):
+            yield str(each)
+        elif isinstance(each, Mapping):
+            waiting.extend(each.keys())
+            waiting.extend(each.values())
+        elif isinstance(each, Sequence):
+            waiting.extend(each)
+
+
+def _unread(row: sa.RowMapping, status: str) -> RunSummary:
+    """Return what stands of a run in clear."""
+    return RunSummary(
+        run_id=cast("str", row["run_id"]),
+        owner=cast("str", row["owner"]),
+        isolation=cast("str", row["isolation"]),
+        status=status,
+        began=cast("float", row["began"]),
+        ended=cast("float | None", row["ended"]),
+        expires=cast("float", row["expires"]),
+        bytes=cast("int", row["bytes"]),
+        session=None,
+        number=cast("int | None", row["number_of"]),
+        tools={},
+        incomplete=None,
+    )
+
+
+def _not_found(run_id: str) -> JournalNotFound:
+    return JournalNotFound(f"There is no journal of the run {run_id}. `sealab runs list` shows those that are kept.")
+
+
+def _damaged(run_id: str, why: str) -> JournalDamaged:
+    return JournalDamaged(
+        f"The journal of the run {run_id} was changed or is damaged: {why}. It cannot be used; restore a backup of the "
+        "database, or go on without it."
+    )
+
+
+def _drop(connection: sa.Connection, run_ids: Sequence[str]) -> None:
+    for at in range(0, len(run_ids), _BATCH):
+        some = {"runs": list(run_ids[at : at + _BATCH])}
+        connection.execute(_DROP_PIECES, some)
+        connection.execute(_DROP_RUNS, some)
+
+
+def _in(statement: str) -> sa.TextClause:
+    return sa.text(statement).bindparams(sa.bindparam("runs", expanding=True))
+
+
+_FAR = 1 << 62
+_LIVES = "expires > :now"
+_COLUMNS = (
+    "id, run_id, owner, format, isolation, status, began, ended, expires, number_of, leased_until, pieces, bytes, "
+    "sealed_header, sealed_end"
+)
+_KEY_MARK = sa.text("SELECT key_mark FROM sealab_vault WHERE id = 1")
+_REMEMBER_KEY = sa.text("UPDATE sealab_vault SET key_mark = :mark WHERE id = 1 AND key_mark IS NULL")
+_BEGIN = sa.text(
+    "INSERT INTO sealab_journal_run (run_id, owner, format, session, number_of, isolation, status, began, ended, "
+    "expires, timeout_seconds, memory_mb, leased_by, leased_until, pieces, bytes, sealed_header, sealed_end) "
+    "VALUES (:run_id, :owner, :format, :session, :number_of, :isolation, :status, :began, :ended, :expires, "
+    ":timeout_seconds, :memory_mb, :leased_by, :leased_until, :pieces, :bytes, :sealed_header, :sealed_end)"
+)
+_ADD_PIECE = sa.text("INSERT INTO sealab_journal_piece (run_id, number, sealed) VALUES (:run_id, :number, :piece)")
+_GROW = sa.text("UPDATE sealab_journal_run SET bytes = bytes + :bytes WHERE run_id = :run_id")
+_FINISH = sa.text(
+    "UPDATE sealab_journal_run SET pieces = :pieces, status = :status, ended = :ended, isolation = :isolation, "
+    "sealed_end = :sealed_end, bytes = length(sealed_header) + length(:sealed_end) + coalesce((SELECT "
+    "sum(length(sealed)) FROM sealab_journal_piece WHERE run_id = :run_id), 0) WHERE run_id = :run_id"
+)
+_RUNS = sa.text(
+    f"SELECT {_COLUMNS} FROM sealab_journal_run WHERE {_LIVES} AND began >= :since AND id < :before "  # noqa: S608 - constants
+    "AND owner = coalesce(:owner, owner) ORDER BY id DESC LIMIT :most"
+)
+_RUN = sa.text(f"SELECT {_COLUMNS} FROM sealab_journal_run WHERE {_LIVES} AND run_id = :run")  # noqa: S608 - as above
+_PIECES = sa.text("SELECT number, sealed FROM sealab_journal_piece WHERE run_id = :run ORDER BY number")
+_PLACE = sa.text("SELECT id, owner, session, number_of FROM sealab_journal_run WHERE run_id = :run")
+_BEFORE = sa.text(
+    "SELECT run_id, number_of FROM sealab_journal_run WHERE owner = :owner AND session = :session AND id <= :id "
+    "ORDER BY id DESC"
+)
+_EXPIRED = sa.text("SELECT run_id FROM sealab_journal_run WHERE expires <= :now")
+_OF_OWNER = sa.text("SELECT run_id FROM sealab_journal_run WHERE owner = coalesce(:owner, owner)")
+_SIZE = sa.text("SELECT sum(bytes) FROM sealab_journal_run WHERE owner = :owner")
+_OLDEST = sa.text(
+    "SELECT run_id, bytes FROM sealab_journal_run WHERE owner = :owner AND status <> :running ORDER BY id"
+)
+_DROP_PIECES = _in("DELETE FROM sealab_journal_piece WHERE run_id IN :runs")
+_DROP_RUNS = _in("DELETE FROM sealab_journal_run WHERE run_id IN :runs")

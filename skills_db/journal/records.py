@@ -1,0 +1,148 @@
+"""What a journal consists of, and how its records stand in a piece.
+
+A piece is records one after another: a byte for the kind, four for the length (big-endian), then the body. The body of
+a trace record is bytes as the worker gave them, of all others a JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+FORMAT = 1
+"""The format of header, records and end. A journal of a later one is not read."""
+
+RUNNING = "running"
+"""The status of a run that has not ended."""
+CUT = "cut"
+"""The status of a run whose lease is over without an end: its server went down, or could not write it."""
+
+_HEAD = struct.Struct(">BI")
+
+
+class RecordKind(IntEnum):
+    """What a record says."""
+
+    INTENT = 1
+    """A call that may change something is about to be made: `n name arguments repeatable at_ms`."""
+    OUTCOME = 2
+    """A call was answered: `n ms`, `answer` or `error`, and `name arguments at_ms` where no intent has them."""
+    TRACE = 3
+    """A piece of what the worker recorded of the run."""
+    END = 4
+    """How the run ended: `status result output stderr error`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record, with its body as it is stored."""
+
+    kind: RecordKind
+    body: bytes
+
+    @property
+    def value(self) -> dict[str, object]:
+        """The body of any record but a trace."""
+        found = json.loads(self.body)
+        if not isinstance(found, dict):
+            raise ValueError("a record is not an object")  # noqa: TRY004 - of what was read, not of an argument
+        return found
+
+
+def joined(records: Iterable[Record]) -> bytes:
+    """Return records as one piece."""
+    return b"".join(part for each in records for part in (_HEAD.pack(each.kind, len(each.body)), each.body))
+
+
+def parted(piece: bytes) -> Iterator[Record]:
+    """Give the records of a piece. Raises ValueError where it is cut or holds an unknown kind."""
+    at = 0
+    while at < len(piece):
+        if len(piece) - at < _HEAD.size:
+            raise ValueError("a record is cut in its head")
+        kind, length = _HEAD.unpack_from(piece, at)
+        at += _HEAD.size
+        if len(piece) - at < length:
+            raise ValueError("a record is cut in its body")
+        yield Record(RecordKind(kind), piece[at : at + length])
+        at += length
+
+
+@dataclass(frozen=True, slots=True)
+class RunBegin:
+    """What a run begins with. `header` is what it can be run again from, a JSON object; times in seconds since 1970.
+
+    `number` counts the programs of a session from 0. `leased_by` names the process that runs it, until `leased_until`
+    at most, unless it says otherwise later.
+    """
+
+    run_id: str
+    scope: str
+    isolation: str
+    began: float
+    expires: float
+    timeout_seconds: float
+    memory_mb: int
+    header: bytes
+    session: str | None = None
+    number: int | None = None
+    leased_by: str = ""
+    leased_until: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended. `tools` counts its calls by tool; `incomplete` says why records are missing, if any are."""
+
+    status: str
+    ended: float
+    isolation: str
+    tools: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    incomplete: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunChange:
+    """What is to be written of one run: its begin, the piece with the number `number`, its end."""
+
+    run_id: str
+    number: int
+    begin: RunBegin | None = None
+    piece: bytes = b""
+    end: RunEnd | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One run as a list shows it. `owner` is what the database calls its scope; `bytes` is what its journal takes."""
+
+    run_id: str
+    owner: str
+    isolation: str
+    status: str
+    began: float
+    ended: float | None
+    expires: float
+    bytes: int
+    session: str | None
+    number: int | None
+    tools: Mapping[str, Mapping[str, int]]
+    incomplete: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The whole journal of one run."""
+
+    run: RunSummary
+    scope: str
+    header: Mapping[str, object]
+    records: tuple[Record, ...]
+
+    @property
+    def trace(self) -> bytes:
+        """What the worker recorded, all pieces joined."""
+        return b"".join(each.body for each in self.records if each.kind is RecordKind.TRACE)

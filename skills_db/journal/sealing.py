@@ -1,0 +1,72 @@
+"""Security boundary: encrypts what journals hold, bound to where it stands.
+
+The key is derived from the vault's master key with HMAC-SHA256. What is sealed is 12 bytes of nonce, then AES-256-GCM,
+with format, owner, run, part and position as associated data: so nothing can stand in for another run's, another
+owner's or another position's. The end is bound to the number of pieces, so that none can be cut from an ended journal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ..vault_keys import SealBroken, VaultKeys
+from .records import FORMAT
+
+if TYPE_CHECKING:
+    from ..cipher import AESGCM
+
+_NONCE_BYTES = 12
+_NAME_CHARS = 32
+
+
+class JournalKeys:
+    """All that journals need of one master key."""
+
+    def __init__(self, master: bytes) -> None:
+        self._master = master
+        self._vault = VaultKeys(master)
+
+    @property
+    def mark(self) -> str:
+        """What distinguishes the master key from others: the vault's own mark."""
+        return self._vault.mark
+
+    def owner(self, scope: str) -> str:
+        """Return what the database calls a scope: the same name that the vault has for it."""
+        return self._vault.of_scope(scope).name
+
+    def session(self, scope: str, name: str) -> str:
+        """Return what the database calls a session."""
+        return hmac.digest(self._derived("sessions"), f"{scope}\0{name}".encode(), hashlib.sha256).hex()[:_NAME_CHARS]
+
+    def sealed(self, owner: str, run_id: str, part: str, position: int, data: bytes) -> bytes:
+        """Encrypt data for that part of that run."""
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, data, _bound(owner, run_id, part, position))
+
+    def opened(self, owner: str, run_id: str, part: str, position: int, sealed: bytes) -> bytes:
+        """Decrypt what was sealed for that part of that run. Raises `SealBroken`."""
+        from ..cipher import InvalidTag
+
+        try:
+            bound = _bound(owner, run_id, part, position)
+            return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], bound)
+        except (InvalidTag, ValueError):
+            raise SealBroken from None
+
+    def _derived(self, purpose: str) -> bytes:
+        return hmac.digest(self._master, f"sealab journal|{purpose}".encode(), hashlib.sha256)
+
+    @cached_property
+    def _cipher(self) -> AESGCM:
+        from ..cipher import AESGCM
+
+        return AESGCM(self._derived("content"))
+
+
+def _bound(owner: str, run_id: str, part: str, position: int) -> bytes:
+    return f"{FORMAT}|{owner}|{run_id}|{part}|{position}".encode()

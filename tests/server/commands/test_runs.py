@@ -1,0 +1,201 @@
+"""`sealab runs`: what was journaled is listed, shown with tokens in place of values, exported and run again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from sealab.skills_db.journal.records import Record, RecordKind, RunBegin, RunChange, RunEnd, joined
+
+from ..command_line import Ended, sealab
+from ..conftest import in_this_process
+from ..journal.test_journaled_runs import CLAIMED, served_notes, store
+from ..upstream_tools.test_registry import ONE_SPARE
+
+MAIL = "jane.roe@corp.example"
+CODE = f"""import random, time, uuid
+seen = await tools.notes.look(name='{MAIL}')
+await tools.notes.send(text=seen)
+write_file('a.txt', seen)
+print(time.time(), random.random(), uuid.uuid4(), {{'b', 'a', 'c'}}, read_file('a.txt'))
+result = [seen, id(object()) > 0]"""
+
+
+@pytest.fixture(scope="module")
+def journaled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A home with runs, and these by name."""
+    home = tmp_path_factory.mktemp("home")
+    served_notes(home)
+    return home, asyncio.run(made_runs(home))
+
+
+async def made_runs(home: Path) -> dict[str, str]:
+    async with in_this_process(home, ONE_SPARE | CLAIMED) as caller:
+        runs = {"calls": await caller.run(CODE), "fails": await caller.run("print('before')\n1 / 0")}
+        runs["dry"] = await caller.run("result = 1", dry_run=True)
+        for number in range(3):
+            code = "import random\nx = [random.random()]" if not number else "x.append(random.random())\nresult = x"
+            runs[f"program{number}"] = await caller.run(code, session="counted")
+    return {name: report["run_id"] for name, report in runs.items()}
+
+
+def runs(journaled: tuple[Path, dict[str, str]], *arguments: str, **env: str) -> Ended:
+    home, ids = journaled
+    words = [ids.get(word, word) for word in arguments]
+    return sealab("runs", words[0], *words[1:], "--home", str(home), **CLAIMED, **env)
+
+
+def told(ended: Ended) -> dict[str, object]:
+    assert ended.returncode == 0, ended.stderr
+    found: dict[str, object] = json.loads(ended.stdout)
+    return found
+
+
+def listed(journaled: tuple[Path, dict[str, str]], *arguments: str) -> list[str]:
+    names = {run_id: name for name, run_id in journaled[1].items()}
+    found = told(runs(journaled, "list", "--json", *arguments))
+    return [names[run["run_id"]] for run in found["runs"]]  # type: ignore[attr-defined]
+
+
+def test_runs_are_listed_by_status_tool_and_time(journaled: tuple[Path, dict[str, str]]) -> None:
+    assert listed(journaled) == ["program2", "program1", "program0", "dry", "fails", "calls"]
+    assert listed(journaled, "--status", "error") == ["fails"]
+    assert listed(journaled, "--tool", "notes.send") == ["calls"]
+    assert listed(journaled, "--since", "2h", "--limit", "1") == ["program2"]
+    assert listed(journaled, "--since", "2100-01-01") == []
+    line = runs(journaled, "list", "--tool", "notes.send").stdout
+    assert "notes.look 1, notes.send 1" in line
+    assert "session counted #2" in runs(journaled, "list").stdout
+
+
+def test_a_time_that_is_none_is_refused(journaled: tuple[Path, dict[str, str]]) -> None:
+    ended = runs(journaled, "list", "--since", "yesterday")
+    assert ended.returncode == 2
+    assert "--since cannot be yesterday. Give 30m, 12h, 7d" in ended.stderr
+
+
+def test_a_run_is_shown_with_its_calls_and_its_end_and_no_value(journaled: tuple[Path, dict[str, str]]) -> None:
+    shown = runs(journaled, "show", "calls").stdout
+    assert MAIL not in shown
+    assert "    2  seen = await tools.notes.look(name='[EMAIL_" in shown
+    assert 'notes.send({"text": "saw [EMAIL_' in shown
+    assert "(changes something)" in shown
+    assert "output: " in shown
+    assert "ZeroDivisionError" in runs(journaled, "show", "fails").stdout
+
+
+def test_an_export_is_one_file_without_values_seed_or_trace(
+    journaled: tuple[Path, dict[str, str]], tmp_path: Path
+) -> None:
+    file = tmp_path / "run.json"
+    assert runs(journaled, "export", "calls", "--output", str(file)).returncode == 0
+    text = file.read_text()
+    found = json.loads(text)
+    assert found["format"] == "sealab run 1"
+    assert [call["call"] for call in found["calls"]] == ["notes.look", "notes.send", "write_file", "read_file"]
+    assert MAIL not in text
+    assert not {"seed", "trace", "time_ns"} & found.keys()
+
+
+def test_with_privacy_off_values_stay(journaled: tuple[Path, dict[str, str]]) -> None:
+    assert MAIL in runs(journaled, "show", "calls", SEALAB_PRIVACY="off").stdout
+
+
+@pytest.mark.parametrize(("run", "answered"), [("calls", 5), ("fails", 0), ("program0", 0), ("program2", 0)])
+def test_a_replay_does_the_same_and_sends_nothing(
+    journaled: tuple[Path, dict[str, str]], run: str, answered: int
+) -> None:
+    sent = (journaled[0] / "sent.txt").read_text()
+    found = told(runs(journaled, "replay", run, "--json"))
+    assert found == {"run_id": journaled[1][run], "same": True, "answered": answered, "difference": None}
+    assert (journaled[0] / "sent.txt").read_text() == sent
+
+
+def changed(home: Path, run_id: str, new_id: str, kind: RecordKind, **other: object) -> None:
+    """Write a journal like that of a run, in whose first record of a kind something is different."""
+    journals = store(home)
+    found = journals.journal(run_id)
+    records = list(found.records)
+    at = next(at for at, each in enumerate(records) if each.kind is kind)
+    records[at] = Record(kind, json.dumps({**records[at].value, **other}).encode())
+    run = found.run
+    header = json.dumps(found.header).encode()
+    begin = RunBegin(new_id, found.scope, run.isolation, run.began, run.expires, 30.0, 500, header)
+    change = RunChange(new_id, 0, begin, joined(records), RunEnd(run.status, run.began + 1, run.isolation))
+    journals.write([change], {new_id: found.scope}, durable=True)
+
+
+def test_a_replay_says_where_the_end_differs_first(journaled: tuple[Path, dict[str, str]]) -> None:
+    home, ids = journaled
+    changed(home, ids["fails"], "otherend", RecordKind.END, output="afore\n")
+    ended = runs(journaled, "replay", "otherend")
+    assert ended.returncode == 1
+    assert ended.stdout == 'Different in otherend: output was "afore\\n" and is "before\\n".\n'
+    store(home).forget(lambda text: text == "afore\n")
+
+
+def test_a_program_that_asks_for_something_else_stops_with_its_line(journaled: tuple[Path, dict[str, str]]) -> None:
+    home, ids = journaled
+    recorded = {"name": "notes.send", "arguments": {"text": "other"}}
+    changed(home, ids["calls"], "othercall", RecordKind.INTENT, arguments=recorded)
+    found = json.loads(runs(journaled, "replay", "othercall", "--json").stdout)
+    assert found["same"] is False
+    assert found["difference"].startswith(
+        'line 3: call 3 was notes.send({"text": "other"}) when it was recorded, and is notes.send({"text": "saw [EMAIL_'
+    )
+    store(home).forget(lambda text: text == "other")
+
+
+def edited(journaled: tuple[Path, dict[str, str]], run: str, code: str) -> Ended:
+    home, ids = journaled
+    words = ("runs", "replay", ids[run], "--edit", "-", "--json", "--home", str(home))
+    return sealab(*words, stdin=code, **CLAIMED)
+
+
+def test_edited_code_has_the_recorded_answers_and_makes_only_the_calls_that_are_new(
+    journaled: tuple[Path, dict[str, str]],
+) -> None:
+    file = journaled[0] / "sent.txt"
+    sent = file.read_text()
+    found = told(edited(journaled, "calls", CODE.replace("result = [seen", "result = ['new', seen")))
+    report = found["report"]
+    assert report["result"][:2] == ["new", f"saw {MAIL}"]  # type: ignore[index]
+    assert (found["answered"], found["made"]) == (4, [])
+    assert file.read_text() == sent
+    code = CODE.replace("write_file(", "await tools.notes.send(text='new')\nwrite_file(")
+    found = told(edited(journaled, "calls", code))
+    assert found["answered"] == 2
+    assert found["made"][0] == 'notes.send({"text": "new"})'  # type: ignore[index]
+    assert file.read_text() == f"{sent}new\n"
+
+
+def test_edited_code_of_a_dry_run_runs_dry(journaled: tuple[Path, dict[str, str]]) -> None:
+    file = journaled[0] / "sent.txt"
+    sent = file.read_text()
+    found = told(edited(journaled, "dry", "await tools.notes.send(text='dry')"))
+    assert found["report"]["dry_run"] == [{"tool": "notes.send", "arguments": {"text": "dry"}}]  # type: ignore[index]
+    assert file.read_text() == sent
+
+
+def test_edited_code_has_the_time_and_the_random_numbers_of_the_run(journaled: tuple[Path, dict[str, str]]) -> None:
+    code = "import random, time\nresult = [time.strftime('%Y-%m-%d %H'), random.random()]"
+    first, second = (told(edited(journaled, "calls", code))["report"] for _ in range(2))
+    assert first["result"] == second["result"]  # type: ignore[index]
+
+
+def test_a_later_program_of_a_session_cannot_be_edited(journaled: tuple[Path, dict[str, str]]) -> None:
+    ended = edited(journaled, "program2", "1")
+    assert ended.returncode == 3
+    assert "is program 2 of the session 'counted', and needs what those before it left." in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["show", "export", "replay"])
+def test_an_unknown_run_is_an_error_that_says_where_to_look(
+    journaled: tuple[Path, dict[str, str]], command: str
+) -> None:
+    ended = runs(journaled, command, "nothing")
+    assert ended.returncode == 2
+    assert "There is no journal of the run nothing. `sealab runs list` shows those that are kept." in ended.stderr

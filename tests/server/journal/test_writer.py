@@ -1,0 +1,254 @@
+"""Journals are written together, those that must be on disk are waited for, and a failure is told and never hidden."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from sealab.sandbox.errors import HostCallError
+from sealab.sandbox.job import Json, Outcome, Status
+from sealab.server.errors import VaultKeyError
+from sealab.server.journal.changes import MADE_HERE, REPEATABLE_HERE, SENT, Change, before_change
+from sealab.server.journal.recording import RunJournal
+from sealab.server.journal.replaying import RecordedCall, recorded_calls
+from sealab.server.journal.writer import JournalWriter, WrittenRun
+from sealab.skills_db.engine import Database, open_database
+from sealab.skills_db.errors import DatabaseUnavailable, DatabaseUnreachable
+from sealab.skills_db.journal.journal_store import JournalStore
+from sealab.skills_db.journal.records import Record, RecordKind, RunBegin, RunChange
+from tests.waiting import until
+
+KEY = bytes(range(32))
+
+
+class Commits(JournalStore):
+    """A real store that notes its commits, and fails when it is told to."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, KEY, quota_bytes=100_000_000)
+        self.commits: list[tuple[int, bool]] = []
+        self.fails: Exception | None = None
+
+    def write(self, changes: Sequence[RunChange], scopes: Mapping[str, str], *, durable: bool) -> None:
+        if self.fails is not None:
+            raise self.fails
+        super().write(changes, scopes, durable=durable)
+        self.commits.append((len(changes), durable))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Commits]:
+    with open_database(None, tmp_path) as database:
+        yield Commits(database)
+
+
+@contextmanager
+def written(store: Commits) -> Iterator[JournalWriter]:
+    writer = JournalWriter(lambda: store)
+    yield writer
+    writer.close()
+
+
+@pytest.fixture
+def writer(store: Commits) -> Iterator[JournalWriter]:
+    with written(store) as opened:
+        yield opened
+
+
+def begun(run_id: str, *_told: object) -> RunBegin:
+    now = time.time()
+    return RunBegin(run_id, "home", "restricted", now, now + 60, 30.0, 500, b"{}")
+
+
+def journal(writer: JournalWriter, run_id: str = "run") -> RunJournal:
+    return RunJournal(writer, run_id, "home", partial(begun, run_id))
+
+
+def changing(change: Change | None, made: list[str] | None = None, answer: Json = "done"):  # type: ignore[no-untyped-def]
+    """A host whose calls change that."""
+
+    async def answered(name: str, _arguments: Mapping[str, Json]) -> Json:
+        if change is not None:
+            await before_change(change)
+        if made is not None:
+            made.append(name)
+        return answer
+
+    return answered
+
+
+def calls_of(store: JournalStore, run_id: str = "run") -> tuple[RecordedCall, ...]:
+    return recorded_calls(store.journal(run_id).records)
+
+
+async def test_a_call_that_leaves_is_durable_before_it_is_made(store: Commits, writer: JournalWriter) -> None:
+    seen: list[tuple[RecordedCall, ...]] = []
+
+    async def send(_name: str, _arguments: Mapping[str, Json]) -> Json:
+        await before_change(SENT)
+        seen.append(calls_of(store))
+        return "sent"
+
+    run = journal(writer)
+    assert await run.around(send)("call_tool", {"name": "crm.send"}) == "sent"
+    ((call,),) = seen
+    assert (call.number, call.arguments, call.changes, call.reply) == (1, {"name": "crm.send"}, True, None)
+    assert store.commits == [(1, True)]
+    await writer.stored(durable=False)
+    assert calls_of(store)[0].reply == {"answer": "sent"}
+
+
+async def test_calls_that_wait_at_once_share_a_commit(store: Commits, writer: JournalWriter) -> None:
+    runs = [journal(writer, f"run{number}") for number in range(30)]
+    await asyncio.gather(*(run.around(changing(SENT))("call_tool", {}) for run in runs))
+    assert len(store.commits) <= 3
+    assert len(store.runs(limit=100)) == 30
+
+
+async def test_what_changes_nothing_waits_for_no_commit(store: Commits, writer: JournalWriter) -> None:
+    run = journal(writer)
+    answer = run.around(changing(None))
+    for number in range(100):
+        await answer("read_file", {"n": number})
+    assert store.commits == []
+    run.ended(Outcome(Status.OK, 7), [("crm.find", True), ("crm.find", False)])
+    await writer.stored(durable=False)
+    assert [call.arguments["n"] for call in calls_of(store)] == list(range(100))
+    found = store.journal("run")
+    assert (found.run.status, found.run.tools) == ("ok", {"crm.find": {"done": 1, "failed": 1}})
+    assert found.records[-1].kind is RecordKind.END
+    assert found.records[-1].value["result"] == 7
+
+
+async def test_a_change_that_can_be_repeated_waits_only_after_something_to_build_on(
+    store: Commits, writer: JournalWriter
+) -> None:
+    run = journal(writer)
+    for _ in range(20):
+        await run.around(changing(REPEATABLE_HERE))("write_file", {})
+    assert store.commits == []
+    await run.around(changing(None))("read_file", {})
+    await run.around(changing(REPEATABLE_HERE))("write_file", {})
+    assert store.commits == [(1, False)]
+    run.recorded(b"a clock was read")
+    await run.around(changing(REPEATABLE_HERE))("write_file", {})
+    await run.around(changing(REPEATABLE_HERE))("write_file", {})
+    assert len(store.commits) == 2
+    await run.around(changing(MADE_HERE))("delete_file", {})
+    assert len(store.commits) == 3
+    assert not any(durable for _, durable in store.commits)
+
+
+async def test_what_cannot_be_written_down_is_not_sent_and_changes_here_are_made_and_noted(
+    store: Commits, writer: JournalWriter
+) -> None:
+    store.fails = DatabaseUnavailable("The database file cannot grow: the disk is full. Free some space.")
+    made: list[str] = []
+    run = journal(writer)
+    with pytest.raises(HostCallError, match=r"^The call was not sent, since .* cannot grow: the disk is full\."):
+        await run.around(changing(SENT, made))("call_tool", {})
+    assert made == []
+    await run.around(changing(MADE_HERE, made))("delete_file", {})
+    assert made == ["delete_file"]
+    store.fails = None
+    with pytest.raises(HostCallError, match="was not sent"):  # its journal has a gap
+        await run.around(changing(SENT, made))("call_tool", {})
+    assert "the disk is full" in str(run.ended(Outcome(Status.OK), []))
+    after = journal(writer, "after")
+    assert await after.around(changing(SENT))("call_tool", {}) == "done"
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (VaultKeyError("The key is gone. Put it back."), r"cannot be written: The key is gone\. Put it back\.$"),
+        (OSError("/secret/path"), r"cannot be written: The server's log says why\.$"),
+    ],
+)
+async def test_where_journals_cannot_be_opened_nothing_is_sent_and_code_is_told_no_more_than_it_may_know(
+    failure: Exception, said: str
+) -> None:
+    def opens() -> JournalStore:
+        raise failure
+
+    writer, made = JournalWriter(opens), []  # type: ignore[var-annotated]
+    try:
+        with pytest.raises(HostCallError, match=said):
+            await journal(writer).around(changing(SENT, made))("call_tool", {})
+    finally:
+        writer.close()
+    assert made == []
+
+
+async def test_what_waits_for_a_database_that_cannot_be_reached_is_written_later(
+    store: Commits, writer: JournalWriter
+) -> None:
+    store.fails = DatabaseUnreachable("It cannot be reached.")
+    run = journal(writer)
+    await run.around(changing(None))("read_file", {"n": 1})
+    with pytest.raises(HostCallError, match="was not sent"):
+        await run.around(changing(SENT))("call_tool", {})
+    await run.around(changing(None))("read_file", {"n": 2})
+    run.ended(Outcome(Status.OK), [])
+    store.fails = None
+    await until(lambda: bool(store.commits))
+    first, failed, last = calls_of(store)
+    assert (first.arguments, last.arguments) == ({"n": 1}, {"n": 2})
+    assert failed.reply is not None
+    assert "was not sent" in json.dumps(failed.reply)
+    assert store.journal("run").run.incomplete is None
+
+
+async def test_what_one_run_brings_costs_the_others_nothing(store: Commits, writer: JournalWriter) -> None:
+    taken = journal(writer, "taken")
+    taken.ended(Outcome(Status.OK), [])
+    await writer.stored(durable=False)
+    again, other = journal(writer, "taken"), journal(writer, "other")
+    again.ended(Outcome(Status.OK), [])  # a run of this name has begun
+    other.ended(Outcome(Status.OK), [])
+    with pytest.raises(Exception, match=r"IntegrityError|UNIQUE"):
+        await writer.stored(durable=False)
+    assert store.journal("other").run.status == "ok"
+
+
+async def test_a_run_with_an_answer_that_no_journal_can_hold_says_so(store: Commits, writer: JournalWriter) -> None:
+    run = journal(writer)
+    assert await run.around(changing(None, answer=float("nan")))("read_file", {}) is not None
+    assert "An answer of read_file is not JSON" in str(run.ended(Outcome(Status.OK), []))
+    await writer.stored(durable=False)
+    assert "is not JSON" in str(store.journal("run").run.incomplete)
+
+
+async def test_a_failed_call_is_recorded_with_its_type(store: Commits, writer: JournalWriter) -> None:
+    async def fails(_name: str, _arguments: Mapping[str, Json]) -> Json:
+        raise HostCallError("no", type="ToolError")
+
+    run = journal(writer)
+    with pytest.raises(HostCallError):
+        await run.around(fails)("call_tool", {})
+    await writer.stored(durable=False)
+    assert calls_of(store)[0].reply == {"error": {"type": "ToolError", "message": "no"}}
+
+
+async def test_an_orderly_end_writes_what_waits(store: Commits) -> None:
+    with written(store) as writer:
+        journal(writer).ended(Outcome(Status.OK), [])
+        assert store.commits == []
+    assert store.journal("run").run.status == "ok"
+
+
+async def test_much_is_written_without_a_wait(store: Commits, writer: JournalWriter) -> None:
+    run = WrittenRun("run", "home")
+    writer.add(run, begin=partial(begun, "run"))
+    record = Record(RecordKind.TRACE, b"x" * 1_000_000)
+    for _ in range(5):
+        writer.add(run, record=lambda: record, count=1_000_000)
+    await until(lambda: bool(store.commits))
+    assert store.journal("run").trace[:1] == b"x"
