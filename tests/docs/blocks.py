@@ -13,7 +13,7 @@ PAGES = sorted(
     str(path.relative_to(ROOT))
     for path in (ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"))
 )
-KINDS = {"python", "console", "json", "toml", "text", "mermaid", "diff"}
+KINDS = {"python", "console", "json", "toml", "yaml", "text", "mermaid", "diff"}
 _FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="(\w+)"')
 _TOKEN = re.compile(r"\[([A-Z_]+)_[0-9a-z]{10}\]")

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 from mcp.types import ElicitResult
 
+from sealab.server.privacy.detection.added.registry_file import read_recognizers
 from sealab.server.settings import read_settings
 from sealab.tools_registry.configuration import read as read_servers
 
@@ -174,6 +175,10 @@ class _Run:
                 settings.write_text(block.text)
                 read_settings(file=settings, file_required=True, environment={}, command_line={})
                 tomllib.loads(block.text)
+            elif block.kind == "yaml":
+                registry = self.folder / "recognizers.yaml"
+                registry.write_text(block.text)
+                assert read_recognizers(registry)
 
     def _shown(self, block: Block) -> None:
         assert self.report is not None, f"{block}: shows what became of a Python block before it"

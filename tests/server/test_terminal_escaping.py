@@ -165,6 +165,9 @@ def test_a_terminal_is_never_sent_what_would_command_it(tmp_path: Path, more: tu
 
 
 def test_personal_data_restored_to_a_terminal_is_visible_and_to_a_pipe_exact(tmp_path: Path) -> None:
-    assert not MARKS.search(on_a_terminal(tmp_path, "pii", "restore", stdin=HOSTILE, stderr=False))
-    ended = sealab("pii", "restore", "--home", str(tmp_path), stdin=HOSTILE)
+    restoring = ("pii", "restore", "--encoding", "utf-8")  # which it would not take for text, for its NUL
+    shown = on_a_terminal(tmp_path, *restoring, stdin=HOSTILE, stderr=False)
+    assert "\\u001b[31mred" in shown
+    assert not MARKS.search(shown)
+    ended = sealab(*restoring, "--home", str(tmp_path), stdin=HOSTILE)
     assert ended.output == HOSTILE.encode()
