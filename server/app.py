@@ -8,9 +8,10 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..sandbox.host.pools import Pools
+from ..skills_db import DATABASE_FILE
 from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
 from .database import HomeDatabase
@@ -29,9 +30,11 @@ from .host_work import ended_within, settled
 from .journal.journal import Journal
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
+from .runs.background import Background
+from .runs.background_work import BackgroundWork
 from .runs.executor import Executor
 from .runs.isolations import offer
-from .settings import Settings, Switch
+from .settings import Settings, Switch, background_settings
 from .skills.context import SkillContext
 from .skills.search import SkillIndex
 from .skills.service import SkillService
@@ -64,6 +67,7 @@ class App:
     executor: Executor
     skills: SkillContext
     journal: Journal
+    background: Background
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
 
@@ -95,15 +99,41 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                 executor = Executor(settings, pools, offered, host_functions, privacy, archive, service, journal)
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
-                app = App(settings, workspace, pools, privacy, database, registry, executor, skills, journal)
-                purging = asyncio.create_task(privacy.keep_purged()) if serves else None
-                try:
-                    yield app
-                finally:
-                    if purging is not None:
-                        purging.cancel()
+                async with _background(executor, home) as background:
+                    app = App(
+                        settings, workspace, pools, privacy, database, registry, executor, skills, journal, background
+                    )
+                    lasting = [privacy.keep_purged(), background.work.serve()] if serves else []
+                    tasks = [asyncio.create_task(each) for each in lasting]
+                    try:
+                        yield app
+                    finally:
+                        for task in tasks:
+                            task.cancel()
         finally:
             await _close(database, privacy, service, registry, journal=journal, archive=archive)
+
+
+@asynccontextmanager
+async def _background(executor: Executor, home: Home) -> AsyncIterator[Background]:
+    """Make what takes background runs, with pools of their own that start with the first; at the end they are left."""
+    settings = background_settings(executor.settings)
+    made: list[Executor] = []
+
+    def own_executor() -> Executor:
+        if not made:
+            offered = offer(settings, home)
+            made.append(replace(executor, settings=settings, pools=Pools(offered.makers), offer=offered))
+        return made[0]
+
+    file = None if settings.database_url else home.root / DATABASE_FILE
+    work = BackgroundWork(own_executor, executor.journal, runs_max=settings.background_runs_max, database_file=file)
+    try:
+        yield Background(own_executor, executor.journal, work, settings.background_queue_max)
+    finally:
+        await work.aclose()
+        for each in made:
+            await each.pools.aclose()
 
 
 def _prepare_process() -> None:

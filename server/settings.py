@@ -9,10 +9,11 @@ Parsed by functions, not by a pydantic model: commands such as `sealab servers l
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -326,6 +327,12 @@ class Settings:
     """Days that the journal of a run is kept. 0 keeps it until the quota drops it."""
     journal_quota_mb: int = _setting(_whole(1), 200)
     """What the journals of one caller may take. Past it the oldest are dropped."""
+    background_timeout_seconds: float = _setting(_number(0.001), 3600.0)
+    """Wall clock of a background run. See [long work](../long-work.md)."""
+    background_runs_max: int = _setting(_whole(1), 16)
+    """Background runs at once, of which one caller may have half. They compute on half of the processors."""
+    background_queue_max: int = _setting(_whole(0), 1000)
+    """Background runs of one caller that wait to begin. Past it they are refused."""
     drain_seconds: float = _setting(_number(0), 30.0)
     """At SIGTERM, how long calls at work may go on."""
     http_sessions_max: int = _setting(_whole(1), 2000)
@@ -338,6 +345,19 @@ class Settings:
     """`full` shows all tools, `code` `execute_code` alone, `bridge` `run_python(code, servers, timeout)` alone."""
     log_level: LogLevel = _setting(_one_of(LogLevel, fold=str.upper), LogLevel.WARNING)
     """From which level on a message goes to stderr."""
+
+
+def background_settings(settings: Settings) -> Settings:
+    """Return the settings for background runs: their own time limit, no spares, and half of the processors at most."""
+    most = settings.background_timeout_seconds
+    return replace(
+        settings,
+        timeout_seconds=most,
+        max_timeout_seconds=most,
+        queue_seconds=most,
+        workers_spare=0,
+        workers_max=max(1, min(settings.workers_max, (os.cpu_count() or 1) // 2)),
+    )
 
 
 def read_settings(

@@ -194,6 +194,29 @@ MIGRATIONS: tuple[Migration, ...] = (
             )""",
         ),
     ),
+    Migration(
+        "0007_background",
+        (
+            """CREATE TABLE sealab_background_run (
+                id {identity},
+                run_id TEXT NOT NULL UNIQUE,
+                owner TEXT NOT NULL,
+                status TEXT NOT NULL,
+                queued {float} NOT NULL,
+                changed {float} NOT NULL,
+                expires {float} NOT NULL,
+                begins INTEGER NOT NULL,
+                cancels INTEGER NOT NULL,
+                leased_by TEXT NOT NULL,
+                leased_until {float} NOT NULL,
+                sealed_request {bytes},
+                sealed_progress {bytes},
+                sealed_report {bytes}
+            )""",
+            "CREATE INDEX sealab_background_run_by_status ON sealab_background_run (status, leased_until)",
+            "CREATE INDEX sealab_background_run_by_owner ON sealab_background_run (owner, status)",
+        ),
+    ),
 )
 
 _WORDS = {

@@ -72,6 +72,10 @@ class Pools:
     async def __aexit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _where: TracebackType | None
     ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End all that was started: for pools that were never entered, and start with their first job."""
         await self._stack.aclose()
 
     @property

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakValueDictionary
 
 from ...sandbox.job import HostCalls, Isolation, Job, Outcome, Recorder, Start
 from ..database import Opening
@@ -18,6 +19,7 @@ from .writer import JournalWriter
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
+    from ...skills_db.journal.background_store import BackgroundStore
     from ...skills_db.journal.journal_store import JournalStore
     from ...skills_db.journal.records import RunBegin
 
@@ -82,6 +84,8 @@ class Journal:
         self._store = Opening(self._open)
         self._writer = JournalWriter(self.store)
         self._process = secrets.token_hex(8)
+        self._background = Opening(self._open_background)
+        self._open_runs: WeakValueDictionary[str, RunJournal] = WeakValueDictionary()
 
     def begin(self, run: BegunRun) -> Kept:
         """Begin the journal of a run."""
@@ -89,11 +93,33 @@ class Journal:
             return _Unkept()
         begin_bytes = len(run.job.code) + size_of(run.job.context_vars)
         begin = partial(self._begun, run, time.time())
-        return RunJournal(self._writer, run.run_id, run.scope, begin, begin_bytes=begin_bytes)
+        journal = RunJournal(self._writer, run.run_id, run.scope, begin, begin_bytes=begin_bytes)
+        self._open_runs[run.run_id] = journal
+        return journal
+
+    def leave_open(self, run_id: str) -> None:
+        """Have the journal of a run that is about to be broken off not end with it: another process goes on with it."""
+        journal = self._open_runs.get(run_id)
+        if journal is not None:
+            journal.leave_open()
 
     def store(self) -> JournalStore:
         """Return the store. Blocks. Raises what opening it raises."""
         return self._store()
+
+    @property
+    def keeps(self) -> bool:
+        """Whether runs are journaled."""
+        return self._keeps
+
+    def background(self) -> BackgroundStore:
+        """Return the store of background runs. Blocks. Raises what opening it raises."""
+        return self._background()
+
+    @property
+    def background_is_open(self) -> bool:
+        """Whether the store of background runs was opened."""
+        return self._background.made is not None
 
     async def stored(self, *, durable: bool = False) -> None:
         """Wait until all that was recorded so far is written. Raises `SkillsDbError`."""
@@ -112,7 +138,7 @@ class Journal:
             scope=run.scope,
             isolation=job.isolation.value,
             began=began,
-            expires=began + self._life_of(run.scope),
+            expires=began + self.life_of(run.scope),
             timeout_seconds=job.limits.timeout_seconds,
             memory_mb=job.limits.memory_mb,
             header=encoded(header_of(job, start, dry_run=run.dry_run)),
@@ -122,7 +148,8 @@ class Journal:
             leased_until=began + job.limits.timeout_seconds + LEASE_SECONDS,
         )
 
-    def _life_of(self, scope: str) -> float:
+    def life_of(self, scope: str) -> float:
+        """Return how many seconds the journals of a scope are kept."""
         days = self._settings.journal_days
         life = _WITHOUT_END if days is None else days * SECONDS_PER_DAY
         return min(life, BRIEF_DAYS * SECONDS_PER_DAY) if is_brief(scope) else life
@@ -131,6 +158,12 @@ class Journal:
         from ...skills_db.journal.journal_store import JournalStore
 
         return JournalStore(self._database(), self._key(), quota_bytes=self._settings.journal_quota_mb * 1_000_000)
+
+    def _open_background(self) -> BackgroundStore:
+        from ...skills_db.journal.background_store import BackgroundStore
+
+        self.store()  # it compares the key with the one that was used before
+        return BackgroundStore(self._database(), self._key(), process=self._process)
 
 
 def recorder_of(kept: Kept, isolation: Isolation) -> Recorder | None:

@@ -56,6 +56,7 @@ class RunJournal:
         self._began = time.monotonic()
         self._calls = 0
         self._has_begun = False
+        self._is_left_open = False
         self._can_build_on_more = False
         """Whether the code has met anything since the last commit that what it does next may depend on."""
 
@@ -103,8 +104,12 @@ class RunJournal:
 
     def broken_off(self, status: str, isolation: str, called: Iterable[Called]) -> None:
         """Record that the run has no outcome: it was cancelled, or failed in the server."""
-        if self._has_begun:
+        if self._has_begun and not self._is_left_open:
             self._writer.add(self._run, end=partial(self._end, status, isolation, [*called], time.time()))
+
+    def leave_open(self) -> None:
+        """Have the journal not end when the run is broken off."""
+        self._is_left_open = True
 
     def lose(self, why: str) -> None:
         """Note that something could not be recorded, so that the run cannot be replayed."""

@@ -115,6 +115,8 @@ class JournalWriter:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         with self._changed:
+            if self._thread is None:
+                return  # nothing was ever added
             self._waiters.append((durable, loop, future))
             self._changed.notify()
         await future

@@ -22,6 +22,7 @@ OptionalText = Annotated[str | None, WithJsonSchema({"type": ["string", "null"]}
 OptionalFormat = Annotated[
     Literal["json", "toon", "markdown"] | None, WithJsonSchema({"type": "string", "enum": ["json", "toon", "markdown"]})
 ]
+OptionalSeconds = Annotated[float | None, WithJsonSchema({"type": "number"})]
 OptionalWhole = Annotated[int | None, WithJsonSchema({"type": ["integer", "null"]})]
 
 CONNECTIONS_MAX = 10_000

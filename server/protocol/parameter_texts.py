@@ -11,6 +11,8 @@ from types import MappingProxyType
 _BY_NAME: Mapping[str, str] = MappingProxyType(
     {
         "arguments": "named",
+        "background": "answer now; see get_run",
+        "cancel": "end it",
         "category": "only this",
         "code": "Python",
         "content": "all of it",
@@ -28,6 +30,7 @@ _BY_NAME: Mapping[str, str] = MappingProxyType(
         "offset": "start",
         "query": "words",
         "record": "keep tool answers for tests",
+        "run_id": "which",
         "servers": "used ones",
         "session": "name",
         "subpath": "folder",
@@ -39,6 +42,7 @@ _BY_NAME: Mapping[str, str] = MappingProxyType(
         "timeout_seconds": "limit",
         "tool_name": "server.tool",
         "version": "else latest",
+        "wait_seconds": "for its end",
     }
 )
 _OF_ONE_TOOL: Mapping[tuple[str, str], str] = MappingProxyType(

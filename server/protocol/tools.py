@@ -22,7 +22,8 @@ from ..scopes import connection_of, scope_of, session_of
 from ..settings import OutputFormat, Surface
 from ..terminal_escaping import visible
 from ..upstream_tools.discovery import server_name
-from .answers import READS, OptionalFormat, OptionalText, ReportedLayers, answered, answered_run
+from .answers import READS, OptionalFormat, OptionalSeconds, OptionalText, ReportedLayers, answered, answered_run
+from .background_tools import RunReport, answered_state, get_run_tool
 from .elicitation import Conversations, Newest
 from .privacy_tools import privacy_tools
 from .registry_tools import registry_tools
@@ -66,6 +67,7 @@ def tools_of(app: App) -> list[StrictTool]:
     chars_max = app.settings.output_max_chars
     tools = [
         run,
+        get_run_tool(app.background, reported_layers, app.settings.output_format),
         *registry_tools(app.registry),
         *skill_tools(app.skills, conversations, reported_layers),
         *privacy_tools(app.privacy),
@@ -83,13 +85,14 @@ def _execute_code(app: App, conversations: Conversations, reported_layers: Repor
         ctx: Context[None, None],
         *,
         context_vars: Variables = {},  # noqa: B006 - never changed, and published as the default
-        timeout_seconds: float = settings.timeout_seconds,
+        timeout_seconds: OptionalSeconds = None,
         memory_mb: int = settings.memory_mb,
         session: OptionalText = None,
         isolation: str = AUTO,
         dry_run: bool = False,
+        background: bool = False,
         format: OptionalFormat = None,  # noqa: A002 - the contract's name
-    ) -> Annotated[CallToolResult, Report]:
+    ) -> Annotated[CallToolResult, RunReport]:
         request = CodeRequest(
             code=code,
             context_vars=cast("dict[str, Json]", context_vars),
@@ -102,6 +105,8 @@ def _execute_code(app: App, conversations: Conversations, reported_layers: Repor
         )
         form = settings.output_format if format is None else OutputFormat(format)
         connection = connection_of(ctx.request_context)
+        if background:
+            return answered_state(await app.background.submit(request), reported_layers, form, connection)
         held_in = None if session is None else session_of(request.caller.scope, session)
         job = partial(run, request, form, connection)
         return cast("CallToolResult", await conversations.hold(ctx, job, session=held_in))
@@ -121,10 +126,11 @@ def _adapt_to_settings(properties: dict[str, dict[str, object]], app: App) -> No
     if app.settings.surface is Surface.CODE:  # it is meant to be small, and its description says what they are for
         for schema in properties.values():
             del schema["description"]
+        del properties["background"]  # there is no get_run beside it
     # The names alone, which depend on the operator's settings; `execute` says more than a schema when it refuses one.
     properties["isolation"]["enum"] = [AUTO, *app.pools.offered]
-    if app.settings.timeout_seconds.is_integer():
-        properties["timeout_seconds"]["default"] = int(app.settings.timeout_seconds)
+    seconds = app.settings.timeout_seconds
+    properties["timeout_seconds"]["default"] = int(seconds) if seconds.is_integer() else seconds
 
 
 def _run_python(app: App, conversations: Conversations, reported_layers: ReportedLayers) -> StrictTool:

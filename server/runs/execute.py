@@ -67,6 +67,8 @@ class CodeRequest:
     arguments: tuple[str, ...] = ()
     start: Start | None = None
     """That of an earlier run, to have its random numbers and its time again."""
+    run_id: str | None = None
+    """What the run is to be called, where its caller knows that already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,8 @@ async def execute(
     Raises `RequestRefused` for what the operator does not allow, and the sandbox's own errors where nothing ran.
     Cancelling the awaiting task kills the run.
     """
-    run_id = new_run_id()
-    job, program = await with_values(executor.privacy, request.caller.scope, _allowed(request, executor), run=run_id)
+    run_id = request.run_id or new_run_id()
+    job, program = await with_values(executor.privacy, request.caller.scope, allowed(request, executor), run=run_id)
     filtering = Account.of(job.limits.timeout_seconds)
     gate = Gate(executor.privacy, request.caller, filtering, run=run_id, literals=program.literals)
     reporter = ProgressReporter(gate.hiding_progress(progress), job.limits.timeout_seconds)
@@ -222,7 +224,7 @@ def _pictured(shown: ShownRun, run_id: str, *, filters: bool) -> tuple[ShownRun,
     return replace(shown, run=run), (*figures, *found.pictures)
 
 
-def _allowed(request: CodeRequest, executor: Executor) -> Job:
+def allowed(request: CodeRequest, executor: Executor) -> Job:
     """Return the job, or raise `RequestRefused`: what is above a maximum is refused, never clamped."""
     settings = executor.settings
     timeout_seconds = settings.timeout_seconds if request.timeout_seconds is None else request.timeout_seconds

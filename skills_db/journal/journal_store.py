@@ -19,11 +19,13 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ..errors import JournalDamaged, JournalNewer, JournalNotFound, VaultKeyWrong
 from ..sql import sa
 from ..vault_keys import SealBroken
+from .background_store import DROP_OF_OWNER, forget_in
 from .records import CUT, FORMAT, RUNNING, Journal, Record, RecordKind, RunBegin, RunChange, RunSummary, parted
 from .sealing import JournalKeys
 
@@ -160,17 +162,26 @@ class JournalStore:
         with self._database.read() as session:
             run_ids = [row.run_id for row in session.execute(_OF_OWNER, {"owner": owner})]
         gone = [run_id for run_id in run_ids if self._holds(run_id, holds)]
-        if erases and gone:
-            with self._database.transaction() as session:
+        with self._database.transaction() as session:
+            if erases and gone:
                 _drop(session.connection(), gone)
-            self._sizes.clear()
-        return gone
+                self._sizes.clear()
+            held = partial(_any_text, holds)
+            more = forget_in(session.connection(), self._keys, held, owner, erases=erases)
+        return [*gone, *(run_id for run_id in more if run_id not in gone)]
+
+    def drop(self, run_id: str) -> None:
+        """Remove the journal of a run that is run anew."""
+        with self._database.transaction() as session:
+            _drop(session.connection(), [run_id])
+        self._sizes.clear()
 
     def forget_scope(self, owner: str) -> int:
         """Remove every journal of the scope that the database calls so, and return how many."""
         with self._database.transaction() as session:
             run_ids = [row.run_id for row in session.execute(_OF_OWNER, {"owner": owner})]
             _drop(session.connection(), run_ids)
+            session.execute(DROP_OF_OWNER, {"owner": owner})
         self._sizes.pop(owner, None)
         return len(run_ids)
 
@@ -190,7 +201,7 @@ class JournalStore:
             dict(journal.header),
             *(each.value for each in journal.records if each.kind is not RecordKind.TRACE),
         ]
-        return any(holds(text) for value in values for text in _texts(value))
+        return any(_any_text(holds, value) for value in values)
 
     def _row(self, change: RunChange, owner: str) -> dict[str, object]:
         run_id = change.run_id
@@ -343,6 +354,10 @@ def _texts(value: object) -> Iterator[str]:
             waiting.extend(each.values())
         elif isinstance(each, Sequence):
             waiting.extend(each)
+
+
+def _any_text(holds: Callable[[str], bool], value: object) -> bool:
+    return any(holds(text) for text in _texts(value))
 
 
 def _unread(row: sa.RowMapping, status: str) -> RunSummary:

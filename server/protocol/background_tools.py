@@ -1,0 +1,79 @@
+"""The MCP tool that tells how far a run is, and the answer of a call that began one in the background."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, cast
+
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult, ToolAnnotations
+from pydantic import with_config
+from typing_extensions import NotRequired, TypedDict
+
+from ...sandbox.job import Status
+from ..runs.background import ENDED
+from ..runs.report import Report
+from ..scopes import connection_of, scope_of
+from .answers import ReportedLayers, answered, answered_run
+from .strict_tool import StrictTool
+
+if TYPE_CHECKING:
+    from ..runs.background import Background
+    from ..runs.background_reports import RunState
+    from ..settings import OutputFormat
+
+
+class ProgressReport(TypedDict):
+    """How far the code of a run says that it is: a share from 0 to 1, and its message."""
+
+    fraction: float
+    message: str
+
+
+def _always_there(schema: dict[str, object]) -> None:
+    """Require of a report what one has that has not ended, too."""
+    schema["required"] = ["run_id", "status"]
+
+
+@with_config({"json_schema_extra": _always_there})
+class RunReport(Report):
+    """The report of a run, or how far it is: then it has but `run_id`, `status` and perhaps `progress`."""
+
+    progress: NotRequired[ProgressReport]
+
+
+def get_run_tool(background: Background, reported_layers: ReportedLayers, form: OutputFormat) -> StrictTool:
+    """Return the tool that tells how far a run is, waits for its end, or cancels it."""
+
+    async def get_run(
+        run_id: str, ctx: Context[None, None], *, wait_seconds: float = 0, cancel: bool = False
+    ) -> Annotated[CallToolResult, RunReport]:
+        scope = scope_of(ctx.request_context)
+        if cancel:
+            await background.cancel(run_id, scope)
+        state = await background.state(run_id, scope, wait_seconds=wait_seconds)
+        return answered_state(state, reported_layers, form, connection_of(ctx.request_context))
+
+    return StrictTool.published(
+        get_run,
+        "A run's report, or how far it is.",
+        ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
+        rest='read_workspace_file(".runs/<run_id>/output.txt")',
+    )
+
+
+def answered_state(
+    state: RunState, reported_layers: ReportedLayers, form: OutputFormat, connection: str | None
+) -> CallToolResult:
+    """Return what is told of a run: its report as `execute_code` would give it, or how far it is."""
+    if state.execution is not None:
+        layers = bool(state.execution.report["layers"]) and reported_layers.are_new(connection, state.execution.report)
+        answer = answered_run(state.execution, form, default=form, layers=layers)
+        answer.is_error = answer.is_error and state.execution.report["status"] != Status.CANCELLED
+        return answer
+    status = "running" if state.status == ENDED else state.status
+    told: dict[str, object] = {"run_id": state.run_id, "status": status}
+    text = f"{status} (run {state.run_id})"
+    if state.progress is not None:
+        told["progress"] = {"fraction": state.progress.fraction, "message": state.progress.message}
+        text = f"{text}: {state.progress.fraction:.0%} {state.progress.message}".rstrip()
+    return answered(cast("object", told), text)

@@ -1,0 +1,143 @@
+"""Background runs: queued in the database, run by whichever server has room, and reported to those who ask later.
+
+The queue is rows with a lease (`skills_db.journal.background_store`), not an engine of its own. Measured on one machine
+(`tests/benchmarks/background_engines.py`): DBOS 3.4 on SQLite took 68 ms for an empty workflow and 1,043 ms from its
+queue to its result, 1.5 s to import and 62 MB; these rows take 14 ms, in a database that is open anyway. DBOS keeps
+programs in clear, and its recovery of another process's work needs a list of the dead, which only a lease can give.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from ...skills_db.errors import JournalNotFound
+from ..errors import RequestRefused
+from ..host_work import Kind, in_thread
+from .background_reports import (
+    Progress,
+    RunState,
+    cancelled,
+    execution_of,
+    execution_told,
+    recorded,
+    request_told,
+)
+from .execute import CodeRequest, allowed
+from .ids import new_run_id
+
+if TYPE_CHECKING:
+    from ...skills_db.journal.background_store import BackgroundState, BackgroundStore
+    from ..journal.journal import Journal
+    from .background_work import BackgroundWork
+    from .executor import Executor
+
+WAIT_SECONDS_MAX = 300.0
+"""How long one question for a run may wait for its end."""
+_POLL_SECONDS = (0.25, 0.5, 1.0, 2.0)
+"""How often a run is looked for that another process runs; the last for good."""
+QUEUED, RUNNING, ENDED = "queued", "running", "ended"
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """Takes background runs, and answers how far they are. `work` is this process's part in running them."""
+
+    executor: Callable[[], Executor]
+    journal: Journal
+    work: BackgroundWork
+    queue_max: int
+
+    async def submit(self, request: CodeRequest) -> RunState:
+        """Queue a run. Once this returns, it survives the end of the server.
+
+        Raises `RequestRefused` for what the operator does not allow, and what writing to the database raises.
+        """
+        if request.session is not None:
+            raise RequestRefused(
+                "A background run has no session, since it may begin in another process. Leave out session, or run it "
+                "in the foreground."
+            )
+        executor = self.executor()
+        allowed(request, executor)
+        if request.timeout_seconds is None:
+            request = replace(request, timeout_seconds=executor.settings.timeout_seconds)
+        run_id, scope, told = new_run_id(), request.caller.scope, request_told(request)
+        expires = self.work.now() + self.journal.life_of(scope)
+        put = await self._ask(lambda store: store.put(run_id, scope, told, expires=expires, most=self.queue_max))
+        if not put:
+            raise RequestRefused(
+                f"{self.queue_max} background runs of yours wait to begin, which is the most. Wait until some have "
+                "ended, or cancel some with get_run(run_id, cancel=true)."
+            )
+        self.work.wake()
+        return RunState(run_id, QUEUED)
+
+    async def state(self, run_id: str, scope: str, *, wait_seconds: float = 0.0) -> RunState:
+        """Return how far a run of the scope is; with `wait_seconds`, once it has ended or so much time is over.
+
+        Raises `RequestRefused` for too long a wait, and `JournalNotFound` where the scope has no such run.
+        """
+        if not 0 <= wait_seconds <= WAIT_SECONDS_MAX:
+            raise RequestRefused(
+                f"wait_seconds is {wait_seconds:g}, which is not allowed. Give at most {WAIT_SECONDS_MAX:g}, and ask "
+                "again if the run has not ended by then."
+            )
+        loop = asyncio.get_running_loop()
+        until, looks = loop.time() + wait_seconds, 0
+        while True:
+            end = self.work.end_of(run_id)
+            state = await self._state(run_id, scope)
+            left = until - loop.time()
+            if state.execution is not None or left <= 0:
+                return state
+            # Of a run of this process the end is told; of another's it is looked for.
+            poll = _POLL_SECONDS[min(looks, len(_POLL_SECONDS) - 1)]
+            looks += 1
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, poll) if end is None else left):
+                    await (asyncio.Event() if end is None else end).wait()
+
+    async def cancel(self, run_id: str, scope: str) -> None:
+        """Have a background run of the scope end. Raises `JournalNotFound` where the scope has no such run."""
+        await self._ask(lambda store: store.cancel(run_id, execution_told(cancelled(run_id)), scope=scope))
+        await self.work.cancel(run_id)
+
+    async def _state(self, run_id: str, scope: str) -> RunState:
+        try:
+            found = await self._ask(lambda store: store.state(run_id, scope=scope))
+        except JournalNotFound:
+            return await self._foreground(run_id, scope)
+        state = _told(found)
+        progress = self.work.progress_of(run_id)
+        return state if progress is None or state.status == ENDED else replace(state, progress=progress)
+
+    async def _foreground(self, run_id: str, scope: str) -> RunState:
+        """Return how far a run is that was not queued, from its journal."""
+        await self.journal.stored()
+        record = await in_thread(Kind.DATABASE, lambda: self.journal.store().journal(run_id, scope=scope))
+        run = record.run
+        state = RunState(run_id, run.status, None, None, run.began, run.ended or run.began, run.expires)
+        if run.status == RUNNING:
+            return state
+        return replace(state, execution=recorded(record, self.executor().settings.output_max_chars))
+
+    async def _ask(self, question: Callable[[BackgroundStore], _T]) -> _T:
+        return await in_thread(Kind.DATABASE, lambda: question(self.journal.background()), charged=False)
+
+
+def _told(found: BackgroundState) -> RunState:
+    progress = found.progress
+    return RunState(
+        found.run_id,
+        found.status,
+        None if found.report is None else execution_of(found.report),
+        None if progress is None else Progress(float(str(progress["fraction"])), str(progress["message"])),
+        found.queued,
+        found.changed,
+        found.expires,
+    )

@@ -1,0 +1,287 @@
+"""Keeps the queue of background runs: what is to be run, who runs it and until when, and its report.
+
+This is a security boundary: programs, progress and reports stand in the database as ciphertext alone (`sealing`).
+
+A process that runs one holds a lease, which it renews. A run whose lease is over was cut, and the next process that
+asks for work is given it. Each step is one statement with a condition, so that of two processes one succeeds; it is the
+same on SQLite and on PostgreSQL (READ COMMITTED re-checks the condition once the other has committed).
+
+Everything here blocks: call it from a thread.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from ..errors import JournalDamaged, JournalNotFound
+from ..sql import sa
+from ..vault_keys import SealBroken
+from .sealing import JournalKeys
+
+if TYPE_CHECKING:
+    from ..engine import Database
+
+QUEUED, RUNNING, ENDED = "queued", "running", "ended"
+KEPT, CANCELS, LOST = "kept", "cancels", "lost"
+"""What a renewal answers: the lease is kept, the run is to be cancelled, or it is not this process's any more."""
+_REQUEST, _PROGRESS, _REPORT = "request", "progress", "report"
+Told = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A run that this process may run now.
+
+    `was_cut` says that another process had begun it, `cancels` that its caller wants none of it. `request` is None
+    where what was stored was changed or is damaged.
+    """
+
+    run_id: str
+    owner: str
+    request: Told | None
+    was_cut: bool
+    cancels: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundState:
+    """How far a background run is: `report` is there once it has ended, `progress` where it told any.
+
+    Times are in seconds since 1970.
+    """
+
+    run_id: str
+    owner: str
+    status: str
+    queued: float
+    changed: float
+    expires: float
+    progress: Told | None = None
+    report: Told | None = None
+
+
+class BackgroundStore:
+    """The background runs of one database under one master key; `process` names who leases."""
+
+    def __init__(self, database: Database, key: bytes, *, process: str) -> None:
+        self._database = database
+        self._keys = JournalKeys(key)
+        self._process = process
+
+    def put(self, run_id: str, scope: str, request: Told, *, expires: float, most: int) -> bool:
+        """Queue a run; False where `most` of its owner wait already. Once it returns, the run survives a crash."""
+        owner = self._keys.owner(scope)
+        row = {
+            "run": run_id,
+            "owner": owner,
+            "now": time.time(),
+            "expires": expires,
+            "sealed": self._sealed(owner, run_id, _REQUEST, request),
+        }
+        with self._database.transaction() as session:
+            waiting = session.execute(_WAITING, {"owner": owner}).scalar_one()
+            if waiting >= most:
+                return False
+            session.execute(_PUT, row)
+        return True
+
+    def has_work(self) -> bool:
+        """Return whether a run waits for a process."""
+        with self._database.read() as session:
+            return session.execute(_HAS_WORK, {"now": time.time()}).first() is not None
+
+    def claim(self, lease_seconds: float, *, most: int) -> Claimed | None:
+        """Take the next run: of those whose owners have the fewest under way, the one that waits longest.
+
+        An owner with `most` under way gets no further one.
+        """
+        now = time.time()
+        taken = {"now": now, "until": now + lease_seconds, "process": self._process, "most": most}
+        with self._database.transaction() as session:
+            row = session.execute(_CLAIM, taken).mappings().one_or_none()
+        if row is None:
+            return None
+        run_id, owner = cast("str", row["run_id"]), cast("str", row["owner"])
+        try:
+            request: Told | None = self._opened(owner, run_id, _REQUEST, row["sealed_request"])
+        except JournalDamaged:
+            request = None
+        return Claimed(run_id, owner, request, row["begins"] > 1, bool(row["cancels"]))
+
+    def renew(self, run_id: str, owner: str, progress: Told | None, lease_seconds: float) -> str:
+        """Keep the lease of a run and store how far it is; return `KEPT`, `CANCELS` or `LOST`."""
+        now = time.time()
+        sealed = None if progress is None else self._sealed(owner, run_id, _PROGRESS, progress)
+        told = {"run": run_id, "process": self._process, "now": now, "until": now + lease_seconds, "progress": sealed}
+        with self._database.transaction(durable=False) as session:
+            cancels = session.execute(_RENEW, told).scalar_one_or_none()
+        if cancels is None:
+            return LOST
+        return CANCELS if cancels else KEPT
+
+    def release(self, run_id: str, *, began: bool) -> None:
+        """Give a run back to whoever asks next; without `began` nothing of it ran."""
+        told = {"run": run_id, "process": self._process, "status": RUNNING if began else QUEUED, "begins": int(began)}
+        with self._database.transaction() as session:
+            session.execute(_RELEASE, told)
+
+    def finish(self, run_id: str, owner: str, report: Told) -> bool:
+        """Store the report of a run of ours, the first one alone; its program is removed."""
+        sealed = self._sealed(owner, run_id, _REPORT, report)
+        told = {"run": run_id, "process": self._process, "now": time.time(), "sealed": sealed}
+        with self._database.transaction() as session:
+            return session.execute(_FINISH, told).scalar_one_or_none() is not None
+
+    def cancel(self, run_id: str, report: Told, *, scope: str | None = None) -> None:
+        """End a run that waits, with this report; ask for the end of one that is under way.
+
+        Raises `JournalNotFound` where there is no such run, or not of the scope, if one is named.
+        """
+        owner = self.state(run_id, scope=scope).owner
+        sealed = self._sealed(owner, run_id, _REPORT, report)
+        with self._database.transaction() as session:
+            session.execute(_CANCEL_QUEUED, {"run": run_id, "now": time.time(), "sealed": sealed})
+            session.execute(_CANCEL_RUNNING, {"run": run_id})
+
+    def state(self, run_id: str, *, scope: str | None = None) -> BackgroundState:
+        """Return how far a run is. Raises `JournalNotFound` where there is none of this id, or not of the scope."""
+        owner = None if scope is None else self._keys.owner(scope)
+        with self._database.read() as session:
+            row = session.execute(_STATE, {"run": run_id, "owner": owner, "now": time.time()}).mappings().one_or_none()
+        if row is None:
+            raise JournalNotFound(
+                f"There is no background run {run_id}. Give the run_id that execute_code(background=true) returned; "
+                "reports are kept as long as journals."
+            )
+        progress, report = row["sealed_progress"], row["sealed_report"]
+        return replace(
+            _in_clear(row),
+            progress=None if progress is None else self._opened(row["owner"], run_id, _PROGRESS, progress),
+            report=None if report is None else self._opened(row["owner"], run_id, _REPORT, report),
+        )
+
+    def listed(self, *, most: int) -> list[BackgroundState]:
+        """Return the newest runs, without their progress and reports."""
+        with self._database.read() as session:
+            rows = session.execute(_LISTED, {"now": time.time(), "most": most}).mappings().all()
+        return [_in_clear(row) for row in rows]
+
+    def drop_expired(self) -> None:
+        """Remove the reports that have outlived their time."""
+        with self._database.transaction() as session:
+            session.execute(_DROP_EXPIRED, {"now": time.time()})
+
+    def _sealed(self, owner: str, run_id: str, part: str, told: Told) -> bytes:
+        return self._keys.sealed(owner, run_id, f"background {part}", 0, json.dumps(told).encode("ascii"))
+
+    def _opened(self, owner: str, run_id: str, part: str, sealed: object) -> Told:
+        return opened(self._keys, owner, run_id, part, sealed)
+
+
+def _in_clear(row: sa.RowMapping) -> BackgroundState:
+    return BackgroundState(
+        run_id=cast("str", row["run_id"]),
+        owner=cast("str", row["owner"]),
+        status=cast("str", row["status"]),
+        queued=cast("float", row["queued"]),
+        changed=cast("float", row["changed"]),
+        expires=cast("float", row["expires"]),
+    )
+
+
+def opened(keys: JournalKeys, owner: str, run_id: str, part: str, sealed: object) -> Told:
+    """Return what is sealed as a part of a background run. Raises `JournalDamaged`."""
+    try:
+        data = keys.opened(owner, run_id, f"background {part}", 0, bytes(cast("bytes", sealed)))
+    except SealBroken:
+        raise JournalDamaged(
+            f"The {part} of the background run {run_id} was changed or is damaged. Restore a backup of the database, "
+            "or go on without it."
+        ) from None
+    return cast("Told", json.loads(data))
+
+
+def forget_in(
+    session: sa.Connection, keys: JournalKeys, holds: Callable[[object], bool], owner: str | None, *, erases: bool
+) -> Sequence[str]:
+    """Remove the background runs of an owner, or of all, whose program or report `holds` something; return them.
+
+    One that cannot be read goes too. A run that is under way ends, since its lease is gone. Without `erases` nothing is
+    removed.
+    """
+    gone = []
+    for row in session.execute(_OF_OWNER, {"owner": owner}).mappings().all():
+        parts = (
+            (_REQUEST, row["sealed_request"]),
+            (_PROGRESS, row["sealed_progress"]),
+            (_REPORT, row["sealed_report"]),
+        )
+        try:
+            found = any(
+                holds(opened(keys, row["owner"], row["run_id"], *each)) for each in parts if each[1] is not None
+            )
+        except JournalDamaged:
+            found = True
+        if found:
+            gone.append(cast("str", row["run_id"]))
+    if erases:
+        for run_id in gone:
+            session.execute(_DROP, {"run": run_id})
+    return gone
+
+
+DROP_OF_OWNER = sa.text("DELETE FROM sealab_background_run WHERE owner = :owner")
+_DROP = sa.text("DELETE FROM sealab_background_run WHERE run_id = :run")
+_DROP_EXPIRED = sa.text("DELETE FROM sealab_background_run WHERE expires <= :now AND status = 'ended'")
+_OF_OWNER = sa.text(
+    "SELECT run_id, owner, sealed_request, sealed_progress, sealed_report FROM sealab_background_run "
+    "WHERE owner = coalesce(:owner, owner)"
+)
+_WAITING = sa.text("SELECT count(*) FROM sealab_background_run WHERE owner = :owner AND status = 'queued'")
+_PUT = sa.text(
+    "INSERT INTO sealab_background_run (run_id, owner, status, queued, changed, expires, begins, cancels, leased_by, "
+    "leased_until, sealed_request) VALUES (:run, :owner, 'queued', :now, :now, :expires, 0, 0, '', 0, :sealed)"
+)
+_HAS_WORK = sa.text(
+    "SELECT 1 FROM sealab_background_run WHERE status IN ('queued', 'running') AND leased_until < :now LIMIT 1"
+)
+_CLAIM = sa.text(
+    "UPDATE sealab_background_run SET status = 'running', begins = begins + 1, changed = :now, leased_by = :process, "
+    "leased_until = :until WHERE id = (SELECT run.id FROM sealab_background_run AS run LEFT JOIN (SELECT owner, "
+    "count(*) AS runs FROM sealab_background_run WHERE status = 'running' AND leased_until >= :now GROUP BY owner) "
+    "AS busy ON busy.owner = run.owner WHERE run.status IN ('queued', 'running') AND run.leased_until < :now "
+    "AND coalesce(busy.runs, 0) < :most ORDER BY coalesce(busy.runs, 0), run.id LIMIT 1) "
+    "AND status IN ('queued', 'running') AND leased_until < :now "
+    "RETURNING run_id, owner, begins, cancels, sealed_request"
+)
+_RENEW = sa.text(
+    "UPDATE sealab_background_run SET leased_until = :until, changed = :now, "
+    "sealed_progress = coalesce(:progress, sealed_progress) "
+    "WHERE run_id = :run AND status = 'running' AND leased_by = :process RETURNING cancels"
+)
+_RELEASE = sa.text(
+    "UPDATE sealab_background_run SET status = :status, begins = :begins, leased_until = 0 "
+    "WHERE run_id = :run AND status = 'running' AND leased_by = :process"
+)
+_FINISH = sa.text(
+    "UPDATE sealab_background_run SET status = 'ended', changed = :now, sealed_report = :sealed, "
+    "sealed_request = NULL, sealed_progress = NULL "
+    "WHERE run_id = :run AND status = 'running' AND leased_by = :process RETURNING run_id"
+)
+_CANCEL_QUEUED = sa.text(
+    "UPDATE sealab_background_run SET status = 'ended', changed = :now, sealed_report = :sealed, "
+    "sealed_request = NULL WHERE run_id = :run AND status = 'queued'"
+)
+_CANCEL_RUNNING = sa.text("UPDATE sealab_background_run SET cancels = 1 WHERE run_id = :run AND status = 'running'")
+_STATE = sa.text(
+    "SELECT run_id, owner, status, queued, changed, expires, sealed_progress, sealed_report "
+    "FROM sealab_background_run WHERE run_id = :run AND owner = coalesce(:owner, owner) AND expires > :now"
+)
+_LISTED = sa.text(
+    "SELECT run_id, owner, status, queued, changed, expires FROM sealab_background_run WHERE expires > :now "
+    "ORDER BY id DESC LIMIT :most"
+)

@@ -1,0 +1,147 @@
+"""Background runs: queued, run, told of, cancelled, and gone on with by the next server."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from ..conftest import Caller, in_this_process
+
+ONE_SPARE = {"SEALAB_WORKERS_SPARE": "1"}
+
+
+async def begun(caller: Caller, code: str, **arguments: Any) -> str:
+    """Begin a background run and return its run_id."""
+    report = (await caller.call("execute_code", code=code, background=True, **arguments)).structured_content
+    assert report is not None
+    assert report["status"] == "queued"
+    run_id: str = report["run_id"]
+    return run_id
+
+
+async def told(caller: Caller, run_id: str, **arguments: Any) -> dict[str, Any]:
+    """Return what get_run tells of a run."""
+    answer = await caller.call("get_run", run_id=run_id, **arguments)
+    assert answer.structured_content is not None, answer.content
+    return answer.structured_content
+
+
+async def until(caller: Caller, run_id: str, status: str) -> dict[str, Any]:
+    """Ask for a run until it has a status."""
+    while (state := await told(caller, run_id))["status"] != status:
+        await asyncio.sleep(0.05)
+    return state
+
+
+async def test_a_background_run_is_answered_at_once_and_its_report_can_be_waited_for(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        run_id = await begun(caller, "print('seen')\nresult = context['n'] * 2", context_vars={"context": {"n": 21}})
+        report = await told(caller, run_id, wait_seconds=30)
+    assert report["run_id"] == run_id
+    assert (report["status"], report["success"], report["result"]) == ("ok", True, 42)
+    assert report["output"] == "seen\n"
+
+
+async def test_a_run_tells_how_far_it_is_while_it_runs(tmp_path: Path) -> None:
+    code = "import asyncio\nprogress(0.25, 'a quarter')\nawait asyncio.sleep(600)"
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        run_id = await begun(caller, code)
+        while "progress" not in (state := await told(caller, run_id)):
+            await asyncio.sleep(0.05)
+        await told(caller, run_id, cancel=True)
+    assert state == {"run_id": run_id, "status": "running", "progress": {"fraction": 0.25, "message": "a quarter"}}
+
+
+async def test_a_running_run_is_stopped_when_it_is_cancelled(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        run_id = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
+        await until(caller, run_id, "running")
+        answer = await caller.call("get_run", run_id=run_id, cancel=True)
+        assert answer.structured_content is not None
+        assert answer.structured_content["status"] == "cancelled"
+        assert not answer.is_error
+        statistics = (await caller.call("get_execution_stats")).structured_content
+    assert statistics is not None
+
+
+async def test_a_waiting_run_that_is_cancelled_never_begins(tmp_path: Path) -> None:
+    env = ONE_SPARE | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}
+    async with in_this_process(tmp_path, env) as caller:
+        first = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
+        await until(caller, first, "running")
+        second = await begun(caller, "write_file('begun.txt', 'x')")
+        assert (await told(caller, second))["status"] == "queued"
+        assert (await told(caller, second, cancel=True))["status"] == "cancelled"
+        assert (await told(caller, first, cancel=True))["status"] == "cancelled"
+        third = await begun(caller, "result = len(list_files())")
+        assert (await told(caller, third, wait_seconds=30))["result"] == 0
+
+
+async def test_more_waiting_runs_than_allowed_are_refused(tmp_path: Path) -> None:
+    env = ONE_SPARE | {"SEALAB_BACKGROUND_RUNS_MAX": "1", "SEALAB_BACKGROUND_QUEUE_MAX": "1"}
+    async with in_this_process(tmp_path, env) as caller:
+        first = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
+        await until(caller, first, "running")
+        await begun(caller, "1")
+        answer = await caller.call("execute_code", code="1", background=True)
+        await told(caller, first, cancel=True)
+    assert answer.is_error
+    assert answer.content[0].text.startswith("1 background runs of yours wait to begin, which is the most.")  # type: ignore[union-attr]
+
+
+async def test_a_background_run_has_the_operators_longer_time_limit(tmp_path: Path) -> None:
+    env = ONE_SPARE | {"SEALAB_TIMEOUT_SECONDS": "1", "SEALAB_MAX_TIMEOUT_SECONDS": "1"}
+    async with in_this_process(tmp_path, env | {"SEALAB_BACKGROUND_TIMEOUT_SECONDS": "30"}) as caller:
+        run_id = await begun(caller, "import asyncio\nawait asyncio.sleep(1.5)\nresult = 'done'")
+        assert (await told(caller, run_id, wait_seconds=30))["result"] == "done"
+        short = await begun(caller, "import asyncio\nawait asyncio.sleep(600)", timeout_seconds=0.5)
+        assert (await told(caller, short, wait_seconds=30))["status"] == "timeout"
+        answer = await caller.call("execute_code", code="1", background=True, timeout_seconds=31)
+    assert answer.is_error
+    assert "at most 30" in answer.content[0].text  # type: ignore[union-attr]
+
+
+async def test_the_report_of_a_run_in_the_foreground_can_be_had_again(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        report = await caller.run("print('x')\nresult = [1, 2]")
+        again = await told(caller, report["run_id"])
+        failed = await caller.run("1 / 0")
+        answer = await caller.call("get_run", run_id=failed["run_id"])
+        unknown = await caller.call("get_run", run_id="0" * 26)
+    assert (again["status"], again["result"], again["output"]) == ("ok", [1, 2], "x\n")
+    assert answer.is_error
+    assert answer.structured_content is not None
+    assert answer.structured_content["error"]["type"] == "ZeroDivisionError"
+    assert unknown.is_error
+
+
+async def test_a_run_in_a_session_cannot_be_one_in_the_background(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        answer = await caller.call("execute_code", code="1", background=True, session="s")
+    assert answer.is_error
+    assert "Leave out session" in answer.content[0].text  # type: ignore[union-attr]
+
+
+async def test_runs_that_wait_or_run_are_gone_on_with_by_the_next_server(tmp_path: Path) -> None:
+    env = ONE_SPARE | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}
+    async with in_this_process(tmp_path, env) as caller:
+        first = await begun(caller, "import asyncio\nawait asyncio.sleep(2)\nresult = 'first'")
+        await until(caller, first, "running")
+        second = await begun(caller, "result = 'second'")
+    async with in_this_process(tmp_path, env) as caller:
+        assert (await told(caller, second, wait_seconds=50))["result"] == "second"
+        assert (await told(caller, first, wait_seconds=50))["result"] == "first"
+
+
+async def test_background_runs_leave_the_workers_of_the_foreground_alone(tmp_path: Path) -> None:
+    env = {"SEALAB_WORKERS_MAX": "1", "SEALAB_WORKERS_SPARE": "1"}
+    async with in_this_process(tmp_path, env) as caller:
+        runs = [await begun(caller, "while True:\n    pass") for _ in range(4)]
+        for run_id in runs:
+            await until(caller, run_id, "running")
+        report = await caller.run("result = 1", timeout_seconds=20)
+        assert report["result"] == 1
+        assert "queued_ms" not in report
+        for run_id in runs:
+            await told(caller, run_id, cancel=True)
