@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -11,21 +12,24 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...sandbox.job import HostCalls, Isolation, Job, Outcome, Recorder, Start
 from ..database import Opening
+from ..host_work import Kind, in_thread
 from ..scopes import is_brief
 from ..settings import Settings
 from .recording import Called, RunJournal, encoded, header_of, size_of
-from .writer import JournalWriter
+from .writer import LEASE_SECONDS, JournalWriter, WrittenRun
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
     from ...skills_db.journal.journal_store import JournalStore
-    from ...skills_db.journal.records import RunBegin
+    from ...skills_db.journal.records import Journal as RunRecord
+    from ...skills_db.journal.records import RunBegin, Session
 
 SECONDS_PER_DAY = 86_400.0
 BRIEF_DAYS = 1.0
 """How long journals of callers live at most that are known by a connection alone."""
-LEASE_SECONDS = 600.0
-"""How much longer than its time limit a run may take before it counts as cut: its clock stops for questions."""
+_SESSIONS_KNOWN = 10_000
+_UNKNOWN = "unknown"
+"""The run before a program of which that is not known any more: such a session cannot be rebuilt."""
 _WITHOUT_END = 100 * 366 * SECONDS_PER_DAY
 
 
@@ -54,6 +58,10 @@ class Kept(Protocol):
     def broken_off(self, status: str, isolation: str, called: Iterable[Called]) -> None:
         """Take that the run has no outcome."""
 
+    async def stored(self) -> str | None:
+        """Wait until all of it is written; return why it is not, or is incomplete."""
+        ...
+
 
 class _Unkept:
     """A run that is not journaled."""
@@ -65,6 +73,9 @@ class _Unkept:
         return None
 
     def broken_off(self, _status: str, _isolation: str, _called: Iterable[Called]) -> None:
+        return None
+
+    async def stored(self) -> None:
         return None
 
 
@@ -80,8 +91,10 @@ class Journal:
         self._key = key
         self._keeps = keeps
         self._store = Opening(self._open)
-        self._writer = JournalWriter(self.store)
         self._process = secrets.token_hex(8)
+        self._writer = JournalWriter(self.store, self._process)
+        self._last: OrderedDict[str, str] = OrderedDict()
+        """The run that each session is at, by what the sandbox calls the session."""
 
     def begin(self, run: BegunRun) -> Kept:
         """Begin the journal of a run."""
@@ -89,11 +102,48 @@ class Journal:
             return _Unkept()
         begin_bytes = len(run.job.code) + size_of(run.job.context_vars)
         begin = partial(self._begun, run, time.time())
-        return RunJournal(self._writer, run.run_id, run.scope, begin, begin_bytes=begin_bytes)
+        written = WrittenRun(run.run_id, run.scope)
+        return RunJournal(self._writer, written, begin, partial(self._placed, run), begin_bytes=begin_bytes)
+
+    def resume(self, run_id: str, scope: str | None) -> RunRecord:
+        """Take up a run of a scope, or of any, that was cut; return what is recorded of it. Blocks.
+
+        Raises `RunNotCut` where it has ended or a process is at work on it, and what reading its journal raises.
+        """
+        return self.store().take_over(run_id, self._process, LEASE_SECONDS, scope=scope)
+
+    def going_on(self, record: RunRecord, run: BegunRun) -> RunJournal:
+        """Return the journal in which a run goes on that was taken up."""
+        written = WrittenRun(run.run_id, run.scope, pieces=record.pieces)
+        self._writer.has(written)
+        return RunJournal(self._writer, written, None, partial(self._placed, run))
+
+    @property
+    def keeps(self) -> bool:
+        """Whether runs are journaled."""
+        return self._keeps
 
     def store(self) -> JournalStore:
         """Return the store. Blocks. Raises what opening it raises."""
         return self._store()
+
+    def session(self, scope: str, name: str) -> Session:
+        """Return what a session consists of that has no worker. Blocks. Raises what reading the database raises."""
+        return self.store().session(scope, name)
+
+    def rebuilt(self, session: str, run_id: str) -> None:
+        """Take that a session, as the sandbox calls it, is rebuilt up to this run."""
+        self._note_last(session, run_id)
+
+    async def close_session(self, scope: str, name: str) -> bool:
+        """Have a session end for good, so that it is not rebuilt; return whether it could have been.
+
+        Raises `SkillsDbError`.
+        """
+        if not self._keeps:
+            return False
+        await self.stored(durable=True)
+        return await in_thread(Kind.DATABASE, lambda: self.store().close_session(scope, name), charged=False)
 
     async def stored(self, *, durable: bool = False) -> None:
         """Wait until all that was recorded so far is written. Raises `SkillsDbError`."""
@@ -103,7 +153,24 @@ class Journal:
         """Write what waits. Blocks."""
         self._writer.close()
 
-    def _begun(self, run: BegunRun, began: float, start: Start | None, program: int | None) -> RunBegin:
+    def _placed(self, run: BegunRun, program: int) -> str | None:
+        """Note that a run is the last of its session; return the one before it, None of the first."""
+        session = run.job.session
+        if session is None:
+            return None
+        before = self._last.get(session, _UNKNOWN) if program else None
+        self._note_last(session, run.run_id)
+        return before
+
+    def _note_last(self, session: str, run_id: str) -> None:
+        self._last[session] = run_id
+        self._last.move_to_end(session)
+        while len(self._last) > _SESSIONS_KNOWN:
+            self._last.popitem(last=False)
+
+    def _begun(
+        self, run: BegunRun, began: float, start: Start | None, program: int | None, after: str | None
+    ) -> RunBegin:
         from ...skills_db.journal.records import RunBegin
 
         job = run.job
@@ -118,8 +185,9 @@ class Journal:
             header=encoded(header_of(job, start, dry_run=run.dry_run)),
             session=run.session,
             number=None if run.session is None else program,
+            after=after,
             leased_by=self._process,
-            leased_until=began + job.limits.timeout_seconds + LEASE_SECONDS,
+            leased_until=began + LEASE_SECONDS,
         )
 
     def _life_of(self, scope: str) -> float:
