@@ -110,6 +110,12 @@ class SessionRefused(SandboxError):
     code = "session"
 
 
+class SessionNotRebuilt(SandboxError):
+    """A session without a worker cannot be rebuilt; the text says why, in words that follow `had ended: `."""
+
+    code = "session"
+
+
 class Busy(SandboxError):
     """There was no room to run the job: nothing of the code ran. Trying again after `retry_seconds` is sensible."""
 

@@ -100,6 +100,14 @@ class Start:
         return Start(secrets.token_bytes(SEED_BYTES), time.time_ns())
 
 
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """That a session was rebuilt before a job: how many programs were run again, and how long that took."""
+
+    programs: int
+    ms: float
+
+
 class Recorder(Protocol):
     """Is given what a run in `restricted` can be run again from: its start and its trace. Neither method may block."""
 
@@ -186,6 +194,7 @@ class Outcome:
     `queued_ms` is how long it waited to begin, before its clock ran. `session_ended` says why the session's worker is
     gone, or None while it is open. `figures` are PNG images that the code showed or left open, in that order.
     `diverged` says that the run did not do what the trace of its job holds; `error` has the line and what it did.
+    `rebuilt` is there where the job's session had lost its worker and was rebuilt.
     """
 
     status: Status
@@ -203,3 +212,14 @@ class Outcome:
     refusal: Refusal | None = None
     figures: tuple[bytes, ...] = ()
     diverged: bool = False
+    rebuilt: Rebuilt | None = None
+
+
+RunBefore: TypeAlias = Callable[[Job, HostCalls], Awaitable[Outcome]]
+"""Runs one job in a worker of a session, before the job that is asked for."""
+
+Rebuild: TypeAlias = Callable[[RunBefore], Awaitable[int]]
+"""Runs the programs of a session again that has no worker, in a new one, and returns how many.
+
+Raises `SessionNotRebuilt` where that cannot be done; then the session begins anew.
+"""

@@ -95,7 +95,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         host_functions = _host_functions(workspace, privacy, registry)
         try:
             async with Pools(offered.makers) as pools:
-                host_functions.update(run_calls.handlers(pools))
+                host_functions.update(run_calls.handlers(pools, journal))
                 executor = Executor(settings, pools, offered, host_functions, privacy, archive, service, journal)
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code

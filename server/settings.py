@@ -268,7 +268,7 @@ class Settings:
     sessions_max: int = _setting(_whole(0), 8)
     """Sessions alive at once, of which one caller may have three quarters."""
     session_idle_seconds: float = _setting(_number(0.001), 600.0)
-    """How long an idle session is kept."""
+    """How long an idle session keeps its process. With a journal its next call rebuilds it."""
     discover: bool = _setting(_yes_or_no, False)
     """Use the servers of Claude's programs and of plain MCP files too, those of the folder that sealab starts in among
     them: anyone who can write these can start programs as you.
@@ -327,6 +327,8 @@ class Settings:
     """Days that the journal of a run is kept. 0 keeps it until the quota drops it."""
     journal_quota_mb: int = _setting(_whole(1), 200)
     """What the journals of one caller may take. Past it the oldest are dropped."""
+    session_rebuild_seconds: float = _setting(_number(0.001), 10.0)
+    """CPU seconds that it may take to rebuild a session that has lost its process. Beyond it the session ends."""
     background_timeout_seconds: float = _setting(_number(0.001), 3600.0)
     """Wall clock of a background run. See [long work](../long-work.md)."""
     background_runs_max: int = _setting(_whole(1), 16)

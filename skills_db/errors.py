@@ -117,6 +117,12 @@ class JournalNotFound(SkillsDbError):
     code = "journal_not_found"
 
 
+class RunNotCut(SkillsDbError):
+    """A run cannot be taken up: it has ended, or a process has it."""
+
+    code = "run_not_cut"
+
+
 class JournalNewer(SkillsDbError):
     """A journal was written in a format that this version does not know."""
 

@@ -169,6 +169,8 @@ MIGRATIONS: tuple[Migration, ...] = (
                 format INTEGER NOT NULL,
                 session TEXT,
                 number_of BIGINT,
+                after TEXT,
+                closed INTEGER NOT NULL,
                 isolation TEXT NOT NULL,
                 status TEXT NOT NULL,
                 began {float} NOT NULL,
@@ -184,6 +186,7 @@ MIGRATIONS: tuple[Migration, ...] = (
                 sealed_end {bytes}
             )""",
             "CREATE INDEX sealab_journal_run_by_owner ON sealab_journal_run (owner, id)",
+            "CREATE INDEX sealab_journal_run_by_session ON sealab_journal_run (session, id)",
             "CREATE INDEX sealab_journal_run_by_expires ON sealab_journal_run (expires)",
             "CREATE INDEX sealab_journal_run_by_lease ON sealab_journal_run (status, leased_until)",
             """CREATE TABLE sealab_journal_piece (

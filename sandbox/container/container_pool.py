@@ -20,7 +20,7 @@ from typing import Self
 from ..confine import Level
 from ..host.pool import Pool, PoolSettings, PoolStats
 from ..host.repl_sessions import SessionState
-from ..job import HostCalls, Isolation, Job, Outcome, Recorder
+from ..job import HostCalls, Isolation, Job, Outcome, Rebuild, Recorder
 from ..wire.zygote_config import ZygoteConfig
 from . import engine, image
 from .container_workers import Containers, Setup
@@ -72,13 +72,15 @@ class ContainerPool:
         async with self._used() as pool:
             await pool.ready()
 
-    async def run(self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None) -> Outcome:
+    async def run(
+        self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None, rebuild: Rebuild | None = None
+    ) -> Outcome:
         """Run one job in a container and report it; as `Pool.run`.
 
         Also raises `ContainerMissing` when no container can be had: then nothing of the code ran.
         """
         async with self._used() as pool:
-            return await pool.run(job, host_calls, recorder)
+            return await pool.run(job, host_calls, recorder, rebuild)
 
     def has_session(self, name: str) -> bool:
         """Return whether a session of that name is alive."""

@@ -24,7 +24,7 @@ from typing import Self
 from ..confine import Level, default_level
 from ..confine.limits import Allowance, processes_of
 from ..errors import ContainerMissing, LevelMissing, LimitRefused, WorkerLost
-from ..job import HostCalls, Isolation, Job, Limits, Outcome, Recorder
+from ..job import HostCalls, Isolation, Job, Limits, Outcome, Rebuild, Recorder
 from ..wire.zygote_config import ZygoteConfig
 from .free_memory import Memory
 from .repl_sessions import Sessions, SessionState
@@ -159,17 +159,20 @@ class Pool:
             self._looking -= 1
         self._put(worker)
 
-    async def run(self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None) -> Outcome:
+    async def run(
+        self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None, rebuild: Rebuild | None = None
+    ) -> Outcome:
         """Run one job and report it. Cancelling kills the run.
 
-        The `recorder` of a run in `restricted` is given what it can be run again from.
+        The `recorder` of a run in `restricted` is given what it can be run again from. `rebuild` is asked where the
+        session of the job has no worker.
 
         Raises `LimitRefused` above the operator's maximum, `SessionRefused`, `Busy` when it could not begin in time,
         and `LevelMissing` or `WorkerLost` when no worker can be made: in all these cases nothing of the code ran.
         """
         self._check(job, is_recorded=recorder is not None or bool(job.trace))
         if job.session is not None:
-            return await self._sessions.run(job.session, job, host_calls, recorder)
+            return await self._sessions.run(job.session, job, host_calls, recorder, rebuild)
         async with self._scheduler.seat(job) as seat:
             return await self._run_once(job, host_calls, seat, recorder)
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from ..errors import LimitRefused, SessionRefused
-from ..job import HostCalls, Isolation, Job, Outcome, Recorder
+from ..job import HostCalls, Isolation, Job, Outcome, Rebuild, Recorder
 from .pool import PoolStats
 from .repl_sessions import SessionState, shown
 
@@ -26,7 +26,9 @@ class JobRunner(Protocol):
     async def ready(self) -> None:
         """Wait until a job could start at once. Raises `SandboxError` when none ever can."""
 
-    async def run(self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None) -> Outcome:
+    async def run(
+        self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None, rebuild: Rebuild | None = None
+    ) -> Outcome:
         """Run one job and report it; as `Pool.run`."""
         ...
 
@@ -87,7 +89,9 @@ class Pools:
         """Wait until a job could start at once there. Raises `SandboxError` when none ever can."""
         await (await self._runner(isolation or self.default)).ready()
 
-    async def run(self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None) -> Outcome:
+    async def run(
+        self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None, rebuild: Rebuild | None = None
+    ) -> Outcome:
         """Run one job at its isolation; as `Pool.run`.
 
         Raises `LimitRefused` for an isolation that is not offered, `SessionRefused` for a session of another one.
@@ -99,7 +103,7 @@ class Pools:
                     f"The session {shown(job.session)!r} runs at the isolation {home}, and cannot go on at "
                     f"{job.isolation}. Leave isolation out, or use another session."
                 )
-        return await (await self._runner(job.isolation)).run(job, host_calls, recorder)
+        return await (await self._runner(job.isolation)).run(job, host_calls, recorder, rebuild)
 
     def home_of(self, session: str) -> Isolation | None:
         """Return the isolation of a session, or None where there is no such session."""

@@ -1,8 +1,9 @@
 """Named sessions: a worker that is kept between calls, so that variables, functions and imports survive.
 
 Sessions never see each other. In a name, what stands before a slash says whose the session is, and is never shown. Two
-calls at once take turns. What ends a session (a time-out, a crash, a cancelled call, idleness) stands in the report
-it ends with, if there is one, and in the next report of that name.
+calls at once take turns. A session that has lost its worker (by a time-out, a crash, a cancelled call, idleness) is
+rebuilt for its next call, where the call brings what can do that. Else what ended it stands in the report that it ends
+with, if there is one, and in the next report of that name.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 
-from ..errors import SessionRefused, WorkerLost
-from ..job import HostCalls, Isolation, Job, Outcome, Recorder, Status
+from ..errors import SessionNotRebuilt, SessionRefused, WorkerLost
+from ..job import HostCalls, Isolation, Job, Outcome, Rebuild, Rebuilt, Recorder, Status
 from .fair_queue import of_one_caller
 from .scheduler import Seat
 from .worker import WorkerHandle
@@ -22,6 +23,8 @@ from .worker import WorkerHandle
 _ENDINGS_KEPT = 1000
 _TRIES = 3
 _ON_REQUEST = "it was ended on request"
+_BETWEEN = "its process ended between two calls"
+_CANCELLED = "a call in it was cancelled"
 _ENDING: dict[Status, str] = {
     Status.TIMEOUT: "its code ran out of time",
     Status.CRASHED: "its process crashed",
@@ -81,8 +84,15 @@ class Sessions:
     def __contains__(self, name: str) -> bool:
         return name in self._alive
 
-    async def run(self, name: str, job: Job, host_calls: HostCalls, recorder: Recorder | None = None) -> Outcome:
-        """Run a call in its session, which begins with its first call.
+    async def run(
+        self,
+        name: str,
+        job: Job,
+        host_calls: HostCalls,
+        recorder: Recorder | None = None,
+        rebuild: Rebuild | None = None,
+    ) -> Outcome:
+        """Run a call in its session, which begins with its first call, or is rebuilt for it.
 
         Where as many as allowed are alive, an idle one ends for it (`_make_room`). Raises `SessionRefused` when all of
         them are busy, or when the call's turn did not come within its own time-out.
@@ -92,7 +102,9 @@ class Sessions:
             await self._wait_turn(session, job.limits.timeout_seconds)
             try:
                 async with self._seat(job) as seat:
-                    return await self._run_in(session, job, host_calls, seat, recorder)
+                    rebuilt = await self._rebuilt(session, job, seat, rebuild)
+                    outcome = await self._run_in(session, job, host_calls, seat, recorder)
+                    return replace(self._with_endings(session, outcome, returns=rebuild is not None), rebuilt=rebuilt)
             finally:
                 session.turn.release()
         finally:
@@ -207,13 +219,10 @@ class Sessions:
         self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None
     ) -> Outcome:
         worker = session.worker
-        if worker is not None and worker.gone:
-            self._lay_down(session, "its process ended between two calls")
-            worker = None
         if worker is not None:
             _judge_memory(session, job)
         try:
-            outcome = (
+            return (
                 await self._run_fresh(session, job, host_calls, seat, recorder)
                 if worker is None
                 else await worker.run(job, host_calls, seat, recorder)
@@ -222,15 +231,48 @@ class Sessions:
             if worker is None:
                 raise
             # It was gone before it had the job: nothing of the code ran, so a new session may.
-            self._lay_down(session, "its process ended between two calls")
-            outcome = await self._run_fresh(session, job, host_calls, seat, recorder)
+            self._lay_down(session, _BETWEEN)
+            return await self._run_fresh(session, job, host_calls, seat, recorder)
         except asyncio.CancelledError:
-            self._lay_down(session, "a call in it was cancelled")
+            self._lay_down(session, _CANCELLED)
             raise
-        return self._with_endings(session, outcome)
 
-    def _with_endings(self, session: _Session, outcome: Outcome) -> Outcome:
-        """Count the call, and add to its outcome that the session ended before it or with it, and so lost its names."""
+    async def _rebuilt(self, session: _Session, job: Job, seat: Seat, rebuild: Rebuild | None) -> Rebuilt | None:
+        """Rebuild a session that has no worker, or remember why it cannot be; None where nothing was there."""
+        if session.worker is not None and session.worker.gone:
+            self._lay_down(session, _BETWEEN)
+        if session.worker is not None or rebuild is None:
+            return None
+        began = asyncio.get_running_loop().time()
+        session.memory_mb = job.limits.memory_mb
+
+        async def run_before(before: Job, answer: HostCalls) -> Outcome:
+            if session.worker is None:
+                session.worker = await self._take_worker()
+            if not seat.turn.held:
+                await seat.turn.take_again()
+            return await session.worker.run(before, answer, seat)
+
+        try:
+            programs = await rebuild(run_before)
+        except (SessionNotRebuilt, WorkerLost) as error:
+            why = str(error) if isinstance(error, SessionNotRebuilt) else "its process ended while it was rebuilt"
+            self._lay_down(session, why)
+            self._remember_end(session.name, why)
+            return None
+        except asyncio.CancelledError:
+            self._lay_down(session, _CANCELLED)
+            raise
+        if not programs:
+            return None
+        self._endings.pop(session.name, None)
+        return Rebuilt(programs, 1000 * (asyncio.get_running_loop().time() - began))
+
+    def _with_endings(self, session: _Session, outcome: Outcome, *, returns: bool) -> Outcome:
+        """Count the call, and add to its outcome that the session ended before it or with it, and so lost its names.
+
+        A session that `returns` is rebuilt for its next call.
+        """
         told = []
         session.ended_calls += 1
         earlier = self._endings.pop(session.name, None)
@@ -242,13 +284,15 @@ class Sessions:
             )
         if session.lost is not None:
             outcome = _lost_name_told(outcome, shown(session.name), session.lost)
-        if session.worker is None or session.worker.gone:
+        if session.worker is None or session.worker.gone or (returns and outcome.status is Status.TIMEOUT):
             why = _ENDING.get(outcome.status, "its process ended")
             self._lay_down(session, why)
-            told.append(
-                f"The session {shown(session.name)!r} has ended: {why}. Its variables are gone; "
-                "the next call begins anew."
+            next_call = (
+                "The next call finds it as it was before this one."
+                if returns
+                else "Its variables are gone; the next call begins anew."
             )
+            told.append(f"The session {shown(session.name)!r} has ended: {why}. {next_call}")
         return replace(outcome, session_ended=" ".join(told)) if told else outcome
 
     async def _run_fresh(
@@ -274,7 +318,10 @@ class Sessions:
         if worker is None:
             return
         worker.end()
-        self._endings[session.name] = why
+        self._remember_end(session.name, why)
+
+    def _remember_end(self, name: str, why: str) -> None:
+        self._endings[name] = why
         while len(self._endings) > _ENDINGS_KEPT:
             self._endings.popitem(last=False)
 

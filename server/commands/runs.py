@@ -29,7 +29,7 @@ from .terminal import print_error, print_run, read_source
 
 if TYPE_CHECKING:
     from ..journal.replaying import RunReplay
-    from ..runs.replay import Replayed
+    from ..runs.recorded_runs import Replayed
     from ..runs.report import Report
 
 Begin = Callable[[argparse.Namespace], tuple[Home, Settings]]
@@ -64,7 +64,8 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[arg
     show = command("show", _show, "show what a run did: its code, each call, its output and its result")
     export = command("export", _export, "write what a run did to one file, with tokens in place of personal data")
     again = command("replay", _replay, "run it again from its journal, send nothing, and say whether it does the same")
-    for each in (show, export, again):
+    resumed = command("resume", _resume, "go on with a run that was cut, from where its journal ends")
+    for each in (show, export, again, resumed):
         each.add_argument("run", metavar="RUN", help="the run_id of a report or of `sealab runs list`")
     again.add_argument(
         "--edit", metavar="FILE", help="run this code instead, - for stdin; from its first new call on, calls are made"
@@ -154,6 +155,23 @@ async def _edited(settings: Settings, home: Home, run_id: str, code: str, *, ask
     caller = Caller(ask=_ask if asks and sys.stdin.isatty() else None)
     async with running(settings, home) as app:
         return await replay_edited(app.executor, run_id, code, caller=caller)
+
+
+def _resume(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    report = asyncio.run(_resumed(replace(settings, workers_spare=0), home, chosen.run))
+    if chosen.json:
+        print(json.dumps(report, ensure_ascii=False))
+    else:
+        print_run(report)
+    return EXIT_OF_STATUS[Status(report["status"])]
+
+
+async def _resumed(settings: Settings, home: Home, run_id: str) -> Report:
+    from ..app import running
+    from ..runs.resume import resume
+
+    async with running(settings, home) as app:
+        return (await resume(app.executor, run_id, ask=_ask if sys.stdin.isatty() else None)).report
 
 
 async def _ask(question: str, covers: Sequence[str]) -> str | None:

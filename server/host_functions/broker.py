@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -26,7 +27,7 @@ from ..journal.changes import Change, before_change
 from ..privacy.tokens.run_tokens import RunTokens
 from .approval_questions import Approvals
 from .attachments import Attachments
-from .call_log import CallLog
+from .call_log import CallLog, Entry
 
 _LOG = logging.getLogger(__name__)
 Arguments = Mapping[str, Json]
@@ -143,6 +144,14 @@ class Calls:
                 raise
             _LOG.warning("%s failed: %s", name, error)
             raise HostCallError(shortage, type="OSError") from error
+
+    def note_made_before(self, name: str, arguments: Arguments, *, ok: bool, ms: float) -> None:
+        """Count a call that an earlier process made for the same run."""
+        handler = self.handlers.get(name)
+        with suppress(HostCallError):  # it was within the budget of its time
+            self._spend(name, of_files=handler is not None and handler.is_of_files)
+        if name == "call_tool":
+            self.log.entries.append(Entry(str(arguments.get("name")), found=True, ok=ok, seconds=ms / 1000))
 
     def move_file_bytes(self, count: int) -> None:
         """Count bytes of files that are read or written. Raises `HostCallError` where they are too many."""

@@ -11,6 +11,7 @@ from ...sandbox.host.pools import Pools
 from ...sandbox.job import Json
 from ..errors import RequestRefused
 from ..journal.changes import MADE_HERE, Change
+from ..journal.journal import Journal
 from ..scopes import session_of
 from .broker import Arguments, Calls, Handler
 
@@ -21,7 +22,7 @@ _CLOSE = "close_session"
 _TEXT = (str,)
 
 
-def handlers(pools: Pools) -> Mapping[str, Handler]:
+def handlers(pools: Pools, journal: Journal) -> Mapping[str, Handler]:
     """Return what answers for runs and sessions, by name."""
     return {
         "progress": Handler(
@@ -31,7 +32,7 @@ def handlers(pools: Pools) -> Mapping[str, Handler]:
             {"message": MESSAGE_CHARS_MAX},
         ),
         "list_sessions": Handler(partial(_list_sessions, pools), {}, frozenset()),
-        _CLOSE: Handler(partial(_close_session, pools), {"name": _TEXT}, frozenset({"name"}), changes=_closes),
+        _CLOSE: Handler(partial(_close_session, pools, journal), {"name": _TEXT}, frozenset({"name"}), changes=_closes),
     }
 
 
@@ -56,14 +57,16 @@ async def _list_sessions(pools: Pools, calls: Calls, _arguments: Arguments) -> J
     ]
 
 
-async def _close_session(pools: Pools, calls: Calls, arguments: Arguments) -> Json:
+async def _close_session(pools: Pools, journal: Journal, calls: Calls, arguments: Arguments) -> Json:
     name = cast("str", arguments["name"])
     try:
         session = session_of(calls.caller.scope, name)
     except RequestRefused as error:
         raise HostCallError(str(error), type="ValueError") from error
     if not calls.dry_run:
-        return pools.close_session(session)
+        was_alive = pools.close_session(session)
+        could_be_rebuilt = await journal.close_session(calls.caller.scope, name)
+        return was_alive or could_be_rebuilt
     is_there = pools.home_of(session) is not None and name not in _closed_dry(calls)
     if is_there:
         calls.log.note_dry(_CLOSE, {"name": name})

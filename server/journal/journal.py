@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -12,22 +13,25 @@ from weakref import WeakValueDictionary
 
 from ...sandbox.job import HostCalls, Isolation, Job, Outcome, Recorder, Start
 from ..database import Opening
+from ..host_work import Kind, in_thread
 from ..scopes import is_brief
 from ..settings import Settings
 from .recording import Called, RunJournal, encoded, header_of, size_of
-from .writer import JournalWriter
+from .writer import LEASE_SECONDS, JournalWriter, WrittenRun
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
     from ...skills_db.journal.background_store import BackgroundStore
     from ...skills_db.journal.journal_store import JournalStore
-    from ...skills_db.journal.records import RunBegin
+    from ...skills_db.journal.records import Journal as RunRecord
+    from ...skills_db.journal.records import RunBegin, Session
 
 SECONDS_PER_DAY = 86_400.0
 BRIEF_DAYS = 1.0
 """How long journals of callers live at most that are known by a connection alone."""
-LEASE_SECONDS = 600.0
-"""How much longer than its time limit a run may take before it counts as cut: its clock stops for questions."""
+_SESSIONS_KNOWN = 10_000
+_UNKNOWN = "unknown"
+"""The run before a program of which that is not known any more: such a session cannot be rebuilt."""
 _WITHOUT_END = 100 * 366 * SECONDS_PER_DAY
 
 
@@ -56,6 +60,10 @@ class Kept(Protocol):
     def broken_off(self, status: str, isolation: str, called: Iterable[Called]) -> None:
         """Take that the run has no outcome."""
 
+    async def stored(self) -> str | None:
+        """Wait until all of it is written; return why it is not, or is incomplete."""
+        ...
+
 
 class _Unkept:
     """A run that is not journaled."""
@@ -67,6 +75,9 @@ class _Unkept:
         return None
 
     def broken_off(self, _status: str, _isolation: str, _called: Iterable[Called]) -> None:
+        return None
+
+    async def stored(self) -> None:
         return None
 
 
@@ -82,8 +93,10 @@ class Journal:
         self._key = key
         self._keeps = keeps
         self._store = Opening(self._open)
-        self._writer = JournalWriter(self.store)
         self._process = secrets.token_hex(8)
+        self._writer = JournalWriter(self.store, self._process)
+        self._last: OrderedDict[str, str] = OrderedDict()
+        """The run that each session is at, by what the sandbox calls the session."""
         self._background = Opening(self._open_background)
         self._open_runs: WeakValueDictionary[str, RunJournal] = WeakValueDictionary()
 
@@ -93,9 +106,23 @@ class Journal:
             return _Unkept()
         begin_bytes = len(run.job.code) + size_of(run.job.context_vars)
         begin = partial(self._begun, run, time.time())
-        journal = RunJournal(self._writer, run.run_id, run.scope, begin, begin_bytes=begin_bytes)
-        self._open_runs[run.run_id] = journal
-        return journal
+        written = WrittenRun(run.run_id, run.scope)
+        return self._opened(
+            RunJournal(self._writer, written, begin, partial(self._placed, run), begin_bytes=begin_bytes), run.run_id
+        )
+
+    def resume(self, run_id: str, scope: str | None) -> RunRecord:
+        """Take up a run of a scope, or of any, that was cut; return what is recorded of it. Blocks.
+
+        Raises `RunNotCut` where it has ended or a process is at work on it, and what reading its journal raises.
+        """
+        return self.store().take_over(run_id, self._process, LEASE_SECONDS, scope=scope)
+
+    def going_on(self, record: RunRecord, run: BegunRun) -> RunJournal:
+        """Return the journal in which a run goes on that was taken up."""
+        written = WrittenRun(run.run_id, run.scope, pieces=record.pieces)
+        self._writer.has(written)
+        return self._opened(RunJournal(self._writer, written, None, partial(self._placed, run)), run.run_id)
 
     def leave_open(self, run_id: str) -> None:
         """Have the journal of a run that is about to be broken off not end with it: another process goes on with it."""
@@ -103,14 +130,20 @@ class Journal:
         if journal is not None:
             journal.leave_open()
 
-    def store(self) -> JournalStore:
-        """Return the store. Blocks. Raises what opening it raises."""
-        return self._store()
+    async def release(self, run_id: str) -> None:
+        """Let another process go on at once with a run that was left open. Raises `SkillsDbError`."""
+        if self._keeps:
+            await self.stored()
+            await in_thread(Kind.DATABASE, lambda: self.store().release(run_id, self._process), charged=False)
 
     @property
     def keeps(self) -> bool:
         """Whether runs are journaled."""
         return self._keeps
+
+    def store(self) -> JournalStore:
+        """Return the store. Blocks. Raises what opening it raises."""
+        return self._store()
 
     def background(self) -> BackgroundStore:
         """Return the store of background runs. Blocks. Raises what opening it raises."""
@@ -121,6 +154,24 @@ class Journal:
         """Whether the store of background runs was opened."""
         return self._background.made is not None
 
+    def session(self, scope: str, name: str) -> Session:
+        """Return what a session consists of that has no worker. Blocks. Raises what reading the database raises."""
+        return self.store().session(scope, name)
+
+    def rebuilt(self, session: str, run_id: str) -> None:
+        """Take that a session, as the sandbox calls it, is rebuilt up to this run."""
+        self._note_last(session, run_id)
+
+    async def close_session(self, scope: str, name: str) -> bool:
+        """Have a session end for good, so that it is not rebuilt; return whether it could have been.
+
+        Raises `SkillsDbError`.
+        """
+        if not self._keeps:
+            return False
+        await self.stored(durable=True)
+        return await in_thread(Kind.DATABASE, lambda: self.store().close_session(scope, name), charged=False)
+
     async def stored(self, *, durable: bool = False) -> None:
         """Wait until all that was recorded so far is written. Raises `SkillsDbError`."""
         await self._writer.stored(durable=durable)
@@ -129,7 +180,28 @@ class Journal:
         """Write what waits. Blocks."""
         self._writer.close()
 
-    def _begun(self, run: BegunRun, began: float, start: Start | None, program: int | None) -> RunBegin:
+    def _opened(self, journal: RunJournal, run_id: str) -> RunJournal:
+        self._open_runs[run_id] = journal
+        return journal
+
+    def _placed(self, run: BegunRun, program: int) -> str | None:
+        """Note that a run is the last of its session; return the one before it, None of the first."""
+        session = run.job.session
+        if session is None:
+            return None
+        before = self._last.get(session, _UNKNOWN) if program else None
+        self._note_last(session, run.run_id)
+        return before
+
+    def _note_last(self, session: str, run_id: str) -> None:
+        self._last[session] = run_id
+        self._last.move_to_end(session)
+        while len(self._last) > _SESSIONS_KNOWN:
+            self._last.popitem(last=False)
+
+    def _begun(
+        self, run: BegunRun, began: float, start: Start | None, program: int | None, after: str | None
+    ) -> RunBegin:
         from ...skills_db.journal.records import RunBegin
 
         job = run.job
@@ -144,8 +216,9 @@ class Journal:
             header=encoded(header_of(job, start, dry_run=run.dry_run)),
             session=run.session,
             number=None if run.session is None else program,
+            after=after,
             leased_by=self._process,
-            leased_until=began + job.limits.timeout_seconds + LEASE_SECONDS,
+            leased_until=began + LEASE_SECONDS,
         )
 
     def life_of(self, scope: str) -> float:

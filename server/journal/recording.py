@@ -40,22 +40,36 @@ WAITING_BYTES_MAX = 8 * 1024 * 1024
 
 Called = tuple[str, bool]
 """A tool that was called, and whether that went well."""
-Begin = Callable[[Start | None, int | None], "RunBegin"]
-"""Makes what a run begins with, of its start and of which program of its session it is, where these are known."""
+Begin = Callable[[Start | None, int | None, str | None], "RunBegin"]
+"""Makes what a run begins with: its start, which program of its session it is, and the run before it there."""
+After = Callable[[int], str | None]
+"""Notes that a run is that program of its session, and returns the run before it there."""
 
 
 class RunJournal:
     """The journal of one run while it runs."""
 
-    def __init__(self, writer: JournalWriter, run_id: str, scope: str, begin: Begin, *, begin_bytes: int = 0) -> None:
-        """Make one; `begin` makes what it begins with, of so many bytes, when that is written."""
+    def __init__(
+        self,
+        writer: JournalWriter,
+        run: WrittenRun,
+        begin: Begin | None,
+        after: After,
+        *,
+        begin_bytes: int = 0,
+    ) -> None:
+        """Make one; `begin` makes what it begins with, of so many bytes, when that is written.
+
+        Without `begin` the run goes on that is written so far.
+        """
+        self._after = after
+        self._program: int | None = None
         self._writer = writer
-        self._run = WrittenRun(run_id, scope)
+        self._run = run
         self._begin = begin
         self._begin_bytes = begin_bytes
         self._began = time.monotonic()
         self._calls = 0
-        self._has_begun = False
         self._is_left_open = False
         self._can_build_on_more = False
         """Whether the code has met anything since the last commit that what it does next may depend on."""
@@ -65,25 +79,48 @@ class RunJournal:
 
         async def recorded(name: str, arguments: Mapping[str, Json]) -> Json:
             self._calls += 1
-            call = _Call(self, self._calls, name, arguments)
-            if self._run.waiting_bytes > WAITING_BYTES_MAX:
-                await self._caught_up()
-            token = CHANGES.set(call.before)
-            try:
-                value = await answer(name, arguments)
-            except HostCallError as error:
-                await call.answered({"error": {"type": error.type, "message": error.message}})
-                raise
-            finally:
-                _reset(token)
-            await call.answered({"answer": value})
-            return value
+            return await self.answered(self._calls, name, arguments, answer)
 
         return recorded
 
+    async def answered(
+        self,
+        number: int,
+        name: str,
+        arguments: Mapping[str, Json],
+        answer: HostCalls,
+        *,
+        is_known: bool = False,
+    ) -> Json:
+        """Answer the call of this number as `answer` does, and record it; of one that `is_known`, the answer alone."""
+        call = _Call(self, number, name, arguments, is_known=is_known)
+        if self._run.waiting_bytes > WAITING_BYTES_MAX:
+            await self._caught_up()
+        token = CHANGES.set(call.before)
+        try:
+            value = await answer(call.name, call.arguments)
+        except HostCallError as error:
+            await call.failed(error)
+            raise
+        finally:
+            _reset(token)
+        await call.answered({"answer": value})
+        return value
+
+    async def stored(self) -> str | None:
+        """Wait until all of it is written; return why it is not, or is incomplete."""
+        try:
+            await self._writer.stored(durable=False)
+        except Exception as error:  # noqa: BLE001 - whatever writing raised
+            return self._run.lost or _told(error)
+        return self._run.lost
+
     def started(self, start: Start, program: int) -> None:
         """Take what the run begins with that no other has, and which program of its session it is."""
-        self._ensure_begun(start, program)
+        if self._program is not None and self._program != program:
+            self.lose("The worker of its session was lost as it began.")
+        self._program = program
+        self._ensure_begun(start, program, self._after(program))
 
     def recorded(self, piece: bytes) -> None:
         """Take a piece of the trace."""
@@ -104,7 +141,7 @@ class RunJournal:
 
     def broken_off(self, status: str, isolation: str, called: Iterable[Called]) -> None:
         """Record that the run has no outcome: it was cancelled, or failed in the server."""
-        if self._has_begun and not self._is_left_open:
+        if self._begin is None and not self._is_left_open:
             self._writer.add(self._run, end=partial(self._end, status, isolation, [*called], time.time()))
 
     def leave_open(self) -> None:
@@ -155,10 +192,10 @@ class RunJournal:
         except Exception as error:  # noqa: BLE001 - as above
             self.lose(_told(error))
 
-    def _ensure_begun(self, start: Start | None = None, program: int | None = None) -> None:
-        if not self._has_begun:
-            self._has_begun = True
-            self._writer.add(self._run, begin=partial(self._begin, start, program), count=self._begin_bytes)
+    def _ensure_begun(self, start: Start | None = None, program: int | None = None, after: str | None = None) -> None:
+        begin, self._begin = self._begin, None
+        if begin is not None:
+            self._writer.add(self._run, begin=partial(begin, start, program, after), count=self._begin_bytes)
 
     def _add(self, kind: int, body: bytes) -> None:
         self._ensure_begun()
@@ -178,13 +215,16 @@ class RunJournal:
 class _Call:
     """One host call and what is recorded of it."""
 
-    def __init__(self, journal: RunJournal, number: int, name: str, arguments: Mapping[str, Json]) -> None:
+    def __init__(
+        self, journal: RunJournal, number: int, name: str, arguments: Mapping[str, Json], *, is_known: bool = False
+    ) -> None:
+        """Make one; one that `is_known` has its intent in the journal."""
+        self.name = name
+        self.arguments = arguments
         self._journal = journal
         self._number = number
-        self._name = name
-        self._arguments = arguments
         self._at_ms = journal.elapsed_ms
-        self._repeatable: bool | None = None
+        self._repeatable: bool | None = True if is_known else None
         """None until it said that it changes something."""
 
     async def before(self, change: Change) -> None:
@@ -198,6 +238,10 @@ class _Call:
         told = {**self._asked(), "repeatable": change.repeatable, "leaves": change.leaves}
         await self._record(_INTENT, told, answered=False)
 
+    async def failed(self, error: HostCallError) -> None:
+        """Record the error that the code is given."""
+        await self.answered({"error": {"type": error.type, "message": error.message}})
+
     async def answered(self, answer: Mapping[str, Json]) -> None:
         """Record the answer, and what was asked where no intent says so."""
         asked = {"n": self._number} if self._repeatable is not None else self._asked()
@@ -206,7 +250,7 @@ class _Call:
         await self._record(_OUTCOME, told, answered=self._repeatable is not True)
 
     def _asked(self) -> dict[str, Json]:
-        return {"n": self._number, "name": self._name, "arguments": self._arguments, "at_ms": self._at_ms}
+        return {"n": self._number, "name": self.name, "arguments": self.arguments, "at_ms": self._at_ms}
 
     async def _record(self, kind: int, told: Json, *, answered: bool) -> None:
         try:
@@ -215,7 +259,7 @@ class _Call:
             else:
                 body = await in_thread(Kind.ANSWERS, lambda: _bytes(write_in_steps(told)), charged=False)
         except (ValueError, TypeError, RecursionError) as error:
-            self._journal.lose(f"An answer of {self._name} is not JSON: {error}.")
+            self._journal.lose(f"An answer of {self.name} is not JSON: {error}.")
             return
         self._journal.add_call(kind, body, answered=answered)
 
@@ -271,6 +315,8 @@ def header_of(job: Job, start: Start | None, *, dry_run: bool) -> dict[str, Json
         "code": job.code,
         "context_vars": dict(job.context_vars),
         "arguments": list(job.arguments),
+        "literals": dict(job.literals),
+        "tells_reads": job.tells_reads,
         "dry_run": dry_run,
         "timeout_seconds": limits.timeout_seconds,
         "memory_mb": limits.memory_mb,

@@ -11,7 +11,8 @@ Nothing here reads a clock, a file or a database.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn, cast
@@ -21,6 +22,7 @@ from ...sandbox.job import HostCalls, Json
 
 if TYPE_CHECKING:
     from ...skills_db.journal.records import Record
+    from .recording import RunJournal
 
 DIVERGED = "ReplayDiverged"
 """The type of an error that ends the run in its worker, whatever the code does with it."""
@@ -49,6 +51,16 @@ class RecordedCall:
     repeatable: bool = False
     at_ms: float = 0.0
     ms: float | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it was answered, and with no error."""
+        return self.reply is not None and "error" not in self.reply
+
+    @property
+    def answer(self) -> Json:
+        """What it was answered, or None."""
+        return None if self.reply is None else self.reply.get("answer")
 
     def fits(self, name: str, arguments: Mapping[str, Json]) -> bool:
         """Return whether a call is this one."""
@@ -131,26 +143,85 @@ class RunReplay:
             return await self._beyond(number, name, arguments)
         if recorded.reply is not None:
             self.answered += 1
-            return _given(recorded.reply)
+            return await self._recorded(recorded, recorded.reply)
         if recorded.repeatable:
-            return await self._beyond(number, name, arguments)
-        raise HostCallError(
-            f"Whether {_shown(name, arguments)} was done is not known: it was about to be sent when the run was cut. "
-            "Look whether it took effect before it is sent again.",
+            return await self._beyond(number, name, arguments, is_known=True)
+        raise await self._unknown(recorded)
+
+    async def _recorded(self, _call: RecordedCall, reply: Mapping[str, Json]) -> Json:
+        return _given(reply)
+
+    async def _unknown(self, call: RecordedCall) -> HostCallError:
+        return HostCallError(
+            f"Whether {_shown(call.name, call.arguments)} was done is not known: it was about to be sent when the run "
+            "was cut. Look whether it took effect before it is sent again.",
             type=OUTCOME_UNKNOWN,
         )
 
-    async def _beyond(self, number: int, name: str, arguments: Mapping[str, Json]) -> Json:
+    async def _beyond(self, number: int, name: str, arguments: Mapping[str, Json], *, is_known: bool = False) -> Json:
         if self._live is None:
             if name == _PROGRESS:
                 return None
             self.diverged = Divergence(number, None, _shown(name, arguments))
             self._stop()
         self.sent.append(_shown(name, arguments))
-        return await self._live(name, arguments)
+        return await self._make(number, name, arguments, self._live, is_known=is_known)
+
+    async def _make(
+        self,
+        _number: int,
+        name: str,
+        arguments: Mapping[str, Json],
+        live: HostCalls,
+        *,
+        is_known: bool,  # noqa: ARG002 - tells a run that is resumed what its journal has of the call
+    ) -> Json:
+        return await live(name, arguments)
 
     def _stop(self) -> NoReturn:
         raise HostCallError(f"{self.diverged}", type=DIVERGED)
+
+
+class RunResume(RunReplay):
+    """Answers from the recorded calls of a run that was cut, then from `live`; the `journal` records all that is new.
+
+    `note` is told of each call that is answered from the record.
+    """
+
+    def __init__(
+        self,
+        calls: Sequence[RecordedCall],
+        journal: RunJournal,
+        live: HostCalls,
+        note: Callable[[RecordedCall], Awaitable[None]],
+    ) -> None:
+        """Make it."""
+        super().__init__(calls, live)
+        self._journal = journal
+        self._note = note
+
+    async def _recorded(self, call: RecordedCall, reply: Mapping[str, Json]) -> Json:
+        await self._note(call)
+        return _given(reply)
+
+    async def _unknown(self, call: RecordedCall) -> HostCallError:
+        error = await super()._unknown(call)
+        await self._note(call)
+        with suppress(HostCallError):
+            await self._journal.answered(call.number, call.name, call.arguments, _raising(error), is_known=True)
+        return error
+
+    async def _make(
+        self, number: int, name: str, arguments: Mapping[str, Json], live: HostCalls, *, is_known: bool
+    ) -> Json:
+        return await self._journal.answered(number, name, arguments, live, is_known=is_known)
+
+
+def _raising(error: HostCallError) -> HostCalls:
+    async def answer(_name: str, _arguments: Mapping[str, Json]) -> Json:
+        raise error
+
+    return answer
 
 
 def _given(reply: Mapping[str, Json]) -> Json:

@@ -34,6 +34,10 @@ WRITE_BYTES = 4 * 1024 * 1024
 """How much is written at once without such a moment."""
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 """How much may wait for a database that cannot be reached."""
+LEASE_SECONDS = 60.0
+"""How long after the last word of its process a run counts as cut."""
+RENEW_SECONDS = 20.0
+"""How often a process says that it has its runs."""
 PURGE_SECONDS = 600.0
 """How often journals that have outlived their time are removed."""
 _LOG = logging.getLogger(__name__)
@@ -63,10 +67,14 @@ class _Added:
 
 
 class JournalWriter:
-    """Writes the journals of one server; `add` and `stored` are for its event loop."""
+    """Writes the journals of one server, which is the `process`; `add` and `stored` are for its event loop."""
 
-    def __init__(self, store: Callable[[], JournalStore]) -> None:
+    def __init__(self, store: Callable[[], JournalStore], process: str) -> None:
         self._store = store
+        self._process = process
+        self._open: set[WrittenRun] = set()
+        """The runs that have begun and not ended, as the database has them."""
+        self._renewed = 0.0
         self._changed = threading.Condition()
         self._added: dict[WrittenRun, _Added] = {}
         self._waiters: list[_Waiter] = []
@@ -145,6 +153,7 @@ class JournalWriter:
             if isinstance(error, DatabaseUnreachable) and not ends:
                 error = self._put_back(added, taken, error)
             _tell(waiters, error)
+            self._renew()
             if error is None:
                 self._is_silent = False
                 self._purge()
@@ -153,11 +162,12 @@ class JournalWriter:
         """Return how long nothing is to be written; 0 where something is."""
         if self._waiters or self._ends:
             return 0.0
-        if not self._added:
-            return float("inf")
         now = time.monotonic()
+        renews = max(self._renewed + RENEW_SECONDS - now, 0.0) if self._open else float("inf")
+        if not self._added:
+            return renews
         due = now if self._bytes >= WRITE_BYTES else min(self._last + QUIET_SECONDS, self._first + WAIT_SECONDS_MAX)
-        return max(max(due, self._retry_at) - now, 0.0)
+        return min(max(max(due, self._retry_at) - now, 0.0), renews)
 
     def _written(self, added: dict[WrittenRun, _Added], *, durable: bool) -> BaseException | None:
         """Write what was added, all at once; return what went wrong."""
@@ -178,14 +188,37 @@ class JournalWriter:
 
     def _tried(self, store: JournalStore, added: dict[WrittenRun, _Added], *, durable: bool) -> BaseException | None:
         try:
-            changes = [_change(run, each) for run, each in added.items()]
+            changes = [self._change(run, each) for run, each in added.items()]
             store.write(changes, {run.run_id: run.scope for run in added}, durable=durable)
         except Exception as error:  # noqa: BLE001 - as above
             return error
         for run, change in zip(added, changes, strict=True):
             run.pieces += bool(change.piece)
             run.waiting_bytes -= added[run].bytes
+            if change.end is not None:
+                self._open.discard(run)
+            elif change.begin is not None:
+                self._keep(run)
         return None
+
+    def has(self, run: WrittenRun) -> None:
+        """Keep the lease of a run that this process took over."""
+        with self._changed:
+            self._keep(run)
+            self._changed.notify()
+
+    def _change(self, run: WrittenRun, added: _Added) -> RunChange:
+        from ...skills_db.journal.records import RunChange, joined
+
+        records = [] if run.lost else [make() for make in added.records]
+        return RunChange(
+            run.run_id,
+            run.pieces,
+            None if added.begin is None else added.begin(),
+            joined(records),
+            None if added.end is None else added.end(),
+            self._process,
+        )
 
     def _failed(self, added: dict[WrittenRun, _Added], error: BaseException | None) -> BaseException | None:
         """Note the gap that a failure leaves, unless it is to be tried again."""
@@ -218,6 +251,21 @@ class JournalWriter:
             run.waiting_bytes -= each.bytes
         return error
 
+    def _keep(self, run: WrittenRun) -> None:
+        if not self._open:
+            self._renewed = time.monotonic()
+        self._open.add(run)
+
+    def _renew(self) -> None:
+        now = time.monotonic()
+        if not self._open or now - self._renewed < RENEW_SECONDS:
+            return
+        self._renewed = now
+        try:
+            self._store().renew(self._process, LEASE_SECONDS)
+        except SkillsDbError as error:
+            _LOG.warning("The runs under way could not be kept: %s", error)
+
     def _purge(self) -> None:
         now = time.monotonic()
         if self._purged and now - self._purged < PURGE_SECONDS:
@@ -227,19 +275,6 @@ class JournalWriter:
             self._store().drop_expired()
         except SkillsDbError as error:
             _LOG.warning("Journals that have outlived their time could not be removed: %s", error)
-
-
-def _change(run: WrittenRun, added: _Added) -> RunChange:
-    from ...skills_db.journal.records import RunChange, joined
-
-    records = [] if run.lost else [make() for make in added.records]
-    return RunChange(
-        run.run_id,
-        run.pieces,
-        None if added.begin is None else added.begin(),
-        joined(records),
-        None if added.end is None else added.end(),
-    )
 
 
 def _tell(waiters: Sequence[_Waiter], error: BaseException | None) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, NotRequired, cast
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import with_config
-from typing_extensions import NotRequired, TypedDict
+from pydantic.config import JsonDict
+from typing_extensions import TypedDict
 
 from ...sandbox.job import Status
 from ..runs.background import ENDED
@@ -29,12 +30,12 @@ class ProgressReport(TypedDict):
     message: str
 
 
-def _always_there(schema: dict[str, object]) -> None:
+def _always_there(schema: JsonDict) -> None:
     """Require of a report what one has that has not ended, too."""
     schema["required"] = ["run_id", "status"]
 
 
-@with_config({"json_schema_extra": _always_there})
+@with_config(json_schema_extra=_always_there)
 class RunReport(Report):
     """The report of a run, or how far it is: then it has but `run_id`, `status` and perhaps `progress`."""
 

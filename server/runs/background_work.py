@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from ...sandbox.job import Status
 from ...skills_db.errors import DatabaseUnreachable, JournalNotFound, SkillsDbError
 from ..caller import RUNNING, Caller
-from ..errors import KNOWN_ERRORS
+from ..caller import Progress as Tell
+from ..errors import KNOWN_ERRORS, RequestRefused
 from ..host_work import Kind, in_thread
 from .background_reports import Progress, cancelled, execution_told, recorded, without_result
 from .execute import CodeRequest, Execution, execute
+from .resume import resume
 
 if TYPE_CHECKING:
     from ...sandbox.job import Json
@@ -40,10 +42,7 @@ _FIRST_LOOK_SECONDS = 1.0
 _RETRY_SECONDS = 1.0
 _CLOSING_SECONDS = 2.0
 _PURGE_SECONDS = 600.0
-_CUT = (
-    "The server ended while this run was at work, and it cannot go on: {}. What it had done by then stands; "
-    "`sealab runs show` says what that was."
-)
+_CUT = "The server ended while this run was at work, and the run cannot go on: {} What it had done by then stands."
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -150,8 +149,8 @@ class BackgroundWork:
     async def _take_all(self) -> None:
         if not await in_thread(Kind.DATABASE, self._any_wait, charged=False):
             return
+        most = max(1, self._runs_max // 2)
         while len(self._active) < self._runs_max and not self._closing:
-            most = max(1, self._runs_max // 2)
             kept_until = time.monotonic() + LEASE_SECONDS
             claimed = await self._ask(lambda store: store.claim(LEASE_SECONDS, most=most))
             if claimed is None:
@@ -183,7 +182,7 @@ class BackgroundWork:
                 await self._store(active, execution)
             elif active.stopped is Stop.RELEASED:
                 await self._release(active)
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it is, the run's lease ends and another process takes it
             _LOG.exception("The report of the background run %s could not be stored.", run_id)
         finally:
             keeping.cancel()
@@ -208,7 +207,7 @@ class BackgroundWork:
             return cancelled(claimed.run_id) if active.stopped is Stop.CANCELLED else None
         except KNOWN_ERRORS as error:
             return without_result(claimed.run_id, Status.REFUSED, type(error).__name__, str(error))
-        except Exception:
+        except Exception:  # noqa: BLE001 - told in the report, and logged
             _LOG.exception("The background run %s failed by a fault of sealab itself.", claimed.run_id)
             message = "It failed by a fault of sealab itself, whose log says more. What it did up to then is unknown."
             return without_result(claimed.run_id, Status.CRASHED, "InternalError", message)
@@ -217,30 +216,35 @@ class BackgroundWork:
         executor, request = self._executor(), _request_of(claimed)
 
         async def tell(value: float, total: float, message: str) -> None:
-            before = 0.0 if active.progress is None else active.progress.fraction
             # Until the code says how far it is, a reporter counts seconds of the time limit.
-            fraction = before if total == request.timeout_seconds else min(value / total, 1.0)
-            active.progress = Progress(round(fraction, 4), "" if message == RUNNING else message)
+            counts_seconds = total == request.timeout_seconds
+            if not (counts_seconds and message == RUNNING):
+                before = 0.0 if active.progress is None else active.progress.fraction
+                fraction = before if counts_seconds else min(value / total, 1.0)
+                active.progress = Progress(round(fraction, 4), "" if message == RUNNING else message)
 
-        if claimed.was_cut:
-            record = await self._recorded(claimed.run_id)
-            if record is not None:
-                return record
+        if claimed.was_cut and (execution := await self._taken_up(executor, claimed.run_id, tell)) is not None:
+            return execution
         execution = await execute(executor, request, progress=tell)
         executor.last_runs.note(request.caller.scope, claimed.run_id)
         return execution
 
-    async def _recorded(self, run_id: str) -> Execution | None:
-        """Return the report of a run that was cut as its journal has it; None where it is to be run from its start."""
+    async def _taken_up(self, executor: Executor, run_id: str, tell: Tell) -> Execution | None:
+        """Go on with a run that was cut; return None where it is to be run from its start."""
         if not self._journal.keeps:
-            return _cut(run_id, "with JOURNAL=off nothing says how far it had come")
+            return _cut(run_id, "with JOURNAL=off nothing says how far it had come.")
         try:
             record = await in_thread(Kind.DATABASE, lambda: self._journal.store().journal(run_id), charged=False)
         except JournalNotFound:
             return None  # what changes something is recorded before it is done: nothing was
         if record.run.ended is not None:
-            return recorded(record, self._executor().settings.output_max_chars)
-        return _cut(run_id, "it had begun")
+            return recorded(record, executor.settings.output_max_chars)
+        # Its lease here is over: whoever had it must not write its journal any more.
+        await in_thread(Kind.DATABASE, lambda: self._journal.store().release(run_id), charged=False)
+        try:
+            return await resume(executor, run_id, progress=tell)
+        except RequestRefused as refused:
+            return _cut(run_id, str(refused))
 
     async def _keep(self, active: _Active) -> None:
         """Renew the lease of a run; stop the run once it may be another's."""
@@ -285,7 +289,7 @@ class BackgroundWork:
 
     async def _release(self, active: _Active) -> None:
         with suppress(SkillsDbError):
-            await self._journal.stored()
+            await self._journal.release(active.claimed.run_id)
         await self._ask(lambda store: store.release(active.claimed.run_id, began=True))
 
     async def _ask(self, question: Callable[[BackgroundStore], _T]) -> _T:

@@ -28,6 +28,7 @@ from .ids import new_run_id
 from .images import PNG, Picture, pictured
 from .isolations import AUTO
 from .progress import ProgressReporter
+from .rebuilding import rebuild_of
 from .report import (
     PRIVACY_MS_LEAST,
     CallCounts,
@@ -36,6 +37,7 @@ from .report import (
     Image,
     PrivacyReport,
     Report,
+    SessionReport,
     TokensLeft,
     ToolCall,
     WrittenFile,
@@ -95,6 +97,30 @@ async def execute(
     """
     run_id = request.run_id or new_run_id()
     job, program = await with_values(executor.privacy, request.caller.scope, allowed(request, executor), run=run_id)
+    run = BegunRun(run_id, job, request.caller.scope, request.session, request.dry_run)
+    journal = executor.journal.begin(run)
+
+    def answering(calls: Calls, gate: Gate) -> HostCalls:
+        return journal.around(gate.around(recorded(calls.answer)))
+
+    return await executed(executor, request, job, Begun(run_id, program, journal, answering), progress=progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run that may begin: its journal, and what makes the answers to its host calls."""
+
+    run_id: str
+    program: ProgramTokens
+    journal: Kept
+    answering: Callable[[Calls, Gate], HostCalls]
+
+
+async def executed(
+    executor: Executor, request: CodeRequest, job: Job, begun: Begun, *, progress: Progress | None = None
+) -> Execution:
+    """Run a job whose journal has begun, and return its report; as `execute`."""
+    run_id, program, journal = begun.run_id, begun.program, begun.journal
     filtering = Account.of(job.limits.timeout_seconds)
     gate = Gate(executor.privacy, request.caller, filtering, run=run_id, literals=program.literals)
     reporter = ProgressReporter(gate.hiding_progress(progress), job.limits.timeout_seconds)
@@ -110,8 +136,7 @@ async def execute(
         given=gate.given,
         source=job.code,
     )
-    journal = _begun(executor, request, run_id, job)
-    answer = journal.around(gate.around(recorded(calls.answer)))
+    answer = begun.answering(calls, gate)
     try:
         outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter)
     except BaseException as error:
@@ -123,7 +148,10 @@ async def execute(
     finally:
         await calls.ended()
     _count(executor, run_id, outcome, calls)
-    outcome = _noted(outcome, journal.ended(outcome, _called(calls)))
+    incomplete = journal.ended(outcome, _called(calls))
+    if request.session is not None:
+        incomplete = await journal.stored()  # the next call may have to be given its session anew
+    outcome = _noted(outcome, incomplete)
     shown = await gate.shown(_ended(outcome, job, calls))
     shown, images = _pictured(shown, run_id, filters=executor.privacy.filters)
     owner = request.caller.scope
@@ -131,6 +159,11 @@ async def execute(
     if fitted is None:
         fitted = await in_thread(Kind.FILES, partial(_kept_and_fitted, executor, run_id, owner, shown.run))
     report = _report(run_id, shown, fitted, images, dry_run=request.dry_run, program=program)
+    rebuilt = outcome.rebuilt
+    if rebuilt is not None and request.session is not None:
+        report["session"] = SessionReport(
+            name=request.session, rebuilt=True, programs=rebuilt.programs, ms=round(rebuilt.ms, 3)
+        )
     if calls.log.made_up:
         report["made_up"] = dict(islice(calls.log.made_up.items(), ENTRIES_MAX))
     return Execution(report, images)
@@ -149,17 +182,15 @@ async def _run(
     """Run the job, then send the progress that is left. A run for which there was no place in time is `busy`."""
     with reporter, charged_to(Account.of(job.limits.timeout_seconds)):
         try:
-            outcome = await executor.pools.run(job, answer, recorder_of(journal, job.isolation))
+            recorder = recorder_of(journal, job.isolation)
+            rebuild = None if recorder is None else rebuild_of(executor, request, job)
+            outcome = await executor.pools.run(job, answer, recorder, rebuild)
             if request.isolation == AUTO:
                 outcome = await escalated(executor, job, answer, outcome, ask=gate.caller.ask)
             await reporter.flush()
         except Busy as busy:
             return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     return outcome
-
-
-def _begun(executor: Executor, request: CodeRequest, run_id: str, job: Job) -> Kept:
-    return executor.journal.begin(BegunRun(run_id, job, request.caller.scope, request.session, request.dry_run))
 
 
 def _called(calls: Calls) -> list[tuple[str, bool]]:

@@ -110,6 +110,15 @@ class PrivacyReport(TypedDict):
     ms: NotRequired[float]
 
 
+class SessionReport(TypedDict):
+    """That the session of a run had lost its process and was rebuilt: so many `programs` were run again, in `ms`."""
+
+    name: str
+    rebuilt: bool
+    programs: int
+    ms: float
+
+
 class Report(TypedDict):
     """One execution, as its caller sees it. Keys that would be empty are left out where they may be.
 
@@ -138,6 +147,7 @@ class Report(TypedDict):
     layers: NotRequired[list[str]]
     files: NotRequired[list[WrittenFile]]
     images: NotRequired[list[Image]]
+    session: NotRequired[SessionReport]
     session_ended: NotRequired[str]
     privacy: NotRequired[PrivacyReport]
 
@@ -190,6 +200,9 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     lines += _not_done(report.get("dry_run", []))
     for image in report.get("images", []):
         lines.append(f"image ({image['mime_type']}, {image['size']} bytes)")
+    if "session" in report:
+        session = report["session"]
+        lines.append(f"session: {session['name']} was rebuilt from its {session['programs']} programs")
     if "session_ended" in report:
         lines.append(f"session: {report['session_ended']}")
     privacy = report.get("privacy", {})

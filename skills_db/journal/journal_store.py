@@ -20,13 +20,26 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import JournalDamaged, JournalNewer, JournalNotFound, VaultKeyWrong
+from ..errors import JournalDamaged, JournalNewer, JournalNotFound, RunNotCut, VaultKeyWrong
 from ..sql import sa
 from ..vault_keys import SealBroken
 from .background_store import DROP_OF_OWNER, forget_in
-from .records import CUT, FORMAT, RUNNING, Journal, Record, RecordKind, RunBegin, RunChange, RunSummary, parted
+from .records import (
+    CUT,
+    FORMAT,
+    RUNNING,
+    Journal,
+    Record,
+    RecordKind,
+    RunBegin,
+    RunChange,
+    RunSummary,
+    Session,
+    joined,
+    parted,
+)
 from .sealing import JournalKeys
 
 if TYPE_CHECKING:
@@ -40,6 +53,9 @@ _COUNTED_BYTES = 65_536
 _NEW_LINE = b"\n"
 """Parts what the store itself keeps of a header from what it was given; JSON in one line has none."""
 _READ_AT_ONCE = 100
+_LEAVES_SESSION = frozenset({"ok", "error", "refused"})
+"""How a program ends whose session is kept as the program left it."""
+_RESTRICTED = "restricted"
 DAMAGED, NEWER = "damaged", "newer"
 """What a list says in place of the status of a run whose journal cannot be read."""
 
@@ -122,7 +138,72 @@ class JournalStore:
             raise _damaged(run_id, "pieces of it are missing")
         told, _, header = self._opened(row, _HEADER, 0, row["sealed_header"]).partition(_NEW_LINE)
         records = tuple(self._records(row, pieces))
-        return Journal(run, json.loads(told)["scope"], json.loads(header), records)
+        return Journal(run, json.loads(told)["scope"], json.loads(header), records, len(pieces), row["after"])
+
+    def take_over(self, run_id: str, process: str, seconds: float, *, scope: str | None = None) -> Journal:
+        """Take a run that was cut, and return its journal as it then is; its lease is the process's for `seconds`.
+
+        The first that takes it has it. What the process before it still writes is refused, since the number of its next
+        piece is taken. Raises `RunNotCut` where the run has ended or another process has it, and as `journal`.
+        """
+        journal = self.journal(run_id, scope=scope)
+        record = Record(RecordKind.RESUMED, _json({"at": _now(), "process": process}))
+        piece = joined([record])
+        owner = self._keys.owner(journal.scope)
+        with self._database.transaction() as session:
+            taken = session.execute(
+                _TAKE_OVER, {"run": run_id, "process": process, "until": _now() + seconds, "now": _now()}
+            )
+            if cast("sa.CursorResult[Any]", taken).rowcount != 1:
+                raise _not_cut(run_id)
+            sealed = self._keys.sealed(owner, run_id, _PIECE, journal.pieces, piece)
+            kept = session.execute(_TAKE_PLACE, {"run_id": run_id, "number": journal.pieces, "piece": sealed})
+            if cast("sa.CursorResult[Any]", kept).rowcount != 1:
+                raise _not_cut(run_id)
+        return replace(journal, records=(*journal.records, record), pieces=journal.pieces + 1)
+
+    def release(self, run_id: str, process: str | None = None) -> None:
+        """Let another process take a run that `process` has, or whoever has it, who can then write no more of it."""
+        with self._database.transaction() as session:
+            session.execute(_RELEASE, {"run": run_id, "process": process})
+
+    def renew(self, process: str, seconds: float) -> None:
+        """Have a process keep the runs that it has for so long."""
+        with self._database.transaction(durable=False) as session:
+            session.execute(_RENEW, {"process": process, "until": _now() + seconds, "running": RUNNING})
+
+    def session(self, scope: str, name: str) -> Session:
+        """Return what a session consists of that has no worker: the programs that ended and left it as it was last.
+
+        A program that ran out of time or memory, crashed, or was cancelled or cut is none of them.
+        """
+        whose = {"owner": self._keys.owner(scope), "session": self._keys.session(scope, name), "id": _FAR}
+        with self._database.read() as session:
+            rows = session.execute(_IN_SESSION, whose)
+            last = next((each for each in rows if each.closed or each.status in _LEAVES_SESSION), None)
+            if last is None or last.closed:
+                return Session()
+            if last.isolation != _RESTRICTED:
+                return Session(gap=f"its process ended, and at the isolation {last.isolation} it cannot be rebuilt")
+            programs = [last]
+            for each in rows:
+                if programs[-1].after is None:
+                    break
+                if each.run_id == programs[-1].after:
+                    programs.append(each)
+        if any(each.closed for each in programs):
+            return Session()
+        if programs[-1].after is not None:
+            return Session(gap="its process ended, and the journal of an earlier program is not kept any more")
+        return Session(tuple(each.run_id for each in reversed(programs)))
+
+    def close_session(self, scope: str, name: str) -> bool:
+        """Have a session end for good, so that it is never rebuilt; return whether it could have been."""
+        whose = {"owner": self._keys.owner(scope), "session": self._keys.session(scope, name)}
+        could = bool(self.session(scope, name).programs)
+        with self._database.transaction() as session:
+            session.execute(_CLOSE_SESSION, whose)
+        return could
 
     def session_until(self, run_id: str) -> list[str]:
         """Return the programs of the session of a run from its first up to this one; of none, the run alone.
@@ -135,13 +216,14 @@ class JournalStore:
                 raise _not_found(run_id)
             if row["session"] is None:
                 return [run_id]
-            programs: list[str] = []
-            for each in session.execute(_BEFORE, dict(row)):
-                if each.number_of != row["number_of"] - len(programs):
-                    break
+            programs, wanted = [], run_id
+            for each in session.execute(_IN_SESSION, dict(row)):
+                if each.run_id != wanted:
+                    continue
                 programs.append(each.run_id)
-                if each.number_of == 0:
+                if each.after is None:
                     return programs[::-1]
+                wanted = each.after
         raise _damaged(run_id, "an earlier program of its session is not kept any more")
 
     def drop_expired(self) -> int:
@@ -169,12 +251,6 @@ class JournalStore:
             held = partial(_any_text, holds)
             more = forget_in(session.connection(), self._keys, held, owner, erases=erases)
         return [*gone, *(run_id for run_id in more if run_id not in gone)]
-
-    def drop(self, run_id: str) -> None:
-        """Remove the journal of a run that is run anew."""
-        with self._database.transaction() as session:
-            _drop(session.connection(), [run_id])
-        self._sizes.clear()
 
     def forget_scope(self, owner: str) -> int:
         """Remove every journal of the scope that the database calls so, and return how many."""
@@ -214,6 +290,7 @@ class JournalStore:
             "number": change.number,
             "piece": piece,
             "pieces": pieces if change.end is not None else 0,
+            "process": change.process,
             "bytes": 0 if piece is None else len(piece),
             "status": RUNNING,
             "ended": None,
@@ -235,6 +312,8 @@ class JournalStore:
             "format": FORMAT,
             "session": None if begin.session is None else self._keys.session(begin.scope, begin.session),
             "number_of": begin.number,
+            "after": begin.after,
+            "closed": 0,
             "isolation": begin.isolation,
             "began": begin.began,
             "expires": begin.expires,
@@ -378,6 +457,13 @@ def _unread(row: sa.RowMapping, status: str) -> RunSummary:
     )
 
 
+def _not_cut(run_id: str) -> RunNotCut:
+    return RunNotCut(
+        f"The run {run_id} cannot be taken up: it has ended, or a process is still at work on it. `sealab runs list` "
+        "shows which runs were cut."
+    )
+
+
 def _not_found(run_id: str) -> JournalNotFound:
     return JournalNotFound(f"There is no journal of the run {run_id}. `sealab runs list` shows those that are kept.")
 
@@ -403,24 +489,38 @@ def _in(statement: str) -> sa.TextClause:
 _FAR = 1 << 62
 _LIVES = "expires > :now"
 _COLUMNS = (
-    "id, run_id, owner, format, isolation, status, began, ended, expires, number_of, leased_until, pieces, bytes, "
-    "sealed_header, sealed_end"
+    "id, run_id, owner, format, after, isolation, status, began, ended, expires, number_of, leased_until, pieces, "
+    "bytes, sealed_header, sealed_end"
 )
 _KEY_MARK = sa.text("SELECT key_mark FROM sealab_vault WHERE id = 1")
 _REMEMBER_KEY = sa.text("UPDATE sealab_vault SET key_mark = :mark WHERE id = 1 AND key_mark IS NULL")
 _BEGIN = sa.text(
-    "INSERT INTO sealab_journal_run (run_id, owner, format, session, number_of, isolation, status, began, ended, "
-    "expires, timeout_seconds, memory_mb, leased_by, leased_until, pieces, bytes, sealed_header, sealed_end) "
-    "VALUES (:run_id, :owner, :format, :session, :number_of, :isolation, :status, :began, :ended, :expires, "
-    ":timeout_seconds, :memory_mb, :leased_by, :leased_until, :pieces, :bytes, :sealed_header, :sealed_end)"
+    "INSERT INTO sealab_journal_run (run_id, owner, format, session, number_of, after, closed, isolation, status, "
+    "began, ended, expires, timeout_seconds, memory_mb, leased_by, leased_until, pieces, bytes, sealed_header, "
+    "sealed_end) VALUES (:run_id, :owner, :format, :session, :number_of, :after, :closed, :isolation, :status, "
+    ":began, :ended, :expires, :timeout_seconds, :memory_mb, :leased_by, :leased_until, :pieces, :bytes, "
+    ":sealed_header, :sealed_end)"
 )
 _ADD_PIECE = sa.text("INSERT INTO sealab_journal_piece (run_id, number, sealed) VALUES (:run_id, :number, :piece)")
 _GROW = sa.text("UPDATE sealab_journal_run SET bytes = bytes + :bytes WHERE run_id = :run_id")
 _FINISH = sa.text(
     "UPDATE sealab_journal_run SET pieces = :pieces, status = :status, ended = :ended, isolation = :isolation, "
     "sealed_end = :sealed_end, bytes = length(sealed_header) + length(:sealed_end) + coalesce((SELECT "
-    "sum(length(sealed)) FROM sealab_journal_piece WHERE run_id = :run_id), 0) WHERE run_id = :run_id"
+    "sum(length(sealed)) FROM sealab_journal_piece WHERE run_id = :run_id), 0) WHERE run_id = :run_id "
+    "AND leased_by = :process"
 )
+_TAKE_OVER = sa.text(
+    "UPDATE sealab_journal_run SET leased_by = :process, leased_until = :until "
+    "WHERE run_id = :run AND ended IS NULL AND leased_until < :now"
+)
+_TAKE_PLACE = sa.text(
+    "INSERT INTO sealab_journal_piece (run_id, number, sealed) VALUES (:run_id, :number, :piece) ON CONFLICT DO NOTHING"
+)
+_RELEASE = sa.text(
+    "UPDATE sealab_journal_run SET leased_by = '', leased_until = 0 "
+    "WHERE run_id = :run AND leased_by = coalesce(:process, leased_by) AND ended IS NULL"
+)
+_RENEW = sa.text("UPDATE sealab_journal_run SET leased_until = :until WHERE status = :running AND leased_by = :process")
 _RUNS = sa.text(
     f"SELECT {_COLUMNS} FROM sealab_journal_run WHERE {_LIVES} AND began >= :since AND id < :before "  # noqa: S608 - constants
     "AND owner = coalesce(:owner, owner) ORDER BY id DESC LIMIT :most"
@@ -428,10 +528,11 @@ _RUNS = sa.text(
 _RUN = sa.text(f"SELECT {_COLUMNS} FROM sealab_journal_run WHERE {_LIVES} AND run_id = :run")  # noqa: S608 - as above
 _PIECES = sa.text("SELECT number, sealed FROM sealab_journal_piece WHERE run_id = :run ORDER BY number")
 _PLACE = sa.text("SELECT id, owner, session, number_of FROM sealab_journal_run WHERE run_id = :run")
-_BEFORE = sa.text(
-    "SELECT run_id, number_of FROM sealab_journal_run WHERE owner = :owner AND session = :session AND id <= :id "
-    "ORDER BY id DESC"
+_IN_SESSION = sa.text(
+    "SELECT run_id, after, closed, status, isolation FROM sealab_journal_run WHERE owner = :owner "
+    "AND session = :session AND id <= :id ORDER BY id DESC"
 )
+_CLOSE_SESSION = sa.text("UPDATE sealab_journal_run SET closed = 1 WHERE owner = :owner AND session = :session")
 _EXPIRED = sa.text("SELECT run_id FROM sealab_journal_run WHERE expires <= :now")
 _OF_OWNER = sa.text("SELECT run_id FROM sealab_journal_run WHERE owner = coalesce(:owner, owner)")
 _SIZE = sa.text("SELECT sum(bytes) FROM sealab_journal_run WHERE owner = :owner")

@@ -34,6 +34,8 @@ class RecordKind(IntEnum):
     """A piece of what the worker recorded of the run."""
     END = 4
     """How the run ended: `status result output stderr error`."""
+    RESUMED = 5
+    """The run was cut, and another process took it up: `at process`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,8 @@ def parted(piece: bytes) -> Iterator[Record]:
 class RunBegin:
     """What a run begins with. `header` is what it can be run again from, a JSON object; times in seconds since 1970.
 
-    `number` counts the programs of a session from 0. `leased_by` names the process that runs it, until `leased_until`
-    at most, unless it says otherwise later.
+    `number` counts the programs of a session from 0, and `after` is the run of the one before it. `leased_by` names the
+    process that runs it, until `leased_until` at most, unless it says otherwise later.
     """
 
     run_id: str
@@ -89,6 +91,7 @@ class RunBegin:
     header: bytes
     session: str | None = None
     number: int | None = None
+    after: str | None = None
     leased_by: str = ""
     leased_until: float = 0.0
 
@@ -105,14 +108,26 @@ class RunEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class Session:
+    """The programs that a session consists of, by their runs. `gap` says why it cannot be rebuilt, if it cannot."""
+
+    programs: tuple[str, ...] = ()
+    gap: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunChange:
-    """What is to be written of one run: its begin, the piece with the number `number`, its end."""
+    """What is to be written of one run: its begin, the piece with the number `number`, its end.
+
+    `process` is the one that holds the lease of a run that ends; nobody else can end it.
+    """
 
     run_id: str
     number: int
     begin: RunBegin | None = None
     piece: bytes = b""
     end: RunEnd | None = None
+    process: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +150,14 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """The whole journal of one run."""
+    """The whole journal of one run, in so many `pieces`; `after` is the run before it in its session."""
 
     run: RunSummary
     scope: str
     header: Mapping[str, object]
     records: tuple[Record, ...]
+    pieces: int = 0
+    after: str | None = None
 
     @property
     def trace(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Whether background runs wait in a database file, without opening the database: that takes half a second at a start."""
+"""Whether background runs wait in a database file: to open the database for that would cost a start half a second."""
 
 from __future__ import annotations
 

@@ -207,15 +207,23 @@ class Gate:
             if content is not None:
                 self._written.add(content)
                 given = _told_of_tokens(given, content) if name == "write_file" else given
-            if name in _FILE_PIECES:
-                told = self._pieces.told(arguments, given)
-            else:
-                told = given if name in _LEARNED_FROM else None
-            if not is_harmless(told):
-                await self._learning.add(told, tool)
+            await self._learn_from(name, arguments, given, tool)
             return given
 
         return answer
+
+    async def learn_given(self, name: str, arguments: Mapping[str, Json], given: Json) -> None:
+        """Learn what the run was given by a call of an earlier process."""
+        if self._privacy.filters:
+            tool = arguments.get("name")
+            await self._learn_from(name, arguments, given, tool if isinstance(tool, str) else "")
+
+    async def _learn_from(self, name: str, arguments: Mapping[str, Json], given: Json, tool: str) -> None:
+        told = given if name in _LEARNED_FROM else None
+        if name in _FILE_PIECES:
+            told = self._pieces.told(arguments, given)
+        if not is_harmless(told):
+            await self._learning.add(told, tool)
 
     def hiding_progress(self, progress: Progress | None) -> Progress | None:
         """Return what reports progress, with tokens in each message. A message that cannot be filtered is left out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,17 @@ async def told(caller: Caller, run_id: str, **arguments: Any) -> dict[str, Any]:
     return answer.structured_content
 
 
-async def until(caller: Caller, run_id: str, status: str) -> dict[str, Any]:
-    """Ask for a run until it has a status."""
-    while (state := await told(caller, run_id))["status"] != status:
+async def until(caller: Caller, run_id: str, reached: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Ask for a run until it has come so far."""
+    while True:
+        state = await told(caller, run_id)
+        if reached(state):
+            return state
         await asyncio.sleep(0.05)
-    return state
+
+
+def runs(state: dict[str, Any]) -> bool:
+    return bool(state["status"] == "running")
 
 
 async def test_a_background_run_is_answered_at_once_and_its_report_can_be_waited_for(tmp_path: Path) -> None:
@@ -47,8 +54,7 @@ async def test_a_run_tells_how_far_it_is_while_it_runs(tmp_path: Path) -> None:
     code = "import asyncio\nprogress(0.25, 'a quarter')\nawait asyncio.sleep(600)"
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         run_id = await begun(caller, code)
-        while "progress" not in (state := await told(caller, run_id)):
-            await asyncio.sleep(0.05)
+        state = await until(caller, run_id, lambda state: "progress" in state)
         await told(caller, run_id, cancel=True)
     assert state == {"run_id": run_id, "status": "running", "progress": {"fraction": 0.25, "message": "a quarter"}}
 
@@ -56,7 +62,7 @@ async def test_a_run_tells_how_far_it_is_while_it_runs(tmp_path: Path) -> None:
 async def test_a_running_run_is_stopped_when_it_is_cancelled(tmp_path: Path) -> None:
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         run_id = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
-        await until(caller, run_id, "running")
+        await until(caller, run_id, runs)
         answer = await caller.call("get_run", run_id=run_id, cancel=True)
         assert answer.structured_content is not None
         assert answer.structured_content["status"] == "cancelled"
@@ -69,7 +75,7 @@ async def test_a_waiting_run_that_is_cancelled_never_begins(tmp_path: Path) -> N
     env = ONE_SPARE | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}
     async with in_this_process(tmp_path, env) as caller:
         first = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
-        await until(caller, first, "running")
+        await until(caller, first, runs)
         second = await begun(caller, "write_file('begun.txt', 'x')")
         assert (await told(caller, second))["status"] == "queued"
         assert (await told(caller, second, cancel=True))["status"] == "cancelled"
@@ -82,7 +88,7 @@ async def test_more_waiting_runs_than_allowed_are_refused(tmp_path: Path) -> Non
     env = ONE_SPARE | {"SEALAB_BACKGROUND_RUNS_MAX": "1", "SEALAB_BACKGROUND_QUEUE_MAX": "1"}
     async with in_this_process(tmp_path, env) as caller:
         first = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
-        await until(caller, first, "running")
+        await until(caller, first, runs)
         await begun(caller, "1")
         answer = await caller.call("execute_code", code="1", background=True)
         await told(caller, first, cancel=True)
@@ -127,7 +133,7 @@ async def test_runs_that_wait_or_run_are_gone_on_with_by_the_next_server(tmp_pat
     env = ONE_SPARE | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}
     async with in_this_process(tmp_path, env) as caller:
         first = await begun(caller, "import asyncio\nawait asyncio.sleep(2)\nresult = 'first'")
-        await until(caller, first, "running")
+        await until(caller, first, runs)
         second = await begun(caller, "result = 'second'")
     async with in_this_process(tmp_path, env) as caller:
         assert (await told(caller, second, wait_seconds=50))["result"] == "second"
@@ -137,11 +143,11 @@ async def test_runs_that_wait_or_run_are_gone_on_with_by_the_next_server(tmp_pat
 async def test_background_runs_leave_the_workers_of_the_foreground_alone(tmp_path: Path) -> None:
     env = {"SEALAB_WORKERS_MAX": "1", "SEALAB_WORKERS_SPARE": "1"}
     async with in_this_process(tmp_path, env) as caller:
-        runs = [await begun(caller, "while True:\n    pass") for _ in range(4)]
-        for run_id in runs:
-            await until(caller, run_id, "running")
+        run_ids = [await begun(caller, "while True:\n    pass") for _ in range(4)]
+        for run_id in run_ids:
+            await until(caller, run_id, runs)
         report = await caller.run("result = 1", timeout_seconds=20)
         assert report["result"] == 1
         assert "queued_ms" not in report
-        for run_id in runs:
+        for run_id in run_ids:
             await told(caller, run_id, cancel=True)

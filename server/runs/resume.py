@@ -1,0 +1,83 @@
+"""The use case: go on with a run that was cut, by a crash, a kill or a restart of its server.
+
+The program is run again from its beginning, with its seed, its clock and its variables, and its calls are answered from
+its journal up to where that ends. From there on it goes on live, and the same journal records it. A call that may have
+changed something and whose outcome is not recorded is not sent again: the code gets `OutcomeUnknown`.
+
+Its time limit counts anew. Its temporary files are gone.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ...sandbox.job import HostCalls, Isolation
+from ..caller import Ask, Caller, Progress
+from ..errors import RequestRefused
+from ..host_functions.broker import Calls
+from ..host_work import Kind, in_thread
+from ..journal.journal import BegunRun
+from ..journal.replaying import RecordedCall, RunResume, recorded_calls
+from ..privacy.gates.program_gate import ProgramTokens
+from ..privacy.gates.run_gate import Gate
+from ..scopes import session_of
+from .execute import Begun, CodeRequest, Execution, executed
+from .recorded_runs import job_of
+
+if TYPE_CHECKING:
+    from .executor import Executor
+
+
+async def resume(
+    executor: Executor,
+    run_id: str,
+    *,
+    ask: Ask | None = None,
+    scope: str | None = None,
+    progress: Progress | None = None,
+) -> Execution:
+    """Go on with a run of a scope, or of any, that was cut, and return its report.
+
+    Of two that try, one goes on. Raises `RunNotCut` where it has ended or a process is at work on it, `RequestRefused`
+    where it cannot be run again, and what reading its journal raises.
+    """
+    journal = executor.journal
+    record = await in_thread(Kind.DATABASE, lambda: journal.store().journal(run_id, scope=scope), charged=False)
+    name = record.run.session
+    session = None if name is None else session_of(record.scope, name)
+    job_of(record, session, was_cut=True)
+    if name is not None:
+        await _check_session(executor, record.scope, name, record.after)
+    record = await in_thread(Kind.DATABASE, partial(journal.resume, run_id, scope), charged=False)
+    job = job_of(record, session, was_cut=True)
+    request = CodeRequest(
+        job.code,
+        session=name,
+        isolation=Isolation.RESTRICTED,
+        dry_run=record.header["dry_run"] is True,
+        caller=Caller(record.scope, ask),
+    )
+    going_on = journal.going_on(record, BegunRun(run_id, job, record.scope, name, request.dry_run))
+
+    def answering(calls: Calls, gate: Gate) -> HostCalls:
+        async def note(call: RecordedCall) -> None:
+            calls.note_made_before(call.name, call.arguments, ok=call.succeeded, ms=call.ms or 0.0)
+            await gate.learn_given(call.name, call.arguments, call.answer)
+
+        return RunResume(recorded_calls(record.records), going_on, gate.around(calls.answer), note).answer
+
+    begun = Begun(run_id, ProgramTokens(literals=job.literals), going_on, answering)
+    return await executed(executor, request, job, begun, progress=progress)
+
+
+async def _check_session(executor: Executor, scope: str, name: str, after: str | None) -> None:
+    """Raise `RequestRefused` where the session of a run is not as the run found it."""
+    session = await in_thread(Kind.DATABASE, lambda: executor.journal.session(scope, name), charged=False)
+    last = session.programs[-1] if session.programs else None
+    if session.gap is not None or last != after:
+        why = session.gap or "it went on with other programs, or was closed"
+        raise RequestRefused(
+            f"The run cannot be taken up, since its session {name!r} is not as it found it: {why}. Run its program in "
+            "a new session; `sealab runs show` shows what it did."
+        )
