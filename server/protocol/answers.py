@@ -18,12 +18,12 @@ from ..runs.truncation import SHOWN_CHARS, Cut, cut_members, fits
 from ..settings import OutputFormat
 from ..terminal_escaping import visible
 
-OptionalText = Annotated[str | None, WithJsonSchema({"type": ["string", "null"]})]
+OptionalText = Annotated[str | None, WithJsonSchema({"type": "string"})]
 OptionalFormat = Annotated[
     Literal["json", "toon", "markdown"] | None, WithJsonSchema({"type": "string", "enum": ["json", "toon", "markdown"]})
 ]
 OptionalSeconds = Annotated[float | None, WithJsonSchema({"type": "number"})]
-OptionalWhole = Annotated[int | None, WithJsonSchema({"type": ["integer", "null"]})]
+OptionalWhole = Annotated[int | None, WithJsonSchema({"type": "integer"})]
 
 CONNECTIONS_MAX = 10_000
 

@@ -56,7 +56,7 @@ def get_run_tool(background: Background, reported_layers: ReportedLayers, form: 
 
     return StrictTool.published(
         get_run,
-        "A run's report, or how far it is.",
+        "A run's report or progress.",
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
         rest='read_workspace_file(".runs/<run_id>/output.txt")',
     )

@@ -58,11 +58,11 @@ def privacy_tools(privacy: Privacy) -> list[StrictTool]:
     return [
         StrictTool.published(
             sanitize_pii,
-            "Replace personal data by tokens such as [EMAIL_k3v9q2m8xa].",
+            "Replace personal data by tokens like [EMAIL_…].",
             ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
             rest="sanitize_pii(text) in code",
         ),
         StrictTool.published(
-            restore_pii, "Put the values back in place of their tokens.", READS, rest="restore_pii(text) in code"
+            restore_pii, "Put the values of tokens back.", READS, rest="restore_pii(text) in code"
         ),
     ]

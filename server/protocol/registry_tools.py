@@ -114,7 +114,7 @@ def _search_tools(registry: Registry) -> StrictTool:
 
     tool = StrictTool.published(
         search_tools,
-        'Find upstream tools by what they do; query="" lists a category. In code: await tools.<server>.<name>(…).',
+        'Find upstream tools by what they do; query="" lists a category.',
         READS,
         always_loaded=True,
         rest=lambda given: f"{_in_code(given)} in code; or ask for less detail",

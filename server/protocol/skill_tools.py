@@ -73,8 +73,7 @@ def _save_skill(context: SkillContext, conversations: Conversations) -> StrictTo
 
     return StrictTool.published(
         save_skill,
-        "Save code as a skill: a function of that name with docstring and hints, or a script (its constants become "
-        "parameters).",
+        "Save a skill: a function of that name with docstring and hints, or a script (constants become parameters).",
         ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
         rest="load_skill(name) in code",
     )
@@ -98,7 +97,7 @@ def _list_skills(context: SkillContext) -> StrictTool:
 
     return StrictTool.published(
         list_skills,
-        "List or search skills. In code call skills.name(…).",
+        "List or search skills.",
         READS,
         rest="list_skills(query) in code",
     )
@@ -130,11 +129,14 @@ def _run_skill(context: SkillContext, conversations: Conversations, reported_lay
         return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form, connection)))
 
     run = _runner(context, reported_layers)
-    return StrictTool.published(
+    tool = StrictTool.published(
         run_skill,
         "Run a skill.",
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
     )
+    if settings.timeout_seconds.is_integer():
+        tool.parameters["properties"]["timeout_seconds"]["default"] = int(settings.timeout_seconds)
+    return tool
 
 
 def _runner(context: SkillContext, reported_layers: ReportedLayers) -> Callable[..., Awaitable[CallToolResult]]:

@@ -33,10 +33,10 @@ from .strict_tool import StrictTool, parsed_if_text
 from .workspace_tools import workspace_tools
 
 EXECUTE_CODE = """\
-Run Python in a sandbox: no network, no disk. Each call is fresh; session="name" keeps variables. Process data here, \
-return little: `result` or the last expression; print() too. Top-level await works; stdlib data modules \
+Run Python in a sandbox: no network. Each call is fresh; session="name" keeps variables. Return little: \
+`result` or last expression; print() too. Top-level await works; stdlib data modules \
 import. Upstream tools: search_tools(query), await tools.<server>.<tool>(**args), asyncio.gather. Skills: \
-skills.<name>(). Files: open, read_file(name), write_file(name, text), list_files(), delete_file(name).\
+skills.<name>(). Files: open, read_file(name), write_file(name, text), list_files, delete_file.\
 """
 
 EXECUTE_CODE_ALONE = """\
@@ -187,7 +187,7 @@ def _get_execution_stats(app: App) -> StrictTool:
 
     return StrictTool.published(
         get_execution_stats,
-        "Limits, isolation layers, runs, latency, memory, workspace use.",
+        "Limits, layers, runs, latency, memory.",
         READS,
         rest="sealab doctor says it on a terminal",
     )

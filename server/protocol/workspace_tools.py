@@ -95,7 +95,7 @@ def _write_workspace_file(workspace: Workspace) -> StrictTool:
 
     return StrictTool.published(
         write_workspace_file,
-        "Write a workspace file; replaces it whole. Code reads it with read_file(name).",
+        "Write a whole workspace file.",
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
         rest="list_workspace_files()",
     )
@@ -132,7 +132,7 @@ def _read_workspace_file(workspace: Workspace, privacy: Privacy, chars_max: int)
 
     return StrictTool.published(
         read_workspace_file,
-        "Read a workspace file or a slice of it (characters; bytes in base64). In code: read_file().",
+        "Read a workspace file or a slice (characters; bytes in base64).",
         READS,
     )
 
@@ -167,7 +167,7 @@ def _list_workspace_files(workspace: Workspace) -> StrictTool:
 
     return StrictTool.published(
         list_workspace_files,
-        "List workspace files with sizes.",
+        "List workspace files.",
         READS,
         rest="list_files(subpath) in code",
     )
