@@ -25,6 +25,7 @@ from ..journal.transcript import Transcript, summary, transcript
 from ..privacy.privacy import Privacy
 from ..privacy.tokens.parts import Exchange, collected, part_of, replaced
 from ..settings import Settings
+from .background_runs import cancel, with_background
 from .terminal import print_error, print_run, read_source
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[arg
         return made
 
     listed = command("list", _list, "list the runs that were journaled, the newest first")
-    listed.add_argument("--status", metavar="STATUS", help="those that ended so, or are `running` or `cut`")
+    listed.add_argument("--status", metavar="STATUS", help="those that ended so, or are `queued`, `running` or `cut`")
     listed.add_argument("--tool", metavar="TOOL", help="those that called this tool, such as crm.send")
     listed.add_argument("--since", metavar="TIME", help="those that began since: 30m, 12h, 7d or 2026-11-25T14:00")
     listed.add_argument("--limit", metavar="N", type=int, default=_LISTED, help=f"the newest N ({_LISTED})")
@@ -65,7 +66,8 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[arg
     export = command("export", _export, "write what a run did to one file, with tokens in place of personal data")
     again = command("replay", _replay, "run it again from its journal, send nothing, and say whether it does the same")
     resumed = command("resume", _resume, "go on with a run that was cut, from where its journal ends")
-    for each in (show, export, again, resumed):
+    cancelled = command("cancel", _cancel, "end a background run, whether it waits or runs")
+    for each in (show, export, again, resumed, cancelled):
         each.add_argument("run", metavar="RUN", help="the run_id of a report or of `sealab runs list`")
     again.add_argument(
         "--edit", metavar="FILE", help="run this code instead, - for stdin; from its first new call on, calls are made"
@@ -82,12 +84,25 @@ def _list(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     since = 0.0 if chosen.since is None else _moment(chosen.since)
     with _Opened(home, settings) as work:
         found = work.journal.store().runs(since=since, status=chosen.status, tool=chosen.tool, limit=chosen.limit)
-    told = [summary(run) for run in found]
+        told = with_background(
+            [summary(run) for run in found],
+            work.journal.background(),
+            since=since,
+            status=chosen.status,
+            tool=chosen.tool,
+        )[: chosen.limit]
     if chosen.json:
         print(json.dumps({"count": len(told), "runs": told}, ensure_ascii=False))
     else:
         for line in _table(told):
             print(line)
+    return Exit.OK
+
+
+def _cancel(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    with _Opened(home, settings) as work:
+        status, sentence = cancel(work.journal.background(), chosen.run)
+    print(json.dumps({"run_id": chosen.run, "status": status}) if chosen.json else sentence)
     return Exit.OK
 
 
@@ -255,7 +270,13 @@ def _table(runs: Sequence[Mapping[str, Json]]) -> Iterator[str]:
         tools = cast("Mapping[str, Mapping[str, int]]", run["tools"])
         called = ", ".join(f"{name} {sum(counts.values())}" for name, counts in tools.items())
         session = cast("Mapping[str, Json] | None", run.get("session"))
-        place = "" if session is None else f"  session {session['name']} #{session['number']}"
+        place = (
+            "  in the background"
+            if run.get("background")
+            else ""
+            if session is None
+            else f"  session {session['name']} #{session['number']}"
+        )
         ms = "" if run["ms"] is None else f"{run['ms']} ms"
         yield f"{run['run_id']}  {run['began']}  {run['status']:<9} {ms:>9}  {called}{place}".rstrip()
 

@@ -144,6 +144,10 @@ class RunJournal:
         if self._begin is None and not self._is_left_open:
             self._writer.add(self._run, end=partial(self._end, status, isolation, [*called], time.time()))
 
+    def hurry(self) -> None:
+        """Have what is recorded so far written at once; nobody waits for it."""
+        self._writer.hurry()
+
     def leave_open(self) -> None:
         """Have the journal not end when the run is broken off."""
         self._is_left_open = True
@@ -226,11 +230,12 @@ class _Call:
         self._at_ms = journal.elapsed_ms
         self._repeatable: bool | None = True if is_known else None
         """None until it said that it changes something."""
+        self._leaves = False
 
     async def before(self, change: Change) -> None:
         """Have a change written down; what a call changes further is part of the same."""
         if self._repeatable is None:
-            self._repeatable = change.repeatable
+            self._repeatable, self._leaves = change.repeatable, change.leaves
             await self._journal.before(self, change)
 
     async def intended(self, change: Change) -> None:
@@ -248,6 +253,8 @@ class _Call:
         told = {**asked, "ms": round(self._journal.elapsed_ms - self._at_ms, 3), **answer}
         # The answer to a change that comes to the same each time is nothing to build on.
         await self._record(_OUTCOME, told, answered=self._repeatable is not True)
+        if self._leaves:  # as long as this is not written, a crash leaves it unknown whether the call was done
+            self._journal.hurry()
 
     def _asked(self) -> dict[str, Json]:
         return {"n": self._number, "name": self.name, "arguments": self.arguments, "at_ms": self._at_ms}

@@ -82,6 +82,7 @@ class JournalWriter:
         self._first = self._last = 0.0
         self._retry_at = 0.0
         self._ends = False
+        self._hurries = False
         self._is_silent = False
         self._purged = 0.0
         self._thread: threading.Thread | None = None
@@ -114,6 +115,12 @@ class JournalWriter:
                 self._thread.start()
             elif self._bytes >= WRITE_BYTES or len(self._added) == 1:
                 self._changed.notify()
+
+    def hurry(self) -> None:
+        """Have what was added written at once; returns before it is."""
+        with self._changed:
+            self._hurries = True
+            self._changed.notify()
 
     async def stored(self, *, durable: bool) -> None:
         """Wait until all that was added is written, with `durable` so that it survives a crash of the machine.
@@ -148,6 +155,7 @@ class JournalWriter:
                 added, self._added = self._added, {}
                 waiters, self._waiters = self._waiters, []
                 taken, self._bytes = self._bytes, 0
+                self._hurries = False
                 ends = self._ends
             error = self._written(added, durable=any(durable for durable, _, _ in waiters))
             if isinstance(error, DatabaseUnreachable) and not ends:
@@ -166,7 +174,8 @@ class JournalWriter:
         renews = max(self._renewed + RENEW_SECONDS - now, 0.0) if self._open else float("inf")
         if not self._added:
             return renews
-        due = now if self._bytes >= WRITE_BYTES else min(self._last + QUIET_SECONDS, self._first + WAIT_SECONDS_MAX)
+        at_once = self._hurries or self._bytes >= WRITE_BYTES
+        due = now if at_once else min(self._last + QUIET_SECONDS, self._first + WAIT_SECONDS_MAX)
         return min(max(max(due, self._retry_at) - now, 0.0), renews)
 
     def _written(self, added: dict[WrittenRun, _Added], *, durable: bool) -> BaseException | None:

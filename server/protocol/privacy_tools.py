@@ -62,7 +62,5 @@ def privacy_tools(privacy: Privacy) -> list[StrictTool]:
             ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
             rest="sanitize_pii(text) in code",
         ),
-        StrictTool.published(
-            restore_pii, "Put the values of tokens back.", READS, rest="restore_pii(text) in code"
-        ),
+        StrictTool.published(restore_pii, "Put the values of tokens back.", READS, rest="restore_pii(text) in code"),
     ]

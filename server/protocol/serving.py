@@ -27,6 +27,7 @@ from .privacy_tools import TOOLS as PRIVACY_TOOLS
 from .skills_extension import ServerWithSkills
 from .stdio import StandardInput, StandardOutput
 from .strict_tool import StrictTool
+from .tasks_extension import TasksExtension
 from .tools import tools_of
 from .warming import warming
 
@@ -48,6 +49,7 @@ def mcp_server(
         instructions=INSTRUCTIONS + PRIVATE if app.privacy.filters else INSTRUCTIONS,
         version=version("sealab"),
         log_level=app.settings.log_level.value,
+        extensions=[TasksExtension(app.background, app.settings.output_format)] if _has_get_run(shown) else [],
         tools=shown,
         middleware=[*([] if requests is None else [requests]), *_filters(app), attached],
         subscriptions=attached.bus,
@@ -68,6 +70,10 @@ def mcp_server(
     for prompt in _prompts():
         server.add_prompt(prompt)
     return server
+
+
+def _has_get_run(tools: Sequence[StrictTool]) -> bool:
+    return any(tool.name == "get_run" for tool in tools)
 
 
 def _prompts() -> Iterator[Prompt]:

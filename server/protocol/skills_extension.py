@@ -138,9 +138,11 @@ class SkillsExtension(Extension):
 class ServerWithSkills(MCPServer[None]):
     """An MCP server whose resources are those that it was given, and the files of the stored skills."""
 
-    def __init__(self, service: SkillService, *arguments: Any, **options: Any) -> None:
+    def __init__(
+        self, service: SkillService, *arguments: Any, extensions: Sequence[Extension] = (), **options: Any
+    ) -> None:
         self._service = service
-        super().__init__(*arguments, extensions=[SkillsExtension(service)], **options)
+        super().__init__(*arguments, extensions=[SkillsExtension(service), *extensions], **options)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None

@@ -109,10 +109,13 @@ class Background:
 
     async def _state(self, run_id: str, scope: str) -> RunState:
         try:
-            found = await self._ask(lambda store: store.state(run_id, scope=scope))
+            return await self.queued_state(run_id, scope)
         except JournalNotFound:
             return await self._foreground(run_id, scope)
-        state = _told(found)
+
+    async def queued_state(self, run_id: str, scope: str) -> RunState:
+        """Return how far a background run of the scope is. Raises `JournalNotFound` where the scope has no such run."""
+        state = _told(await self._ask(lambda store: store.state(run_id, scope=scope)))
         progress = self.work.progress_of(run_id)
         return state if progress is None or state.status == ENDED else replace(state, progress=progress)
 

@@ -28,7 +28,7 @@ _UNFILTERED = frozenset({"initialize", "ping", "server/discover", "tools/list", 
 _FILE_TOOLS = frozenset(
     {"write_workspace_file", "read_workspace_file", "list_workspace_files", "delete_workspace_file"}
 )
-_TEXTS = frozenset({"text", "description", "title", "message"})
+_TEXTS = frozenset({"text", "description", "title", "message", "statusMessage"})
 """Keys of MCP's answers under which text for people and models stands; the others are names, addresses and types."""
 _VALUES = frozenset({"structuredContent", "values", "frontmatter"})
 """Keys under which whole values stand."""

@@ -1,0 +1,150 @@
+"""Background runs as tasks: the Tasks extension (SEP-2663) for clients of 2026-07-28 that declare it.
+
+A call of `execute_code` with `background=true` is then answered with a task in place of a report, and the task's id is
+the run's. `tasks/get` tells how far it is, and holds the answer of the call once the run has ended; a run that failed
+is a completed task, whose answer is a tool error. A run that was cancelled is a cancelled task.
+
+The shapes are those of the extension's schema; the SDK has types only for what became of tasks in 2025-11-25.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.extension import Extension, MethodBinding
+from mcp.server.mcpserver.server import require_client_extension
+from mcp.shared.exceptions import MCPError
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, CallToolResult, RequestParams
+
+from ...skills_db.errors import JournalNotFound, SkillsDbError
+from ..errors import HostWorkBusy
+from ..scopes import scope_of
+from ..terminal_escaping import visible
+from .answers import answered_run, visibly
+
+if TYPE_CHECKING:
+    from ..runs.background import Background
+    from ..runs.background_reports import RunState
+    from ..settings import OutputFormat
+
+SINCE = frozenset({"2026-07-28"})
+"""The versions of the protocol that have the extension."""
+POLL_MS = 1000
+_CANCELLED = "cancelled"
+_T = TypeVar("_T")
+Ctx = ServerRequestContext[Any, Any]
+Params = dict[str, Any]
+
+
+class TaskParams(RequestParams):
+    """A request that names one task."""
+
+    task_id: str
+
+
+class UpdateParams(TaskParams):
+    """Answers to what a task asked."""
+
+    input_responses: dict[str, Any]
+
+
+class TasksExtension(Extension):
+    """`tasks/get`, `tasks/update` and `tasks/cancel`, and the tasks that calls are answered with."""
+
+    identifier = "io.modelcontextprotocol/tasks"
+
+    def __init__(self, background: Background, form: OutputFormat) -> None:
+        self._background = background
+        self._form = form
+
+    def methods(self) -> Sequence[MethodBinding]:
+        """Give the methods."""
+        return [
+            MethodBinding("tasks/get", TaskParams, self._get, SINCE),
+            MethodBinding("tasks/update", UpdateParams, self._update, SINCE),
+            MethodBinding("tasks/cancel", TaskParams, self._cancel, SINCE),
+        ]
+
+    async def intercept_tool_call(self, params: CallToolRequestParams, ctx: Ctx, call_next: CallNext) -> HandlerResult:
+        """Answer the call that began a background run with its task, where the client knows what that is."""
+        answer = await call_next(ctx)
+        arguments = params.arguments or {}
+        if (
+            params.name != "execute_code"
+            or arguments.get("background") is not True
+            or not _declared(ctx, self.identifier)
+            or not isinstance(answer, CallToolResult)
+            or answer.is_error
+            or answer.structured_content is None
+        ):
+            return answer
+        state = await self._state(ctx, str(answer.structured_content["run_id"]))
+        return {"resultType": "task", **_task(state)}
+
+    async def _get(self, ctx: Ctx, params: TaskParams) -> Params:
+        state = await self._state(ctx, params.task_id)
+        told: Params = {"resultType": "complete", **_task(state)}
+        if state.execution is not None and told["status"] == "completed":
+            answer = visibly(answered_run(state.execution, self._form, default=self._form, layers=True))
+            told["result"] = answer.model_dump(by_alias=True, mode="json", exclude_none=True) | {
+                "resultType": "complete"
+            }
+        return told
+
+    async def _update(self, ctx: Ctx, params: UpdateParams) -> Params:
+        """Take the answers to what a task asked; those to what it does not ask are ignored, as the extension has it."""
+        await self._state(ctx, params.task_id)
+        return {"resultType": "complete"}
+
+    async def _cancel(self, ctx: Ctx, params: TaskParams) -> Params:
+        state = await self._state(ctx, params.task_id)
+        if state.execution is None:
+            await _told(lambda: self._background.cancel(params.task_id, scope_of(ctx)), params.task_id)
+        return {"resultType": "complete"}
+
+    async def _state(self, ctx: Ctx, task_id: str) -> RunState:
+        require_client_extension(ctx, self.identifier)
+        return await _told(lambda: self._background.queued_state(task_id, scope_of(ctx)), task_id)
+
+
+async def _told(question: Callable[[], Awaitable[_T]], task_id: str) -> _T:
+    """Ask; what goes wrong is told in the terms of the protocol."""
+    try:
+        return await question()
+    except JournalNotFound:
+        raise MCPError(
+            INVALID_PARAMS, f"There is no task {visible(task_id)[:80]}. Give the taskId that a call was answered with."
+        ) from None
+    except (SkillsDbError, HostWorkBusy) as error:
+        raise MCPError(INTERNAL_ERROR, visible(str(error))) from error
+
+
+def _declared(ctx: Ctx, identifier: str) -> bool:
+    capabilities = ctx.session.client_capabilities
+    return ctx.protocol_version in SINCE and identifier in ((capabilities and capabilities.extensions) or {})
+
+
+def _task(state: RunState) -> Params:
+    """Return what is told of a task whatever its status."""
+    told: Params = {
+        "taskId": state.run_id,
+        "status": "working",
+        "createdAt": _moment(state.queued),
+        "lastUpdatedAt": _moment(state.changed),
+        "ttlMs": None if state.expires is None else max(int((state.expires - state.queued) * 1000), 0),
+        "pollIntervalMs": POLL_MS,
+    }
+    if state.execution is not None:
+        told["status"] = _CANCELLED if state.execution.report["status"] == _CANCELLED else "completed"
+    elif state.progress is not None:
+        told["statusMessage"] = visible(f"{state.progress.fraction:.0%} {state.progress.message}".rstrip())
+    elif state.status == "queued":
+        told["statusMessage"] = "The run waits to begin."
+    return told
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

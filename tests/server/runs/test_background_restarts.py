@@ -1,0 +1,108 @@
+"""Background runs outlive their server: it is killed, and the next one goes on, over both transports and in both eras."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import psutil
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from ..conftest import Caller, http_process, stdio
+from ..journal.test_journaled_runs import CLAIMED, served_notes
+from .test_background import begun, told, until
+
+ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_BACKGROUND_RUNS_MAX": "2"} | CLAIMED
+WAITS = """
+import asyncio, random
+number = random.random()
+await tools.notes.send(text=f'first {number}')
+progress(0.5, 'sent one')
+while not any(each['name'] == 'go.txt' for each in list_files()):
+    await asyncio.sleep(0.1)
+await tools.notes.send(text=f'second {number}')
+result = number
+"""
+
+
+@asynccontextmanager
+async def over_http(url: str, mode: str) -> AsyncIterator[Caller]:
+    """Connect as a caller that is known by its credentials, and so the same at the next server."""
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": "Bearer alice"}, timeout=55) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode, read_timeout_seconds=55) as client,
+    ):
+        yield Caller(client, Path())
+
+
+def server_of(home: Path) -> psutil.Process:
+    """Return the server over stdio that this test started with a home."""
+    return next(each for each in psutil.Process().children() if str(home) in each.cmdline())
+
+
+def lines_of(file: Path) -> list[str]:
+    return file.read_text().splitlines()
+
+
+async def begin_all(caller: Caller) -> list[str]:
+    """Begin a run that has sent something and waits for a file, and others behind it."""
+    run_ids = [await begun(caller, WAITS), *[await begun(caller, f"result = {number}") for number in range(3)]]
+    await until(caller, run_ids[0], lambda state: "progress" in state)
+    return run_ids
+
+
+async def ends_well(caller: Caller, run_ids: list[str], sent: Path) -> None:
+    """Check that all end, and that nothing was sent twice."""
+    await caller.call("write_workspace_file", filename="go.txt", content="")
+    first, *others = [await told(caller, each, wait_seconds=50) for each in run_ids]
+    assert first["status"] == "ok", first
+    assert [each["result"] for each in others] == [0, 1, 2]
+    assert lines_of(sent) == [f"first {first['result']}", f"second {first['result']}"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_what_a_killed_server_was_at_goes_on_in_the_next_and_sends_nothing_twice(
+    tmp_path: Path, mode: str
+) -> None:
+    sent = served_notes(tmp_path)
+    with http_process(tmp_path, **ENV) as server:
+        async with over_http(server.url, mode) as caller:
+            run_ids = await begin_all(caller)
+        server.process.kill()
+    with http_process(tmp_path, **ENV) as server:
+        async with over_http(server.url, mode) as caller:
+            await ends_well(caller, run_ids, sent)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_so_it_does_where_the_client_starts_the_server(tmp_path: Path, mode: str) -> None:
+    sent = served_notes(tmp_path)
+    async with Client(stdio(tmp_path, **ENV), mode=mode, read_timeout_seconds=55) as client:
+        run_ids = await begin_all(Caller(client, tmp_path))
+        server_of(tmp_path).kill()
+    async with Client(stdio(tmp_path, **ENV), mode=mode, read_timeout_seconds=55) as client:
+        await ends_well(Caller(client, tmp_path), run_ids, sent)
+
+
+async def test_a_server_that_is_told_to_stop_leaves_its_runs_to_the_next_at_once(tmp_path: Path) -> None:
+    sent = served_notes(tmp_path)
+    async with Client(stdio(tmp_path, **ENV), read_timeout_seconds=55) as client:
+        run_ids = await begin_all(Caller(client, tmp_path))
+    async with Client(stdio(tmp_path, **ENV), read_timeout_seconds=55) as client:
+        await ends_well(Caller(client, tmp_path), run_ids, sent)
+
+
+async def test_a_run_of_one_caller_is_none_of_another(tmp_path: Path) -> None:
+    with http_process(tmp_path, **ENV) as server:
+        async with over_http(server.url, "auto") as caller:
+            run_id = await begun(caller, "result = 1")
+            assert (await told(caller, run_id, wait_seconds=30))["result"] == 1
+        async with Client(server.url, read_timeout_seconds=50) as client:
+            for asked in ({}, {"cancel": True}):
+                answer = await Caller(client, tmp_path).call("get_run", run_id=run_id, **asked)
+                assert answer.is_error
+                assert answer.structured_content is None
