@@ -30,8 +30,8 @@ from .host_work import ended_within, settled
 from .journal.journal import Journal
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
-from .runs.background import Background
-from .runs.background_work import BackgroundWork
+from .runs.background.background import Background
+from .runs.background.background_work import BackgroundWork
 from .runs.executor import Executor
 from .runs.isolations import offer
 from .settings import Settings, Switch, background_settings

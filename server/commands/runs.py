@@ -24,8 +24,8 @@ from ..journal.journal import Journal
 from ..journal.transcript import Transcript, summary, transcript
 from ..privacy.privacy import Privacy
 from ..privacy.tokens.parts import Exchange, collected, part_of, replaced
+from ..runs.background.background_listing import cancel, with_background
 from ..settings import Settings
-from .background_runs import cancel, with_background
 from .terminal import print_error, print_run, read_source
 
 if TYPE_CHECKING:

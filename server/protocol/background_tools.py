@@ -11,15 +11,15 @@ from pydantic.config import JsonDict
 from typing_extensions import TypedDict
 
 from ...sandbox.job import Status
-from ..runs.background import ENDED
+from ..runs.background.background import ENDED
 from ..runs.report import Report
 from ..scopes import connection_of, scope_of
 from .answers import ReportedLayers, answered, answered_run
 from .strict_tool import StrictTool
 
 if TYPE_CHECKING:
-    from ..runs.background import Background
-    from ..runs.background_reports import RunState
+    from ..runs.background.background import Background
+    from ..runs.background.background_reports import RunState
     from ..settings import OutputFormat
 
 

@@ -22,12 +22,12 @@ from ..scopes import scope_of
 from ..startup.signals import signals
 from .attached_servers import AttachedServers
 from .draining import OpenRequests
+from .extensions.skills_extension import ServerWithSkills
+from .extensions.tasks_extension import TasksExtension
 from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS, PRIVATE, PROGRAM, SKILL
 from .privacy_tools import TOOLS as PRIVACY_TOOLS
-from .skills_extension import ServerWithSkills
 from .stdio import StandardInput, StandardOutput
 from .strict_tool import StrictTool
-from .tasks_extension import TasksExtension
 from .tools import tools_of
 from .warming import warming
 

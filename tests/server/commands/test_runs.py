@@ -13,6 +13,8 @@ from sealab.skills_db.journal.records import Record, RecordKind, RunBegin, RunCh
 from ..command_line import Ended, sealab
 from ..conftest import in_this_process
 from ..journal.test_journaled_runs import CLAIMED, served_notes, store
+from ..runs.background.test_background import begun, until
+from ..runs.background.test_background import told as reported
 from ..upstream_tools.test_registry import ONE_SPARE
 
 MAIL = "jane.roe@corp.example"
@@ -199,3 +201,25 @@ def test_an_unknown_run_is_an_error_that_says_where_to_look(
     ended = runs(journaled, command, "nothing")
     assert ended.returncode == 2
     assert "There is no journal of the run nothing. `sealab runs list` shows those that are kept." in ended.stderr
+
+
+async def test_background_runs_are_listed_and_one_that_waits_is_cancelled(tmp_path: Path) -> None:
+    env = ONE_SPARE | CLAIMED | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}
+
+    def asked(*words: str) -> dict[str, object]:
+        return told(sealab("runs", *words, "--json", "--home", str(tmp_path), **CLAIMED))
+
+    async with in_this_process(tmp_path, env) as caller:
+        first = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
+        await until(caller, first, lambda state: state["status"] == "running")
+        second = await begun(caller, "1")
+        listed = await asyncio.to_thread(asked, "list", "--status", "queued")
+        assert [(run["run_id"], run["background"]) for run in listed["runs"]] == [(second, True)]  # type: ignore[attr-defined]
+        assert await asyncio.to_thread(asked, "cancel", second) == {"run_id": second, "status": "cancelled"}
+        assert await asyncio.to_thread(asked, "cancel", first) == {"run_id": first, "status": "cancelled"}
+        assert (await reported(caller, first))["status"] == "cancelled"
+        again = sealab("runs", "cancel", first, "--home", str(tmp_path), **CLAIMED)
+    assert again.stdout == f"The run {first} had ended before: cancelled.\n"
+    unknown = sealab("runs", "cancel", "0" * 26, "--home", str(tmp_path), **CLAIMED)
+    assert unknown.returncode != 0
+    assert "There is no background run" in unknown.stderr

@@ -12,8 +12,8 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from ..conftest import Caller, http_process, stdio
-from ..journal.test_journaled_runs import CLAIMED, served_notes
+from ...conftest import Caller, http_process, stdio
+from ...journal.test_journaled_runs import CLAIMED, served_notes
 from .test_background import begun, told, until
 
 ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_BACKGROUND_RUNS_MAX": "2"} | CLAIMED

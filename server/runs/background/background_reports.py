@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from ...sandbox.job import Json, Status
-from .execute import CodeRequest, Execution
-from .images import Picture
-from .report import ErrorReport, Report
-from .truncation import fit
+from ....sandbox.job import Json, Status
+from ..execute import CodeRequest, Execution
+from ..images import Picture
+from ..report import ErrorReport, Report
+from ..truncation import fit
 
 if TYPE_CHECKING:
-    from ...skills_db.journal.records import Journal as RunRecord
+    from ....skills_db.journal.records import Journal as RunRecord
 
 _END = 4
 CANCELLED = "The run was cancelled. What it had done by then stands; `sealab runs show` says what that was."

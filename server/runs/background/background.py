@@ -1,9 +1,9 @@
 """Background runs: queued in the database, run by whichever server has room, and reported to those who ask later.
 
-The queue is rows with a lease (`skills_db.journal.background_store`), not an engine of its own. Measured on one machine
-(`tests/benchmarks/background_engines.py`): DBOS 3.4 on SQLite took 68 ms for an empty workflow and 1,043 ms from its
-queue to its result, 1.5 s to import and 62 MB; these rows take 14 ms, in a database that is open anyway. DBOS keeps
-programs in clear, and its recovery of another process's work needs a list of the dead, which only a lease can give.
+The queue is rows with a lease (`skills_db.journal.background_store`), not an engine of its own. Measured side by side
+(`tests/benchmarks/background_engines.py`): DBOS 3.4 on SQLite takes 18 ms for an empty workflow and a second from its
+queue to its result, 1.5 s to import and 75 MB; these rows take 9 ms, in a database that is open anyway. DBOS would keep
+programs in clear, and needs a list of the dead to recover another process's work, which only a lease can give.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from ...skills_db.errors import JournalNotFound
-from ..errors import RequestRefused
-from ..host_work import Kind, in_thread
+from ....skills_db.errors import JournalNotFound
+from ...errors import RequestRefused
+from ...host_work import Kind, in_thread
+from ..execute import CodeRequest, allowed
+from ..ids import new_run_id
 from .background_reports import (
     Progress,
     RunState,
@@ -26,14 +28,12 @@ from .background_reports import (
     recorded,
     request_told,
 )
-from .execute import CodeRequest, allowed
-from .ids import new_run_id
 
 if TYPE_CHECKING:
-    from ...skills_db.journal.background_store import BackgroundState, BackgroundStore
-    from ..journal.journal import Journal
+    from ....skills_db.journal.background_store import BackgroundState, BackgroundStore
+    from ...journal.journal import Journal
+    from ..executor import Executor
     from .background_work import BackgroundWork
-    from .executor import Executor
 
 WAIT_SECONDS_MAX = 300.0
 """How long one question for a run may wait for its end."""

@@ -29,17 +29,17 @@ from mcp.types import (
 )
 from pydantic import AnyUrl
 
-from ...skills_db.errors import SkillNotFound, SkillsDbError
-from ..arguments import shown
-from ..errors import HostWorkBusy
-from ..host_work import Kind, in_thread
-from ..skills.files import files_of
-from ..skills.search import about_of
-from ..terminal_escaping import visible
+from ....skills_db.errors import SkillNotFound, SkillsDbError
+from ...arguments import shown
+from ...errors import HostWorkBusy
+from ...host_work import Kind, in_thread
+from ...skills.files import files_of
+from ...skills.search import about_of
+from ...terminal_escaping import visible
 
 if TYPE_CHECKING:
-    from ...skills_db.skills import SkillStore, StoredSkill
-    from ..skills.service import SkillService
+    from ....skills_db.skills import SkillStore, StoredSkill
+    from ...skills.service import SkillService
 
 _T = TypeVar("_T")
 SCHEME = "skill://"
@@ -213,7 +213,7 @@ def _page(store: SkillStore, after: str, size: int) -> tuple[list[Served], bool]
 
 
 def _in_folder(store: SkillStore, folder: str) -> Served | None:
-    from ...skills_db.skill_md import folder_name, skill_name
+    from ....skills_db.skill_md import folder_name, skill_name
 
     likely = skill_name(folder)
     name = likely if folder_name(likely) == folder else None

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, Request, RequestParams, Result
 from pydantic import ConfigDict
 
-from ..conftest import http_server, in_this_process, stdio
+from ...conftest import http_server, in_this_process, stdio
 
 ENV = {"SEALAB_WORKERS_SPARE": "1"}
 SLEEPS = "import asyncio\nprogress(0.25, 'a quarter')\nawait asyncio.sleep(600)"

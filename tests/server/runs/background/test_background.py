@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..conftest import Caller, in_this_process
+from ...conftest import Caller, in_this_process
 
 ONE_SPARE = {"SEALAB_WORKERS_SPARE": "1"}
 

@@ -1,4 +1,4 @@
-"""Background runs on the command line: those that wait, in the list of runs, and the end of one."""
+"""Background runs as an operator sees them: in the list of all runs, those that wait among them, and the end of one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ...sandbox.job import Json
-from ..runs.background_reports import cancelled, execution_told
+from ....sandbox.job import Json
+from .background_reports import cancelled, execution_told
 
 if TYPE_CHECKING:
-    from ...skills_db.journal.background_store import BackgroundState, BackgroundStore
+    from ....skills_db.journal.background_store import BackgroundState, BackgroundStore
 
 _LISTED_MAX = 10_000
 _STOP_SECONDS = 10.0

@@ -17,21 +17,21 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from ...sandbox.job import Status
-from ...skills_db.errors import DatabaseUnreachable, JournalNotFound, SkillsDbError
-from ..caller import RUNNING, Caller
-from ..caller import Progress as Tell
-from ..errors import KNOWN_ERRORS, RequestRefused
-from ..host_work import Kind, in_thread
+from ....sandbox.job import Status
+from ....skills_db.errors import DatabaseUnreachable, JournalNotFound, SkillsDbError
+from ...caller import RUNNING, Caller
+from ...caller import Progress as Tell
+from ...errors import KNOWN_ERRORS, RequestRefused
+from ...host_work import Kind, in_thread
+from ..execute import CodeRequest, Execution, execute
+from ..resume import resume
 from .background_reports import Progress, cancelled, execution_told, recorded, without_result
-from .execute import CodeRequest, Execution, execute
-from .resume import resume
 
 if TYPE_CHECKING:
-    from ...sandbox.job import Json
-    from ...skills_db.journal.background_store import BackgroundStore, Claimed
-    from ..journal.journal import Journal
-    from .executor import Executor
+    from ....sandbox.job import Json
+    from ....skills_db.journal.background_store import BackgroundStore, Claimed
+    from ...journal.journal import Journal
+    from ..executor import Executor
 
 LEASE_SECONDS = 20.0
 """How long a run is a process's after it was last heard of; then another takes it."""
@@ -163,7 +163,7 @@ class BackgroundWork:
     def _any_wait(self) -> bool:
         """Return whether a run waits, without opening the database for it. Blocks."""
         if not self._journal.background_is_open and self._file is not None:
-            from ...skills_db.journal.waiting_runs import any_wait
+            from ....skills_db.journal.waiting_runs import any_wait
 
             if not any_wait(self._file):
                 return False

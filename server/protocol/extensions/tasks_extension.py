@@ -19,16 +19,16 @@ from mcp.server.mcpserver.server import require_client_extension
 from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, CallToolResult, RequestParams
 
-from ...skills_db.errors import JournalNotFound, SkillsDbError
-from ..errors import HostWorkBusy
-from ..scopes import scope_of
-from ..terminal_escaping import visible
-from .answers import answered_run, visibly
+from ....skills_db.errors import JournalNotFound, SkillsDbError
+from ...errors import HostWorkBusy
+from ...scopes import scope_of
+from ...terminal_escaping import visible
+from ..answers import answered_run, visibly
 
 if TYPE_CHECKING:
-    from ..runs.background import Background
-    from ..runs.background_reports import RunState
-    from ..settings import OutputFormat
+    from ...runs.background.background import Background
+    from ...runs.background.background_reports import RunState
+    from ...settings import OutputFormat
 
 SINCE = frozenset({"2026-07-28"})
 """The versions of the protocol that have the extension."""

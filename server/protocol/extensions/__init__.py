@@ -1,0 +1,1 @@
+"""The extensions of the protocol that sealab serves."""
