@@ -151,6 +151,7 @@ class RunJournal:
     def leave_open(self) -> None:
         """Have the journal not end when the run is broken off."""
         self._is_left_open = True
+        self._writer.let_go(self._run)
 
     def lose(self, why: str) -> None:
         """Note that something could not be recorded, so that the run cannot be replayed."""

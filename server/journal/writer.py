@@ -260,6 +260,11 @@ class JournalWriter:
             run.waiting_bytes -= each.bytes
         return error
 
+    def let_go(self, run: WrittenRun) -> None:
+        """Keep the lease of a run no longer."""
+        with self._changed:
+            self._open.discard(run)
+
     def _keep(self, run: WrittenRun) -> None:
         if not self._open:
             self._renewed = time.monotonic()

@@ -20,6 +20,7 @@ from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
 from ..host_work import Account, Kind, charged_to, in_thread
 from ..journal.journal import BegunRun, Kept, recorder_of
+from ..journal.recording import RunJournal
 from ..privacy.gates.program_gate import ProgramTokens, with_values
 from ..privacy.gates.run_gate import CalledTool, EndedRun, Gate, LeftTokens, ReturnedShape, ShownRun, WrittenName
 from ..scopes import session_of
@@ -71,6 +72,12 @@ class CodeRequest:
     """That of an earlier run, to have its random numbers and its time again."""
     run_id: str | None = None
     """What the run is to be called, where its caller knows that already."""
+    outlives_worker: bool = False
+    """Whether its journal is left open, and `RunCut` raised, where its worker is lost: its caller goes on with it."""
+
+
+class RunCut(Exception):
+    """The worker of a run was lost; its journal says how far the run came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +146,7 @@ async def executed(
     answer = begun.answering(calls, gate)
     try:
         outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter)
+        _go_on_without_worker(request, outcome, journal)
     except BaseException as error:
         gate.drop()
         journal.broken_off(Status.CANCELLED.value, job.isolation.value, _called(calls))
@@ -191,6 +199,13 @@ async def _run(
         except Busy as busy:
             return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     return outcome
+
+
+def _go_on_without_worker(request: CodeRequest, outcome: Outcome, journal: Kept) -> None:
+    """Raise `RunCut` for a run that outlives its worker and has lost it."""
+    if request.outlives_worker and outcome.status is Status.CRASHED and isinstance(journal, RunJournal):
+        journal.leave_open()
+        raise RunCut
 
 
 def _called(calls: Calls) -> list[tuple[str, bool]]:

@@ -36,8 +36,9 @@ async def resume(
     ask: Ask | None = None,
     scope: str | None = None,
     progress: Progress | None = None,
+    outlives_worker: bool = False,
 ) -> Execution:
-    """Go on with a run of a scope, or of any, that was cut, and return its report.
+    """Go on with a run of a scope, or of any, that was cut, and return its report; see `CodeRequest.outlives_worker`.
 
     Of two that try, one goes on. Raises `RunNotCut` where it has ended or a process is at work on it, `RequestRefused`
     where it cannot be run again, and what reading its journal raises.
@@ -57,6 +58,7 @@ async def resume(
         isolation=Isolation.RESTRICTED,
         dry_run=record.header["dry_run"] is True,
         caller=Caller(record.scope, ask),
+        outlives_worker=outlives_worker,
     )
     going_on = journal.going_on(record, BegunRun(run_id, job, record.scope, name, request.dry_run))
 

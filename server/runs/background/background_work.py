@@ -12,18 +12,19 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from ....sandbox.errors import WorkerLost
 from ....sandbox.job import Status
 from ....skills_db.errors import DatabaseUnreachable, JournalNotFound, SkillsDbError
 from ...caller import RUNNING, Caller
 from ...caller import Progress as Tell
 from ...errors import KNOWN_ERRORS, RequestRefused
 from ...host_work import Kind, in_thread
-from ..execute import CodeRequest, Execution, execute
+from ..execute import CodeRequest, Execution, RunCut, execute
 from ..resume import resume
 from .background_reports import Progress, cancelled, execution_told, recorded, without_result
 
@@ -40,6 +41,8 @@ LOOK_SECONDS = 10.0
 """How often runs are looked for that other processes queued or lost."""
 _FIRST_LOOK_SECONDS = 1.0
 _RETRY_SECONDS = 1.0
+_LOSSES_MAX = 3
+"""How often a run goes on whose worker was lost: what code does to its own worker, it does again."""
 _CLOSING_SECONDS = 2.0
 _PURGE_SECONDS = 600.0
 _CUT = "The server ended while this run was at work, and the run cannot go on: {} What it had done by then stands."
@@ -223,13 +226,26 @@ class BackgroundWork:
                 fraction = before if counts_seconds else min(value / total, 1.0)
                 active.progress = Progress(round(fraction, 4), "" if message == RUNNING else message)
 
-        if claimed.was_cut and (execution := await self._taken_up(executor, claimed.run_id, tell)) is not None:
-            return execution
-        execution = await execute(executor, request, progress=tell)
-        executor.last_runs.note(request.caller.scope, claimed.run_id)
-        return execution
+        was_cut, losses = claimed.was_cut, 0
+        while True:
+            outlives = losses < _LOSSES_MAX
+            try:
+                execution = await self._taken_up(executor, claimed.run_id, tell, outlives=outlives) if was_cut else None
+                if execution is None:
+                    execution = await execute(executor, replace(request, outlives_worker=outlives), progress=tell)
+                    executor.last_runs.note(request.caller.scope, claimed.run_id)
+            except RunCut:
+                await self._journal.release(claimed.run_id)
+                was_cut = True
+            except WorkerLost:  # none could be made: nothing of it ran
+                if not outlives:
+                    raise
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return execution
+            losses += 1
 
-    async def _taken_up(self, executor: Executor, run_id: str, tell: Tell) -> Execution | None:
+    async def _taken_up(self, executor: Executor, run_id: str, tell: Tell, *, outlives: bool) -> Execution | None:
         """Go on with a run that was cut; return None where it is to be run from its start."""
         if not self._journal.keeps:
             return _cut(run_id, "with JOURNAL=off nothing says how far it had come.")
@@ -242,7 +258,7 @@ class BackgroundWork:
         # Its lease here is over: whoever had it must not write its journal any more.
         await in_thread(Kind.DATABASE, lambda: self._journal.store().release(run_id), charged=False)
         try:
-            return await resume(executor, run_id, progress=tell)
+            return await resume(executor, run_id, progress=tell, outlives_worker=outlives)
         except RequestRefused as refused:
             return _cut(run_id, str(refused))
 
