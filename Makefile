@@ -127,8 +127,10 @@ load: setup ## A server over HTTP under load: each figure beside its goal, in le
 	$(BIN)/python -m tests.benchmarks.load $(addprefix --only ,$(ONLY))
 
 SAVES ?= 1000
-crash: setup ## SAVES (1,000) saves of skills with their process killed at random moments, on SQLite and PostgreSQL
+RUNS ?= 1000
+crash: setup ## SAVES (1,000) saves of skills and RUNS (1,000) background runs with all that carries them killed at random moments, on SQLite and PostgreSQL
 	$(BIN)/python -m tests.benchmarks.crash --saves $(SAVES)
+	$(BIN)/python -m tests.benchmarks.crash_runs --runs $(RUNS)
 
 CHAOS = --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) $(and $(ROUND),--round $(ROUND)) $(and $(FAULT),--fault "$(FAULT)")
 chaos: setup ## A server that is hurt in every way while clients work, SECONDS (60) long from SEED (1), under WRAPPER

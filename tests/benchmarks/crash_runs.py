@@ -188,7 +188,7 @@ async def kill(served: Served, place: Place, life: Life, dice: random.Random, en
     """Kill something every few seconds until the runs have ended."""
     while not ended.is_set():
         with suppress(TimeoutError):
-            async with asyncio.timeout(dice.uniform(0.5, 4)):
+            async with asyncio.timeout(dice.uniform(2, 10)):
                 await ended.wait()
             return
         what = dice.choices(("server", "sandbox", "upstream", "database"), (3, 3, 2, 1.5 if place.cluster else 0))[0]
