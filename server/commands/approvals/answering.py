@@ -45,7 +45,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[arg
     command("list", _list, "list the questions that background runs wait with")
     for name, run, help_text in (
         ("approve", _approve, "say yes to a question, so that its run goes on"),
-        ("deny", _deny, "say no to a question: the code gets a ToolError and goes on"),
+        ("deny", _deny, "say no to a question: its run goes on without that call"),
     ):
         command(name, run, help_text).add_argument("approval", metavar="ID", help="the id of `sealab approvals list`")
 
