@@ -113,7 +113,7 @@ class SessionRefused(SandboxError):
 class SessionNotRebuilt(SandboxError):
     """A session without a worker cannot be rebuilt; the text says why, in words that follow `had ended: `."""
 
-    code = "session"
+    code = "session_not_rebuilt"
 
 
 class Busy(SandboxError):

@@ -462,6 +462,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "tools": ("search and show upstream tools, write typed stubs for them", _complete_group),
     "packages": ("check which modules of a package restricted code can import", _complete_group),
     "runs": ("list and show the runs that were journaled, and run them again", _complete_group),
+    "approvals": ("answer what background runs wait for", _complete_group),
     "skills": ("store, run and test skills, import and export them", _complete_group),
     "completion": ("print the completion script of a shell", _complete_completion),
 }

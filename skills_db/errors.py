@@ -14,6 +14,7 @@
     ├── VaultKeyWrong         the vault was made with another key
     ├── VaultDamaged          an entry of the vault was changed or is damaged
     ├── VaultFull             a scope has as many values as it may have
+    ├── RunNotCut             a run that was to be taken up has ended, or a process is at work on it
     ├── JournalNotFound       no run of this id has a journal, or it has outlived its time
     ├── JournalNewer          a journal was written by a newer sealab; this one would misread it
     └── JournalDamaged        a journal was changed or cut

@@ -214,7 +214,10 @@ MIGRATIONS: tuple[Migration, ...] = (
                 leased_until {float} NOT NULL,
                 sealed_request {bytes},
                 sealed_progress {bytes},
-                sealed_report {bytes}
+                sealed_report {bytes},
+                questions INTEGER NOT NULL,
+                sealed_question {bytes},
+                sealed_answer {bytes}
             )""",
             "CREATE INDEX sealab_background_run_by_status ON sealab_background_run (status, leased_until)",
             "CREATE INDEX sealab_background_run_by_owner ON sealab_background_run (owner, status)",

@@ -23,7 +23,7 @@ OptionalFormat = Annotated[
     Literal["json", "toon", "markdown"] | None, WithJsonSchema({"type": "string", "enum": ["json", "toon", "markdown"]})
 ]
 OptionalSeconds = Annotated[float | None, WithJsonSchema({"type": "number"})]
-OptionalWhole = Annotated[int | None, WithJsonSchema({"type": "integer"})]
+OptionalWhole = Annotated[int | None, WithJsonSchema({"type": ["integer", "null"]})]
 
 CONNECTIONS_MAX = 10_000
 

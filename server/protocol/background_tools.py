@@ -30,6 +30,13 @@ class ProgressReport(TypedDict):
     message: str
 
 
+class ApprovalReport(TypedDict):
+    """What a run waits for: a user's answer, by `sealab approvals approve ID` or `deny ID`."""
+
+    id: str
+    question: str
+
+
 def _always_there(schema: JsonDict) -> None:
     """Require of a report what one has that has not ended, too."""
     schema["required"] = ["run_id", "status"]
@@ -40,6 +47,7 @@ class RunReport(Report):
     """The report of a run, or how far it is: then it has but `run_id`, `status` and perhaps `progress`."""
 
     progress: NotRequired[ProgressReport]
+    approval: NotRequired[ApprovalReport]
 
 
 def get_run_tool(background: Background, reported_layers: ReportedLayers, form: OutputFormat) -> StrictTool:
@@ -74,6 +82,9 @@ def answered_state(
     status = "running" if state.status == ENDED else state.status
     told: dict[str, object] = {"run_id": state.run_id, "status": status}
     text = f"{status} (run {state.run_id})"
+    if state.approval is not None:
+        told["approval"] = {"id": state.approval.id, "question": state.approval.question}
+        text = f"{text}: a user has to answer, by `sealab approvals`: {state.approval.question}"
     if state.progress is not None:
         told["progress"] = {"fraction": state.progress.fraction, "message": state.progress.message}
         text = f"{text}: {state.progress.fraction:.0%} {state.progress.message}".rstrip()

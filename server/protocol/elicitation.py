@@ -66,8 +66,7 @@ class _Question:
 
     def request(self) -> ElicitRequest:
         """Return the question as it is sent."""
-        form = ElicitRequestFormParams(message=visible(self.text), requested_schema=_form(self.choices))
-        return ElicitRequest(params=form)
+        return form_request(self.text, self.choices)
 
 
 @dataclass(slots=True)
@@ -132,7 +131,7 @@ class Conversations:
         for name, answer in (context.input_responses or {}).items():
             question = held.questions.pop(name, None)
             if question is not None and not question.answered.done():
-                question.answered.set_result(_chosen(answer, question.choices))
+                question.answered.set_result(chosen(answer, question.choices))
         with self._wanted(held.session):
             return await self._next(held)
 
@@ -254,9 +253,14 @@ def _asking(context: Context[Any, Any]) -> Ask:
             return None
         except MCPError:
             return None
-        return _chosen(answer, choices)
+        return chosen(answer, choices)
 
     return ask
+
+
+def form_request(text: str, choices: Sequence[str]) -> ElicitRequest:
+    """Return a question to a user as it is sent."""
+    return ElicitRequest(params=ElicitRequestFormParams(message=visible(text), requested_schema=_form(choices)))
 
 
 def _form(choices: Sequence[str]) -> dict[str, Any]:
@@ -268,7 +272,7 @@ def _form(choices: Sequence[str]) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "required": ["approve"]}
 
 
-def _chosen(answer: object, choices: Sequence[str]) -> str | None:
+def chosen(answer: object, choices: Sequence[str]) -> str | None:
     """Return what of the choices a user said yes to, or None for a no."""
     if not isinstance(answer, ElicitResult) or answer.action != "accept":
         return None

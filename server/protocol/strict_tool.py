@@ -123,7 +123,8 @@ class StrictTool(Tool):
         known: Mapping[str, object] = self.parameters.get("properties", {})
         needed = self.parameters.get("required", ())
         # Clients of some models give every argument, and null for those that they mean to leave out.
-        arguments = {name: value for name, value in arguments.items() if value is not None or name in needed}
+        # Where null is not of the type they give an empty text.
+        arguments = {name: value for name, value in arguments.items() if value not in (None, "") or name in needed}
         unknown = next((given for given in arguments if given not in known), None)
         if unknown is not None:
             raise ToolError(unknown_argument(self.name, unknown, known, f"It takes {', '.join(known) or 'none'}."))

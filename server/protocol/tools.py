@@ -35,7 +35,7 @@ from .workspace_tools import workspace_tools
 EXECUTE_CODE = """\
 Run Python in a sandbox: no network. Each call is fresh; session="name" keeps variables. Return little: \
 `result` or last expression; print() too. Top-level await works; stdlib data modules \
-import. Upstream tools: search_tools(query), await tools.<server>.<tool>(**args), asyncio.gather. Skills: \
+import. Upstream tools: search_tools(query), await tools.<server>.<tool>(**args). Skills: \
 skills.<name>(). Files: open, read_file(name), write_file(name, text), list_files, delete_file.\
 """
 

@@ -132,7 +132,7 @@ def _read_workspace_file(workspace: Workspace, privacy: Privacy, chars_max: int)
 
     return StrictTool.published(
         read_workspace_file,
-        "Read a workspace file or a slice (characters; bytes in base64).",
+        "Read a workspace file or a slice of it.",
         READS,
     )
 

@@ -25,10 +25,10 @@ from .sealing import JournalKeys
 if TYPE_CHECKING:
     from ..engine import Database
 
-QUEUED, RUNNING, ENDED = "queued", "running", "ended"
+QUEUED, RUNNING, WAITING, ENDED = "queued", "running", "waiting", "ended"
 KEPT, CANCELS, LOST = "kept", "cancels", "lost"
 """What a renewal answers: the lease is kept, the run is to be cancelled, or it is not this process's any more."""
-_REQUEST, _PROGRESS, _REPORT = "request", "progress", "report"
+_REQUEST, _PROGRESS, _REPORT, _QUESTION, _ANSWER = "request", "progress", "report", "question", "answer"
 Told = Mapping[str, object]
 
 
@@ -62,6 +62,9 @@ class BackgroundState:
     expires: float
     progress: Told | None = None
     report: Told | None = None
+    questions: int = 0
+    question: Told | None = None
+    """What it waits for, where that is a user's answer; `questions` is the number of it."""
 
 
 class BackgroundStore:
@@ -136,6 +139,40 @@ class BackgroundStore:
         with self._database.transaction() as session:
             return session.execute(_FINISH, told).scalar_one_or_none() is not None
 
+    def park(self, run_id: str, owner: str, question: Told) -> bool:
+        """Have a run of ours wait for an answer, and be nobody's until then; False where it is not ours now."""
+        sealed = self._sealed(owner, run_id, _QUESTION, question)
+        told = {"run": run_id, "process": self._process, "now": time.time(), "sealed": sealed}
+        with self._database.transaction() as session:
+            return session.execute(_PARK, told).scalar_one_or_none() is not None
+
+    def answer(self, run_id: str, number: int, answer: Told, *, scope: str | None = None) -> bool:
+        """Answer a question of a run that waits, so that it goes on; False where another answer came before.
+
+        Raises `JournalNotFound` where there is no such run, or not of the scope, if one is named.
+        """
+        owner = self.state(run_id, scope=scope).owner
+        sealed = self._sealed(owner, run_id, _ANSWER, {"number": number, **answer})
+        told = {"run": run_id, "number": number, "now": time.time(), "sealed": sealed}
+        with self._database.transaction() as session:
+            return session.execute(_ANSWER_QUESTION, told).scalar_one_or_none() is not None
+
+    def take_answer(self, run_id: str, owner: str) -> Told | None:
+        """Return the answer to the last question of a run of ours, once; it holds for nothing that is asked later."""
+        told = {"run": run_id, "process": self._process}
+        with self._database.transaction() as session:
+            sealed = session.execute(_GET_ANSWER, told).scalar_one_or_none()
+            if sealed is None:
+                return None
+            session.execute(_DROP_ANSWER, told)
+        return self._opened(owner, run_id, _ANSWER, sealed)
+
+    def waiting(self, *, most: int) -> list[BackgroundState]:
+        """Return the runs that wait for an answer, with their questions, the oldest first."""
+        with self._database.read() as session:
+            rows = session.execute(_WAIT_FOR_ANSWERS, {"now": time.time(), "most": most}).scalars().all()
+        return [self.state(cast("str", each)) for each in rows]
+
     def cancel(self, run_id: str, report: Told, *, scope: str | None = None) -> None:
         """End a run that waits, with this report; ask for the end of one that is under way.
 
@@ -157,11 +194,13 @@ class BackgroundStore:
                 f"There is no background run {run_id}. Give the run_id that execute_code(background=true) returned; "
                 "reports are kept as long as journals."
             )
-        progress, report = row["sealed_progress"], row["sealed_report"]
+        progress, report, question = row["sealed_progress"], row["sealed_report"], row["sealed_question"]
         return replace(
             _in_clear(row),
             progress=None if progress is None else self._opened(row["owner"], run_id, _PROGRESS, progress),
             report=None if report is None else self._opened(row["owner"], run_id, _REPORT, report),
+            questions=row["questions"],
+            question=None if question is None else self._opened(row["owner"], run_id, _QUESTION, question),
         )
 
     def listed(self, *, most: int) -> list[BackgroundState]:
@@ -219,6 +258,7 @@ def forget_in(
             (_REQUEST, row["sealed_request"]),
             (_PROGRESS, row["sealed_progress"]),
             (_REPORT, row["sealed_report"]),
+            (_QUESTION, row["sealed_question"]),
         )
         try:
             found = any(
@@ -236,15 +276,17 @@ def forget_in(
 
 DROP_OF_OWNER = sa.text("DELETE FROM sealab_background_run WHERE owner = :owner")
 _DROP = sa.text("DELETE FROM sealab_background_run WHERE run_id = :run")
-_DROP_EXPIRED = sa.text("DELETE FROM sealab_background_run WHERE expires <= :now AND status = 'ended'")
+_DROP_EXPIRED = sa.text("DELETE FROM sealab_background_run WHERE expires <= :now AND status IN ('ended', 'waiting')")
 _OF_OWNER = sa.text(
-    "SELECT run_id, owner, sealed_request, sealed_progress, sealed_report FROM sealab_background_run "
+    "SELECT run_id, owner, sealed_request, sealed_progress, sealed_report, sealed_question "
+    "FROM sealab_background_run "
     "WHERE owner = coalesce(:owner, owner)"
 )
 _WAITING = sa.text("SELECT count(*) FROM sealab_background_run WHERE owner = :owner AND status = 'queued'")
 _PUT = sa.text(
     "INSERT INTO sealab_background_run (run_id, owner, status, queued, changed, expires, begins, cancels, leased_by, "
-    "leased_until, sealed_request) VALUES (:run, :owner, 'queued', :now, :now, :expires, 0, 0, '', 0, :sealed)"
+    "leased_until, questions, sealed_request) "
+    "VALUES (:run, :owner, 'queued', :now, :now, :expires, 0, 0, '', 0, 0, :sealed)"
 )
 _HAS_WORK = sa.text(
     "SELECT 1 FROM sealab_background_run WHERE status IN ('queued', 'running') AND leased_until < :now LIMIT 1"
@@ -274,14 +316,35 @@ _FINISH = sa.text(
 )
 _CANCEL_QUEUED = sa.text(
     "UPDATE sealab_background_run SET status = 'ended', changed = :now, sealed_report = :sealed, "
-    "sealed_request = NULL WHERE run_id = :run AND status = 'queued'"
+    "sealed_request = NULL, sealed_question = NULL WHERE run_id = :run AND status IN ('queued', 'waiting')"
 )
 _CANCEL_RUNNING = sa.text("UPDATE sealab_background_run SET cancels = 1 WHERE run_id = :run AND status = 'running'")
 _STATE = sa.text(
-    "SELECT run_id, owner, status, queued, changed, expires, sealed_progress, sealed_report "
-    "FROM sealab_background_run WHERE run_id = :run AND owner = coalesce(:owner, owner) AND expires > :now"
+    "SELECT run_id, owner, status, queued, changed, expires, sealed_progress, sealed_report, questions, "
+    "sealed_question FROM sealab_background_run "
+    "WHERE run_id = :run AND owner = coalesce(:owner, owner) AND expires > :now"
 )
 _LISTED = sa.text(
     "SELECT run_id, owner, status, queued, changed, expires FROM sealab_background_run WHERE expires > :now "
     "ORDER BY id DESC LIMIT :most"
+)
+_PARK = sa.text(
+    "UPDATE sealab_background_run SET status = 'waiting', changed = :now, leased_until = 0, questions = questions + 1, "
+    "sealed_question = :sealed, sealed_answer = NULL "
+    "WHERE run_id = :run AND status = 'running' AND leased_by = :process AND cancels = 0 RETURNING run_id"
+)
+_ANSWER_QUESTION = sa.text(
+    "UPDATE sealab_background_run SET status = 'queued', changed = :now, sealed_question = NULL, "
+    "sealed_answer = :sealed WHERE run_id = :run AND status = 'waiting' AND questions = :number RETURNING run_id"
+)
+_GET_ANSWER = sa.text(
+    "SELECT sealed_answer FROM sealab_background_run "
+    "WHERE run_id = :run AND status = 'running' AND leased_by = :process"
+)
+_DROP_ANSWER = sa.text(
+    "UPDATE sealab_background_run SET sealed_answer = NULL "
+    "WHERE run_id = :run AND status = 'running' AND leased_by = :process"
+)
+_WAIT_FOR_ANSWERS = sa.text(
+    "SELECT run_id FROM sealab_background_run WHERE status = 'waiting' AND expires > :now ORDER BY id LIMIT :most"
 )

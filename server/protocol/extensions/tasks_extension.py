@@ -2,7 +2,7 @@
 
 A call of `execute_code` with `background=true` is then answered with a task in place of a report, and the task's id is
 the run's. `tasks/get` tells how far it is, and holds the answer of the call once the run has ended; a run that failed
-is a completed task, whose answer is a tool error. A run that was cancelled is a cancelled task.
+is a completed task, whose answer is a tool error; one that waits for a yes asks for input (`tasks/update` answers).
 
 The shapes are those of the extension's schema; the SDK has types only for what became of tasks in 2025-11-25.
 """
@@ -17,13 +17,15 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.extension import Extension, MethodBinding
 from mcp.server.mcpserver.server import require_client_extension
 from mcp.shared.exceptions import MCPError
-from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, CallToolResult, RequestParams
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, CallToolResult, ElicitResult, RequestParams
+from pydantic import ValidationError
 
 from ....skills_db.errors import JournalNotFound, SkillsDbError
 from ...errors import HostWorkBusy
 from ...scopes import scope_of
 from ...terminal_escaping import visible
 from ..answers import answered_run, visibly
+from ..elicitation import chosen, form_request
 
 if TYPE_CHECKING:
     from ...runs.background.background import Background
@@ -95,8 +97,18 @@ class TasksExtension(Extension):
         return told
 
     async def _update(self, ctx: Ctx, params: UpdateParams) -> Params:
-        """Take the answers to what a task asked; those to what it does not ask are ignored, as the extension has it."""
-        await self._state(ctx, params.task_id)
+        """Take the answer to what a task asks; those to what it does not ask are ignored, as the extension has it."""
+        approval = (await self._state(ctx, params.task_id)).approval
+        if approval is not None and approval.id in params.input_responses:
+            try:
+                answer = ElicitResult.model_validate(params.input_responses[approval.id])
+            except ValidationError:
+                raise MCPError(
+                    INVALID_PARAMS,
+                    f"The answer to {approval.id} is no result of an elicitation. Give action and content.",
+                ) from None
+            choice = chosen(answer, approval.choices)
+            await _told(lambda: self._background.answer(approval, choice, scope_of(ctx)), params.task_id)
         return {"resultType": "complete"}
 
     async def _cancel(self, ctx: Ctx, params: TaskParams) -> Params:
@@ -139,6 +151,11 @@ def _task(state: RunState) -> Params:
     }
     if state.execution is not None:
         told["status"] = _CANCELLED if state.execution.report["status"] == _CANCELLED else "completed"
+    elif state.approval is not None:
+        approval = state.approval
+        request = form_request(approval.question, approval.choices)
+        told["status"] = "input_required"
+        told["inputRequests"] = {approval.id: request.model_dump(by_alias=True, mode="json", exclude_none=True)}
     elif state.progress is not None:
         told["statusMessage"] = visible(f"{state.progress.fraction:.0%} {state.progress.message}".rstrip())
     elif state.status == "queued":

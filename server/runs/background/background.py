@@ -9,10 +9,10 @@ programs in clear, and needs a list of the dead to recover another process's wor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from ....skills_db.errors import JournalNotFound
 from ...errors import RequestRefused
@@ -20,6 +20,7 @@ from ...host_work import Kind, in_thread
 from ..execute import CodeRequest, allowed
 from ..ids import new_run_id
 from .background_reports import (
+    Approval,
     Progress,
     RunState,
     cancelled,
@@ -107,6 +108,13 @@ class Background:
         await self._ask(lambda store: store.cancel(run_id, execution_told(cancelled(run_id)), scope=scope))
         await self.work.cancel(run_id)
 
+    async def answer(self, approval: Approval, choice: str | None, scope: str) -> bool:
+        """Answer what a run of the scope waits with: a choice, or None for a no; False where it was answered before."""
+        told = {"question": approval.question, "choice": choice}
+        taken = await self._ask(lambda store: store.answer(approval.run_id, approval.number, told, scope=scope))
+        self.work.wake()
+        return taken
+
     async def _state(self, run_id: str, scope: str) -> RunState:
         try:
             return await self.queued_state(run_id, scope)
@@ -143,4 +151,14 @@ def _told(found: BackgroundState) -> RunState:
         found.queued,
         found.changed,
         found.expires,
+        approval_of(found),
     )
+
+
+def approval_of(found: BackgroundState) -> Approval | None:
+    """Return the question that a run waits with, if it does."""
+    told = found.question
+    if told is None:
+        return None
+    choices = cast("Sequence[str]", told["choices"])
+    return Approval(found.run_id, found.questions, str(told["question"]), tuple(choices))

@@ -29,6 +29,21 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Approval:
+    """A question that a run waits with; `choices` are what a yes may cover, the first of them a plain one."""
+
+    run_id: str
+    number: int
+    question: str
+    choices: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        """What answers it is given by."""
+        return f"{self.run_id}.{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
 class RunState:
     """How far a run is that nobody waits for. Once it has ended, `execution` is there; times in seconds since 1970."""
 
@@ -39,6 +54,7 @@ class RunState:
     queued: float = 0.0
     changed: float = 0.0
     expires: float | None = None
+    approval: Approval | None = None
 
 
 def request_told(request: CodeRequest) -> Mapping[str, object]:

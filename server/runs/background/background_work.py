@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ....sandbox.errors import WorkerLost
-from ....sandbox.job import Status
+from ....sandbox.job import Isolation, Status
 from ....skills_db.errors import DatabaseUnreachable, JournalNotFound, SkillsDbError
-from ...caller import RUNNING, Caller
+from ...caller import RUNNING, Ask, Caller
 from ...caller import Progress as Tell
 from ...errors import KNOWN_ERRORS, RequestRefused
 from ...host_work import Kind, in_thread
 from ..execute import CodeRequest, Execution, RunCut, execute
+from ..isolations import AUTO
 from ..resume import resume
 from .background_reports import Progress, cancelled, execution_told, recorded, without_result
 
@@ -56,6 +57,8 @@ class Stop(Enum):
     CANCELLED = "cancelled"
     RELEASED = "released"
     LOST = "lost"
+    ASKS = "asks"
+    """It waits for a user's answer, and another worker goes on with it then."""
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +72,7 @@ class _Active:
     stored: Progress | None = None
     task: asyncio.Task[Execution] | None = None
     stopped: Stop | None = None
+    question: Mapping[str, object] | None = None
 
     def stop(self, why: Stop) -> None:
         """Have the run end, for the first reason that is given."""
@@ -185,6 +189,8 @@ class BackgroundWork:
                 await self._store(active, execution)
             elif active.stopped is Stop.RELEASED:
                 await self._release(active)
+            elif active.stopped is Stop.ASKS and active.question is not None:
+                await self._park(active, active.question)
         except Exception:  # noqa: BLE001 - whatever it is, the run's lease ends and another process takes it
             _LOG.exception("The report of the background run %s could not be stored.", run_id)
         finally:
@@ -226,14 +232,17 @@ class BackgroundWork:
                 fraction = before if counts_seconds else min(value / total, 1.0)
                 active.progress = Progress(round(fraction, 4), "" if message == RUNNING else message)
 
+        ask = self._asking(active, request)
+        asked = replace(request, caller=replace(request.caller, ask=ask))
         was_cut, losses = claimed.was_cut, 0
         while True:
             outlives = losses < _LOSSES_MAX
             try:
-                execution = await self._taken_up(executor, claimed.run_id, tell, outlives=outlives) if was_cut else None
-                if execution is None:
-                    execution = await execute(executor, replace(request, outlives_worker=outlives), progress=tell)
-                    executor.last_runs.note(request.caller.scope, claimed.run_id)
+                if was_cut:
+                    execution = await self._taken_up(executor, claimed.run_id, tell, ask, outlives=outlives)
+                    if execution is not None:
+                        return execution
+                execution = await execute(executor, replace(asked, outlives_worker=outlives), progress=tell)
             except RunCut:
                 await self._journal.release(claimed.run_id)
                 was_cut = True
@@ -242,10 +251,13 @@ class BackgroundWork:
                     raise
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
+                executor.last_runs.note(request.caller.scope, claimed.run_id)
                 return execution
             losses += 1
 
-    async def _taken_up(self, executor: Executor, run_id: str, tell: Tell, *, outlives: bool) -> Execution | None:
+    async def _taken_up(
+        self, executor: Executor, run_id: str, tell: Tell, ask: Ask | None, *, outlives: bool
+    ) -> Execution | None:
         """Go on with a run that was cut; return None where it is to be run from its start."""
         if not self._journal.keeps:
             return _cut(run_id, "with JOURNAL=off nothing says how far it had come.")
@@ -258,7 +270,7 @@ class BackgroundWork:
         # Its lease here is over: whoever had it must not write its journal any more.
         await in_thread(Kind.DATABASE, lambda: self._journal.store().release(run_id), charged=False)
         try:
-            return await resume(executor, run_id, progress=tell, outlives_worker=outlives)
+            return await resume(executor, run_id, ask=ask, progress=tell, outlives_worker=outlives)
         except RequestRefused as refused:
             return _cut(run_id, str(refused))
 
@@ -302,6 +314,35 @@ class BackgroundWork:
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return
+
+    async def _park(self, active: _Active, question: Mapping[str, object]) -> None:
+        claimed = active.claimed
+        await self._journal.release(claimed.run_id)
+        if not await self._ask(lambda store: store.park(claimed.run_id, claimed.owner, question)):
+            await self._release(active)  # it is to be cancelled: whoever takes it next says so
+
+    def _asking(self, active: _Active, request: CodeRequest) -> Ask | None:
+        """Return what asks a user on behalf of a run: it ends the run here, which goes on with the answer.
+
+        None where a run could not go on: nothing of it is recorded, or it may not be run again.
+        """
+        may_escalate = request.isolation == AUTO and self._executor().settings.approve_container
+        if not self._journal.keeps or may_escalate or request.isolation not in {AUTO, Isolation.RESTRICTED}:
+            return None
+        claimed = active.claimed
+
+        async def ask(text: str, choices: Sequence[str]) -> str | None:
+            if active.question is None:
+                answer = await self._ask(lambda store: store.take_answer(claimed.run_id, claimed.owner))
+                if answer is not None and answer["question"] == text:
+                    return cast("str | None", answer["choice"])
+                active.question = {"question": text, "choices": list(choices)}
+                self._journal.leave_open(claimed.run_id)
+                asyncio.get_running_loop().call_soon(active.stop, Stop.ASKS)
+            await asyncio.Event().wait()
+            return None
+
+        return ask
 
     async def _release(self, active: _Active) -> None:
         with suppress(SkillsDbError):

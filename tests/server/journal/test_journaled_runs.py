@@ -52,9 +52,17 @@ server.run()
 CLAIMED = {"SEALAB_VAULT_KEYRING": "false"}
 
 
-def served_notes(home: Path) -> Path:
-    """Configure the server of notes, every call of which is approved; return the file of what it was sent."""
-    (home / "notes.py").write_text(NOTES)
+def served_notes(home: Path, *, idempotent: bool = False) -> Path:
+    """Configure the server of notes, every call of which is approved; return the file of what it was sent.
+
+    With `idempotent` its `send` says that it is, and is slow once.
+    """
+    program = NOTES
+    if idempotent:
+        program = program.replace("read_only_hint=False)", "read_only_hint=False, idempotent_hint=True)").replace(
+            "if text == 'slow'", "if text == 'slow once' and sent.read_text().count('slow') == 1"
+        )
+    (home / "notes.py").write_text(program)
     sent = home / "sent.txt"
     command = {"command": sys.executable, "args": [str(home / "notes.py"), str(sent)]}
     configure(home, notes={**command, "approve": "never"})

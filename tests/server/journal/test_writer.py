@@ -51,7 +51,7 @@ def store(tmp_path: Path) -> Iterator[Commits]:
 
 @contextmanager
 def written(store: Commits) -> Iterator[JournalWriter]:
-    writer = JournalWriter(lambda: store)
+    writer = JournalWriter(lambda: store, "here")
     yield writer
     writer.close()
 
@@ -64,11 +64,11 @@ def writer(store: Commits) -> Iterator[JournalWriter]:
 
 def begun(run_id: str, *_told: object) -> RunBegin:
     now = time.time()
-    return RunBegin(run_id, "home", "restricted", now, now + 60, 30.0, 500, b"{}")
+    return RunBegin(run_id, "home", "restricted", now, now + 60, 30.0, 500, b"{}", leased_by="here")
 
 
 def journal(writer: JournalWriter, run_id: str = "run") -> RunJournal:
-    return RunJournal(writer, run_id, "home", partial(begun, run_id))
+    return RunJournal(writer, WrittenRun(run_id, "home"), partial(begun, run_id), lambda _program: None)
 
 
 def changing(change: Change | None, made: list[str] | None = None, answer: Json = "done"):  # type: ignore[no-untyped-def]
@@ -178,7 +178,7 @@ async def test_where_journals_cannot_be_opened_nothing_is_sent_and_code_is_told_
     def opens() -> JournalStore:
         raise failure
 
-    writer, made = JournalWriter(opens), []  # type: ignore[var-annotated]
+    writer, made = JournalWriter(opens, "here"), []  # type: ignore[var-annotated]
     try:
         with pytest.raises(HostCallError, match=said):
             await journal(writer).around(changing(SENT, made))("call_tool", {})

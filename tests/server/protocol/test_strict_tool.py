@@ -105,12 +105,14 @@ async def test_a_call_in_the_form_of_a_strict_client_is_taken(tmp_path: Path, to
         tools = {each.name: each for each in (await caller.client.list_tools()).tools}
         converted = strict(tools[tool].input_schema)
         given = {
-            name: schema.get("default", None if "null" in schema["type"] else [])
+            name: schema.get("default", None if "null" in schema["type"] else "" if schema["type"] == "string" else [])
             for name, schema in converted["properties"].items()
         }
         given |= {name: {} for name in ("context_vars", "arguments") if name in given}
         given |= {"code": "6 * 7"} if tool == "execute_code" else {"name": "double"}
-        given |= {"format": "json", "dry_run": False} if tool == "execute_code" else {"format": "json"}
+        given |= (
+            {"format": "json", "dry_run": False, "background": False} if tool == "execute_code" else {"format": "json"}
+        )
         answer = await caller.call(tool, **given)
     assert answer.structured_content is not None, answer.content
     assert answer.structured_content["result"] == 42

@@ -47,11 +47,12 @@ async def test_more_than_the_maximum_is_refused_not_clamped(tight: Caller) -> No
 
 
 async def test_as_many_sessions_as_allowed_and_no_more(tight: Caller) -> None:
-    assert (await tight.run("1", session="one"))["success"]
-    assert (await tight.run("x = 1", session="two"))["success"]
-    told = await tight.run("2", session="one")
-    assert told["result"] == 2
-    assert "had ended before this call: a new session needed its place" in told["session_ended"]
+    assert (await tight.run("x = 1", session="one"))["success"]
+    assert (await tight.run("x = 2", session="two"))["success"]
+    assert (await tight.run("[each['name'] for each in list_sessions()]"))["result"] == ["two"]
+    told = await tight.run("x", session="one")
+    assert told["result"] == 1
+    assert told["session"]["rebuilt"]
 
 
 async def test_the_budget_of_host_calls_is_per_run(tight: Caller) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.skills_db.engine import Database
-from sealab.skills_db.errors import JournalDamaged, JournalNewer, JournalNotFound, VaultKeyWrong
+from sealab.skills_db.errors import JournalDamaged, JournalNewer, JournalNotFound, RunNotCut, VaultKeyWrong
 from sealab.skills_db.journal.journal_store import DAMAGED, NEWER, JournalStore
 from sealab.skills_db.journal.records import (
     CUT,
@@ -25,6 +25,7 @@ from sealab.skills_db.journal.records import (
     RunBegin,
     RunChange,
     RunEnd,
+    Session,
     joined,
     parted,
 )
@@ -187,9 +188,9 @@ def test_a_list_is_of_a_status_a_tool_and_a_time(journals: JournalStore) -> None
 
 
 def test_the_programs_of_a_session_are_those_since_it_began(journals: JournalStore) -> None:
-    for name, number in (("old", 0), ("old2", 1), ("a", 0), ("b", 1), ("c", 2), ("d", 3)):
-        journals.write([RunChange(name, 0, replace(begin(name), number=number))], {name: ALICE}, durable=False)
-    write(journals, "alone", [])
+    before = {"old": None, "old2": "old", "a": None, "b": "a", "c": "b", "d": "c", "alone": "gone"}
+    for name, after in before.items():
+        journals.write([RunChange(name, 0, replace(begin(name), after=after))], {name: ALICE}, durable=False)
     journals.write([RunChange("alone2", 0, replace(begin("alone2"), session=None))], {"alone2": ALICE}, durable=False)
     assert journals.session_until("c") == ["a", "b", "c"]
     assert journals.session_until("a") == ["a"]
@@ -198,6 +199,50 @@ def test_the_programs_of_a_session_are_those_since_it_began(journals: JournalSto
         journals.session_until("alone")
     with pytest.raises(JournalNotFound):
         journals.session_until("none")
+
+
+def programs(journals: JournalStore, *told: tuple[str, str | None, str]) -> None:
+    """Write programs of the session, each with its name, the one before it, and how it ended."""
+    for name, after, status in told:
+        end = RunEnd(status, time.time(), "restricted")
+        change = RunChange(name, 0, replace(begin(name), after=after), joined([outcome(0, name)]), end)
+        journals.write([change], {name: ALICE}, durable=False)
+
+
+def test_a_session_is_its_programs_but_those_that_it_did_not_outlive(journals: JournalStore) -> None:
+    assert journals.session(ALICE, "s") == Session()
+    programs(journals, ("a", None, "ok"), ("b", "a", "error"), ("c", "b", "timeout"), ("d", "b", "memory"))
+    journals.write([RunChange("cut", 0, replace(begin("cut"), after="b"))], {"cut": ALICE}, durable=False)
+    assert journals.session(ALICE, "s") == Session(("a", "b"))
+    assert journals.session(BOB, "s") == Session()
+    assert journals.session(ALICE, "other") == Session()
+    programs(journals, ("e", "b", "ok"))
+    assert journals.session(ALICE, "s") == Session(("a", "b", "e"))
+    journals.forget(lambda text: text == "b")
+    assert journals.session(ALICE, "s").gap is not None
+    programs(journals, ("f", None, "ok"))
+    assert journals.session(ALICE, "s") == Session(("f",))
+    assert journals.close_session(ALICE, "s")
+    programs(journals, ("g", "f", "ok"))
+    assert journals.session(ALICE, "s") == Session()
+    assert not journals.close_session(ALICE, "s")
+
+
+def test_what_a_process_writes_of_a_run_that_another_took_over_is_refused(journals: JournalStore) -> None:
+    cut = replace(begin("run"), leased_by="first", leased_until=time.time() - 1)
+    journals.write([RunChange("run", 0, cut, joined([outcome(1, "a")]), process="first")], {"run": ALICE}, durable=True)
+    taken = journals.take_over("run", "second", 60)
+    assert [record.kind for record in taken.records] == [RecordKind.OUTCOME, RecordKind.RESUMED]
+    late = RunChange("run", 1, piece=joined([outcome(2, "late")]), process="first")
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        journals.write([late], {"run": ALICE}, durable=True)
+    end = RunEnd("cancelled", time.time(), "restricted")
+    journals.write([RunChange("run", 1, end=end, process="first")], {"run": ALICE}, durable=True)
+    assert journals.journal("run").run.status == RUNNING
+    with pytest.raises(RunNotCut):
+        journals.take_over("run", "third", 60)
+    journals.renew("second", -60)
+    assert journals.take_over("run", "third", 60).pieces == 3
 
 
 def test_a_run_without_an_end_runs_as_long_as_its_lease_and_was_cut_afterwards(journals: JournalStore) -> None:

@@ -15,9 +15,17 @@ from mcp.types import CallToolResult, Request, RequestParams, Result
 from pydantic import ConfigDict
 
 from ...conftest import http_server, in_this_process, stdio
+from ...runs.background.test_parked_runs import served
 
 ENV = {"SEALAB_WORKERS_SPARE": "1"}
 SLEEPS = "import asyncio\nprogress(0.25, 'a quarter')\nawait asyncio.sleep(600)"
+SENDS = """
+name = 'send'
+try:
+    result = await call_tool('notes.' + name, {'text': 'hello'})
+except ToolError:
+    result = 'refused'
+"""
 TASKS = "io.modelcontextprotocol/tasks"
 INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CAPABILITY = -32602, -32601, -32021
 
@@ -153,3 +161,30 @@ async def test_calls_in_the_foreground_are_answered_as_ever(tmp_path: Path) -> N
     assert answer.structured_content is not None
     assert answer.structured_content["result"] == 2
     assert tasks.created == []
+
+
+@pytest.mark.parametrize("approves", [True, False])
+async def test_a_task_that_needs_a_yes_asks_for_it_and_goes_on_with_the_answer(tmp_path: Path, approves: bool) -> None:
+    sent = served(tmp_path)
+    tasks = Tasks(waits=False)
+    async with in_this_process(tmp_path, ENV, extensions=[tasks]) as caller:
+        await caller.client.call_tool("execute_code", {"code": SENDS, "background": True})
+        task_id = tasks.created[0]["taskId"]
+        state = await reached(caller.client, task_id, "input_required")
+        ((name, request),) = state["inputRequests"].items()
+        assert request["method"] == "elicitation/create"
+        assert "send" in request["params"]["message"]
+        content = {"action": "accept", "content": {"approve": approves}}
+        await asked(caller.client, "tasks/update", taskId=task_id, inputResponses={"another": content, name: content})
+        state = await reached(caller.client, task_id, "completed")
+    assert state["result"]["structuredContent"]["result"] == ("sent hello" if approves else "refused")
+    assert sent.exists() is approves
+
+
+async def reached(client: Client, task_id: str, status: str) -> Mapping[str, Any]:
+    """Ask for a task until it has a status."""
+    while True:
+        state = await asked(client, "tasks/get", taskId=task_id)
+        if state["status"] == status:
+            return state
+        await asyncio.sleep(0.05)

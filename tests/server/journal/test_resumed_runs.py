@@ -1,0 +1,178 @@
+"""A run whose server was killed goes on in another process: what was answered is not asked again, nor sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from mcp import Client
+
+from sealab.skills_db.errors import RunNotCut
+from sealab.skills_db.journal.records import Record, RecordKind, RunChange, joined
+
+from ...waiting import until
+from ..command_line import Ended, sealab
+from ..conftest import http_process
+from ..upstream_tools.test_registry import ONE_SPARE
+from .test_journaled_runs import CLAIMED, served_notes, store
+
+ENV = ONE_SPARE | CLAIMED
+CODE = """
+import random, time, uuid
+drawn = [random.random(), time.time(), str(uuid.uuid4())]
+seen = [await tools.notes.look(name=str(n)) for n in range(3)]
+write_file('drawn.txt', str(drawn))
+await tools.notes.send(text='first')
+try:
+    said = await tools.notes.send(text='slow')
+except OutcomeUnknown as error:
+    said = type(error).__name__
+last = await tools.notes.send(text='last')
+result = [seen, read_file('drawn.txt') == str(drawn), said, last]
+"""
+
+
+async def cut(home: Path, code: str = CODE, **arguments: Any) -> str:
+    """Run code on a server that is killed while it calls the slow tool; return the run's id."""
+    sent = home / "sent.txt"
+    with http_process(home, **ENV) as server:
+        calling = asyncio.create_task(_run(server.url, code, arguments))
+        await until(lambda: (sent.exists() and "slow" in sent.read_text()) or calling.done())
+        assert not calling.done(), calling.result()
+        server.process.kill()
+        await asyncio.gather(calling, return_exceptions=True)
+    (run_id,) = [run.run_id for run in store(home).runs() if run.ended is None]
+    return run_id
+
+
+async def _run(url: str, code: str, arguments: dict[str, Any]) -> Any:
+    async with Client(url, read_timeout_seconds=20) as client:
+        return await client.call_tool("execute_code", {"code": code, "timeout_seconds": 60, **arguments})
+
+
+def lease_ends(home: Path, run_id: str) -> None:
+    """Have the lease of a run be over, as it is a minute after the end of its process."""
+    with sqlite3.connect(home / "sealab.db") as database:
+        database.execute("UPDATE sealab_journal_run SET leased_until = 0 WHERE run_id = ?", (run_id,))
+    database.close()
+
+
+def resumed(home: Path, run_id: str) -> Ended:
+    return sealab("runs", "resume", run_id, "--json", "--home", str(home), **CLAIMED)
+
+
+async def test_a_run_goes_on_where_it_was_cut_and_sends_nothing_again(tmp_path: Path) -> None:
+    sent = served_notes(tmp_path)
+    run_id = await cut(tmp_path)
+    early = await asyncio.to_thread(resumed, tmp_path, run_id)
+    assert early.returncode != 0
+    assert "a process is still at work on it" in early.stderr
+    lease_ends(tmp_path, run_id)
+    ended = await asyncio.to_thread(resumed, tmp_path, run_id)
+    report = json.loads(ended.stdout)
+    assert report["success"], report
+    assert report["run_id"] == run_id
+    assert report["result"] == [["saw 0", "saw 1", "saw 2"], True, "OutcomeUnknown", "sent last"]
+    assert sent.read_text().split() == ["first", "slow", "last"]
+    assert [call["tool"] for call in report["tool_calls"]] == ["notes.look"] * 3 + ["notes.send"] * 3
+    journal = store(tmp_path).journal(run_id)
+    assert journal.run.status == "ok"
+    assert journal.run.tools["notes.send"] == {"done": 2, "failed": 1}
+    again = await asyncio.to_thread(sealab, "runs", "replay", run_id, "--home", str(tmp_path), **CLAIMED)
+    assert again.stdout.startswith("The same: ")
+    assert sent.read_text().split() == ["first", "slow", "last"]
+    ended = await asyncio.to_thread(resumed, tmp_path, run_id)
+    assert "it has ended" in ended.stderr
+
+
+async def test_a_call_that_declares_to_be_idempotent_is_made_again(tmp_path: Path) -> None:
+    sent = served_notes(tmp_path, idempotent=True)
+    run_id = await cut(tmp_path, "result = await tools.notes.send(text='slow once')")
+    lease_ends(tmp_path, run_id)
+    report = json.loads((await asyncio.to_thread(resumed, tmp_path, run_id)).stdout)
+    assert report["result"] == "sent slow once"
+    assert sent.read_text().splitlines() == ["slow once", "slow once"]
+
+
+async def test_the_program_of_a_session_goes_on_in_its_session(tmp_path: Path) -> None:
+    served_notes(tmp_path)
+    with http_process(tmp_path, **ENV) as server:
+        await _run(server.url, "x = [1]", {"session": "kept"})
+    code = "x.append(2)\ntry:\n    await tools.notes.send(text='slow')\nexcept OutcomeUnknown:\n    x.append(3)\nx"
+    run_id = await cut(tmp_path, code, session="kept")
+    lease_ends(tmp_path, run_id)
+    report = json.loads((await asyncio.to_thread(resumed, tmp_path, run_id)).stdout)
+    assert report["result"] == [1, 2, 3]
+    with http_process(tmp_path, **ENV) as server:
+        answer = await _run(server.url, "x.append(4)\nx", {"session": "kept"})
+        assert answer.structured_content["result"] == [1, 2, 3, 4]
+        assert answer.structured_content["session"]["programs"] == 2
+
+
+async def test_a_run_whose_session_went_on_without_it_is_not_taken_up(tmp_path: Path) -> None:
+    served_notes(tmp_path)
+    run_id = await cut(tmp_path, "x = 1\nawait tools.notes.send(text='slow')", session="kept")
+    with http_process(tmp_path, **ENV) as server:
+        answer = await _run(server.url, "x = 2", {"session": "kept"})
+        assert answer.structured_content["success"]
+    lease_ends(tmp_path, run_id)
+    ended = await asyncio.to_thread(resumed, tmp_path, run_id)
+    assert ended.returncode != 0
+    assert "is not as it found it" in ended.stderr
+
+
+async def test_one_process_alone_takes_a_run_up_and_the_one_before_can_write_no_more(tmp_path: Path) -> None:
+    served_notes(tmp_path)
+    run_id = await cut(tmp_path)
+    lease_ends(tmp_path, run_id)
+    first, second = store(tmp_path), store(tmp_path)
+    taken = await asyncio.gather(
+        *(asyncio.to_thread(each.take_over, run_id, name, 60) for each, name in ((first, "a"), (second, "b"))),
+        return_exceptions=True,
+    )
+    assert sorted(isinstance(each, RunNotCut) for each in taken) == [False, True], taken
+
+
+async def test_what_is_cut_out_of_a_journal_is_noticed_and_nothing_is_sent(tmp_path: Path) -> None:
+    sent = served_notes(tmp_path)
+    run_id = await cut(tmp_path)
+    lease_ends(tmp_path, run_id)
+    before = sent.read_text()
+    with sqlite3.connect(tmp_path / "sealab.db") as database:
+        database.execute("DELETE FROM sealab_journal_piece WHERE run_id = ? AND number = 1", (run_id,))
+    database.close()
+    ended = await asyncio.to_thread(resumed, tmp_path, run_id)
+    assert ended.returncode != 0
+    assert "pieces of it are missing" in ended.stderr
+    assert sent.read_text() == before
+
+
+async def test_a_program_that_asks_for_something_else_stops_and_sends_nothing(tmp_path: Path) -> None:
+    sent = served_notes(tmp_path)
+    run_id = await cut(tmp_path)
+    lease_ends(tmp_path, run_id)
+    before = sent.read_text()
+    journals = store(tmp_path)
+    taken = journals.take_over(run_id, "nobody", 0)
+    first = next(
+        record
+        for record in taken.records
+        if record.kind is RecordKind.OUTCOME and record.value.get("name") == "call_tool"
+    )
+    other = Record(RecordKind.OUTCOME, first.body.replace(b"notes.look", b"notes.send", 1))
+    assert other != first
+    changed = joined([other if record is first else record for record in taken.records])
+    with sqlite3.connect(tmp_path / "sealab.db") as database:
+        database.execute("DELETE FROM sealab_journal_piece WHERE run_id = ?", (run_id,))
+    database.close()
+    journals.write([RunChange(run_id, 0, piece=changed)], {run_id: taken.scope}, durable=True)
+    ended = await asyncio.to_thread(resumed, tmp_path, run_id)
+    report = json.loads(ended.stdout)
+    assert not report["success"]
+    assert "was notes.send(" in report["error"]["message"], report
+    assert "and is notes.look(" in report["error"]["message"]
+    assert report["error"]["line"] == 4
+    assert sent.read_text() == before

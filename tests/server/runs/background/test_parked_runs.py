@@ -1,0 +1,102 @@
+"""A background run that needs a yes waits without a worker, over restarts, until somebody answers, once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ...command_line import Ended, sealab
+from ...conftest import Caller, in_this_process
+from ...journal.test_journaled_runs import CLAIMED, NOTES
+from ...upstream_tools.test_registry import configure
+from .test_background import begun, told, until
+
+ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_BACKGROUND_RUNS_MAX": "2"} | CLAIMED
+CODE = """
+import random
+number = random.random()
+await call_tool('notes.put', {'text': 'before'})
+name = 'send'
+try:
+    answer = await call_tool('notes.' + name, {'text': f'told {number}'})
+except ToolError as error:
+    answer = f'refused: {error}'
+result = [number, answer]
+"""
+
+
+def asks(state: dict[str, Any]) -> bool:
+    return bool(state["status"] == "waiting")
+
+
+def served(home: Path) -> Path:
+    """Configure the server of notes, of whose calls a user has to approve those that send."""
+    (home / "notes.py").write_text(NOTES)
+    sent = home / "sent.txt"
+    command = {"command": sys.executable, "args": [str(home / "notes.py"), str(sent)], "reads": ["put"]}
+    configure(home, notes={**command, "approve": "writes"})
+    return sent
+
+
+async def answered(home: Path, *words: str) -> Ended:
+    return await asyncio.to_thread(sealab, "approvals", *words, "--home", str(home), **CLAIMED)
+
+
+async def parked(caller: Caller) -> tuple[str, str]:
+    """Begin a run and wait until it asks; return its run_id and the id of the question."""
+    run_id = await begun(caller, CODE)
+    state = await until(caller, run_id, asks)
+    assert "send" in state["approval"]["question"]
+    return run_id, state["approval"]["id"]
+
+
+@pytest.mark.parametrize("answer", ["approve", "deny"])
+async def test_a_question_is_answered_after_a_restart_and_the_run_goes_on(tmp_path: Path, answer: str) -> None:
+    sent = served(tmp_path)
+    async with in_this_process(tmp_path, ENV) as caller:
+        run_id, approval = await parked(caller)
+    listed = json.loads((await answered(tmp_path, "list", "--json")).stdout)
+    assert [each["id"] for each in listed["approvals"]] == [approval]
+    assert (await answered(tmp_path, answer, approval)).returncode == 0
+    async with in_this_process(tmp_path, ENV) as caller:
+        report = await told(caller, run_id, wait_seconds=50)
+    assert report["status"] == "ok", report
+    number, said = report["result"]
+    if answer == "approve":
+        assert sent.read_text() == f"told {number}\n"
+        assert said == f"sent told {number}"
+    else:
+        assert not sent.exists()
+        assert said.startswith("refused: ")
+
+
+async def test_of_two_answers_one_counts(tmp_path: Path) -> None:
+    served(tmp_path)
+    async with in_this_process(tmp_path, ENV) as caller:
+        _, approval = await parked(caller)
+    answers = await asyncio.gather(answered(tmp_path, "approve", approval), answered(tmp_path, "deny", approval))
+    assert sorted(each.returncode for each in answers) == [0, 2]
+    assert "does not wait any more" in "".join(each.stderr for each in answers)
+
+
+async def test_a_run_that_waits_for_an_answer_can_be_cancelled(tmp_path: Path) -> None:
+    sent = served(tmp_path)
+    async with in_this_process(tmp_path, ENV) as caller:
+        run_id, approval = await parked(caller)
+        assert (await told(caller, run_id, cancel=True))["status"] == "cancelled"
+        assert (await answered(tmp_path, "approve", approval)).returncode == 2
+        assert (await told(caller, run_id))["status"] == "cancelled"
+    assert not sent.exists()
+
+
+async def test_a_run_that_waits_holds_no_place(tmp_path: Path) -> None:
+    served(tmp_path)
+    async with in_this_process(tmp_path, ENV | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}) as caller:
+        await parked(caller)
+        other = await begun(caller, "result = 'ran'")
+        assert (await told(caller, other, wait_seconds=30))["result"] == "ran"
