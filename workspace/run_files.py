@@ -21,7 +21,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from .errors import NameRefused, NotAFile, NotFound, Reserved, Unavailable, WorkspaceError
@@ -135,47 +134,8 @@ class RunFiles:
             elif mode == "r+":
                 handle = self._opened(self._changeable(place), writable=True)
             else:
-                handle = self._opened_in_its_folder(place, mode)
+                handle = self._opened_for_change(place, mode)
             return Status.of(os.fstat(handle))
-
-    def _opened_in_its_folder(self, place: Place, mode: str) -> int:
-        """Open a file to change it, making the folders that are missing, as `Workspace.write` does."""
-        try:
-            return self._opened_for_change(place, mode)
-        except NotFound:
-            made = self._make_folders_of(place)
-            if not made:
-                raise
-            try:
-                return self._opened_for_change(self._place(place.path, is_new=True), mode)
-            except WorkspaceError:
-                self._remove_folders(made)
-                raise
-
-    def _remove_folders(self, made: Sequence[str]) -> None:
-        for path in reversed(made):
-            self.remove_folder(path)
-
-    def _make_folders_of(self, place: Place) -> list[str]:
-        """Make the folders that are missing on the way to a file; return those that were made.
-
-        None is made in place of a home folder, `~`, which `open` takes for a name.
-        """
-        made: list[str] = []
-        above = list(PurePosixPath(place.path).parents)[-3::-1]
-        if above and above[0].name.startswith("~"):
-            return made
-        for each in above:
-            try:
-                self.status(str(each))
-            except NotFound:
-                try:
-                    self.make_folder(str(each))
-                except WorkspaceError:
-                    self._remove_folders(made)
-                    raise
-                made.append(str(each))
-        return made
 
     def _opened_for_change(self, place: Place, mode: str) -> int:
         place = self._changeable(place, makes=True)

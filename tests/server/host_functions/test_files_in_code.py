@@ -145,7 +145,7 @@ ALIKE = {
         os.mkdir("folder")
         open("file", "w").close()
         told = []
-        for arguments in (("none",), ("folder",), ("folder", "w"), ("no/file", "r+"), ("file", "x"), ("file/x",), ("",),
+        for arguments in (("none",), ("folder",), ("folder", "w"), ("no/file", "w"), ("file", "x"), ("file/x",), ("",),
                           ("file", "q"), ("file", "rw"), ("file", ""), ("file", "rbt"), ("file", "r+w"), ("a\\0b",)):
             told.append(tried(open, *arguments))
         for keywords in ({"mode": "rb", "encoding": "utf-8"}, {"mode": "rb", "newline": ""}, {"newline": "x"},
