@@ -44,13 +44,13 @@ def lost_turns_and_descriptors() -> None:
     kept: list[Any] = []
     runs = itertools.count()
 
-    async def run(pool: Pool, job: Any, calls: Any) -> Any:
+    async def run(pool: Pool, job: Any, calls: Any, *more: Any) -> Any:
         if next(runs) > WARM_RUNS and len(kept) < LOST_TURNS:
             kept.append(pool._scheduler.seat(job))
             await kept[-1].__aenter__()
             for _ in range(LEAKED_DESCRIPTORS):
                 os.open(os.devnull, os.O_RDONLY)
-        return await right(pool, job, calls)
+        return await right(pool, job, calls, *more)
 
     Pool.run = run  # type: ignore[method-assign]
 

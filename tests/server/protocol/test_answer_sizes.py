@@ -157,6 +157,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "deleted": ("delete_workspace_file", {"filename": "long.txt"}),
     "run skill": ("run_skill", {"name": "long_skill"}),
     "deleted skill": ("delete_skill", {"name": "long_skill"}),
+    "a wrong run": ("get_run", {"run_id": LONG}),
     "a wrong argument": ("load_skill", {"name": "n", "version": LONG}),
     "an unknown argument": ("load_skill", {LONG: 1}),
     "an unknown name": ("load_skill", {"name": LONG}),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ...command_line import Ended, sealab
+from ...command_line import Ended, sealab_process
 from ...conftest import Caller, in_this_process
 from ...journal.test_journaled_runs import CLAIMED, NOTES
 from ...upstream_tools.test_registry import configure
@@ -44,7 +44,7 @@ def served(home: Path) -> Path:
 
 
 async def answered(home: Path, *words: str) -> Ended:
-    return await asyncio.to_thread(sealab, "approvals", *words, "--home", str(home), **CLAIMED)
+    return await asyncio.to_thread(sealab_process, "approvals", *words, "--home", str(home), **CLAIMED)
 
 
 async def parked(caller: Caller) -> tuple[str, str]:
