@@ -26,9 +26,9 @@ from .background_reports import (
     cancelled,
     execution_of,
     execution_told,
-    recorded,
     request_told,
 )
+from .journaled_reports import recorded
 
 if TYPE_CHECKING:
     from ....skills_db.journal.background_store import BackgroundState, BackgroundStore
@@ -135,7 +135,7 @@ class Background:
         state = RunState(run_id, run.status, None, None, run.began, run.ended or run.began, run.expires)
         if run.status == RUNNING:
             return state
-        return replace(state, execution=recorded(record, self.executor().settings.output_max_chars))
+        return replace(state, execution=await recorded(self.executor(), record))
 
     async def _ask(self, question: Callable[[BackgroundStore], _T]) -> _T:
         return await in_thread(Kind.DATABASE, lambda: question(self.journal.background()), charged=False)

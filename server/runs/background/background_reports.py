@@ -5,18 +5,13 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from ....sandbox.job import Json, Status
+from ....sandbox.job import Status
 from ..execute import CodeRequest, Execution
 from ..images import Picture
 from ..report import ErrorReport, Report
-from ..truncation import fit
 
-if TYPE_CHECKING:
-    from ....skills_db.journal.records import Journal as RunRecord
-
-_END = 4
 CANCELLED = "The run was cancelled. What it had done by then stands; `sealab runs show` says what that was."
 
 
@@ -107,39 +102,3 @@ def without_result(run_id: str, status: Status, kind: str, message: str) -> Exec
 def cancelled(run_id: str) -> Execution:
     """Return the report of a run that was cancelled."""
     return without_result(run_id, Status.CANCELLED, "Cancelled", CANCELLED)
-
-
-def recorded(record: RunRecord, max_chars: int) -> Execution:
-    """Return the report of a run of which a journal says how it ended, with at most so many characters of data."""
-    run = record.run
-    ends = [cast("Mapping[str, object]", each.value) for each in record.records if each.kind == _END]
-    if not ends:
-        status = Status(run.status) if run.status in {each.value for each in Status} else Status.CRASHED
-        message = "The run left no result. `sealab runs show` says what it had done."
-        return without_result(run.run_id, status, "RunCut", message)
-    end = ends[-1]
-    fitted = fit(
-        cast("Json", end["result"]),
-        cast("str", end["output"]),
-        stderr=cast("str", end["stderr"]),
-        notes=cast("Mapping[str, str]", end["notes"]),
-        max_chars=max_chars,
-    )
-    report = Report(
-        run_id=run.run_id,
-        success=end["status"] == Status.OK.value,
-        status=cast("str", end["status"]),
-        result=fitted.result,
-        output=fitted.output,
-        error=None
-        if end["error"] is None
-        else cast("ErrorReport", {"hint": None, **cast("ErrorReport", end["error"])}),
-        execution_time_ms=0.0 if run.ended is None else round((run.ended - run.began) * 1000, 3),
-        isolation=run.isolation,
-        layers=[],
-    )
-    if fitted.stderr:
-        report["stderr"] = fitted.stderr
-    if truncated := fitted.truncated():
-        report["truncated"] = truncated
-    return Execution(report)

@@ -27,7 +27,8 @@ from ...host_work import Kind, in_thread
 from ..execute import CodeRequest, Execution, RunCut, execute
 from ..isolations import AUTO
 from ..resume import resume
-from .background_reports import Progress, cancelled, execution_told, recorded, without_result
+from .background_reports import Progress, cancelled, execution_told, without_result
+from .journaled_reports import recorded
 
 if TYPE_CHECKING:
     from ....sandbox.job import Json
@@ -266,7 +267,7 @@ class BackgroundWork:
         except JournalNotFound:
             return None  # what changes something is recorded before it is done: nothing was
         if record.run.ended is not None:
-            return recorded(record, executor.settings.output_max_chars)
+            return await recorded(executor, record)
         # Its lease here is over: whoever had it must not write its journal any more.
         await in_thread(Kind.DATABASE, lambda: self._journal.store().release(run_id), charged=False)
         try:
