@@ -11,7 +11,7 @@ Ask = Callable[[str, Sequence[str]], Awaitable[str | None]]
 """Asks the user one question, with what a yes may cover; the first stands for a plain yes.
 
 Returns what the user chose, an empty text for a yes where there was nothing to choose, and None for a no. Raises
-`NoMoreQuestions` where the client takes no further one.
+`NoMoreQuestions` where the client takes no further one, and `NobodyAnswers` where the user gives no answer.
 """
 
 Progress = Callable[[float, float, str], Awaitable[None]]
@@ -21,12 +21,28 @@ RUNNING = "running"
 """The progress message of a run that reports nothing else."""
 
 
+class NobodyAnswers(Exception):
+    """The user gave no answer in time, neither yes nor no."""
+
+
 class NoMoreQuestions(Exception):
     """The client takes no more questions in this call; it was `asked` so many times."""
 
     def __init__(self, asked: int) -> None:
         super().__init__(f"The client was asked {asked} times in this call, and takes no more questions in it.")
         self.asked = asked
+
+
+def or_no(ask: Ask) -> Ask:
+    """Return what asks and takes no answer for a no."""
+
+    async def asked(text: str, choices: Sequence[str]) -> str | None:
+        try:
+            return await ask(text, choices)
+        except NobodyAnswers:
+            return None
+
+    return asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,12 @@ from pydantic.config import JsonDict
 from typing_extensions import TypedDict
 
 from ...sandbox.job import Status
+from ..caller import Ask, NobodyAnswers
 from ..runs.background.background import ENDED
 from ..runs.report import Report
 from ..scopes import connection_of, scope_of
 from .answers import ReportedLayers, answered, answered_run
+from .elicitation import Conversations, Newest, can_be_asked
 from .strict_tool import StrictTool
 
 if TYPE_CHECKING:
@@ -50,8 +52,13 @@ class RunReport(Report):
     approval: NotRequired[ApprovalReport]
 
 
-def get_run_tool(background: Background, reported_layers: ReportedLayers, form: OutputFormat) -> StrictTool:
-    """Return the tool that tells how far a run is, waits for its end, or cancels it."""
+def get_run_tool(
+    background: Background, conversations: Conversations, reported_layers: ReportedLayers, form: OutputFormat
+) -> StrictTool:
+    """Return the tool that tells how far a run is, waits for its end, or cancels it.
+
+    Where the run waits for an answer, the client's user is asked for it.
+    """
 
     async def get_run(
         run_id: str, ctx: Context[None, None], *, wait_seconds: float = 0, cancel: bool = False
@@ -60,7 +67,21 @@ def get_run_tool(background: Background, reported_layers: ReportedLayers, form: 
         if cancel:
             await background.cancel(run_id, scope)
         state = await background.state(run_id, scope, wait_seconds=wait_seconds)
-        return answered_state(state, reported_layers, form, connection_of(ctx.request_context))
+        connection = connection_of(ctx.request_context)
+        approval = state.approval
+        if approval is None or not can_be_asked(ctx):
+            return answered_state(state, reported_layers, form, connection)
+
+        async def answered_by_user(ask: Ask | None, _newest: Newest) -> CallToolResult:
+            try:
+                choice = None if ask is None else await ask(approval.question, approval.choices)
+            except NobodyAnswers:
+                return answered_state(state, reported_layers, form, connection)
+            await background.answer(approval, choice, scope)
+            later = await background.state(run_id, scope, wait_seconds=wait_seconds)
+            return answered_state(later, reported_layers, form, connection)
+
+        return cast("CallToolResult", await conversations.hold(ctx, answered_by_user, parks=True))
 
     return StrictTool.published(
         get_run,

@@ -19,12 +19,12 @@ from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 
-from ..caller import Ask, NoMoreQuestions
+from ..caller import Ask, NobodyAnswers, NoMoreQuestions, or_no
 from ..errors import RequestRefused
 from ..terminal_escaping import visible
 
 ANSWER_SECONDS = 300.0
-"""How long a user may take to answer; after that it counts as a no."""
+"""How long a user may take to answer; after that nobody answers."""
 
 ROUNDS_SINCE = "2026-07-28"
 """The first version of the protocol in which a question ends the call."""
@@ -34,7 +34,7 @@ ROUNDS_MAX = 8
 
 YIELD_SECONDS = 60.0
 """How long a question is waited for where its session is wanted by a further call: no connection shows that its client
-is still there. A call that is given up so gets a no for this question and for all that follow."""
+is still there. A call that is given up so gets no answer to this question, nor to any that follows."""
 
 _KEPT_SECONDS = 60.0
 """How long the answer of a call is kept that came while no request waited for it: its user was still being asked."""
@@ -63,6 +63,7 @@ class _Question:
     text: str
     choices: Sequence[str]
     answered: asyncio.Future[str | None]
+    """Fails with `NobodyAnswers`."""
 
     def request(self) -> ElicitRequest:
         """Return the question as it is sent."""
@@ -86,11 +87,11 @@ class _Suspended:
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
     def give_up(self) -> None:
-        """Answer no to all that is asked, now and later: nobody is there."""
+        """Have nobody answer what is asked, now and later."""
         self.absent = True
         for question in self.questions.values():
             if not question.answered.done():
-                question.answered.set_result(None)
+                question.answered.set_exception(NobodyAnswers)
 
 
 @dataclass(slots=True)
@@ -101,24 +102,29 @@ class Conversations:
     wanted: Counter[str] = field(default_factory=Counter)
     """How many calls are at work in a session of code or wait for it, without those that wait for a user."""
 
-    async def hold(self, context: Context[Any, Any], work: Work, *, session: str | None = None) -> Answer:
+    async def hold(
+        self, context: Context[Any, Any], work: Work, *, session: str | None = None, parks: bool = False
+    ) -> Answer:
         """Do the work of one request, or go on with what an earlier request began; return its answer or its questions.
 
-        `session` names the session of code in which it works, with its owner. Raises `RequestRefused` where the request
+        `session` names the session of code in which it works, with its owner. Work that `parks` is told where nobody
+        answers (`NobodyAnswers`); to all other it is a no. Raises `RequestRefused` where the request
         answers questions that are no longer open.
         """
         if context.request_state is not None:
             return await self._resume(context, context.request_state)
         with self._wanted(session):
-            return await self._begin(context, work, session)
+            return await self._begin(context, work, session, parks=parks)
 
-    async def _begin(self, context: Context[Any, Any], work: Work, session: str | None) -> Answer:
+    async def _begin(self, context: Context[Any, Any], work: Work, session: str | None, *, parks: bool) -> Answer:
         if not can_be_asked(context):
             return await work(None, lambda: context)
         if not _has_rounds(context):
-            return await work(_asking(context), lambda: context)
+            asking = _asking(context)
+            return await work(asking if parks else or_no(asking), lambda: context)
         held = _Suspended(context, session)
-        held.task = asyncio.ensure_future(work(self._asker(held), lambda: held.context))
+        asker = self._asker(held)
+        held.task = asyncio.ensure_future(work(asker if parks else or_no(asker), lambda: held.context))
         return await self._next(held)
 
     async def _resume(self, context: Context[Any, Any], state: str) -> Answer:
@@ -195,7 +201,7 @@ class Conversations:
     def _asker(self, held: _Suspended) -> Ask:
         async def ask(text: str, choices: Sequence[str]) -> str | None:
             if held.absent:
-                return None
+                raise NobodyAnswers
             if held.rounds >= ROUNDS_MAX:
                 raise NoMoreQuestions(held.rounds)
             name = f"approve_{secrets.token_hex(4)}"
@@ -207,7 +213,7 @@ class Conversations:
                     return await answered
             except TimeoutError:
                 held.absent = True
-                return None
+                raise NobodyAnswers from None
             finally:
                 held.questions.pop(name, None)
 
@@ -246,11 +252,11 @@ def _asking(context: Context[Any, Any]) -> Ask:
         try:
             async with one_at_a_time, asyncio.timeout(ANSWER_SECONDS):
                 if absent:
-                    return None
+                    raise NobodyAnswers
                 answer = await context.session.elicit_form(visible(text), form, related_request_id=context.request_id)
         except TimeoutError:
             absent = True
-            return None
+            raise NobodyAnswers from None
         except MCPError:
             return None
         return chosen(answer, choices)

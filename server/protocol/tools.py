@@ -15,7 +15,9 @@ from pydantic import BeforeValidator, WithJsonSchema
 from ...sandbox.job import Json
 from ..app import App
 from ..caller import Ask, Caller
-from ..runs.execute import CodeRequest, execute
+from ..runs.background.background_reports import RunState
+from ..runs.background.parking import executed_or_parked
+from ..runs.execute import CodeRequest
 from ..runs.isolations import AUTO
 from ..runs.report import Report
 from ..scopes import connection_of, scope_of, session_of
@@ -67,7 +69,7 @@ def tools_of(app: App) -> list[StrictTool]:
     chars_max = app.settings.output_max_chars
     tools = [
         run,
-        get_run_tool(app.background, reported_layers, app.settings.output_format),
+        get_run_tool(app.background, conversations, reported_layers, app.settings.output_format),
         *registry_tools(app.registry),
         *skill_tools(app.skills, conversations, reported_layers),
         *privacy_tools(app.privacy),
@@ -109,8 +111,9 @@ def _execute_code(app: App, conversations: Conversations, reported_layers: Repor
             return answered_state(await app.background.submit(request), reported_layers, form, connection)
         held_in = None if session is None else session_of(request.caller.scope, session)
         job = partial(run, request, form, connection)
-        return cast("CallToolResult", await conversations.hold(ctx, job, session=held_in))
+        return cast("CallToolResult", await conversations.hold(ctx, job, session=held_in, parks=parks))
 
+    parks = settings.surface is Surface.FULL  # where there is get_run
     run = _runner(app, reported_layers)
     tool = StrictTool.published(
         execute_code,
@@ -172,7 +175,9 @@ def _runner(app: App, reported_layers: ReportedLayers) -> _Run:
             await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
-        execution = await execute(app.executor, asked, progress=tell)
+        execution = await executed_or_parked(app.executor, app.background, asked, progress=tell)
+        if isinstance(execution, RunState):
+            return answered_state(execution, reported_layers, form, connection)
         app.executor.last_runs.note(asked.caller.scope, execution.report["run_id"])
         layers = reported_layers.are_new(connection, execution.report)
         return answered_run(execution, form, default=app.settings.output_format, layers=layers)

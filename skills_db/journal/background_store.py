@@ -92,6 +92,20 @@ class BackgroundStore:
             session.execute(_PUT, row)
         return True
 
+    def put_parked(self, run_id: str, scope: str, request: Told, question: Told, *, expires: float) -> None:
+        """Have a run that began elsewhere wait for an answer."""
+        owner = self._keys.owner(scope)
+        row = {
+            "run": run_id,
+            "owner": owner,
+            "now": time.time(),
+            "expires": expires,
+            "sealed": self._sealed(owner, run_id, _REQUEST, request),
+            "question": self._sealed(owner, run_id, _QUESTION, question),
+        }
+        with self._database.transaction() as session:
+            session.execute(_PUT_PARKED, row)
+
     def has_work(self) -> bool:
         """Return whether a run waits for a process."""
         with self._database.read() as session:
@@ -287,6 +301,11 @@ _PUT = sa.text(
     "INSERT INTO sealab_background_run (run_id, owner, status, queued, changed, expires, begins, cancels, leased_by, "
     "leased_until, questions, sealed_request) "
     "VALUES (:run, :owner, 'queued', :now, :now, :expires, 0, 0, '', 0, 0, :sealed)"
+)
+_PUT_PARKED = sa.text(
+    "INSERT INTO sealab_background_run (run_id, owner, status, queued, changed, expires, begins, cancels, leased_by, "
+    "leased_until, questions, sealed_request, sealed_question) "
+    "VALUES (:run, :owner, 'waiting', :now, :now, :expires, 1, 0, '', 0, 1, :sealed, :question)"
 )
 _HAS_WORK = sa.text(
     "SELECT 1 FROM sealab_background_run WHERE status IN ('queued', 'running') AND leased_until < :now LIMIT 1"

@@ -9,7 +9,7 @@ programs in clear, and needs a list of the dead to recover another process's wor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -78,9 +78,21 @@ class Background:
         self.work.wake()
         return RunState(run_id, QUEUED)
 
-    async def state(self, run_id: str, scope: str, *, wait_seconds: float = 0.0) -> RunState:
-        """Return how far a run of the scope is; with `wait_seconds`, once it has ended or so much time is over.
+    async def park(self, request: CodeRequest, run_id: str, question: Mapping[str, object]) -> RunState:
+        """Have a run of the foreground wait for an answer, whose journal was left open; then it goes on as others do.
 
+        Raises what writing to the database raises.
+        """
+        await self.journal.release(run_id)
+        expires = self.work.now() + self.journal.life_of(request.caller.scope)
+        told = request_told(request)
+        await self._ask(lambda store: store.put_parked(run_id, request.caller.scope, told, question, expires=expires))
+        return await self.queued_state(run_id, request.caller.scope)
+
+    async def state(self, run_id: str, scope: str, *, wait_seconds: float = 0.0) -> RunState:
+        """Return how far a run of the scope is; with `wait_seconds`, once it has ended or that time is over.
+
+        A run that waits for an answer is told of at once.
         Raises `RequestRefused` for too long a wait, and `JournalNotFound` where the scope has no such run.
         """
         if not 0 <= wait_seconds <= WAIT_SECONDS_MAX:
@@ -94,7 +106,7 @@ class Background:
             end = self.work.end_of(run_id)
             state = await self._state(run_id, scope)
             left = until - loop.time()
-            if state.execution is not None or left <= 0:
+            if state.execution is not None or state.approval is not None or left <= 0:
                 return state
             # Of a run of this process the end is told; of another's it is looked for.
             poll = _POLL_SECONDS[min(looks, len(_POLL_SECONDS) - 1)]

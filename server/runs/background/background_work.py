@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ....sandbox.errors import WorkerLost
-from ....sandbox.job import Isolation, Status
+from ....sandbox.job import Status
 from ....skills_db.errors import DatabaseUnreachable, JournalNotFound, SkillsDbError
 from ...caller import RUNNING, Ask, Caller
 from ...caller import Progress as Tell
 from ...errors import KNOWN_ERRORS, RequestRefused
 from ...host_work import Kind, in_thread
 from ..execute import CodeRequest, Execution, RunCut, execute
-from ..isolations import AUTO
 from ..resume import resume
 from .background_reports import Progress, cancelled, execution_told, without_result
 from .journaled_reports import recorded
+from .parking import can_park
 
 if TYPE_CHECKING:
     from ....sandbox.job import Json
@@ -327,8 +327,7 @@ class BackgroundWork:
 
         None where a run could not go on: nothing of it is recorded, or it may not be run again.
         """
-        may_escalate = request.isolation == AUTO and self._executor().settings.approve_container
-        if not self._journal.keeps or may_escalate or request.isolation not in {AUTO, Isolation.RESTRICTED}:
+        if not can_park(self._executor(), request):
             return None
         claimed = active.claimed
 

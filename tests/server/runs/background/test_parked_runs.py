@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.types import ElicitResult
+
+from sealab.server.protocol import elicitation
 
 from ...command_line import Ended, sealab_process
 from ...conftest import Caller, in_this_process
@@ -100,3 +103,64 @@ async def test_a_run_that_waits_holds_no_place(tmp_path: Path) -> None:
         await parked(caller)
         other = await begun(caller, "result = 'ran'")
         assert (await told(caller, other, wait_seconds=30))["result"] == "ran"
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("answer", ["approve", "deny"])
+async def test_a_run_whose_user_gives_no_answer_waits_for_one_and_get_run_asks_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, answer: str
+) -> None:
+    sent = served(tmp_path)
+    monkeypatch.setattr(elicitation, "ANSWER_SECONDS", 0.3)
+    asked: list[str] = []
+
+    async def user(_context: object, question: Any) -> ElicitResult:
+        asked.append(question.message)
+        if len(asked) == 1:
+            await asyncio.sleep(1)
+        return ElicitResult(action="accept" if answer == "approve" else "decline", content={"approve": True})
+
+    async with in_this_process(tmp_path, ENV, elicitation_callback=user, mode=mode) as caller:
+        report = await caller.run(CODE)
+        assert report["status"] == "waiting", report
+        assert "send" in report["approval"]["question"]
+        later = await told(caller, report["run_id"], wait_seconds=50)
+    assert later["status"] == "ok", later
+    assert len(asked) == 2
+    number, said = later["result"]
+    if answer == "approve":
+        assert sent.read_text() == f"told {number}\n"
+    else:
+        assert said.startswith("refused: ")
+        assert not sent.exists()
+
+
+async def test_a_run_of_the_foreground_waits_over_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = served(tmp_path)
+    monkeypatch.setattr(elicitation, "ANSWER_SECONDS", 0.2)
+
+    async def absent(_context: object, _question: Any) -> ElicitResult:
+        await asyncio.sleep(1)
+        return ElicitResult(action="cancel")
+
+    async with in_this_process(tmp_path, ENV, elicitation_callback=absent) as caller:
+        report = await caller.run(CODE)
+    assert (await answered(tmp_path, "approve", report["approval"]["id"])).returncode == 0
+    async with in_this_process(tmp_path, ENV) as caller:
+        later = await told(caller, report["run_id"], wait_seconds=50)
+    assert sent.read_text() == f"told {later['result'][0]}\n"
+
+
+async def test_without_a_journal_no_answer_is_a_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = served(tmp_path)
+    monkeypatch.setattr(elicitation, "ANSWER_SECONDS", 0.2)
+
+    async def absent(_context: object, _question: Any) -> ElicitResult:
+        await asyncio.sleep(1)
+        return ElicitResult(action="cancel")
+
+    env = ENV | {"SEALAB_JOURNAL": "off"}
+    async with in_this_process(tmp_path, env, elicitation_callback=absent) as caller:
+        report = await caller.run(CODE)
+    assert report["result"][1].startswith("refused: ")
+    assert not sent.exists()
