@@ -18,6 +18,13 @@ async def test_a_folder_that_is_missing_is_told_to_be_made(write: str, tmp_path:
     assert "Path('o3').mkdir(parents=True, exist_ok=True)" in report["error"]["hint"]
 
 
+async def test_write_file_makes_the_folders_that_are_missing(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        report = await caller.run("write_file('o3/deep/x.txt', 'x')")
+    assert report["error"] is None
+    assert [each["name"] for each in report["files"]] == ["o3/deep/x.txt"]
+
+
 async def test_a_home_folder_is_told_to_be_left_out(tmp_path: Path) -> None:
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         report = await caller.run("open('~/x.csv', 'w')")
