@@ -15,7 +15,6 @@ import os
 import struct
 import sys
 import tempfile
-from collections.abc import Iterator
 from typing import cast
 
 _LENGTH = struct.Struct("<Q")
@@ -136,11 +135,11 @@ class Output:
 
     def read(self) -> str:
         """Give the text so far (in the parent), whatever the child wrote there."""
-        return "".join(self._decoded(HEADER_BYTES, self.length))
+        return self._decoded(HEADER_BYTES, self.length)
 
     def read_errors(self) -> str:
         """Give the text of standard error so far (in the parent), whatever the child wrote there."""
-        return "".join(self._decoded(HEADER_BYTES + self._text_bytes_max, self.error_length))
+        return self._decoded(HEADER_BYTES + self._text_bytes_max, self.error_length)
 
     @property
     def length(self) -> int:
@@ -154,13 +153,19 @@ class Output:
         (length,) = _LENGTH.unpack_from(self._memory, _ERRORS_AT)
         return min(cast("int", length), ERROR_BYTES)
 
-    def _decoded(self, start: int, length: int) -> Iterator[str]:
-        """Yield a text in steps, straight from the buffer: other threads run meanwhile; nothing is copied whole."""
+    def _decoded(self, start: int, length: int) -> str:
+        """Return a text, read in steps straight from the buffer, so that other threads run meanwhile.
+
+        CPython adds to a text in its place where nothing else refers to it: there is never a second copy, as a join
+        needs one.
+        """
         decoder = _new_decoder("replace")
         end = start + length
+        text = ""
         for at in range(start, end, _STEP_BYTES):
-            yield decoder.decode(self._memory[at : min(at + _STEP_BYTES, end)])
-        yield decoder.decode(b"", final=True)
+            text += decoder.decode(self._memory[at : min(at + _STEP_BYTES, end)])
+        text += decoder.decode(b"", final=True)
+        return text
 
     def since(self, start: int) -> bytes | None:
         """Give the bytes of the text from `start` on, or None while the child has not begun with its job."""

@@ -53,7 +53,7 @@ class Kept(Protocol):
         """Return what answers host calls as `answer` does."""
         ...
 
-    def ended(self, outcome: Outcome, called: Iterable[Called]) -> str | None:
+    async def ended(self, outcome: Outcome, called: Iterable[Called]) -> str | None:
         """Take how the run ended; return why its journal is incomplete, if it is known to be."""
         ...
 
@@ -71,7 +71,7 @@ class _Unkept:
     def around(self, answer: HostCalls) -> HostCalls:
         return answer
 
-    def ended(self, _outcome: Outcome, _called: Iterable[Called]) -> None:
+    async def ended(self, _outcome: Outcome, _called: Iterable[Called]) -> None:
         return None
 
     def broken_off(self, _status: str, _isolation: str, _called: Iterable[Called]) -> None:

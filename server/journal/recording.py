@@ -15,11 +15,12 @@ all that came before it is written too: a run that is taken up again repeats not
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import Token
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 STORED_SECONDS = 10.0
 """How long a call waits for its intent to be written."""
+OUTPUT_KEPT_CHARS = 1_000_000
+"""Characters of an output that a journal keeps."""
 WAITING_BYTES_MAX = 8 * 1024 * 1024
 """Bytes of one run that may wait to be written; then its next call waits for them."""
 
@@ -127,15 +130,21 @@ class RunJournal:
         self._can_build_on_more = True
         self._add(_TRACE, piece)
 
-    def ended(self, outcome: Outcome, called: Iterable[Called]) -> str | None:
+    async def ended(self, outcome: Outcome, called: Iterable[Called]) -> str | None:
         """Record how the run ended; return why its journal is incomplete, if that is known already."""
         if outcome.status is Status.BUSY:
             return None  # nothing ran
         self._ensure_begun()
-        told = cast("Json", told_of(outcome))
-        self._writer.add(self._run, record=partial(_end_record, told), count=size_of(told))
+        called = [*called]
+        try:
+            told = await _told_soon(outcome)
+        except asyncio.CancelledError:
+            self.broken_off(Status.CANCELLED.value, outcome.isolation.value, called)
+            raise
+        size = size_of(outcome.result) + len(told["output"]) + len(told["stderr"])
+        self._writer.add(self._run, record=partial(_end_record, cast("Json", told)), count=size)
         self._writer.add(
-            self._run, end=partial(self._end, outcome.status.value, outcome.isolation.value, [*called], time.time())
+            self._run, end=partial(self._end, outcome.status.value, outcome.isolation.value, called, time.time())
         )
         return self._run.lost
 
@@ -301,19 +310,38 @@ def size_of(value: Json) -> int:
     return _LIGHT_BYTES if is_light(value) else WRITE_BYTES
 
 
-def told_of(outcome: Outcome) -> dict[str, object]:
-    """Return what a journal says of how a run ended, and what its replay is compared by."""
+def told_of(outcome: Outcome) -> dict[str, Any]:
+    """Return what a journal says of how a run ended, and what its replay is compared by.
+
+    Of a long output it has the beginning, the number of characters that are missing, and a hash of all.
+    """
     error = outcome.error
     return {
         "status": outcome.status.value,
         "result": outcome.result,
-        "output": outcome.output,
-        "stderr": outcome.stderr,
+        **_kept_of("output", outcome.output),
+        **_kept_of("stderr", outcome.stderr),
         "error": None
         if error is None
         else {"type": error.type, "message": error.message, "line": error.line, "traceback": error.traceback},
         "notes": dict(outcome.notes),
     }
+
+
+async def _told_soon(outcome: Outcome) -> dict[str, Any]:
+    if len(outcome.output) <= OUTPUT_KEPT_CHARS:
+        return told_of(outcome)
+    return await in_thread(Kind.ANSWERS, partial(told_of, outcome), charged=False)
+
+
+def _kept_of(name: str, text: str) -> dict[str, str]:
+    if len(text) <= OUTPUT_KEPT_CHARS:
+        return {name: text}
+    whole = hashlib.sha256()
+    for at in range(0, len(text), OUTPUT_KEPT_CHARS):
+        whole.update(text[at : at + OUTPUT_KEPT_CHARS].encode("utf-8", "surrogatepass"))
+    missing = f"{len(text) - OUTPUT_KEPT_CHARS:,} more characters are not in the journal."
+    return {name: f"{text[:OUTPUT_KEPT_CHARS]}\n{missing}", f"{name}_sha256": whole.hexdigest()}
 
 
 def header_of(job: Job, start: Start | None, *, dry_run: bool) -> dict[str, Json]:

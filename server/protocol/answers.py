@@ -19,6 +19,9 @@ from ..settings import OutputFormat
 from ..terminal_escaping import visible
 
 OptionalText = Annotated[str | None, WithJsonSchema({"type": "string"})]
+"""A text, where an empty one says no more than none."""
+OptionalName = Annotated[str | None, WithJsonSchema({"type": ["string", "null"]})]
+"""A name, where an empty one is wrong."""
 OptionalFormat = Annotated[
     Literal["json", "toon", "markdown"] | None, WithJsonSchema({"type": "string", "enum": ["json", "toon", "markdown"]})
 ]

@@ -11,7 +11,7 @@ from types import MappingProxyType
 _BY_NAME: Mapping[str, str] = MappingProxyType(
     {
         "arguments": "named",
-        "background": "then get_run",
+        "background": "see get_run",
         "cancel": "end it",
         "category": "only this",
         "code": "Python",
@@ -29,8 +29,8 @@ _BY_NAME: Mapping[str, str] = MappingProxyType(
         "name": "skill",
         "offset": "start",
         "query": "words",
-        "record": "answers for tests",
-        "run_id": "which",
+        "record": "for tests",
+        "run_id": "id",
         "servers": "used ones",
         "session": "name",
         "subpath": "folder",

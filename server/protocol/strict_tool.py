@@ -124,7 +124,11 @@ class StrictTool(Tool):
         needed = self.parameters.get("required", ())
         # Clients of some models give every argument, and null for those that they mean to leave out.
         # Where null is not of the type they give an empty text.
-        arguments = {name: value for name, value in arguments.items() if value not in (None, "") or name in needed}
+        arguments = {
+            name: value
+            for name, value in arguments.items()
+            if name in needed or not _is_omitted(known.get(name), value)
+        }
         unknown = next((given for given in arguments if given not in known), None)
         if unknown is not None:
             raise ToolError(unknown_argument(self.name, unknown, known, f"It takes {', '.join(known) or 'none'}."))
@@ -154,6 +158,11 @@ def derived_schemas(function: Callable[..., Awaitable[CallToolResult]]) -> Schem
     parameters = compact(metadata.arg_model.model_json_schema(by_alias=True)) | {"additionalProperties": False}
     output = metadata.output_schema
     return Schemas(parameters, None if output is None else in_place(compact(output)))
+
+
+def _is_omitted(schema: object, value: object) -> bool:
+    types = schema.get("type", ()) if isinstance(schema, Mapping) else ()
+    return value is None or (value == "" and "null" not in types)
 
 
 def _context_of(function: Callable[..., object]) -> str | None:

@@ -24,7 +24,7 @@ from ..scopes import connection_of, scope_of, session_of
 from ..settings import OutputFormat, Surface
 from ..terminal_escaping import visible
 from ..upstream_tools.discovery import server_name
-from .answers import READS, OptionalFormat, OptionalSeconds, OptionalText, ReportedLayers, answered, answered_run
+from .answers import READS, OptionalFormat, OptionalName, OptionalSeconds, ReportedLayers, answered, answered_run
 from .background_tools import RunReport, answered_state, get_run_tool
 from .elicitation import Conversations, Newest
 from .privacy_tools import privacy_tools
@@ -35,7 +35,7 @@ from .strict_tool import StrictTool, parsed_if_text
 from .workspace_tools import workspace_tools
 
 EXECUTE_CODE = """\
-Run Python in a sandbox: no network. Each call is fresh; session="name" keeps variables. Return little: \
+Run Python in a sandbox: no network. Calls are fresh; session="name" keeps variables. Return little: \
 `result` or last expression; print() too. Top-level await works; stdlib data modules \
 import. Upstream tools: search_tools(query), await tools.<server>.<tool>(**args). Skills: \
 skills.<name>(). Files: open, read_file(name), write_file(name, text), list_files, delete_file.\
@@ -89,7 +89,7 @@ def _execute_code(app: App, conversations: Conversations, reported_layers: Repor
         context_vars: Variables = {},  # noqa: B006 - never changed, and published as the default
         timeout_seconds: OptionalSeconds = None,
         memory_mb: int = settings.memory_mb,
-        session: OptionalText = None,
+        session: OptionalName = None,
         isolation: str = AUTO,
         dry_run: bool = False,
         background: bool = False,

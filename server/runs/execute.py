@@ -156,7 +156,7 @@ async def executed(
     finally:
         await calls.ended()
     _count(executor, run_id, outcome, calls)
-    incomplete = journal.ended(outcome, _called(calls))
+    incomplete = await journal.ended(outcome, _called(calls))
     if request.session is not None:
         incomplete = await journal.stored()  # the next call may have to be given its session anew
     outcome = _noted(outcome, incomplete)

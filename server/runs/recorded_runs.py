@@ -15,7 +15,7 @@ from ..journal.replaying import RunReplay, recorded_calls
 if TYPE_CHECKING:
     from ...skills_db.journal.records import Journal as RunRecord
 
-_COMPARED = ("status", "error", "result", "output", "stderr")
+_COMPARED = ("status", "error", "result", "output", "output_sha256", "stderr", "stderr_sha256")
 _SHOWN_CHARS_MAX = 200
 _BEFORE_CHARS = 40
 _END = 4
@@ -100,8 +100,9 @@ def _first_difference(record: RunRecord, outcome: Outcome) -> str | None:
     recorded: Mapping[str, object] = ends[-1] if ends else {}
     now = json.loads(json.dumps(told_of(outcome)))
     for name in _COMPARED:
-        if recorded.get(name) != now[name]:
-            return f"{name} was {_shown(recorded.get(name), now[name])} and is {_shown(now[name], recorded.get(name))}"
+        was, is_now = recorded.get(name), now.get(name)
+        if was != is_now:
+            return f"{name} was {_shown(was, is_now)} and is {_shown(is_now, was)}"
     return None
 
 

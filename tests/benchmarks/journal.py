@@ -167,7 +167,7 @@ async def alone() -> None:
                 kept.recorded(bytes(6))
                 await answer("call_tool", {"name": "crm.find", "arguments": {"q": number}})
             kept.recorded(bytes(6))
-            kept.ended(Outcome(Status.OK, result=2), [])
+            await kept.ended(Outcome(Status.OK, result=2), [])
 
         await run(1, found)
         await journal.stored()

@@ -39,6 +39,8 @@ _CACHES = frozenset(
         "sealab.sandbox.dialect.event_loop._cancelled",
         "sealab.sandbox.dialect.facades.stand_ins.decimal_._contexts",
         "sealab.sandbox.dialect.facades.streams._now",
+        "sealab.sandbox.dialect.facades.identity._known",
+        "sealab.sandbox.dialect.facades.identity._of_kept",
         "sealab.sandbox.dialect.facades.stand_ins.held_callables._entered",
         "sealab.sandbox.dialect.facades.stand_ins.asyncio_._current",
         "sealab.sandbox.dialect.facades.stand_ins.log_records._level_names",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json, Outcome, Status
 from sealab.server.errors import VaultKeyError
 from sealab.server.journal.changes import MADE_HERE, REPEATABLE_HERE, SENT, Change, before_change
-from sealab.server.journal.recording import RunJournal
+from sealab.server.journal.recording import OUTPUT_KEPT_CHARS, RunJournal, told_of
 from sealab.server.journal.replaying import RecordedCall, recorded_calls
 from sealab.server.journal.writer import JournalWriter, WrittenRun
 from sealab.skills_db.engine import Database, open_database
@@ -118,13 +119,26 @@ async def test_what_changes_nothing_waits_for_no_commit(store: Commits, writer: 
     for number in range(100):
         await answer("read_file", {"n": number})
     assert store.commits == []
-    run.ended(Outcome(Status.OK, 7), [("crm.find", True), ("crm.find", False)])
+    await run.ended(Outcome(Status.OK, 7), [("crm.find", True), ("crm.find", False)])
     await writer.stored(durable=False)
     assert [call.arguments["n"] for call in calls_of(store)] == list(range(100))
     found = store.journal("run")
     assert (found.run.status, found.run.tools) == ("ok", {"crm.find": {"done": 1, "failed": 1}})
     assert found.records[-1].kind is RecordKind.END
     assert found.records[-1].value["result"] == 7
+
+
+async def test_of_a_long_output_a_journal_keeps_the_beginning_and_a_hash_of_all(
+    store: Commits, writer: JournalWriter
+) -> None:
+    text = "é\ud800" * OUTPUT_KEPT_CHARS
+    await journal(writer).ended(Outcome(Status.OK, output=text), [])
+    await writer.stored(durable=False)
+    end = store.journal("run").records[-1].value
+    assert str(end["output"]) == f"{text[:OUTPUT_KEPT_CHARS]}\n1,000,000 more characters are not in the journal."
+    assert end["output_sha256"] == hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    assert end["stderr"] == ""
+    assert told_of(Outcome(Status.OK, output=text[:-1] + "!"))["output_sha256"] != end["output_sha256"]
 
 
 async def test_a_change_that_can_be_repeated_waits_only_after_something_to_build_on(
@@ -160,7 +174,7 @@ async def test_what_cannot_be_written_down_is_not_sent_and_changes_here_are_made
     store.fails = None
     with pytest.raises(HostCallError, match="was not sent"):  # its journal has a gap
         await run.around(changing(SENT, made))("call_tool", {})
-    assert "the disk is full" in str(run.ended(Outcome(Status.OK), []))
+    assert "the disk is full" in str(await run.ended(Outcome(Status.OK), []))
     after = journal(writer, "after")
     assert await after.around(changing(SENT))("call_tool", {}) == "done"
 
@@ -196,7 +210,7 @@ async def test_what_waits_for_a_database_that_cannot_be_reached_is_written_later
     with pytest.raises(HostCallError, match="was not sent"):
         await run.around(changing(SENT))("call_tool", {})
     await run.around(changing(None))("read_file", {"n": 2})
-    run.ended(Outcome(Status.OK), [])
+    await run.ended(Outcome(Status.OK), [])
     store.fails = None
     await until(lambda: bool(store.commits))
     first, failed, last = calls_of(store)
@@ -208,11 +222,11 @@ async def test_what_waits_for_a_database_that_cannot_be_reached_is_written_later
 
 async def test_what_one_run_brings_costs_the_others_nothing(store: Commits, writer: JournalWriter) -> None:
     taken = journal(writer, "taken")
-    taken.ended(Outcome(Status.OK), [])
+    await taken.ended(Outcome(Status.OK), [])
     await writer.stored(durable=False)
     again, other = journal(writer, "taken"), journal(writer, "other")
-    again.ended(Outcome(Status.OK), [])  # a run of this name has begun
-    other.ended(Outcome(Status.OK), [])
+    await again.ended(Outcome(Status.OK), [])  # a run of this name has begun
+    await other.ended(Outcome(Status.OK), [])
     with pytest.raises(Exception, match=r"IntegrityError|UNIQUE"):
         await writer.stored(durable=False)
     assert store.journal("other").run.status == "ok"
@@ -221,7 +235,7 @@ async def test_what_one_run_brings_costs_the_others_nothing(store: Commits, writ
 async def test_a_run_with_an_answer_that_no_journal_can_hold_says_so(store: Commits, writer: JournalWriter) -> None:
     run = journal(writer)
     assert await run.around(changing(None, answer=float("nan")))("read_file", {}) is not None
-    assert "An answer of read_file is not JSON" in str(run.ended(Outcome(Status.OK), []))
+    assert "An answer of read_file is not JSON" in str(await run.ended(Outcome(Status.OK), []))
     await writer.stored(durable=False)
     assert "is not JSON" in str(store.journal("run").run.incomplete)
 
@@ -239,7 +253,7 @@ async def test_a_failed_call_is_recorded_with_its_type(store: Commits, writer: J
 
 async def test_an_orderly_end_writes_what_waits(store: Commits) -> None:
     with written(store) as writer:
-        journal(writer).ended(Outcome(Status.OK), [])
+        await journal(writer).ended(Outcome(Status.OK), [])
         assert store.commits == []
     assert store.journal("run").run.status == "ok"
 

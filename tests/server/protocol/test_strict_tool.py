@@ -116,3 +116,11 @@ async def test_a_call_in_the_form_of_a_strict_client_is_taken(tmp_path: Path, to
         answer = await caller.call(tool, **given)
     assert answer.structured_content is not None, answer.content
     assert answer.structured_content["result"] == 42
+
+
+async def test_an_empty_name_is_refused_and_an_empty_text_is_none(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path) as caller:
+        answer = await caller.call("execute_code", code="1", session="")
+        assert "session" in str(answer.content)
+        assert answer.is_error
+        assert not (await caller.call("execute_code", code="1", format="")).is_error
