@@ -15,7 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.skills_db.engine import Database
-from sealab.skills_db.errors import JournalDamaged, JournalErased, JournalNewer, JournalNotFound, RunNotCut, VaultKeyWrong
+from sealab.skills_db.errors import (
+    JournalDamaged,
+    JournalErased,
+    JournalNewer,
+    JournalNotFound,
+    RunNotCut,
+    VaultKeyWrong,
+)
 from sealab.skills_db.journal.background_store import BackgroundStore
 from sealab.skills_db.journal.journal_store import DAMAGED, NEWER, JournalStore
 from sealab.skills_db.journal.records import (
