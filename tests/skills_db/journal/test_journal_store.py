@@ -310,7 +310,7 @@ def test_of_a_journal_that_was_erased_nothing_is_left_and_whoever_asks_for_it_is
             journals.journal(run_id)
         with pytest.raises(JournalErased):
             journals.take_over(run_id, "second", 60)
-        (held,) = rows(database, f"SELECT count(*) FROM sealab_journal_piece WHERE run_id = '{run_id}'")  # noqa: S608
+        (held,) = rows(database, f"SELECT count(*) FROM sealab_journal_piece WHERE run_id = '{run_id}'")
         assert held == (1,)  # the place of the next piece
     late = RunChange("runs", 1, piece=joined([outcome(2, SECRET)]))
     with pytest.raises(JournalErased):
