@@ -192,10 +192,11 @@ class JournalWriter:
             return self._failed(added, error)
         # What one run brings must not cost the others theirs: neither their records, nor those who wait for these.
         for run, each in added.items():
-            failure = error if len(added) == 1 else self._tried(store, {run: each}, durable=durable)
-            self._failed({run: each}, failure)
-            if failure is not None and not _is_of_one(failure):
-                return failure
+            if len(added) > 1:
+                error = self._tried(store, {run: each}, durable=durable)
+            self._failed({run: each}, error)
+            if error is not None and not _is_of_one(error):
+                return error
         return None
 
     def _tried(self, store: JournalStore, added: dict[WrittenRun, _Added], *, durable: bool) -> BaseException | None:
