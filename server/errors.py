@@ -157,6 +157,7 @@ EXIT_OF_CODE: Mapping[str, Exit] = MappingProxyType(
         "skill_not_found": Exit.USAGE,
         "skill_source": Exit.USAGE,
         "journal_not_found": Exit.USAGE,
+        "journal_erased": Exit.USAGE,
         "arguments": Exit.USAGE,
         "refused": Exit.REFUSED,
         "limit": Exit.REFUSED,

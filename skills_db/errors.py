@@ -16,6 +16,7 @@
     ├── VaultFull             a scope has as many values as it may have
     ├── RunNotCut             a run that was to be taken up has ended, or a process is at work on it
     ├── JournalNotFound       no run of this id has a journal, or it has outlived its time
+    ├── JournalErased         the journal of a run was erased, since it told of a person
     ├── JournalNewer          a journal was written by a newer sealab; this one would misread it
     └── JournalDamaged        a journal was changed or cut
 
@@ -116,6 +117,18 @@ class JournalNotFound(SkillsDbError):
     """No run of this id has a journal, or not any more."""
 
     code = "journal_not_found"
+
+
+class JournalErased(SkillsDbError):
+    """What was kept of a run was erased, since it told of a person."""
+
+    code = "journal_erased"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(
+            f"What was kept of the run {run_id} was erased by `sealab pii forget`, so it cannot be shown or run again. "
+            "Run its code as a new run."
+        )
 
 
 class RunNotCut(SkillsDbError):

@@ -59,15 +59,19 @@ def _forget_scope(chosen: argparse.Namespace, home: Home, settings: Settings) ->
     with opened_vault(home, settings) as work:
         vault = work.privacy.vault()
         name = _scope_named(vault, chosen.scope)
+        journals = work.journals(settings)
+        runs = journals.of_owner(name)
         if chosen.yes:
             types = vault.forget_scope(name)
+            journals.forget_scope(name)
             work.privacy.note("forget", "terminal", types, scope=LOCAL.scope)
         else:
             types = vault.types_of_scope(name)
     if chosen.json:
-        _print_json({"erased": chosen.yes, "forgotten": sum(types.values()), "types": types})
+        _print_json({"erased": chosen.yes, "forgotten": sum(types.values()), "types": types, "runs": runs})
     else:
         print(f"{'Forgotten' if chosen.yes else 'Would be forgotten'}: {counted(types)}.")
+        _print_names("Erased" if chosen.yes else "Would be erased", runs)
         _tell_to_repeat(chosen)
     return Exit.OK
 
@@ -83,7 +87,8 @@ def _forget_person(chosen: argparse.Namespace, home: Home, settings: Settings, v
         sought = [each.entry.value for each in (*person.found, *gone) if _is_sought(each, person.found)]
         named = {(each.plain, each.type) for each in sought} or {(value, "PERSON")}  # files may have it all the same
         with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
-            where = traces(Eraser(named), workspace, work.database(), erases=chosen.yes, in_files=chosen.files)
+            journals, eraser = work.journals(settings), Eraser(named)
+            where = traces(eraser, workspace, work.database(), journals, erases=chosen.yes, in_files=chosen.files)
         if chosen.yes:
             types = vault.forget_entries(gone)
             work.privacy.note("forget", "terminal", types, scope=LOCAL.scope)
@@ -131,6 +136,7 @@ def _print_person(chosen: argparse.Namespace, person: Person) -> None:
 
 def _print_traces(chosen: argparse.Namespace, where: Traces) -> None:
     verb = "Erased from" if chosen.yes else "Would be erased from"
+    _print_names("Erased" if chosen.yes else "Would be erased", where.runs)
     of_files = verb if chosen.files else "Left in (--files erases it)"
     for head, names in (
         (f"{verb} kept runs", where.archive),
@@ -140,6 +146,16 @@ def _print_traces(chosen: argparse.Namespace, where: Traces) -> None:
     ):
         if names:
             print(f"{head}: {', '.join(map(escaped, names))}")
+    if where.at_work:
+        print(
+            f"Still at work, and may yet write of the person: {', '.join(where.at_work)}. Forget again once they have "
+            "ended."
+        )
+
+
+def _print_names(verb: str, runs: Sequence[str]) -> None:
+    if runs:
+        print(f"{verb} whole, so that they cannot be shown or run again: journals of the runs {', '.join(runs)}")
 
 
 def _tell_to_repeat(chosen: argparse.Namespace) -> None:

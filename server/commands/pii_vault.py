@@ -12,6 +12,7 @@ from ..home import Home
 from ..settings import Settings
 
 if TYPE_CHECKING:
+    from ...skills_db.journal.journal_store import JournalStore
     from ..database import HomeDatabase
     from ..privacy.privacy import Privacy
 
@@ -22,6 +23,12 @@ class OpenedVault:
 
     privacy: Privacy
     database: HomeDatabase
+
+    def journals(self, settings: Settings) -> JournalStore:
+        """Return the journals of the home."""
+        from ..journal.journal import Journal
+
+        return Journal(settings, self.database, self.privacy.key, keeps=False).store()
 
 
 @contextmanager

@@ -21,10 +21,10 @@ from ..database import HomeDatabase
 from ..errors import EXIT_OF_STATUS, Exit, UsageError
 from ..home import Home
 from ..journal.journal import Journal
-from ..journal.transcript import Transcript, summary, transcript
+from ..journal.transcript import Transcript, summary
 from ..privacy.privacy import Privacy
-from ..privacy.tokens.parts import Exchange, collected, part_of, replaced
 from ..runs.background.background_listing import cancel, with_background
+from ..runs.hidden_transcripts import hidden_transcript
 from ..settings import Settings
 from .terminal import print_error, print_run, read_source
 
@@ -41,9 +41,6 @@ _SHOWN_CHARS = 500
 """Characters of an argument, an answer, a result or an output that are shown; `--json` has them whole."""
 _AGO = re.compile(r"(\d+)([mhd])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
-_CONTENT = ("code", "context_vars", "arguments", "incomplete")
-_OF_CALLS = ("arguments", "answer", "error")
-_OF_ENDS = ("result", "output", "stderr", "error", "notes")
 
 
 def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[argparse.ArgumentParser], None]) -> None:
@@ -231,26 +228,7 @@ class _Opened:
 
     def hidden(self, run_id: str) -> Transcript:
         """Return what a run did, with tokens of its owner in place of personal data."""
-        found = self.journal.store().journal(run_id)
-        told = transcript(found)
-        if self.privacy.is_off:
-            return told
-        parts = collected(told, _contents)
-        hidden = asyncio.run(self.privacy.hide(found.scope, parts, destination="terminal"))
-        return replaced(told, _contents, hidden.parts)
-
-
-def _contents(told: Transcript, exchange: Exchange) -> Transcript:
-    """Exchange everything in a transcript that the code or somebody else wrote."""
-    calls = [_exchanged(cast("Transcript", each), _OF_CALLS, exchange) for each in cast("list[Json]", told["calls"])]
-    changed = _exchanged(told, _CONTENT, exchange) | {"calls": calls}
-    if told["end"] is not None:
-        changed["end"] = _exchanged(cast("Transcript", told["end"]), _OF_ENDS, exchange)
-    return changed
-
-
-def _exchanged(told: Transcript, names: Sequence[str], exchange: Exchange) -> Transcript:
-    return told | {name: exchange(part_of(told[name])) for name in names if told.get(name) is not None}
+        return asyncio.run(hidden_transcript(self.privacy, self.journal.store().journal(run_id)))
 
 
 def _moment(text: str) -> float:

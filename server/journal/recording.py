@@ -26,10 +26,9 @@ from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.job import HostCalls, Job, Json, Outcome, Start, Status
 from ...sandbox.wire.bounded_json import is_light, write, write_in_steps
-from ..errors import KNOWN_ERRORS
 from ..host_work import Kind, in_thread
 from .changes import CHANGES, Change, Told
-from .writer import WRITE_BYTES, JournalWriter, WrittenRun
+from .writer import WRITE_BYTES, JournalWriter, WrittenRun, told
 
 if TYPE_CHECKING:
     from ...skills_db.journal.records import Record, RunBegin, RunEnd
@@ -115,7 +114,7 @@ class RunJournal:
         try:
             await self._writer.stored(durable=False)
         except Exception as error:  # noqa: BLE001 - whatever writing raised
-            return self._run.lost or _told(error)
+            return self._run.lost or told(error)
         return self._run.lost
 
     def started(self, start: Start, program: int) -> None:
@@ -182,7 +181,7 @@ class RunJournal:
         except TimeoutError:
             why = f"The database took longer than {STORED_SECONDS:g} seconds."
         except Exception as error:  # noqa: BLE001 - whatever writing raised, nothing was written
-            why = _told(error)
+            why = told(error)
         if change.leaves:
             raise HostCallError(
                 f"The call was not sent, since the journal of this run cannot be written: {why}", type="RuntimeError"
@@ -204,7 +203,7 @@ class RunJournal:
             with slot_given_back():
                 await self._writer.stored(durable=False)
         except Exception as error:  # noqa: BLE001 - as above
-            self.lose(_told(error))
+            self.lose(told(error))
 
     def _ensure_begun(self, start: Start | None = None, program: int | None = None, after: str | None = None) -> None:
         begin, self._begin = self._begin, None
@@ -284,11 +283,6 @@ class _Call:
 _LIGHT_BYTES = 1000
 _INTENT, _OUTCOME, _TRACE, _END = 1, 2, 3, 4
 """`RecordKind`, whose module is imported where records are written."""
-
-
-def _told(error: Exception) -> str:
-    """Return what code may be told of a failure."""
-    return str(error) if isinstance(error, KNOWN_ERRORS) else "The server's log says why."
 
 
 def _reset(token: Token[Told | None]) -> None:

@@ -20,7 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ...skills_db.errors import DatabaseUnreachable, SkillsDbError
+from ...skills_db.errors import DatabaseUnreachable, JournalErased, SkillsDbError
+from ..errors import KNOWN_ERRORS
 
 if TYPE_CHECKING:
     from ...skills_db.journal.journal_store import JournalStore
@@ -187,13 +188,16 @@ class JournalWriter:
         except Exception as failure:  # noqa: BLE001 - told to all who wait, and logged
             return self._failed(added, failure)
         error = self._tried(store, added, durable=durable)
-        if error is None or isinstance(error, SkillsDbError) or len(added) == 1:
+        if error is None or not _is_of_one(error):
             return self._failed(added, error)
-        # What one run brings must not cost the others theirs.
-        failures = [
-            self._failed({run: each}, self._tried(store, {run: each}, durable=durable)) for run, each in added.items()
-        ]
-        return next((each for each in failures if each is not None), None)
+        # What one run brings must not cost the others theirs: neither their records, nor those who wait for these.
+        for run, each in added.items():
+            if len(added) > 1:
+                error = self._tried(store, {run: each}, durable=durable)
+            self._failed({run: each}, error)
+            if error is not None and not _is_of_one(error):
+                return error
+        return None
 
     def _tried(self, store: JournalStore, added: dict[WrittenRun, _Added], *, durable: bool) -> BaseException | None:
         try:
@@ -234,7 +238,7 @@ class JournalWriter:
         if error is not None and not (isinstance(error, DatabaseUnreachable) and not self._ends):
             _LOG.warning("The journals of %d runs could not be written: %s", len(added), error)
             for run, each in added.items():
-                run.lost = run.lost or str(error)
+                run.lost = run.lost or told(error)
                 run.waiting_bytes -= each.bytes
         return error
 
@@ -289,6 +293,16 @@ class JournalWriter:
             self._store().drop_expired()
         except SkillsDbError as error:
             _LOG.warning("Journals that have outlived their time could not be removed: %s", error)
+
+
+def told(error: BaseException) -> str:
+    """Return what code may be told of a failure."""
+    return str(error) if isinstance(error, KNOWN_ERRORS) else "The server's log says why."
+
+
+def _is_of_one(error: BaseException) -> bool:
+    """Return whether a failure to write is that of one run, not of the database."""
+    return isinstance(error, JournalErased) or not isinstance(error, SkillsDbError)
 
 
 def _tell(waiters: Sequence[_Waiter], error: BaseException | None) -> None:

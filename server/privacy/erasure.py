@@ -1,4 +1,4 @@
-"""Erases a person: what the vault, the archive of runs, recordings and the workspace have of their values.
+"""Erases a person: what the vault, journals, the archive of runs, recordings and the workspace have of their values.
 
 What is kept under `PRIVACY=auto` has tokens, which stand for nothing once the vault has forgotten them. Real values
 stand in what was kept under other modes, and in files.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...sandbox.job import Json
 from ...skills_db.erasing.redaction import redact_recordings
+from ...skills_db.journal.records import RUNNING
 from ...workspace.errors import WorkspaceError
 from ...workspace.rewriting import rewrite_kept
 from ..errors import PrivacyFailed
@@ -27,22 +28,28 @@ from .tokens.structured import LeafKind, leaves_of, rebuilt
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
+    from ...skills_db.journal.journal_store import JournalStore
     from ...workspace.store import Workspace
 
 ERASED = "[erased]"
 """What stands where a value stood."""
+_AT_WORK_MAX = 1000
 _WITHIN_LEAST = 6
 """Characters of a value that is looked for within words too."""
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
 _READ_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """Where values of a person stand: names of files of the archive and of the workspace, and of skills.
+    """Where values of a person stand: names of files of the archive and of the workspace, of skills, and of runs.
 
-    `fixed` are files of the workspace in which nothing can be replaced: packed ones and databases.
+    `fixed` are files of the workspace in which nothing can be replaced: packed ones and databases. `runs` are those
+    whose journals go, `at_work` others that have not ended and may yet write of the person.
     """
 
+    runs: tuple[str, ...] = ()
+    at_work: tuple[str, ...] = ()
     archive: tuple[str, ...] = ()
     recordings: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -66,6 +73,15 @@ class Eraser:
     def holds(self, text: str) -> bool:
         """Return whether a value stands in a text."""
         return next(self._places(text), None) is not None
+
+    def holds_within(self, text: str) -> bool:
+        """Return whether a value stands in a text, or in the bytes of which it is the base64."""
+        if self.holds(text):
+            return True
+        if len(text) % 4 or not _BASE64.fullmatch(text):
+            return False
+        data = base64.b64decode(text)
+        return self.redacted_bytes(data) != data or self.is_packed_in(data)
 
     def _places(self, text: str) -> Iterator[tuple[int, int]]:
         yield from ((span.start, span.end) for span in self._known.find(text))
@@ -116,8 +132,18 @@ class Eraser:
             return True
 
 
-def traces(eraser: Eraser, workspace: Workspace, database: Database, *, erases: bool, in_files: bool = False) -> Traces:
+def traces(
+    eraser: Eraser,
+    workspace: Workspace,
+    database: Database,
+    journals: JournalStore,
+    *,
+    erases: bool,
+    in_files: bool = False,
+) -> Traces:
     """Return where the values stand, and take them out where it `erases`; out of files only with `in_files`. Blocks."""
+    runs = tuple(journals.forget(eraser.holds_within, erases=erases))
+    at_work = (run.run_id for run in journals.runs(status=RUNNING, limit=_AT_WORK_MAX))
     files: list[str] = []
     fixed: list[str] = []
     for name, data in _contents(workspace):
@@ -129,6 +155,8 @@ def traces(eraser: Eraser, workspace: Workspace, database: Database, *, erases: 
         elif eraser.is_packed_in(data):
             fixed.append(name)
     return Traces(
+        runs,
+        tuple(run_id for run_id in at_work if run_id not in runs),
         tuple(rewrite_kept(workspace, eraser.redacted_bytes, changes=erases)),
         tuple(redact_recordings(database, eraser.redacted_value, changes=erases)),
         tuple(files),

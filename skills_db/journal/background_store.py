@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from ..errors import JournalDamaged, JournalNotFound
+from ..errors import JournalDamaged, JournalErased, JournalNotFound
 from ..sql import sa
 from ..vault_keys import SealBroken
 from .sealing import JournalKeys
@@ -163,7 +163,7 @@ class BackgroundStore:
     def answer(self, run_id: str, number: int, answer: Told, *, scope: str | None = None) -> bool:
         """Answer a question of a run that waits, so that it goes on; False where another answer came before.
 
-        Raises `JournalNotFound` where there is no such run, or not of the scope, if one is named.
+        Raises as `state`.
         """
         owner = self.state(run_id, scope=scope).owner
         sealed = self._sealed(owner, run_id, _ANSWER, {"number": number, **answer})
@@ -190,7 +190,7 @@ class BackgroundStore:
     def cancel(self, run_id: str, report: Told, *, scope: str | None = None) -> None:
         """End a run that waits, with this report; ask for the end of one that is under way.
 
-        Raises `JournalNotFound` where there is no such run, or not of the scope, if one is named.
+        Raises as `state`.
         """
         owner = self.state(run_id, scope=scope).owner
         sealed = self._sealed(owner, run_id, _REPORT, report)
@@ -199,7 +199,10 @@ class BackgroundStore:
             session.execute(_CANCEL_RUNNING, {"run": run_id})
 
     def state(self, run_id: str, *, scope: str | None = None) -> BackgroundState:
-        """Return how far a run is. Raises `JournalNotFound` where there is none of this id, or not of the scope."""
+        """Return how far a run is.
+
+        Raises `JournalNotFound` where there is none of this id, or not of the scope, and `JournalErased`.
+        """
         owner = None if scope is None else self._keys.owner(scope)
         with self._database.read() as session:
             row = session.execute(_STATE, {"run": run_id, "owner": owner, "now": time.time()}).mappings().one_or_none()
@@ -208,6 +211,8 @@ class BackgroundStore:
                 f"There is no background run {run_id}. Give the run_id that execute_code(background=true) returned; "
                 "reports are kept as long as journals."
             )
+        if row["status"] == ENDED and row["sealed_report"] is None:
+            raise JournalErased(run_id)
         progress, report, question = row["sealed_progress"], row["sealed_report"], row["sealed_question"]
         return replace(
             _in_clear(row),
@@ -258,44 +263,7 @@ def opened(keys: JournalKeys, owner: str, run_id: str, part: str, sealed: object
     return cast("Told", json.loads(data))
 
 
-def forget_in(
-    session: sa.Connection, keys: JournalKeys, holds: Callable[[object], bool], owner: str | None, *, erases: bool
-) -> Sequence[str]:
-    """Remove the background runs of an owner, or of all, whose program or report `holds` something; return them.
-
-    One that cannot be read goes too. A run that is under way ends, since its lease is gone. Without `erases` nothing is
-    removed.
-    """
-    gone = []
-    for row in session.execute(_OF_OWNER, {"owner": owner}).mappings().all():
-        parts = (
-            (_REQUEST, row["sealed_request"]),
-            (_PROGRESS, row["sealed_progress"]),
-            (_REPORT, row["sealed_report"]),
-            (_QUESTION, row["sealed_question"]),
-        )
-        try:
-            found = any(
-                holds(opened(keys, row["owner"], row["run_id"], *each)) for each in parts if each[1] is not None
-            )
-        except JournalDamaged:
-            found = True
-        if found:
-            gone.append(cast("str", row["run_id"]))
-    if erases:
-        for run_id in gone:
-            session.execute(_DROP, {"run": run_id})
-    return gone
-
-
-DROP_OF_OWNER = sa.text("DELETE FROM sealab_background_run WHERE owner = :owner")
-_DROP = sa.text("DELETE FROM sealab_background_run WHERE run_id = :run")
 _DROP_EXPIRED = sa.text("DELETE FROM sealab_background_run WHERE expires <= :now AND status IN ('ended', 'waiting')")
-_OF_OWNER = sa.text(
-    "SELECT run_id, owner, sealed_request, sealed_progress, sealed_report, sealed_question "
-    "FROM sealab_background_run "
-    "WHERE owner = coalesce(:owner, owner)"
-)
 _WAITING = sa.text("SELECT count(*) FROM sealab_background_run WHERE owner = :owner AND status = 'queued'")
 _PUT = sa.text(
     "INSERT INTO sealab_background_run (run_id, owner, status, queued, changed, expires, begins, cancels, leased_by, "

@@ -22,12 +22,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import JournalDamaged, JournalNewer, JournalNotFound, RunNotCut, VaultKeyWrong
+from ..errors import JournalDamaged, JournalErased, JournalNewer, JournalNotFound, RunNotCut, VaultKeyWrong
 from ..sql import sa
 from ..vault_keys import SealBroken
-from .background_store import DROP_OF_OWNER, forget_in
+from .forgetting import background_runs_that_hold, erase, erase_background
 from .records import (
     CUT,
+    ERASED,
     FORMAT,
     RUNNING,
     Journal,
@@ -55,6 +56,8 @@ _NEW_LINE = b"\n"
 _READ_AT_ONCE = 100
 _LEAVES_SESSION = frozenset({"ok", "error", "refused"})
 """How a program ends whose session is kept as the program left it."""
+_PLACED = _LEAVES_SESSION | {ERASED}
+_GAP_ERASED = "its process ended, and what one of its programs did was erased by `sealab pii forget`"
 _RESTRICTED = "restricted"
 DAMAGED, NEWER = "damaged", "newer"
 """What a list says in place of the status of a run whose journal cannot be read."""
@@ -82,10 +85,21 @@ class JournalStore:
         """Write what there is of several runs in one commit; `scopes` says whose each run is.
 
         With `durable` it survives a crash of the machine too. Afterwards the oldest ended journals of owners above
-        their quota are dropped. Raises what `Database` raises; then nothing was written, but for `CommitUnknown`.
+        their quota are dropped. Raises what `Database` raises, and `JournalErased` of a single run; then nothing was
+        written, but for `CommitUnknown`.
         """
         owners = {run_id: self._keys.owner(scope) for run_id, scope in scopes.items()}
         rows = [self._row(each, owners[each.run_id]) for each in changes]
+        try:
+            self._write(rows, durable=durable)
+        except sa.exc.IntegrityError:
+            if len(changes) == 1 and self._is_erased(changes[0].run_id):
+                raise JournalErased(changes[0].run_id) from None
+            raise
+        for row in rows:
+            self._grow(cast("str", row["owner"]), cast("int", row["bytes"]))
+
+    def _write(self, rows: Sequence[dict[str, object]], *, durable: bool) -> None:
         pieces = [row for row in rows if row["piece"] is not None]
         with self._database.transaction(durable=durable) as session:
             connection = session.connection()
@@ -97,8 +111,10 @@ class JournalStore:
                 connection.execute(_GROW, grown)
             if ended := [row for row in rows if "began" not in row and row["sealed_end"] is not None]:
                 connection.execute(_FINISH, ended)
-        for row in rows:
-            self._grow(cast("str", row["owner"]), cast("int", row["bytes"]))
+
+    def _is_erased(self, run_id: str) -> bool:
+        with self._database.read() as session:
+            return session.execute(_STATUS, {"run": run_id}).scalar_one_or_none() == ERASED
 
     def runs(
         self,
@@ -127,11 +143,16 @@ class JournalStore:
         return found[:limit]
 
     def journal(self, run_id: str, *, scope: str | None = None) -> Journal:
-        """Return the whole journal of a run. Raises `JournalNotFound`, `JournalNewer` or `JournalDamaged`."""
+        """Return the whole journal of a run.
+
+        Raises `JournalNotFound`, `JournalErased`, `JournalNewer` or `JournalDamaged`.
+        """
         with self._database.read() as session:
             row = session.execute(_RUN, {"run": run_id, "now": _now()}).mappings().one_or_none()
             if row is None or (scope is not None and row["owner"] != self._keys.owner(scope)):
                 raise _not_found(run_id)
+            if row["status"] == ERASED:
+                raise JournalErased(run_id)
             pieces = session.execute(_PIECES, {"run": run_id}).mappings().all()
         run = self._summary(row)
         if [each["number"] for each in pieces] != list(range(row["pieces"] or len(pieces))):
@@ -180,9 +201,11 @@ class JournalStore:
         whose = {"owner": self._keys.owner(scope), "session": self._keys.session(scope, name), "id": _FAR}
         with self._database.read() as session:
             rows = session.execute(_IN_SESSION, whose)
-            last = next((each for each in rows if each.closed or each.status in _LEAVES_SESSION), None)
+            last = next((each for each in rows if each.closed or each.status in _PLACED), None)
             if last is None or last.closed:
                 return Session()
+            if last.status == ERASED:
+                return Session(gap=_GAP_ERASED)
             if last.isolation != _RESTRICTED:
                 return Session(gap=f"its process ended, and at the isolation {last.isolation} it cannot be rebuilt")
             programs = [last]
@@ -193,6 +216,8 @@ class JournalStore:
                     programs.append(each)
         if any(each.closed for each in programs):
             return Session()
+        if any(each.status == ERASED for each in programs):
+            return Session(gap=_GAP_ERASED)
         if programs[-1].after is not None:
             return Session(gap="its process ended, and the journal of an earlier program is not kept any more")
         return Session(tuple(each.run_id for each in reversed(programs)))
@@ -227,7 +252,7 @@ class JournalStore:
         raise _damaged(run_id, "an earlier program of its session is not kept any more")
 
     def drop_expired(self) -> int:
-        """Remove the journals that have outlived their time and return how many."""
+        """Remove the journals that have outlived their time, but of runs under way, and return how many."""
         with self._database.transaction() as session:
             found = [row.run_id for row in session.execute(_EXPIRED, {"now": _now()})]
             _drop(session.connection(), found)
@@ -235,46 +260,51 @@ class JournalStore:
         return len(found)
 
     def forget(self, holds: Callable[[str], bool], *, scope: str | None = None, erases: bool = True) -> list[str]:
-        """Remove the journals in which `holds` is true of any text, and return their runs.
+        """Erase the journals and background runs in which `holds` is true of any text, and return their runs.
 
-        A journal with a part taken out could not be replayed: so it goes whole. One that cannot be read goes too.
-        Without `erases` nothing is removed.
+        One that cannot be read goes too, and so does a background run that has not ended and whose journal goes. Each
+        stays in the list as erased. Without `erases` nothing is changed.
         """
+        if erases:
+            self.drop_expired()
         owner = None if scope is None else self._keys.owner(scope)
+        run_ids = self.of_owner(owner)
+        found = {run_id for run_id in run_ids if self._holds(run_id, holds)}
+        queued = background_runs_that_hold(self._database, self._keys, partial(_any_text, holds), owner)
+        gone = [run_id for run_id in run_ids if run_id in found or run_id in queued]
+        if erases:
+            erase_background(self._database, queued, unended=gone)
+            erase(self._database, self._keys, gone)
+            self._sizes.clear()
+        return [*gone, *(run_id for run_id in queued if run_id not in gone)]
+
+    def of_owner(self, owner: str | None) -> list[str]:
+        """Return the runs of the scope that the database calls so, or of all, but those that are erased."""
         with self._database.read() as session:
-            run_ids = [row.run_id for row in session.execute(_OF_OWNER, {"owner": owner})]
-        gone = [run_id for run_id in run_ids if self._holds(run_id, holds)]
-        with self._database.transaction() as session:
-            if erases and gone:
-                _drop(session.connection(), gone)
-                self._sizes.clear()
-            held = partial(_any_text, holds)
-            more = forget_in(session.connection(), self._keys, held, owner, erases=erases)
-        return [*gone, *(run_id for run_id in more if run_id not in gone)]
+            return [row.run_id for row in session.execute(_OF_OWNER, {"owner": owner, "erased": ERASED})]
 
     def forget_scope(self, owner: str) -> int:
-        """Remove every journal of the scope that the database calls so, and return how many."""
-        with self._database.transaction() as session:
-            run_ids = [row.run_id for row in session.execute(_OF_OWNER, {"owner": owner})]
-            _drop(session.connection(), run_ids)
-            session.execute(DROP_OF_OWNER, {"owner": owner})
+        """Erase every journal and background run of the scope that the database calls so; return how many journals."""
+        run_ids = self.of_owner(owner)
+        erase_background(self._database, (), owner=owner)
+        erase(self._database, self._keys, run_ids)
         self._sizes.pop(owner, None)
         return len(run_ids)
 
     def used_bytes(self, scope: str) -> int:
-        """Return what the journals of a scope take."""
+        """Return what the journals and the background runs of a scope take."""
         with self._database.read() as session:
             return int(session.execute(_SIZE, {"owner": self._keys.owner(scope)}).scalar_one() or 0)
 
     def _holds(self, run_id: str, holds: Callable[[str], bool]) -> bool:
         try:
             journal = self.journal(run_id)
-        except JournalNotFound:
+        except (JournalNotFound, JournalErased):
             return False
         except (JournalDamaged, JournalNewer):
             return True
         values: list[object] = [
-            dict(journal.header),
+            [journal.run.session, journal.run.tools, dict(journal.header)],
             *(each.value for each in journal.records if each.kind is not RecordKind.TRACE),
         ]
         return any(_any_text(holds, value) for value in values)
@@ -480,6 +510,7 @@ def _drop(connection: sa.Connection, run_ids: Sequence[str]) -> None:
         some = {"runs": list(run_ids[at : at + _BATCH])}
         connection.execute(_DROP_PIECES, some)
         connection.execute(_DROP_RUNS, some)
+        connection.execute(_DROP_REPORTS, some)
 
 
 def _in(statement: str) -> sa.TextClause:
@@ -487,7 +518,7 @@ def _in(statement: str) -> sa.TextClause:
 
 
 _FAR = 1 << 62
-_LIVES = "expires > :now"
+_LIVES = "(expires > :now OR (ended IS NULL AND leased_until > :now))"
 _COLUMNS = (
     "id, run_id, owner, format, after, isolation, status, began, ended, expires, number_of, leased_until, pieces, "
     "bytes, sealed_header, sealed_end"
@@ -533,11 +564,27 @@ _IN_SESSION = sa.text(
     "AND session = :session AND id <= :id ORDER BY id DESC"
 )
 _CLOSE_SESSION = sa.text("UPDATE sealab_journal_run SET closed = 1 WHERE owner = :owner AND session = :session")
-_EXPIRED = sa.text("SELECT run_id FROM sealab_journal_run WHERE expires <= :now")
-_OF_OWNER = sa.text("SELECT run_id FROM sealab_journal_run WHERE owner = coalesce(:owner, owner)")
-_SIZE = sa.text("SELECT sum(bytes) FROM sealab_journal_run WHERE owner = :owner")
+_EXPIRED = sa.text(
+    "SELECT run_id FROM sealab_journal_run WHERE expires <= :now AND (ended IS NOT NULL OR leased_until <= :now)"
+)
+_OF_OWNER = sa.text(
+    "SELECT run_id FROM sealab_journal_run WHERE owner = coalesce(:owner, owner) AND status <> :erased ORDER BY id"
+)
+_STATUS = sa.text("SELECT status FROM sealab_journal_run WHERE run_id = :run")
+_OF_BACKGROUND = (
+    "coalesce(length(sealed_request), 0) + coalesce(length(sealed_progress), 0) + coalesce(length(sealed_report), 0) "
+    "+ coalesce(length(sealed_question), 0) + coalesce(length(sealed_answer), 0)"
+)
+_SIZE = sa.text(
+    "SELECT coalesce((SELECT sum(bytes) FROM sealab_journal_run WHERE owner = :owner), 0) "  # noqa: S608 - constants
+    f"+ coalesce((SELECT sum({_OF_BACKGROUND}) FROM sealab_background_run WHERE owner = :owner), 0)"
+)
 _OLDEST = sa.text(
-    "SELECT run_id, bytes FROM sealab_journal_run WHERE owner = :owner AND status <> :running ORDER BY id"
+    "SELECT run.run_id, run.bytes + coalesce(background.bytes, 0) AS bytes FROM sealab_journal_run AS run "  # noqa: S608
+    f"LEFT JOIN (SELECT run_id, {_OF_BACKGROUND} AS bytes FROM sealab_background_run WHERE owner = :owner) "
+    "AS background ON background.run_id = run.run_id "
+    "WHERE run.owner = :owner AND run.status <> :running ORDER BY run.id"
 )
 _DROP_PIECES = _in("DELETE FROM sealab_journal_piece WHERE run_id IN :runs")
 _DROP_RUNS = _in("DELETE FROM sealab_journal_run WHERE run_id IN :runs")
+_DROP_REPORTS = _in("DELETE FROM sealab_background_run WHERE run_id IN :runs AND status = 'ended'")

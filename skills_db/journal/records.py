@@ -19,6 +19,8 @@ RUNNING = "running"
 """The status of a run that has not ended."""
 CUT = "cut"
 """The status of a run whose lease is over without an end: its server went down, or could not write it."""
+ERASED = "erased"
+"""The status of a run whose journal was erased, since it told of a person."""
 
 _HEAD = struct.Struct(">BI")
 

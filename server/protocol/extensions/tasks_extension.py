@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, CallToolResult, ElicitResult, RequestParams
 from pydantic import ValidationError
 
-from ....skills_db.errors import JournalNotFound, SkillsDbError
+from ....skills_db.errors import JournalErased, JournalNotFound, SkillsDbError
 from ...errors import HostWorkBusy
 from ...scopes import scope_of
 from ...terminal_escaping import visible
@@ -130,6 +130,8 @@ async def _told(question: Callable[[], Awaitable[_T]], task_id: str) -> _T:
         raise MCPError(
             INVALID_PARAMS, f"There is no task {visible(task_id)[:80]}. Give the taskId that a call was answered with."
         ) from None
+    except JournalErased as error:
+        raise MCPError(INVALID_PARAMS, visible(str(error))) from None
     except (SkillsDbError, HostWorkBusy) as error:
         raise MCPError(INTERNAL_ERROR, visible(str(error))) from error
 

@@ -227,9 +227,31 @@ async def test_what_one_run_brings_costs_the_others_nothing(store: Commits, writ
     again, other = journal(writer, "taken"), journal(writer, "other")
     await again.ended(Outcome(Status.OK), [])  # a run of this name has begun
     await other.ended(Outcome(Status.OK), [])
-    with pytest.raises(Exception, match=r"IntegrityError|UNIQUE"):
-        await writer.stored(durable=False)
+    await writer.stored(durable=False)
+    assert await again.stored() == "The server's log says why."
     assert store.journal("other").run.status == "ok"
+
+
+@pytest.mark.parametrize("others", [0, 1])
+async def test_of_a_run_that_was_erased_nothing_more_is_written_and_nothing_is_sent(
+    store: Commits, writer: JournalWriter, others: int
+) -> None:
+    run, made = journal(writer), []  # type: ignore[var-annotated]
+    assert await run.around(changing(SENT, answer="Ada"))("call_tool", {}) == "Ada"
+    await writer.stored(durable=False)
+    assert store.forget(lambda text: text == "Ada") == ["run"]
+    more = [journal(writer, f"other{number}") for number in range(others)]
+    sending = [each.around(changing(SENT))("call_tool", {}) for each in more]
+    answers = await asyncio.gather(
+        run.around(changing(SENT, made, "Ada"))("call_tool", {}), *sending, return_exceptions=True
+    )
+    assert isinstance(answers[0], HostCallError)
+    assert "What was kept of the run run was erased by `sealab pii forget`" in answers[0].message
+    assert (made, answers[1:]) == ([], ["done"] * others)
+    run.ended(Outcome(Status.OK, "Ada"), [])
+    await writer.stored(durable=False)
+    assert [(each.run_id, each.status) for each in store.runs() if each.run_id == "run"] == [("run", "erased")]
+    assert store.forget(lambda text: text == "Ada") == []
 
 
 async def test_a_run_with_an_answer_that_no_journal_can_hold_says_so(store: Commits, writer: JournalWriter) -> None:

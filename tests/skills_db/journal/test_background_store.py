@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sealab.skills_db.engine import Database
-from sealab.skills_db.errors import JournalNotFound
+from sealab.skills_db.errors import JournalErased, JournalNotFound
 from sealab.skills_db.journal.background_store import BackgroundStore
 from sealab.skills_db.journal.journal_store import JournalStore
 from sealab.skills_db.journal.waiting_runs import any_wait
@@ -165,9 +165,34 @@ def test_to_forget_a_person_removes_the_runs_that_speak_of_them(store: Backgroun
     put(store, "a2")
     assert journals.forget(lambda text: SECRET in text, erases=False) == ["a1"]
     assert journals.forget(lambda text: SECRET in text) == ["a1"]
-    with pytest.raises(JournalNotFound):
+    with pytest.raises(JournalErased, match=r"the run a1 was erased by `sealab pii forget`"):
         store.state("a1")
     assert store.state("a2").status == "queued"
+    assert claimed(store) == "a2"
+    assert claimed(store) is None
+
+
+@pytest.mark.parametrize("part", ["progress", "question", "answer", "report"])
+def test_a_person_is_found_in_every_part_of_a_run_and_whoever_has_the_run_loses_it(
+    store: BackgroundStore, database: Database, part: str
+) -> None:
+    journals = JournalStore(database, KEY, quota_bytes=10_000_000)
+    put(store, "a1")
+    found = store.claim(LONG, most=100)
+    assert found is not None
+    if part == "progress":
+        store.renew("a1", found.owner, {"message": SECRET}, LONG)
+    elif part == "report":
+        store.finish("a1", found.owner, {"report": {"result": SECRET}})
+    else:
+        store.park("a1", found.owner, {"question": SECRET if part == "question" else "?", "choices": []})
+        if part == "answer":
+            store.answer("a1", 1, {"choice": SECRET})
+    assert journals.forget(lambda text: SECRET in text) == ["a1"]
+    assert store.renew("a1", found.owner, None, LONG) == "lost"
+    assert not store.finish("a1", found.owner, {})
+    assert store.waiting(most=10) == []
+    assert not store.has_work()
 
 
 def test_a_report_that_has_outlived_its_time_is_removed(store: BackgroundStore) -> None:

@@ -15,10 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.skills_db.engine import Database
-from sealab.skills_db.errors import JournalDamaged, JournalNewer, JournalNotFound, RunNotCut, VaultKeyWrong
+from sealab.skills_db.errors import (
+    JournalDamaged,
+    JournalErased,
+    JournalNewer,
+    JournalNotFound,
+    RunNotCut,
+    VaultKeyWrong,
+)
+from sealab.skills_db.journal.background_store import BackgroundStore
 from sealab.skills_db.journal.journal_store import DAMAGED, NEWER, JournalStore
 from sealab.skills_db.journal.records import (
     CUT,
+    ERASED,
     RUNNING,
     Record,
     RecordKind,
@@ -280,9 +289,74 @@ def test_every_journal_that_holds_a_person_is_forgotten_and_no_other(journals: J
     assert journals.forget(lambda text: SECRET in text, erases=False) == ["run1", "run3"]
     assert journals.forget(lambda text: SECRET in text, scope=BOB) == ["run3"]
     assert journals.forget(lambda text: SECRET in text) == ["run1"]
-    assert [run.run_id for run in journals.runs()] == ["run2"]
+    told = [(run.run_id, run.status, run.tools) for run in journals.runs()]
+    assert told == [("run3", ERASED, {}), ("run2", "ok", {"crm.send": {"done": 1}}), ("run1", ERASED, {})]
+    assert journals.forget(lambda text: SECRET in text) == []
     assert journals.forget_scope(journals.owner_of(ALICE)) == 1
-    assert journals.runs() == []
+    assert {run.status for run in journals.runs()} == {ERASED}
+
+
+def test_of_a_journal_that_was_erased_nothing_is_left_and_whoever_asks_for_it_is_told(
+    journals: JournalStore, database: Database
+) -> None:
+    write(journals, "ended", [SECRET, SECRET])
+    write(journals, "runs", [SECRET], ends=False)
+    write(journals, "named", ["x"])
+    named = replace(begin("insession"), session=f"for {SECRET}")
+    journals.write([RunChange("insession", 0, named)], {"insession": ALICE}, durable=True)
+    assert journals.forget(lambda text: SECRET in text) == ["ended", "runs", "insession"]
+    for run_id in ("ended", "runs", "insession"):
+        with pytest.raises(JournalErased, match=f"the run {run_id} was erased by `sealab pii forget`"):
+            journals.journal(run_id)
+        with pytest.raises(JournalErased):
+            journals.take_over(run_id, "second", 60)
+        (held,) = rows(database, f"SELECT count(*) FROM sealab_journal_piece WHERE run_id = '{run_id}'")
+        assert held == (1,)  # the place of the next piece
+    late = RunChange("runs", 1, piece=joined([outcome(2, SECRET)]))
+    with pytest.raises(JournalErased):
+        journals.write([late], {"runs": ALICE}, durable=True)
+    assert journals.used_bytes(ALICE) < 2_000
+
+
+def test_a_session_of_which_a_program_was_erased_is_not_rebuilt_without_it(journals: JournalStore) -> None:
+    programs(journals, ("a", None, "ok"), ("b", "a", "ok"))
+    journals.forget(lambda text: text == "b")
+    assert "was erased by `sealab pii forget`" in str(journals.session(ALICE, "s").gap)
+    programs(journals, ("c", "b", "ok"))
+    assert "was erased by `sealab pii forget`" in str(journals.session(ALICE, "s").gap)
+    assert journals.session_until("c") == ["a", "b", "c"]
+
+
+def test_a_journal_that_has_outlived_its_time_is_kept_while_its_run_is_under_way(journals: JournalStore) -> None:
+    for name, leased in (("runs", 60.0), ("cut", -1.0)):
+        late = replace(begin(name, seconds=-1), leased_until=time.time() + leased, leased_by="here")
+        journals.write([RunChange(name, 0, late)], {name: ALICE}, durable=True)
+    assert journals.drop_expired() == 1
+    assert journals.journal("runs").run.status == RUNNING
+    journals.write([RunChange("runs", 0, piece=joined([outcome(1, "late")]))], {"runs": ALICE}, durable=True)
+    end = RunEnd("ok", time.time(), "restricted")
+    journals.write([RunChange("runs", 1, end=end, process="here")], {"runs": ALICE}, durable=True)
+    assert journals.drop_expired() == 1
+
+
+def test_background_runs_count_in_the_quota_and_go_with_their_journals(database: Database) -> None:
+    journals = JournalStore(database, KEY, quota_bytes=250_000)
+    queue = BackgroundStore(database, KEY, process="here")
+    later = time.time() + 60
+    queue.put("waits", ALICE, {"code": "x" * 30_000}, expires=later, most=10)
+    for number in range(4):
+        queue.put(f"run{number}", ALICE, {"code": "1"}, expires=later, most=10)
+    for _ in range(5):
+        claimed = queue.claim(60.0, most=100)
+        assert claimed is not None
+        if claimed.run_id != "waits":
+            write(journals, claimed.run_id, ["x" * 20_000])
+            queue.finish(claimed.run_id, claimed.owner, {"report": "x" * 60_000})
+    write(journals, "last", ["x" * 30_000])
+    assert journals.used_bytes(ALICE) <= 250_000
+    assert [run.run_id for run in journals.runs()] == ["last", "run3", "run2"]
+    assert {each.run_id for each in queue.listed(most=10)} == {"waits", "run2", "run3"}
+    assert queue.state("waits").status == "running"
 
 
 def test_a_write_that_fails_leaves_nothing_of_any_run(journals: JournalStore) -> None:
@@ -297,6 +371,7 @@ WRITER_ON_A_SMALL_DISK = """
 import pathlib, resource, signal, sys, time
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.errors import DatabaseUnavailable
+from sealab.skills_db.journal.background_store import BackgroundStore
 from sealab.skills_db.journal.journal_store import JournalStore
 from sealab.skills_db.journal.records import Record, RecordKind, RunBegin, RunChange, joined
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
