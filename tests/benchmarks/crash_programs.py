@@ -56,7 +56,7 @@ mixed = {('a', 1), 'b', 3.5, b'c', frozenset({1})}
 import asyncio
 seen = await asyncio.gather(*[tools.counter.look(n=n) for n in range(6)])
 ---
-added = [await tools.counter.add(run=writer, n=n) for n in range(3)]
+own_added = [await tools.counter.add(run=own_writer, n=n) for n in range(3)]
 ---
 write_file('a.txt', 'one\n')
 with open('b.txt', 'w') as file:
@@ -222,7 +222,7 @@ own_addresses = list(map(id, things))
 used = [list(fresh), list(mapped), list(pairs), list(numbered), list(window), list(cursor), by_two(), by_five()]
 used += [fib.cache_info().hits, add_three(4), [each() for each in later], tripled(2), dice.random(), random.random()]
 used += [accounts[1].add(4).sum, next(done, 'exhausted'), len(queue), sorted(heap), read_file('a.txt')]
-added += [await tools.counter.add(run=writer, n=len(added))]
+own_added += [await tools.counter.add(run=own_writer, n=len(own_added))]
 own_used = [own_dice.random(), uuid.uuid4()]
 """
 PROGRAMS = tuple(_ALL.split("---"))

@@ -54,7 +54,7 @@ def program(number: int) -> str:
 async def told(served: Served, name: str, session: Session, number: int, *, is_cut: bool) -> None:
     """Run one program of a session, and take what it tells."""
     code = program(number) if number < len(PROGRAMS) else "result = [everything(), everything()]"
-    report = await called(served, "execute_code", code=code, session=name, context_vars={"writer": int(name)})
+    report = await called(served, "execute_code", code=code, session=name, context_vars={"own_writer": int(name)})
     rebuilt = report.get("session", {})
     if is_cut and rebuilt.get("programs") != number:
         session.wrong.append(f"before program {number} it was not rebuilt: {_short(report)}")
