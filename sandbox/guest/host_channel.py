@@ -46,7 +46,7 @@ class ToolError(Exception):
 
 
 class OutcomeUnknown(ToolError):
-    """Whether a call was done is not known: its run was cut before it was answered. It was not sent again."""
+    """Whether a call was done is not known: no answer came, or its run was cut before. It was not sent again."""
 
     __module__ = "builtins"
 

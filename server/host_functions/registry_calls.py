@@ -2,7 +2,8 @@
 
 A call passes through these steps, and each may end it: the tool is found, the operator's policy allows it, its
 arguments fit the schema, the run's budget has room, a user said yes where that is needed. Whatever fails on the way is
-a `ToolError` or `TypeError` that the code can catch, in words that say what to do.
+a `ToolError` or `TypeError` that the code can catch, in words that say what to do. Once a call was sent that may change
+something, and it is not known whether it was done, it is the `ToolError` that is called `OutcomeUnknown`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
-from ...tools_registry.errors import RegistryError
+from ...tools_registry.errors import AnswerRefused, OutcomeUnknown, RegistryError
 from ...tools_registry.models import Tool
 from ..errors import RequestRefused
 from ..host_work import Kind, in_thread
 from ..journal.changes import Change, before_change
+from ..journal.replaying import OUTCOME_UNKNOWN
 from ..privacy.gates.tool_gate import ANSWERED_BY, Recipient, given_to
 from ..privacy.privacy import Privacy
 from ..upstream_tools import approval, discovery
@@ -76,6 +78,7 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
 async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
     name = cast("str", arguments["name"])
     given = cast("Mapping[str, Json]", arguments["arguments"])
+    may_change = False
     with calls.log.call(name) as entry:
         try:
             pay(calls, await chars_of([given, arguments.get("positional")]))
@@ -103,13 +106,16 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 return await _placeholder(registry, tool, fitting)
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=fitting)
-            if not server.only_reads(tool):
+            may_change = not server.only_reads(tool)
+            if may_change:
                 await before_change(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
             with slot_given_back():
                 told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
                 result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)
         except RegistryError as error:
-            raise failed(f"{error}{privacy.why_tokens(given)}") from error
+            unknown = may_change and isinstance(error, AnswerRefused | OutcomeUnknown)
+            kind = OUTCOME_UNKNOWN if unknown else "ToolError"
+            raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=kind) from error
         (await registry.usage()).called(calls.caller.scope, tool.full_name)
         value = result.value
         if result.attachments and isinstance(value, dict):

@@ -44,6 +44,8 @@ class BegunRun:
     scope: str
     session: str | None = None
     dry_run: bool = False
+    is_patient: bool = False
+    """Whether it waits for a database that cannot be written."""
 
 
 class Kept(Protocol):
@@ -107,9 +109,15 @@ class Journal:
         begin_bytes = len(run.job.code) + size_of(run.job.context_vars)
         begin = partial(self._begun, run, time.time())
         written = WrittenRun(run.run_id, run.scope)
-        return self._opened(
-            RunJournal(self._writer, written, begin, partial(self._placed, run), begin_bytes=begin_bytes), run.run_id
+        journal = RunJournal(
+            self._writer,
+            written,
+            begin,
+            partial(self._placed, run),
+            begin_bytes=begin_bytes,
+            is_patient=run.is_patient,
         )
+        return self._opened(journal, run.run_id)
 
     def resume(self, run_id: str, scope: str | None) -> RunRecord:
         """Take up a run of a scope, or of any, that was cut; return what is recorded of it. Blocks.
@@ -122,7 +130,8 @@ class Journal:
         """Return the journal in which a run goes on that was taken up."""
         written = WrittenRun(run.run_id, run.scope, pieces=record.pieces)
         self._writer.has(written)
-        return self._opened(RunJournal(self._writer, written, None, partial(self._placed, run)), run.run_id)
+        journal = RunJournal(self._writer, written, None, partial(self._placed, run), is_patient=run.is_patient)
+        return self._opened(journal, run.run_id)
 
     def leave_open(self, run_id: str) -> None:
         """Have the journal of a run that is about to be broken off not end with it: another process goes on with it."""

@@ -28,13 +28,14 @@ from ...sandbox.job import HostCalls, Job, Json, Outcome, Start, Status
 from ...sandbox.wire.bounded_json import is_light, write, write_in_steps
 from ..host_work import Kind, in_thread
 from .changes import CHANGES, Change, Told
-from .writer import WRITE_BYTES, JournalWriter, WrittenRun, told
+from .writer import PASSING, WRITE_BYTES, JournalWriter, WrittenRun, told
 
 if TYPE_CHECKING:
     from ...skills_db.journal.records import Record, RunBegin, RunEnd
 
 STORED_SECONDS = 10.0
-"""How long a call waits for its intent to be written."""
+"""How long a call waits for its intent to be written, where somebody waits for its run."""
+_RETRY_SECONDS = 0.25
 OUTPUT_KEPT_CHARS = 1_000_000
 """Characters of an output that a journal keeps."""
 WAITING_BYTES_MAX = 8 * 1024 * 1024
@@ -59,10 +60,12 @@ class RunJournal:
         after: After,
         *,
         begin_bytes: int = 0,
+        is_patient: bool = False,
     ) -> None:
         """Make one; `begin` makes what it begins with, of so many bytes, when that is written.
 
-        Without `begin` the run goes on that is written so far.
+        Without `begin` the run goes on that is written so far. The calls of one that `is_patient` wait for a database
+        that cannot be written, however long that takes.
         """
         self._after = after
         self._program: int | None = None
@@ -70,6 +73,7 @@ class RunJournal:
         self._run = run
         self._begin = begin
         self._begin_bytes = begin_bytes
+        self._is_patient = is_patient
         self._began = time.monotonic()
         self._calls = 0
         self._is_left_open = False
@@ -172,8 +176,8 @@ class RunJournal:
             return
         try:
             with slot_given_back():
-                async with asyncio.timeout(STORED_SECONDS):
-                    await self._writer.stored(durable=change.leaves)
+                async with asyncio.timeout(None if self._is_patient else STORED_SECONDS):
+                    await self._stored(durable=change.leaves)
             if self._run.lost is None:
                 self._can_build_on_more = False
                 return
@@ -198,10 +202,21 @@ class RunJournal:
         self._can_build_on_more = self._can_build_on_more or answered
         self._add(kind, body)
 
+    async def _stored(self, *, durable: bool) -> None:
+        while True:
+            try:
+                await self._writer.stored(durable=durable)
+            except PASSING:
+                if not self._is_patient:
+                    raise
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return
+
     async def _caught_up(self) -> None:
         try:
             with slot_given_back():
-                await self._writer.stored(durable=False)
+                await self._stored(durable=False)
         except Exception as error:  # noqa: BLE001 - as above
             self.lose(told(error))
 

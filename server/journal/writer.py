@@ -4,8 +4,9 @@ Whoever must know something written waits for the next commit (`stored`), with a
 written when no run has added anything for a moment, or there is much: opening the database costs a second of the
 processor, which is better spent when nobody waits for it.
 
-What could not be written since the database cannot be reached waits and is tried again, up to `WAITING_BYTES_MAX`. Any
-other failure leaves a gap in the journals concerned: they take no more records, their end says so, and they are never
+What could not be written since the database cannot be reached, or its disk is full, waits and is tried again, up to
+`WAITING_BYTES_MAX`. Where the connection was lost during a commit, it is first asked whether that came about. Any other
+failure leaves a gap in the journals concerned: they take no more records, their end says so, and they are never
 replayed.
 """
 
@@ -15,12 +16,12 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ...skills_db.errors import DatabaseUnreachable, JournalErased, SkillsDbError
+from ...skills_db.errors import CommitUnknown, DatabaseUnavailable, JournalErased, SkillsDbError
 from ..errors import KNOWN_ERRORS
 
 if TYPE_CHECKING:
@@ -34,13 +35,15 @@ WAIT_SECONDS_MAX = 30.0
 WRITE_BYTES = 4 * 1024 * 1024
 """How much is written at once without such a moment."""
 WAITING_BYTES_MAX = 64 * 1024 * 1024
-"""How much may wait for a database that cannot be reached."""
+"""How much may wait for a database that cannot be written."""
 LEASE_SECONDS = 60.0
 """How long after the last word of its process a run counts as cut."""
 RENEW_SECONDS = 20.0
 """How often a process says that it has its runs."""
 PURGE_SECONDS = 600.0
 """How often journals that have outlived their time are removed."""
+PASSING = (DatabaseUnavailable, CommitUnknown)
+"""What ends by itself, or by what an operator does: it is tried again."""
 _LOG = logging.getLogger(__name__)
 
 _Waiter = tuple[bool, asyncio.AbstractEventLoop, "asyncio.Future[None]"]
@@ -66,6 +69,20 @@ class _Added:
     end: Callable[[], RunEnd] | None = None
     bytes: int = 0
 
+    def goes_on(self, later: _Added) -> None:
+        """Take what came later of the same run."""
+        self.begin, self.end = self.begin or later.begin, later.end or self.end
+        self.records += later.records
+        self.bytes += later.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Unheard:
+    """A commit of which it is not known whether it came about."""
+
+    added: dict[WrittenRun, _Added]
+    changes: Sequence[RunChange]
+
 
 class JournalWriter:
     """Writes the journals of one server, which is the `process`; `add` and `stored` are for its event loop."""
@@ -79,6 +96,7 @@ class JournalWriter:
         self._changed = threading.Condition()
         self._added: dict[WrittenRun, _Added] = {}
         self._waiters: list[_Waiter] = []
+        self._unheard: _Unheard | None = None
         self._bytes = 0
         self._first = self._last = 0.0
         self._retry_at = 0.0
@@ -158,9 +176,11 @@ class JournalWriter:
                 taken, self._bytes = self._bytes, 0
                 self._hurries = False
                 ends = self._ends
-            error = self._written(added, durable=any(durable for durable, _, _ in waiters))
-            if isinstance(error, DatabaseUnreachable) and not ends:
-                error = self._put_back(added, taken, error)
+            error = self._heard(added)
+            if error is None:
+                error = self._written(added, durable=any(durable for durable, _, _ in waiters))
+            if isinstance(error, PASSING) and not ends:
+                self._put_back(added, taken, error)
             _tell(waiters, error)
             self._renew()
             if error is None:
@@ -173,11 +193,30 @@ class JournalWriter:
             return 0.0
         now = time.monotonic()
         renews = max(self._renewed + RENEW_SECONDS - now, 0.0) if self._open else float("inf")
-        if not self._added:
+        if not self._added and self._unheard is None:
             return renews
         at_once = self._hurries or self._bytes >= WRITE_BYTES
         due = now if at_once else min(self._last + QUIET_SECONDS, self._first + WAIT_SECONDS_MAX)
         return min(max(max(due, self._retry_at) - now, 0.0), renews)
+
+    def _heard(self, added: dict[WrittenRun, _Added]) -> BaseException | None:
+        """Find out whether a commit came about of which nothing was heard; if not, have its records written again."""
+        unheard = self._unheard
+        if unheard is None:
+            return None
+        try:
+            is_written = self._store().is_written(unheard.changes)
+        except Exception as error:  # noqa: BLE001 - told to all who wait
+            return self._failed(added, error)
+        self._unheard = None
+        if is_written:
+            self._note_written(unheard.added, unheard.changes)
+        else:
+            later = dict(added)
+            added.clear()
+            added |= unheard.added
+            _go_on(added, later)
+        return None
 
     def _written(self, added: dict[WrittenRun, _Added], *, durable: bool) -> BaseException | None:
         """Write what was added, all at once; return what went wrong."""
@@ -190,21 +229,41 @@ class JournalWriter:
         error = self._tried(store, added, durable=durable)
         if error is None or not _is_of_one(error):
             return self._failed(added, error)
-        # What one run brings must not cost the others theirs: neither their records, nor those who wait for these.
-        for run, each in added.items():
-            if len(added) > 1:
-                error = self._tried(store, {run: each}, durable=durable)
-            self._failed({run: each}, error)
-            if error is not None and not _is_of_one(error):
+        return self._written_one_by_one(store, added, durable=durable)
+
+    def _written_one_by_one(
+        self, store: JournalStore, added: dict[WrittenRun, _Added], *, durable: bool
+    ) -> BaseException | None:
+        """Write each run by itself, and return what went wrong with the database; what is left in `added` waits.
+
+        What one run brings must not cost the others theirs: neither their records, nor those who wait for these.
+        """
+        first: BaseException | None = None
+        for run, each in [*added.items()]:
+            error = self._failed({run: each}, self._tried(store, {run: each}, durable=durable))
+            if isinstance(error, DatabaseUnavailable):
                 return error
-        return None
+            del added[run]
+            if isinstance(error, CommitUnknown):
+                return error
+            if error is not None and not _is_of_one(error):
+                first = first or error
+        return first
 
     def _tried(self, store: JournalStore, added: dict[WrittenRun, _Added], *, durable: bool) -> BaseException | None:
         try:
             changes = [self._change(run, each) for run, each in added.items()]
             store.write(changes, {run.run_id: run.scope for run in added}, durable=durable)
+        except CommitUnknown as error:
+            self._unheard = _Unheard(dict(added), changes)
+            added.clear()
+            return error
         except Exception as error:  # noqa: BLE001 - as above
             return error
+        self._note_written(added, changes)
+        return None
+
+    def _note_written(self, added: Mapping[WrittenRun, _Added], changes: Sequence[RunChange]) -> None:
         for run, change in zip(added, changes, strict=True):
             run.pieces += bool(change.piece)
             run.waiting_bytes -= added[run].bytes
@@ -212,7 +271,6 @@ class JournalWriter:
                 self._open.discard(run)
             elif change.begin is not None:
                 self._keep(run)
-        return None
 
     def has(self, run: WrittenRun) -> None:
         """Keep the lease of a run that this process took over."""
@@ -235,34 +293,29 @@ class JournalWriter:
 
     def _failed(self, added: dict[WrittenRun, _Added], error: BaseException | None) -> BaseException | None:
         """Note the gap that a failure leaves, unless it is to be tried again."""
-        if error is not None and not (isinstance(error, DatabaseUnreachable) and not self._ends):
+        if error is not None and not (isinstance(error, PASSING) and not self._ends):
             _LOG.warning("The journals of %d runs could not be written: %s", len(added), error)
             for run, each in added.items():
                 run.lost = run.lost or told(error)
                 run.waiting_bytes -= each.bytes
         return error
 
-    def _put_back(self, added: dict[WrittenRun, _Added], taken: int, error: DatabaseUnreachable) -> DatabaseUnreachable:
+    def _put_back(self, added: dict[WrittenRun, _Added], taken: int, error: BaseException) -> None:
         """Have what was not written wait before what came since; if it is too much, it is lost."""
         if not self._is_silent:
-            _LOG.warning("The journals of %d runs wait to be written: %s", len(added), error)
+            _LOG.warning("The journals of the runs under way wait to be written: %s", error)
         self._is_silent = True
         with self._changed:
             self._retry_at = time.monotonic() + QUIET_SECONDS
             if self._bytes + taken <= WAITING_BYTES_MAX:
-                for run, each in self._added.items():
-                    before = added.setdefault(run, _Added())
-                    before.begin, before.end = before.begin or each.begin, each.end or before.end
-                    before.records += each.records
-                    before.bytes += each.bytes
+                _go_on(added, self._added)
                 self._added = added
                 self._bytes += taken
-                return error
-        _LOG.warning("The journals of %d runs are lost: the database cannot be reached for too long.", len(added))
+                return
+        _LOG.warning("The journals of %d runs are lost: the database cannot be written for too long.", len(added))
         for run, each in added.items():
             run.lost = run.lost or str(error)
             run.waiting_bytes -= each.bytes
-        return error
 
     def let_go(self, run: WrittenRun) -> None:
         """Keep the lease of a run no longer."""
@@ -303,6 +356,12 @@ def told(error: BaseException) -> str:
 def _is_of_one(error: BaseException) -> bool:
     """Return whether a failure to write is that of one run, not of the database."""
     return isinstance(error, JournalErased) or not isinstance(error, SkillsDbError)
+
+
+def _go_on(added: dict[WrittenRun, _Added], later: Mapping[WrittenRun, _Added]) -> None:
+    """Put what came later behind what was added."""
+    for run, each in later.items():
+        added.setdefault(run, _Added()).goes_on(each)
 
 
 def _tell(waiters: Sequence[_Waiter], error: BaseException | None) -> None:

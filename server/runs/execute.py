@@ -104,7 +104,9 @@ async def execute(
     """
     run_id = request.run_id or new_run_id()
     job, program = await with_values(executor.privacy, request.caller.scope, allowed(request, executor), run=run_id)
-    run = BegunRun(run_id, job, request.caller.scope, request.session, request.dry_run)
+    run = BegunRun(
+        run_id, job, request.caller.scope, request.session, request.dry_run, is_patient=request.outlives_worker
+    )
     journal = executor.journal.begin(run)
 
     def answering(calls: Calls, gate: Gate) -> HostCalls:

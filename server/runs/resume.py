@@ -60,7 +60,8 @@ async def resume(
         caller=Caller(record.scope, ask),
         outlives_worker=outlives_worker,
     )
-    going_on = journal.going_on(record, BegunRun(run_id, job, record.scope, name, request.dry_run))
+    begun_run = BegunRun(run_id, job, record.scope, name, request.dry_run, is_patient=outlives_worker)
+    going_on = journal.going_on(record, begun_run)
 
     def answering(calls: Calls, gate: Gate) -> HostCalls:
         async def note(call: RecordedCall) -> None:

@@ -18,11 +18,20 @@ import hmac
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import JournalDamaged, JournalErased, JournalNewer, JournalNotFound, RunNotCut, VaultKeyWrong
+from ..errors import (
+    JournalDamaged,
+    JournalErased,
+    JournalNewer,
+    JournalNotFound,
+    RunNotCut,
+    SkillsDbError,
+    VaultKeyWrong,
+)
 from ..sql import sa
 from ..vault_keys import SealBroken
 from .forgetting import background_runs_that_hold, erase, erase_background
@@ -84,9 +93,10 @@ class JournalStore:
     def write(self, changes: Sequence[RunChange], scopes: Mapping[str, str], *, durable: bool) -> None:
         """Write what there is of several runs in one commit; `scopes` says whose each run is.
 
-        With `durable` it survives a crash of the machine too. Afterwards the oldest ended journals of owners above
-        their quota are dropped. Raises what `Database` raises, and `JournalErased` of a single run; then nothing was
-        written, but for `CommitUnknown`.
+        With `durable` it survives a crash of the machine too; what a server of a database has not flushed, it loses
+        when it crashes alone, which leaves a gap, so there every commit is durable. Afterwards the oldest ended
+        journals of owners above their quota are dropped. Raises what `Database` raises, and
+        `JournalErased` of a single run; then nothing was written, but for `CommitUnknown`.
         """
         owners = {run_id: self._keys.owner(scope) for run_id, scope in scopes.items()}
         rows = [self._row(each, owners[each.run_id]) for each in changes]
@@ -97,11 +107,12 @@ class JournalStore:
                 raise JournalErased(changes[0].run_id) from None
             raise
         for row in rows:
-            self._grow(cast("str", row["owner"]), cast("int", row["bytes"]))
+            with suppress(SkillsDbError):  # it is written all the same, and the next one counts it
+                self._grow(cast("str", row["owner"]), cast("int", row["bytes"]))
 
     def _write(self, rows: Sequence[dict[str, object]], *, durable: bool) -> None:
         pieces = [row for row in rows if row["piece"] is not None]
-        with self._database.transaction(durable=durable) as session:
+        with self._database.transaction(durable=durable or not self._database.is_file) as session:
             connection = session.connection()
             if begun := [row for row in rows if "began" in row]:
                 connection.execute(_BEGIN, begun)
@@ -115,6 +126,16 @@ class JournalStore:
     def _is_erased(self, run_id: str) -> bool:
         with self._database.read() as session:
             return session.execute(_STATUS, {"run": run_id}).scalar_one_or_none() == ERASED
+
+    def is_written(self, changes: Sequence[RunChange]) -> bool:
+        """Return whether these changes are stored, where a commit was not heard of. Raises what `Database` raises."""
+        with self._database.read() as session:
+            return any(self._is_there(session.connection(), each) for each in changes)
+
+    def _is_there(self, connection: sa.Connection, change: RunChange) -> bool:
+        ends = change.end is not None
+        told = {"run": change.run_id, "process": change.process, "number": change.number, "ends": ends}
+        return connection.execute(_HAS_PIECE if change.piece else _HAS_RUN, told).first() is not None
 
     def runs(
         self,
@@ -420,15 +441,14 @@ class JournalStore:
 
     def _grow(self, owner: str, count: int) -> None:
         """Count what an owner's journals grew by, and now and then drop the oldest that are above the quota."""
-        waiting = self._sizes.get(owner, _COUNT_EVERY_BYTES) + count
+        waiting = self._sizes[owner] = self._sizes.get(owner, _COUNT_EVERY_BYTES) + count
         if waiting < min(_COUNT_EVERY_BYTES, self._quota_bytes // 10):
-            self._sizes[owner] = waiting
             return
-        self._sizes[owner] = 0
         with self._database.read() as session:
             size = int(session.execute(_SIZE, {"owner": owner}).scalar_one() or 0)
         if size > self._quota_bytes:
             self._trim(owner, size - self._quota_bytes)
+        self._sizes[owner] = 0
 
     def _trim(self, owner: str, excess: int) -> None:
         with self._database.transaction() as session:
@@ -533,6 +553,13 @@ _BEGIN = sa.text(
     ":sealed_header, :sealed_end)"
 )
 _ADD_PIECE = sa.text("INSERT INTO sealab_journal_piece (run_id, number, sealed) VALUES (:run_id, :number, :piece)")
+_HAS_PIECE = sa.text(
+    "SELECT 1 FROM sealab_journal_piece AS piece JOIN sealab_journal_run AS run ON run.run_id = piece.run_id "
+    "WHERE piece.run_id = :run AND piece.number = :number AND run.leased_by = :process"
+)
+_HAS_RUN = sa.text(
+    "SELECT 1 FROM sealab_journal_run WHERE run_id = :run AND leased_by = :process AND (ended IS NOT NULL OR NOT :ends)"
+)
 _GROW = sa.text("UPDATE sealab_journal_run SET bytes = bytes + :bytes WHERE run_id = :run_id")
 _FINISH = sa.text(
     "UPDATE sealab_journal_run SET pieces = :pieces, status = :status, ended = :ended, isolation = :isolation, "

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from ....sandbox.errors import WorkerLost
 from ....sandbox.job import Status
-from ....skills_db.errors import DatabaseUnreachable, JournalNotFound, SkillsDbError
+from ....skills_db.errors import JournalDamaged, JournalNewer, JournalNotFound, RunNotCut, SkillsDbError
 from ...caller import RUNNING, Ask, Caller
 from ...caller import Progress as Tell
-from ...errors import KNOWN_ERRORS, RequestRefused
+from ...errors import KNOWN_ERRORS, HostWorkBusy, RequestRefused
 from ...host_work import Kind, in_thread
+from ...journal.writer import PASSING
 from ..execute import CodeRequest, Execution, RunCut, execute
 from ..resume import resume
 from .background_reports import Progress, cancelled, execution_told, without_result
@@ -48,6 +49,8 @@ _LOSSES_MAX = 3
 _CLOSING_SECONDS = 2.0
 _PURGE_SECONDS = 600.0
 _CUT = "The server ended while this run was at work, and the run cannot go on: {} What it had done by then stands."
+_TRIED_AGAIN = (*PASSING, HostWorkBusy)
+"""What a run waits for to pass, as long as its lease is kept."""
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -143,6 +146,7 @@ class BackgroundWork:
                 if not self._is_silent:
                     _LOG.warning("Background runs cannot be looked for: %s", error)
                 self._is_silent = True
+                wait_seconds = _FIRST_LOOK_SECONDS
 
     async def aclose(self) -> None:
         """Stop the runs of this process, and leave them to the next one."""
@@ -215,6 +219,9 @@ class BackgroundWork:
             return await active.task
         except asyncio.CancelledError:
             return cancelled(claimed.run_id) if active.stopped is Stop.CANCELLED else None
+        except JournalNewer as error:
+            _LOG.warning("The background run %s is left to a newer version of sealab: %s", claimed.run_id, error)
+            return None
         except KNOWN_ERRORS as error:
             return without_result(claimed.run_id, Status.REFUSED, type(error).__name__, str(error))
         except Exception:  # noqa: BLE001 - told in the report, and logged
@@ -245,8 +252,11 @@ class BackgroundWork:
                         return execution
                 execution = await execute(executor, replace(asked, outlives_worker=outlives), progress=tell)
             except RunCut:
-                await self._journal.release(claimed.run_id)
                 was_cut = True
+            except (*_TRIED_AGAIN, RunNotCut):  # how far it came is in its journal
+                was_cut = True
+                await asyncio.sleep(_RETRY_SECONDS)
+                continue
             except WorkerLost:  # none could be made: nothing of it ran
                 if not outlives:
                     raise
@@ -263,9 +273,12 @@ class BackgroundWork:
         if not self._journal.keeps:
             return _cut(run_id, "with JOURNAL=off nothing says how far it had come.")
         try:
+            await self._journal.release(run_id)
             record = await in_thread(Kind.DATABASE, lambda: self._journal.store().journal(run_id), charged=False)
         except JournalNotFound:
             return None  # what changes something is recorded before it is done: nothing was
+        except JournalDamaged as damaged:
+            return _cut(run_id, str(damaged))
         if record.run.ended is not None:
             return await recorded(executor, record)
         # Its lease here is over: whoever had it must not write its journal any more.
@@ -274,6 +287,8 @@ class BackgroundWork:
             return await resume(executor, run_id, ask=ask, progress=tell, outlives_worker=outlives)
         except RequestRefused as refused:
             return _cut(run_id, str(refused))
+        except JournalDamaged as damaged:
+            return _cut(run_id, str(damaged))
 
     async def _keep(self, active: _Active) -> None:
         """Renew the lease of a run; stop the run once it may be another's."""
@@ -286,7 +301,7 @@ class BackgroundWork:
             try:
                 async with asyncio.timeout(max(active.kept_until - time.monotonic(), 0)):
                     answer = await self._ask(lambda store: store.renew(run_id, owner, told, LEASE_SECONDS))  # noqa: B023
-            except (SkillsDbError, TimeoutError) as error:
+            except (SkillsDbError, HostWorkBusy, TimeoutError) as error:
                 if time.monotonic() < active.kept_until:
                     continue
                 _LOG.warning("The background run %s is left to another process: %s", run_id, error)
@@ -302,14 +317,14 @@ class BackgroundWork:
                 return
 
     async def _store(self, active: _Active, execution: Execution) -> None:
-        """Store a report, however long the database cannot be reached."""
+        """Store a report, however long the database cannot be written."""
         with suppress(SkillsDbError):  # the end of its journal is missing then, and the report says how it ended
             await self._journal.stored()
         claimed, told = active.claimed, execution_told(execution)
         while True:
             try:
                 await self._ask(lambda store: store.finish(claimed.run_id, claimed.owner, told))
-            except DatabaseUnreachable:
+            except _TRIED_AGAIN:
                 if self._closing:
                     raise
                 await asyncio.sleep(_RETRY_SECONDS)

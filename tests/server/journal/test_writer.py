@@ -7,7 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from sealab.server.journal.recording import OUTPUT_KEPT_CHARS, RunJournal, told_
 from sealab.server.journal.replaying import RecordedCall, recorded_calls
 from sealab.server.journal.writer import JournalWriter, WrittenRun
 from sealab.skills_db.engine import Database, open_database
-from sealab.skills_db.errors import DatabaseUnavailable, DatabaseUnreachable
+from sealab.skills_db.errors import CommitUnknown, DatabaseUnavailable, DatabaseUnreachable
 from sealab.skills_db.journal.journal_store import JournalStore
 from sealab.skills_db.journal.records import Record, RecordKind, RunBegin, RunChange
 from tests.waiting import until
@@ -36,12 +36,21 @@ class Commits(JournalStore):
         super().__init__(database, KEY, quota_bytes=100_000_000)
         self.commits: list[tuple[int, bool]] = []
         self.fails: Exception | None = None
+        self.unheard: list[bool] = []
+        """Of the next commits that are not heard of, whether each comes about."""
+        self.most: int | None = None
+        """How many more commits come about before it fails."""
 
     def write(self, changes: Sequence[RunChange], scopes: Mapping[str, str], *, durable: bool) -> None:
-        if self.fails is not None:
+        if self.fails is not None and self.most in (None, 0):
             raise self.fails
-        super().write(changes, scopes, durable=durable)
-        self.commits.append((len(changes), durable))
+        if not self.unheard or self.unheard[0]:
+            super().write(changes, scopes, durable=durable)
+            self.commits.append((len(changes), durable))
+            self.most = None if self.most is None else self.most - 1
+        if self.unheard:
+            self.unheard.pop(0)
+            raise CommitUnknown("The connection was lost.")
 
 
 @pytest.fixture
@@ -68,8 +77,9 @@ def begun(run_id: str, *_told: object) -> RunBegin:
     return RunBegin(run_id, "home", "restricted", now, now + 60, 30.0, 500, b"{}", leased_by="here")
 
 
-def journal(writer: JournalWriter, run_id: str = "run") -> RunJournal:
-    return RunJournal(writer, WrittenRun(run_id, "home"), partial(begun, run_id), lambda _program: None)
+def journal(writer: JournalWriter, run_id: str = "run", *, is_patient: bool = False) -> RunJournal:
+    run = WrittenRun(run_id, "home")
+    return RunJournal(writer, run, partial(begun, run_id), lambda _program: None, is_patient=is_patient)
 
 
 def changing(change: Change | None, made: list[str] | None = None, answer: Json = "done"):  # type: ignore[no-untyped-def]
@@ -218,6 +228,104 @@ async def test_what_waits_for_a_database_that_cannot_be_reached_is_written_later
     assert failed.reply is not None
     assert "was not sent" in json.dumps(failed.reply)
     assert store.journal("run").run.incomplete is None
+
+
+async def test_what_waits_for_room_on_the_disk_is_written_once_there_is_some(
+    store: Commits, writer: JournalWriter
+) -> None:
+    store.fails = DatabaseUnavailable("The database file cannot grow: the disk is full. Free some space.")
+    run = journal(writer)
+    await run.around(changing(None))("read_file", {"n": 1})
+    with pytest.raises(HostCallError, match="the disk is full"):
+        await run.around(changing(SENT))("call_tool", {})
+    store.fails = None
+    assert await run.around(changing(SENT))("call_tool", {}) == "done"
+    assert run.ended(Outcome(Status.OK), []) is None
+    await writer.stored(durable=False)
+    assert [call.arguments for call in calls_of(store)] == [{"n": 1}, {}, {}]
+    assert store.journal("run").run.incomplete is None
+
+
+@pytest.mark.parametrize("came_about", [[True], [False], [True, False], [False, True], [False, False]])
+async def test_a_commit_that_was_not_heard_of_leaves_no_gap_and_is_not_repeated(
+    store: Commits, writer: JournalWriter, came_about: list[bool]
+) -> None:
+    made: list[str] = []
+    run = journal(writer, is_patient=True)
+    for number in range(2):
+        await run.around(changing(SENT, made))("call_tool", {"n": number})
+    store.unheard = [*came_about]
+    for number in range(2, 4):
+        await run.around(changing(SENT, made))("call_tool", {"n": number})
+    store.unheard = [came_about[-1]]
+    assert run.ended(Outcome(Status.OK), []) is None
+    with suppress(CommitUnknown):
+        await writer.stored(durable=True)
+    await writer.stored(durable=True)
+    assert [(call.arguments["n"], call.reply) for call in calls_of(store)] == [
+        (n, {"answer": "done"}) for n in range(4)
+    ]
+    assert made == ["call_tool"] * 4
+    assert store.journal("run").run.status == "ok"
+
+
+async def test_a_first_commit_that_was_not_heard_of_begins_a_run_once(store: Commits, writer: JournalWriter) -> None:
+    for came_about in (True, False):
+        run_id = f"run {came_about}"
+        store.unheard = [came_about]
+        run = journal(writer, run_id, is_patient=True)
+        assert await run.around(changing(SENT))("call_tool", {}) == "done"
+        run.ended(Outcome(Status.OK), [])
+        await writer.stored(durable=True)
+        assert [call.reply for call in calls_of(store, run_id)] == [{"answer": "done"}]
+
+
+@pytest.mark.parametrize(
+    "failure", [DatabaseUnreachable("It cannot be reached."), DatabaseUnavailable("The disk is full.")]
+)
+async def test_the_call_of_a_patient_run_waits_for_the_database_and_is_then_made(
+    store: Commits, writer: JournalWriter, failure: Exception
+) -> None:
+    store.fails = failure
+    made: list[str] = []
+    waiting = asyncio.create_task(
+        journal(writer, is_patient=True).around(changing(SENT, made))("call_tool", {"name": "crm.send"})
+    )
+    with pytest.raises(HostCallError, match="was not sent"):  # the one of another run is told at once
+        await journal(writer, "other").around(changing(SENT))("call_tool", {})
+    assert not waiting.done()
+    assert made == []
+    store.fails = None
+    assert await waiting == "done"
+    assert [call.arguments for call in calls_of(store)] == [{"name": "crm.send"}]
+
+
+async def test_what_was_written_by_itself_is_not_written_again_when_the_database_goes_away_meanwhile(
+    store: Commits, writer: JournalWriter
+) -> None:
+    first = journal(writer, "taken")
+    first.ended(Outcome(Status.OK), [])
+    await writer.stored(durable=False)
+    again, other, last = journal(writer, "taken"), journal(writer, "other"), journal(writer, "last")
+    for each in (other, again, last):  # one cannot be written, so each is written by itself
+        each.ended(Outcome(Status.OK), [])
+    store.fails, store.most = DatabaseUnreachable("It cannot be reached."), 1
+    real = store.write
+
+    def write(changes: Sequence[RunChange], scopes: Mapping[str, str], *, durable: bool) -> None:
+        if len(changes) > 1 and store.most:
+            raise RuntimeError("one of them is wrong")
+        real(changes, scopes, durable=durable)
+
+    store.write = write  # type: ignore[method-assign]
+    with suppress(Exception):
+        await writer.stored(durable=False)
+    assert [run.run_id for run in store.runs()] == ["other", "taken"]
+    store.fails = None
+    with suppress(Exception):
+        await writer.stored(durable=False)
+    await until(lambda: {run.run_id for run in store.runs(status="ok")} == {"taken", "other", "last"})
+    assert store.journal("other").run.incomplete is None
 
 
 async def test_what_one_run_brings_costs_the_others_nothing(store: Commits, writer: JournalWriter) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 
 from sealab.skills_db.engine import Database
 from sealab.skills_db.errors import (
+    DatabaseUnreachable,
     JournalDamaged,
     JournalErased,
     JournalNewer,
@@ -42,6 +45,7 @@ from sealab.skills_db.sql import sa
 from sealab.skills_db.vault import Vault
 
 from ..conftest import Place
+from ..postgres import INSTALL, find_binaries, throwaway_cluster
 
 KEY = bytes(range(32))
 ALICE, BOB = "http credentials alice", "http credentials bob"
@@ -401,6 +405,50 @@ def test_on_a_full_disk_a_write_fails_clearly_and_all_before_it_are_kept(file_pl
     with file_place.open() as database:
         journal = JournalStore(database, KEY, quota_bytes=1 << 40).journal("run1")
         assert journal.trace == b"x" * 50_000 * int(written)
+
+
+def test_what_a_server_of_a_database_acknowledged_survives_its_crash_though_nobody_asked_for_that(
+    tmp_path: Path,
+) -> None:
+    """A piece that is lost while its process lives on would be a gap between those before it and those after."""
+    if find_binaries() is None:
+        pytest.skip(f"there is no PostgreSQL on this machine. {INSTALL}")
+    with throwaway_cluster() as cluster, Place(cluster.create("crash"), tmp_path).open() as database:
+        journals = JournalStore(database, KEY, quota_bytes=10_000_000)
+        journals.write([RunChange("run1", 0, begin("run1"))], {"run1": ALICE}, durable=True)
+        for number in range(3):
+            piece = joined([outcome(number, "told")])
+            journals.write([RunChange("run1", number, piece=piece)], {"run1": ALICE}, durable=False)
+        cluster.stop(signal.SIGKILL)
+        cluster.start()
+        piece = joined([outcome(3, "told")])
+        journals.write([RunChange("run1", 3, piece=piece)], {"run1": ALICE}, durable=True)
+        assert [each.value["n"] for each in journals.journal("run1").records] == [0, 1, 2, 3]
+
+
+def test_a_write_that_was_stored_does_not_fail_since_its_bytes_cannot_be_counted(
+    journals: JournalStore, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent() -> None:
+        raise DatabaseUnreachable("It does not answer.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "read", silent)
+        write(journals, "run1", ["a"])
+    assert journals.journal("run1").run.status == "ok"
+
+
+def test_it_can_be_found_out_whether_a_commit_came_about(journals: JournalStore) -> None:
+    started = RunChange("run1", 0, begin("run1"), process="here")
+    first = RunChange("run1", 0, piece=joined([outcome(1, "a")]), process="here")
+    ends = RunChange("run1", 1, end=RunEnd("ok", time.time(), "restricted"), process="here")
+    of_another = replace(first, process="there")
+    for change in (started, first, ends):
+        assert not journals.is_written([change])
+        leased = None if change.begin is None else replace(change.begin, leased_by="here")
+        journals.write([replace(change, begin=leased)], {"run1": ALICE}, durable=True)
+        assert journals.is_written([change])
+    assert not journals.is_written([of_another])
 
 
 RECORDS = st.lists(st.builds(Record, st.sampled_from(RecordKind), st.binary(max_size=50)), max_size=8)
