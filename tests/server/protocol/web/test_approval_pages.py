@@ -22,6 +22,7 @@ from ...conftest import Caller, http_process
 from ...runs.background.test_background import begun, told, until
 from ...runs.background.test_background_restarts import over_http
 from ...runs.background.test_parked_runs import ENV, answered, asks, parked, served
+from .browser import CHROMIUM, browser
 
 KEY = bytes(range(32))
 KEYS = JournalKeys(KEY)
@@ -101,6 +102,21 @@ async def test_the_form_of_a_link_answers_once_and_then_the_page_says_what_and_w
     else:
         assert answer.startswith("refused: ")
         assert not (home / "sent.txt").exists()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH; on Debian, apt install chromium")
+async def test_a_browser_shows_the_page_and_sends_its_form(home: Path, url: str, tmp_path: Path) -> None:
+    def used(link: str) -> list[str]:
+        with browser(tmp_path / "browser") as page:
+            return [page.open(link), page.press("approve"), page.open(link)]
+
+    async with asking(home, url) as (caller, run_id, page):
+        asked, answered, later = await asyncio.to_thread(used, page.link)
+        report = await told(caller, run_id, wait_seconds=50)
+    assert f"The run {run_id} waits for your answer." in asked
+    assert "The question was approved at" in answered
+    assert "The question was approved at" in later
+    assert (home / "sent.txt").read_text() == f"told {report['result'][0]}\n"
 
 
 async def test_to_look_at_a_link_answers_nothing(home: Path, url: str) -> None:
