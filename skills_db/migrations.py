@@ -217,7 +217,8 @@ MIGRATIONS: tuple[Migration, ...] = (
                 sealed_report {bytes},
                 questions INTEGER NOT NULL,
                 sealed_question {bytes},
-                sealed_answer {bytes}
+                sealed_answer {bytes},
+                sealed_answers {bytes}
             )""",
             "CREATE INDEX sealab_background_run_by_status ON sealab_background_run (status, leased_until)",
             "CREATE INDEX sealab_background_run_by_owner ON sealab_background_run (owner, status)",

@@ -5,23 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, NotRequired, cast
 
 from mcp.server.mcpserver import Context
-from mcp.types import CallToolResult, ToolAnnotations
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import with_config
 from pydantic.config import JsonDict
 from typing_extensions import TypedDict
 
 from ...sandbox.job import Status
 from ..caller import Ask, NobodyAnswers
+from ..runs.background.approval_links import link_of
 from ..runs.background.background import ENDED
 from ..runs.report import Report
 from ..scopes import connection_of, scope_of
 from .answers import ReportedLayers, answered, answered_run
-from .elicitation import Conversations, Newest, can_be_asked
+from .elicitation import Conversations, Newest, can_be_asked, only_opens_links
 from .strict_tool import StrictTool
 
 if TYPE_CHECKING:
     from ..runs.background.background import Background
-    from ..runs.background.background_reports import RunState
+    from ..runs.background.background_reports import Answered, Approval, RunState
     from ..settings import OutputFormat
 
 
@@ -33,10 +34,14 @@ class ProgressReport(TypedDict):
 
 
 class ApprovalReport(TypedDict):
-    """What a run waits for: a user's answer, by `sealab approvals approve ID` or `deny ID`."""
+    """What a run waits for: a user's answer, by `sealab approvals approve ID` or `deny ID`.
+
+    `answered` says which answer counts, where the user of this call gave one that came later.
+    """
 
     id: str
     question: str
+    answered: NotRequired[str]
 
 
 def _always_there(schema: JsonDict) -> None:
@@ -57,7 +62,8 @@ def get_run_tool(
 ) -> StrictTool:
     """Return the tool that tells how far a run is, waits for its end, or cancels it.
 
-    Where the run waits for an answer, the client's user is asked for it.
+    Where the run waits for an answer, the client's user is asked for it: by a form, or to open the page of the question
+    where the client only opens links.
     """
 
     async def get_run(
@@ -69,7 +75,10 @@ def get_run_tool(
         state = await background.state(run_id, scope, wait_seconds=wait_seconds)
         connection = connection_of(ctx.request_context)
         approval = state.approval
-        if approval is None or not can_be_asked(ctx):
+        link = None
+        if approval is not None and only_opens_links(ctx.client_capabilities):
+            link = await link_of(background, state, approval, ctx.request_context.request)
+        if approval is None or (link is None and not can_be_asked(ctx)):
             return answered_state(state, reported_layers, form, connection)
 
         async def answered_by_user(ask: Ask | None, _newest: Newest) -> CallToolResult:
@@ -77,11 +86,15 @@ def get_run_tool(
                 choice = None if ask is None else await ask(approval.question, approval.choices)
             except NobodyAnswers:
                 return answered_state(state, reported_layers, form, connection)
-            await background.answer(approval, choice, scope)
-            later = await background.state(run_id, scope, wait_seconds=wait_seconds)
-            return answered_state(later, reported_layers, form, connection)
+            if link is not None and choice is None:
+                return answered_state(state, reported_layers, form, connection)
+            # To open a link is no answer yet: that is given at the page.
+            counts = link is not None or await background.answer(approval, choice, scope)
+            later = await background.state(run_id, scope, wait_seconds=wait_seconds, told_of=approval)
+            told = answered_state(later, reported_layers, form, connection)
+            return told if counts else _with_earlier(told, approval, later.answer_to(approval.number))
 
-        return cast("CallToolResult", await conversations.hold(ctx, answered_by_user, parks=True))
+        return cast("CallToolResult", await conversations.hold(ctx, answered_by_user, parks=True, link=link))
 
     return StrictTool.published(
         get_run,
@@ -89,6 +102,17 @@ def get_run_tool(
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
         rest='read_workspace_file(".runs/<run_id>/output.txt")',
     )
+
+
+def _with_earlier(told: CallToolResult, approval: Approval, earlier: Answered | None) -> CallToolResult:
+    """Add to what is told of a run that another answer to its question came first."""
+    if earlier is not None and told.structured_content is not None:
+        report = {"id": approval.id, "question": approval.question, "answered": str(earlier)}
+        told.structured_content.setdefault("approval", report)
+        told.content.append(
+            TextContent(type="text", text=f"Another answer to {approval.id} came first: it was {earlier}.")
+        )
+    return told
 
 
 def answered_state(

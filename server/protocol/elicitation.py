@@ -17,7 +17,15 @@ from typing import Any
 
 from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
-from mcp.types import CallToolResult, ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
+from mcp.types import (
+    CallToolResult,
+    ClientCapabilities,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    ElicitResult,
+    InputRequiredResult,
+)
 
 from ..caller import Ask, NobodyAnswers, NoMoreQuestions, or_no
 from ..errors import RequestRefused
@@ -58,16 +66,22 @@ _COVERS = "covers"
 
 @dataclass(slots=True)
 class _Question:
-    """One question that a user has not answered yet."""
+    """One question that a user has not answered yet; with a `link` it is answered there, and here only opened."""
 
     text: str
     choices: Sequence[str]
     answered: asyncio.Future[str | None]
     """Fails with `NobodyAnswers`."""
+    link: str | None = None
 
     def request(self) -> ElicitRequest:
         """Return the question as it is sent."""
-        return form_request(self.text, self.choices)
+        return form_request(self.text, self.choices) if self.link is None else link_request(self.text, self.link)
+
+    def take(self, answer: object) -> None:
+        """Take what the user answered."""
+        if not self.answered.done():
+            self.answered.set_result(chosen(answer, self.choices) if self.link is None else _opened(answer))
 
 
 @dataclass(slots=True)
@@ -79,6 +93,7 @@ class _Suspended:
 
     context: Context[Any, Any]
     session: str | None = None
+    link: str | None = None
     rounds: int = 0
     asked_at: float = 0.0
     absent: bool = False
@@ -103,26 +118,34 @@ class Conversations:
     """How many calls are at work in a session of code or wait for it, without those that wait for a user."""
 
     async def hold(
-        self, context: Context[Any, Any], work: Work, *, session: str | None = None, parks: bool = False
+        self,
+        context: Context[Any, Any],
+        work: Work,
+        *,
+        session: str | None = None,
+        parks: bool = False,
+        link: str | None = None,
     ) -> Answer:
         """Do the work of one request, or go on with what an earlier request began; return its answer or its questions.
 
         `session` names the session of code in which it works, with its owner. Work that `parks` is told where nobody
-        answers (`NobodyAnswers`); to all other it is a no. Raises `RequestRefused` where the request
-        answers questions that are no longer open.
+        answers (`NobodyAnswers`); to all other it is a no. With a `link` the user is asked to open it, and an empty
+        text says that they will. Raises `RequestRefused` where the request answers questions that are no longer open.
         """
         if context.request_state is not None:
             return await self._resume(context, context.request_state)
         with self._wanted(session):
-            return await self._begin(context, work, session, parks=parks)
+            return await self._begin(context, work, session, parks=parks, link=link)
 
-    async def _begin(self, context: Context[Any, Any], work: Work, session: str | None, *, parks: bool) -> Answer:
-        if not can_be_asked(context):
+    async def _begin(
+        self, context: Context[Any, Any], work: Work, session: str | None, *, parks: bool, link: str | None
+    ) -> Answer:
+        if link is None and not can_be_asked(context):
             return await work(None, lambda: context)
         if not _has_rounds(context):
-            asking = _asking(context)
+            asking = _asking(context) if link is None else _asking_to_open(context, link)
             return await work(asking if parks else or_no(asking), lambda: context)
-        held = _Suspended(context, session)
+        held = _Suspended(context, session, link)
         asker = self._asker(held)
         held.task = asyncio.ensure_future(work(asker if parks else or_no(asker), lambda: held.context))
         return await self._next(held)
@@ -136,8 +159,8 @@ class Conversations:
         held.context = context
         for name, answer in (context.input_responses or {}).items():
             question = held.questions.pop(name, None)
-            if question is not None and not question.answered.done():
-                question.answered.set_result(chosen(answer, question.choices))
+            if question is not None:
+                question.take(answer)
         with self._wanted(held.session):
             return await self._next(held)
 
@@ -206,7 +229,7 @@ class Conversations:
                 raise NoMoreQuestions(held.rounds)
             name = f"approve_{secrets.token_hex(4)}"
             answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-            held.questions[name] = _Question(text, choices, answered)
+            held.questions[name] = _Question(text, choices, answered, held.link)
             held.asked.set()
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
@@ -232,7 +255,15 @@ async def _settled(held: _Suspended) -> None:
 
 def can_be_asked(context: Context[Any, Any]) -> bool:
     """Return whether the client said that it can put a form to its user."""
-    capabilities = context.client_capabilities
+    return _has_forms(context.client_capabilities)
+
+
+def only_opens_links(capabilities: ClientCapabilities | None) -> bool:
+    """Return whether a client said that it can have its user open a link, and put no form to them."""
+    return capabilities is not None and capabilities.elicitation is not None and not _has_forms(capabilities)
+
+
+def _has_forms(capabilities: ClientCapabilities | None) -> bool:
     elicitation = None if capabilities is None else capabilities.elicitation
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
@@ -262,6 +293,31 @@ def _asking(context: Context[Any, Any]) -> Ask:
         return chosen(answer, choices)
 
     return ask
+
+
+def _asking_to_open(context: Context[Any, Any], link: str) -> Ask:
+    async def ask(text: str, _choices: Sequence[str]) -> str | None:
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                answer = await context.session.elicit_url(
+                    visible(text), link, secrets.token_urlsafe(16), related_request_id=context.request_id
+                )
+        except TimeoutError:
+            raise NobodyAnswers from None
+        except MCPError:
+            return None
+        return _opened(answer)
+
+    return ask
+
+
+def _opened(answer: object) -> str | None:
+    return "" if isinstance(answer, ElicitResult) and answer.action == "accept" else None
+
+
+def link_request(text: str, link: str) -> ElicitRequest:
+    """Return a question to a user that is answered at a link, as it is sent."""
+    return ElicitRequest(params=ElicitRequestURLParams(message=visible(text), url=link))
 
 
 def form_request(text: str, choices: Sequence[str]) -> ElicitRequest:

@@ -14,12 +14,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import JournalDamaged, JournalErased, JournalNotFound
 from ..sql import sa
 from ..vault_keys import SealBroken
+from .approval_links import ApprovalLink, judged, signed
 from .sealing import JournalKeys
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ QUEUED, RUNNING, WAITING, ENDED = "queued", "running", "waiting", "ended"
 KEPT, CANCELS, LOST = "kept", "cancels", "lost"
 """What a renewal answers: the lease is kept, the run is to be cancelled, or it is not this process's any more."""
 _REQUEST, _PROGRESS, _REPORT, _QUESTION, _ANSWER = "request", "progress", "report", "question", "answer"
+_ANSWERS = "answers"
 Told = Mapping[str, object]
 
 
@@ -45,6 +47,15 @@ class Claimed:
     request: Told | None
     was_cut: bool
     cancels: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a question of a run: what was chosen, None for a no, and when, in seconds since 1970."""
+
+    number: int
+    choice: str | None
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,8 @@ class BackgroundState:
     questions: int = 0
     question: Told | None = None
     """What it waits for, where that is a user's answer; `questions` is the number of it."""
+    answers: tuple[Answer, ...] = ()
+    """The answers that it was given, to each of its questions one."""
 
 
 class BackgroundStore:
@@ -163,13 +176,31 @@ class BackgroundStore:
     def answer(self, run_id: str, number: int, answer: Told, *, scope: str | None = None) -> bool:
         """Answer a question of a run that waits, so that it goes on; False where another answer came before.
 
-        Raises as `state`.
+        Which one did, `state` says. Raises as `state`.
         """
-        owner = self.state(run_id, scope=scope).owner
-        sealed = self._sealed(owner, run_id, _ANSWER, {"number": number, **answer})
-        told = {"run": run_id, "number": number, "now": time.time(), "sealed": sealed}
+        before = self.state(run_id, scope=scope)
+        if before.question is None or before.questions != number:
+            return False
+        owner, now = before.owner, time.time()
+        # While a run waits with this question nothing is added to its answers but the answer to it.
+        answers = (*before.answers, Answer(number, cast("str | None", answer["choice"]), now))
+        told = {
+            "run": run_id,
+            "number": number,
+            "now": now,
+            "sealed": self._sealed(owner, run_id, _ANSWER, {"number": number, **answer}),
+            "answers": self._sealed(owner, run_id, _ANSWERS, {"answers": [asdict(each) for each in answers]}),
+        }
         with self._database.transaction() as session:
             return session.execute(_ANSWER_QUESTION, told).scalar_one_or_none() is not None
+
+    def link(self, run_id: str, number: int, expires: float) -> str:
+        """Return the token of a link that answers a question of a run, until the run expires."""
+        return signed(self._keys, ApprovalLink(run_id, number, int(expires)))
+
+    def linked(self, token: str) -> ApprovalLink | None:
+        """Return what the token of a link stands for, None where it is none of this database's."""
+        return judged(self._keys, token)
 
     def take_answer(self, run_id: str, owner: str) -> Told | None:
         """Return the answer to the last question of a run of ours, once; it holds for nothing that is asked later."""
@@ -214,12 +245,14 @@ class BackgroundStore:
         if row["status"] == ENDED and row["sealed_report"] is None:
             raise JournalErased(run_id)
         progress, report, question = row["sealed_progress"], row["sealed_report"], row["sealed_question"]
+        answers = row["sealed_answers"]
         return replace(
             _in_clear(row),
             progress=None if progress is None else self._opened(row["owner"], run_id, _PROGRESS, progress),
             report=None if report is None else self._opened(row["owner"], run_id, _REPORT, report),
             questions=row["questions"],
             question=None if question is None else self._opened(row["owner"], run_id, _QUESTION, question),
+            answers=() if answers is None else _answers(self._opened(row["owner"], run_id, _ANSWERS, answers)),
         )
 
     def listed(self, *, most: int) -> list[BackgroundState]:
@@ -249,6 +282,10 @@ def _in_clear(row: sa.RowMapping) -> BackgroundState:
         changed=cast("float", row["changed"]),
         expires=cast("float", row["expires"]),
     )
+
+
+def _answers(told: Told) -> tuple[Answer, ...]:
+    return tuple(Answer(**each) for each in cast("list[dict[str, Any]]", told["answers"]))
 
 
 def opened(keys: JournalKeys, owner: str, run_id: str, part: str, sealed: object) -> Told:
@@ -308,7 +345,7 @@ _CANCEL_QUEUED = sa.text(
 _CANCEL_RUNNING = sa.text("UPDATE sealab_background_run SET cancels = 1 WHERE run_id = :run AND status = 'running'")
 _STATE = sa.text(
     "SELECT run_id, owner, status, queued, changed, expires, sealed_progress, sealed_report, questions, "
-    "sealed_question FROM sealab_background_run "
+    "sealed_question, sealed_answers FROM sealab_background_run "
     "WHERE run_id = :run AND owner = coalesce(:owner, owner) AND expires > :now"
 )
 _LISTED = sa.text(
@@ -322,7 +359,8 @@ _PARK = sa.text(
 )
 _ANSWER_QUESTION = sa.text(
     "UPDATE sealab_background_run SET status = 'queued', changed = :now, sealed_question = NULL, "
-    "sealed_answer = :sealed WHERE run_id = :run AND status = 'waiting' AND questions = :number RETURNING run_id"
+    "sealed_answer = :sealed, sealed_answers = :answers "
+    "WHERE run_id = :run AND status = 'waiting' AND questions = :number AND expires > :now RETURNING run_id"
 )
 _GET_ANSWER = sa.text(
     "SELECT sealed_answer FROM sealab_background_run "

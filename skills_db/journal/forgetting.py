@@ -109,7 +109,8 @@ _OF_OWNER = sa.text(
 )
 _EMPTY = (
     "UPDATE sealab_background_run SET status = :status, changed = :now, leased_by = '', leased_until = 0, "
-    "sealed_request = NULL, sealed_progress = NULL, sealed_report = NULL, sealed_question = NULL, sealed_answer = NULL "
+    "sealed_request = NULL, sealed_progress = NULL, sealed_report = NULL, sealed_question = NULL, "
+    "sealed_answer = NULL, sealed_answers = NULL "
 )
 _ERASE_BACKGROUND = sa.text(f"{_EMPTY} WHERE run_id = :run")
 _ERASE_UNENDED = sa.text(f"{_EMPTY} WHERE run_id = :run AND status <> :status")

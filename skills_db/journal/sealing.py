@@ -43,6 +43,10 @@ class JournalKeys:
         """Return what the database calls a session."""
         return hmac.digest(self._derived("sessions"), f"{scope}\0{name}".encode(), hashlib.sha256).hex()[:_NAME_CHARS]
 
+    def approval_mark(self, said: bytes) -> bytes:
+        """Return what shows that a link to a question says what was put into it here."""
+        return hmac.digest(self._derived("approval links"), said, hashlib.sha256)
+
     def sealed(self, owner: str, run_id: str, part: str, position: int, data: bytes) -> bytes:
         """Encrypt data for that part of that run."""
         nonce = os.urandom(_NONCE_BYTES)

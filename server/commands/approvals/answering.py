@@ -14,7 +14,8 @@ from ...errors import Exit, UsageError
 from ...home import Home
 from ...journal.journal import Journal
 from ...privacy.privacy import Privacy
-from ...runs.background.background import approval_of
+from ...runs.background.approval_links import pages_at
+from ...runs.background.background import run_state
 from ...settings import Settings
 
 if TYPE_CHECKING:
@@ -42,7 +43,12 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[arg
         options(made)
         return made
 
-    command("list", _list, "list the questions that background runs wait with")
+    listed = command("list", _list, "list the questions that runs wait with")
+    listed.add_argument(
+        "--url",
+        metavar="URL",
+        help="add to each the link that answers it, at the server of this address, such as http://127.0.0.1:8000",
+    )
     for name, run, help_text in (
         ("approve", _approve, "say yes to a question, so that its run goes on"),
         ("deny", _deny, "say no to a question: its run goes on without that call"),
@@ -63,15 +69,21 @@ def _store(home: Home, settings: Settings) -> Iterator[BackgroundStore]:
 
 
 def _list(chosen: argparse.Namespace, store: BackgroundStore) -> int:
-    approvals = [found for state in store.waiting(most=_LISTED_MAX) if (found := approval_of(state)) is not None]
+    pages = None if chosen.url is None else pages_at(chosen.url)
+    told: list[dict[str, str]] = []
+    for state in map(run_state, store.waiting(most=_LISTED_MAX)):
+        if (approval := state.approval) is not None:
+            told.append({"id": approval.id, "run_id": approval.run_id, "question": approval.question})
+            if pages is not None:
+                told[-1]["link"] = pages + store.link(approval.run_id, approval.number, state.expires or 0)
     if chosen.json:
-        told = [{"id": each.id, "run_id": each.run_id, "question": each.question} for each in approvals]
         print(json.dumps({"count": len(told), "approvals": told}, ensure_ascii=False))
         return Exit.OK
-    if not approvals:
+    if not told:
         print("No run waits for an answer.")
-    for each in approvals:
-        print(f"{each.id}\n{each.question}\n")
+    for each in told:
+        link = [each["link"]] if "link" in each else []
+        print(each["id"], each["question"], *link, "", sep="\n")
     return Exit.OK
 
 
@@ -87,16 +99,17 @@ def _answer(chosen: argparse.Namespace, store: BackgroundStore, *, approves: boo
     run_id, _, number = chosen.approval.rpartition(".")
     if not run_id or not number.isdecimal():
         raise UsageError(f"{chosen.approval} is no id of a question. `sealab approvals list` shows those that wait.")
-    approval = approval_of(store.state(run_id))
+    approval = run_state(store.state(run_id)).approval
     taken = False
     if approval is not None and approval.id == chosen.approval:
         # Only the least of what a yes may cover, as on a terminal.
         choice = (approval.choices[0] if approval.choices else "") if approves else None
         taken = store.answer(run_id, int(number), {"question": approval.question, "choice": choice})
     if not taken:
+        answered = run_state(store.state(run_id)).answer_to(int(number))
+        why = "its run ended, or never asked it" if answered is None else f"it was {answered}"
         raise UsageError(
-            f"The question {chosen.approval} does not wait any more: it was answered, or its run ended. "
-            "`sealab approvals list` shows those that wait."
+            f"The question {chosen.approval} does not wait: {why}. `sealab approvals list` shows those that wait."
         )
     if chosen.json:
         print(json.dumps({"id": chosen.approval, "approved": approves}))

@@ -22,10 +22,11 @@ from pydantic import ValidationError
 
 from ....skills_db.errors import JournalErased, JournalNotFound, SkillsDbError
 from ...errors import HostWorkBusy
+from ...runs.background.approval_links import link_of
 from ...scopes import scope_of
 from ...terminal_escaping import visible
 from ..answers import answered_run, visibly
-from ..elicitation import chosen, form_request
+from ..elicitation import chosen, form_request, link_request, only_opens_links
 
 if TYPE_CHECKING:
     from ...runs.background.background import Background
@@ -84,11 +85,15 @@ class TasksExtension(Extension):
         ):
             return answer
         state = await self._state(ctx, str(answer.structured_content["run_id"]))
-        return {"resultType": "task", **_task(state)}
+        return {"resultType": "task", **_task(state, None)}
 
     async def _get(self, ctx: Ctx, params: TaskParams) -> Params:
         state = await self._state(ctx, params.task_id)
-        told: Params = {"resultType": "complete", **_task(state)}
+        link = None
+        if state.approval is not None and only_opens_links(ctx.session.client_capabilities):
+            approval = state.approval
+            link = await _told(lambda: link_of(self._background, state, approval, ctx.request), params.task_id)
+        told: Params = {"resultType": "complete", **_task(state, link)}
         if state.execution is not None and told["status"] == "completed":
             answer = visibly(answered_run(state.execution, self._form, default=self._form, layers=True))
             told["result"] = answer.model_dump(by_alias=True, mode="json", exclude_none=True) | {
@@ -97,8 +102,13 @@ class TasksExtension(Extension):
         return told
 
     async def _update(self, ctx: Ctx, params: UpdateParams) -> Params:
-        """Take the answer to what a task asks; those to what it does not ask are ignored, as the extension has it."""
+        """Take the answer to what a task asks; those to what it does not ask are ignored, as the extension has it.
+
+        That a link will be opened is no answer: it is given at the page.
+        """
         approval = (await self._state(ctx, params.task_id)).approval
+        if only_opens_links(ctx.session.client_capabilities):
+            approval = None
         if approval is not None and approval.id in params.input_responses:
             try:
                 answer = ElicitResult.model_validate(params.input_responses[approval.id])
@@ -141,8 +151,8 @@ def _declared(ctx: Ctx, identifier: str) -> bool:
     return ctx.protocol_version in SINCE and identifier in ((capabilities and capabilities.extensions) or {})
 
 
-def _task(state: RunState) -> Params:
-    """Return what is told of a task whatever its status."""
+def _task(state: RunState, link: str | None) -> Params:
+    """Return what is told of a task whatever its status; with a `link` its question is answered there."""
     told: Params = {
         "taskId": state.run_id,
         "status": "working",
@@ -155,11 +165,17 @@ def _task(state: RunState) -> Params:
         told["status"] = _CANCELLED if state.execution.report["status"] == _CANCELLED else "completed"
     elif state.approval is not None:
         approval = state.approval
-        request = form_request(approval.question, approval.choices)
+        if link is None:
+            request = form_request(approval.question, approval.choices)
+        else:
+            request = link_request(approval.question, link)
         told["status"] = "input_required"
         told["inputRequests"] = {approval.id: request.model_dump(by_alias=True, mode="json", exclude_none=True)}
     elif state.progress is not None:
         told["statusMessage"] = visible(f"{state.progress.fraction:.0%} {state.progress.message}".rstrip())
+    elif state.answers:
+        last = state.answers[-1]
+        told["statusMessage"] = f"The question {state.run_id}.{last.number} was {last}."
     elif state.status == "queued":
         told["statusMessage"] = "The run waits to begin."
     return told

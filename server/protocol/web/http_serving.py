@@ -23,6 +23,7 @@ from ..draining import OpenRequests
 from ..serving import mcp_server
 from ..tools import tools_of
 from ..warming import warming
+from .approval_pages import ApprovalPages
 from .bodies import BODY_BYTES_MAX, Bodies
 from .connections import ACCEPTED_AT_ONCE, HttpBounds, connections_max
 from .exchanges import LAST_ANSWERS_SECONDS, Exchanges
@@ -140,5 +141,6 @@ def _asgi(mcp: MCPServer[None], app: App, address: Address, port: int) -> tuple[
     )
     sessions = McpSessions(web, settings.http_sessions_max, host="127.0.0.1", path=MCP_PATH)
     bodies = Bodies(sessions, settings.http_bodies_mb * 1_000_000)
-    named = NamedHosts(FairStarts(bodies), names, port)
+    pages = ApprovalPages(FairStarts(bodies), app.background, app.privacy)
+    named = NamedHosts(pages, names, port)
     return Exchanges(named, partial(_why_not_ready, app)), sessions

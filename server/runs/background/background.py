@@ -20,6 +20,7 @@ from ...host_work import Kind, in_thread
 from ..execute import CodeRequest, allowed
 from ..ids import new_run_id
 from .background_reports import (
+    Answered,
     Approval,
     Progress,
     RunState,
@@ -31,6 +32,7 @@ from .background_reports import (
 from .journaled_reports import recorded
 
 if TYPE_CHECKING:
+    from ....skills_db.journal.approval_links import ApprovalLink
     from ....skills_db.journal.background_store import BackgroundState, BackgroundStore
     from ...journal.journal import Journal
     from ..executor import Executor
@@ -89,10 +91,12 @@ class Background:
         await self._ask(lambda store: store.put_parked(run_id, request.caller.scope, told, question, expires=expires))
         return await self.queued_state(run_id, request.caller.scope)
 
-    async def state(self, run_id: str, scope: str, *, wait_seconds: float = 0.0) -> RunState:
+    async def state(
+        self, run_id: str, scope: str, *, wait_seconds: float = 0.0, told_of: Approval | None = None
+    ) -> RunState:
         """Return how far a run of the scope is; with `wait_seconds`, once it has ended or that time is over.
 
-        A run that waits for an answer is told of at once.
+        A run that waits for an answer is told of at once, unless its question was `told_of` already.
         Raises `RequestRefused` for too long a wait, and `JournalNotFound` where the scope has no such run.
         """
         if not 0 <= wait_seconds <= WAIT_SECONDS_MAX:
@@ -106,7 +110,7 @@ class Background:
             end = self.work.end_of(run_id)
             state = await self._state(run_id, scope)
             left = until - loop.time()
-            if state.execution is not None or state.approval is not None or left <= 0:
+            if state.execution is not None or state.approval not in {None, told_of} or left <= 0:
                 return state
             # Of a run of this process the end is told; of another's it is looked for.
             poll = _POLL_SECONDS[min(looks, len(_POLL_SECONDS) - 1)]
@@ -120,12 +124,23 @@ class Background:
         await self._ask(lambda store: store.cancel(run_id, execution_told(cancelled(run_id)), scope=scope))
         await self.work.cancel(run_id)
 
-    async def answer(self, approval: Approval, choice: str | None, scope: str) -> bool:
-        """Answer what a run of the scope waits with: a choice, or None for a no; False where it was answered before."""
+    async def answer(self, approval: Approval, choice: str | None, scope: str | None) -> bool:
+        """Answer what a run of the scope waits with: a choice, or None for a no; False where it was answered before.
+
+        Without a scope it is the operator's answer, or that of a link.
+        """
         told = {"question": approval.question, "choice": choice}
         taken = await self._ask(lambda store: store.answer(approval.run_id, approval.number, told, scope=scope))
         self.work.wake()
         return taken
+
+    async def link(self, approval: Approval, expires: float) -> str:
+        """Return the token of a link that answers a question, until `expires`."""
+        return await self._ask(lambda store: store.link(approval.run_id, approval.number, expires))
+
+    async def linked(self, token: str) -> ApprovalLink | None:
+        """Return what the token of a link stands for, None where it is none of this database's."""
+        return await self._ask(lambda store: store.linked(token))
 
     async def _state(self, run_id: str, scope: str) -> RunState:
         try:
@@ -133,9 +148,9 @@ class Background:
         except JournalNotFound:
             return await self._foreground(run_id, scope)
 
-    async def queued_state(self, run_id: str, scope: str) -> RunState:
-        """Return how far a background run of the scope is. Raises `JournalNotFound` where the scope has no such run."""
-        state = _told(await self._ask(lambda store: store.state(run_id, scope=scope)))
+    async def queued_state(self, run_id: str, scope: str | None) -> RunState:
+        """Return how far a background run is. Raises `JournalNotFound` where the scope, if named, has no such run."""
+        state = run_state(await self._ask(lambda store: store.state(run_id, scope=scope)))
         progress = self.work.progress_of(run_id)
         return state if progress is None or state.status == ENDED else replace(state, progress=progress)
 
@@ -153,7 +168,8 @@ class Background:
         return await in_thread(Kind.DATABASE, lambda: question(self.journal.background()), charged=False)
 
 
-def _told(found: BackgroundState) -> RunState:
+def run_state(found: BackgroundState) -> RunState:
+    """Return what is stored of a background run as it is told."""
     progress = found.progress
     return RunState(
         found.run_id,
@@ -163,14 +179,15 @@ def _told(found: BackgroundState) -> RunState:
         found.queued,
         found.changed,
         found.expires,
-        approval_of(found),
+        _approval(found),
+        tuple(Answered(each.number, each.choice is not None, each.at) for each in found.answers),
     )
 
 
-def approval_of(found: BackgroundState) -> Approval | None:
+def _approval(found: BackgroundState) -> Approval | None:
     """Return the question that a run waits with, if it does."""
     told = found.question
     if told is None:
         return None
     choices = cast("Sequence[str]", told["choices"])
-    return Approval(found.run_id, found.questions, str(told["question"]), tuple(choices))
+    return Approval(found.run_id, found.questions, str(told["question"]), tuple(choices), str(told["scope"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import cast
 
 from ....sandbox.job import Status
@@ -31,11 +32,26 @@ class Approval:
     number: int
     question: str
     choices: tuple[str, ...]
+    scope: str
 
     @property
     def id(self) -> str:
         """What answers it is given by."""
         return f"{self.run_id}.{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to a question that counts: whether it was a yes, and when, in seconds since 1970."""
+
+    number: int
+    approves: bool
+    at: float
+
+    def __str__(self) -> str:
+        """Say it, as what follows `it was`."""
+        word = "approved" if self.approves else "denied"
+        return f"{word} at {datetime.fromtimestamp(self.at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +66,11 @@ class RunState:
     changed: float = 0.0
     expires: float | None = None
     approval: Approval | None = None
+    answers: tuple[Answered, ...] = ()
+
+    def answer_to(self, number: int) -> Answered | None:
+        """Return the answer to the question of that number, if it has one."""
+        return next((each for each in self.answers if each.number == number), None)
 
 
 def request_told(request: CodeRequest) -> Mapping[str, object]:

@@ -351,7 +351,7 @@ class BackgroundWork:
                 answer = await self._ask(lambda store: store.take_answer(claimed.run_id, claimed.owner))
                 if answer is not None and answer["question"] == text:
                     return cast("str | None", answer["choice"])
-                active.question = {"question": text, "choices": list(choices)}
+                active.question = {"question": text, "choices": list(choices), "scope": request.caller.scope}
                 self._journal.leave_open(claimed.run_id)
                 asyncio.get_running_loop().call_soon(active.stop, Stop.ASKS)
             await asyncio.Event().wait()

@@ -52,7 +52,7 @@ async def executed_or_parked(
                 if not parks:
                     return None
         if not open_question:
-            open_question.update(question=text, choices=list(choices))
+            open_question.update(question=text, choices=list(choices), scope=request.caller.scope)
             executor.journal.leave_open(run_id)
             asyncio.get_running_loop().call_soon(running.cancel)
         await asyncio.Event().wait()

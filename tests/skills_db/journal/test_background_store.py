@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
@@ -203,6 +204,85 @@ def test_a_report_that_has_outlived_its_time_is_removed(store: BackgroundStore) 
     store.finish("a2", store.listed(most=1)[0].owner, {})
     store.drop_expired()
     assert [each.run_id for each in store.listed(most=10)] == ["a1"]
+
+
+def waits(store: BackgroundStore, run_id: str) -> int:
+    """Have a run wait for the answer to a question; return the number of that."""
+    if run_id not in [each.run_id for each in store.listed(most=100)]:
+        put(store, run_id)
+    assert claimed(store) == run_id
+    assert store.park(run_id, store.state(run_id).owner, {"question": "May it?"})
+    return store.state(run_id).questions
+
+
+def test_each_question_has_the_one_answer_that_came_first(store: BackgroundStore) -> None:
+    for number, (first, second) in enumerate([("this call", None), (None, "this call")], 1):
+        assert waits(store, "a1") == number
+        assert not store.answer("a1", number + 1, {"choice": first})
+        assert store.answer("a1", number, {"choice": first})
+        assert not store.answer("a1", number, {"choice": second})
+        assert not store.answer("a1", number - 1, {"choice": second})
+    answers = store.state("a1").answers
+    assert [(each.number, each.choice) for each in answers] == [(1, "this call"), (2, None)]
+    assert all(time.time() - 60 < each.at <= time.time() for each in answers)
+
+
+def test_a_question_whose_time_is_over_is_not_answered(store: BackgroundStore, database: Database) -> None:
+    number = waits(store, "a1")
+    before = store.state("a1")
+    with database.transaction() as session:
+        session.execute(sa.text("UPDATE sealab_background_run SET expires = 1"))
+    # It was looked up before: the statement itself must not store an answer any more.
+    store.state = lambda *_run, **_scope: before  # type: ignore[method-assign]
+    assert not store.answer("a1", number, {"choice": "this call"})
+
+
+ANSWERS = """
+import sys
+from pathlib import Path
+from sealab.skills_db.engine import open_database
+from sealab.skills_db.journal.background_store import BackgroundStore
+url, home, name, runs = sys.argv[1:]
+store = BackgroundStore(open_database(url or None, Path(home)), bytes(range(32)), process=name)
+print("ready", flush=True)
+for _ in range(int(runs)):
+    run_id = sys.stdin.readline().strip()
+    print(int(store.answer(run_id, 1, {"choice": name})), flush=True)
+"""
+
+
+def test_of_processes_that_answer_at_once_one_is_taken(place: Place, store: BackgroundStore) -> None:
+    runs = [f"run{number}" for number in range(20)]
+    for run_id in runs:
+        assert waits(store, run_id) == 1
+    command = [sys.executable, "-c", ANSWERS, place.url or "", str(place.home)]
+    with ExitStack() as ending:
+        processes = [
+            ending.enter_context(
+                subprocess.Popen(
+                    [*command, name, str(len(runs))],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    bufsize=1,
+                )
+            )
+            for name in ("one", "two", "three")
+        ]
+        for each in processes:
+            assert each.stdout is not None
+            assert each.stdout.readline() == "ready\n"
+        for run_id in runs:
+            for each in processes:
+                assert each.stdin is not None
+                each.stdin.write(f"{run_id}\n")
+            taken = {
+                each.args[-2]: each.stdout.readline()  # type: ignore[union-attr,index]  # it is a pipe, and a list
+                for each in processes
+            }
+            assert sorted(taken.values()) == ["0\n", "0\n", "1\n"]
+            (answer,) = store.state(run_id).answers
+            assert taken[answer.choice] == "1\n"
 
 
 KILLED = """

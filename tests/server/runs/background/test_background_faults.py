@@ -85,7 +85,7 @@ async def test_a_run_whose_journal_is_of_a_newer_version_waits_for_that(tmp_path
 async def test_with_a_wrong_key_no_run_is_taken_and_with_the_right_one_all_go_on(tmp_path: Path) -> None:
     first, second, sent = await cut(tmp_path)
     changed(tmp_path, "UPDATE sealab_background_run SET changed = changed")
-    key = next(tmp_path.glob("*.key"))
+    (key,) = await asyncio.to_thread(lambda: [*tmp_path.glob("*.key")])
     wrong = ENV | {"SEALAB_VAULT_KEY": "00" * 32}
     with http_process(tmp_path, **wrong) as server:
         async with over_http(server.url, "auto") as caller:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import psutil
@@ -30,11 +31,11 @@ result = number
 
 
 @asynccontextmanager
-async def over_http(url: str, mode: str) -> AsyncIterator[Caller]:
+async def over_http(url: str, mode: str, **options: Any) -> AsyncIterator[Caller]:
     """Connect as a caller that is known by its credentials, and so the same at the next server."""
     async with (
         httpx2.AsyncClient(headers={"Authorization": "Bearer alice"}, timeout=55) as http,
-        Client(streamable_http_client(url, http_client=http), mode=mode, read_timeout_seconds=55) as client,
+        Client(streamable_http_client(url, http_client=http), mode=mode, read_timeout_seconds=55, **options) as client,
     ):
         yield Caller(client, Path())
 

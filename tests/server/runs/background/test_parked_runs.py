@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp.types import ElicitResult
 
 from sealab.server.protocol import elicitation
 
+from ....skills_db.postgres import INSTALL, find_binaries, throwaway_cluster
 from ...command_line import Ended, sealab_process
-from ...conftest import Caller, in_this_process
+from ...conftest import Caller, http_process, in_this_process
 from ...journal.test_journaled_runs import CLAIMED, NOTES
 from ...upstream_tools.test_registry import configure
 from .test_background import begun, told, until
+from .test_background_restarts import over_http
 
 ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_BACKGROUND_RUNS_MAX": "2"} | CLAIMED
 CODE = """
@@ -46,8 +51,9 @@ def served(home: Path) -> Path:
     return sent
 
 
-async def answered(home: Path, *words: str) -> Ended:
-    return await asyncio.to_thread(sealab_process, "approvals", *words, "--home", str(home), **CLAIMED)
+async def answered(home: Path, *words: str, env: dict[str, str] | None = None) -> Ended:
+    """Run `sealab approvals`, in a process of its own, with the settings of a server."""
+    return await asyncio.to_thread(sealab_process, "approvals", *words, "--home", str(home), **(env or CLAIMED))
 
 
 async def parked(caller: Caller) -> tuple[str, str]:
@@ -78,13 +84,120 @@ async def test_a_question_is_answered_after_a_restart_and_the_run_goes_on(tmp_pa
         assert said.startswith("refused: ")
 
 
-async def test_of_two_answers_one_counts(tmp_path: Path) -> None:
-    served(tmp_path)
-    async with in_this_process(tmp_path, ENV) as caller:
-        _, approval = await parked(caller)
-    answers = await asyncio.gather(answered(tmp_path, "approve", approval), answered(tmp_path, "deny", approval))
-    assert sorted(each.returncode for each in answers) == [0, 2]
-    assert "does not wait any more" in "".join(each.stderr for each in answers)
+@pytest.fixture(params=["sqlite", "postgresql"])
+def where(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+    """Give the settings of servers on a database of either kind."""
+    if request.param == "sqlite":
+        yield ENV
+        return
+    if find_binaries() is None:
+        if os.environ.get("CI"):
+            pytest.fail(f"There is no PostgreSQL on this machine. {INSTALL}")
+        pytest.skip(f"there is no PostgreSQL on this machine. {INSTALL}")
+    with throwaway_cluster(durable=False) as cluster:
+        yield ENV | {"SEALAB_DATABASE_URL": cluster.create("sealab")}
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_of_answers_at_once_by_links_a_client_and_the_operator_one_counts_and_the_others_are_told(
+    tmp_path: Path, where: dict[str, str], mode: str
+) -> None:
+    sent = served(tmp_path)
+    ready = asyncio.Barrier(3)
+
+    async def user(_context: object, _question: Any) -> ElicitResult:
+        await ready.wait()
+        return ElicitResult(action="accept", content={"approve": True})
+
+    async def sent_form(page: str, answer: str) -> httpx2.Response:
+        await ready.wait()
+        return await http.post(page, data={"answer": answer})
+
+    with http_process(tmp_path, **where) as one, http_process(tmp_path, **where) as other:
+        async with (
+            over_http(one.url, mode) as caller,
+            over_http(one.url, mode, elicitation_callback=user) as asked,
+            httpx2.AsyncClient(timeout=50) as http,
+        ):
+            run_id, approval = await parked(caller)
+            pages = [await link_to(tmp_path, url, where) for url in (one.url, other.url)]
+            told_client, operator, *shown = await asyncio.gather(
+                asked.call("get_run", run_id=run_id),
+                answered(tmp_path, "deny", approval, env=where),
+                sent_form(pages[0], "approve"),
+                sent_form(pages[1], "deny"),
+            )
+            report = await told(caller, run_id, wait_seconds=50)
+    state = told_client.structured_content
+    assert state is not None
+    # Each answer says what counts: its own, or the one that came before.
+    said = [
+        *[(each.status_code == 200, "approved" in each.text) for each in shown],
+        (operator.returncode == 0, operator.returncode != 0 and "it was approved at" in operator.stderr),
+        ("approval" not in state, "approval" not in state or "approved" in state["approval"]["answered"]),
+    ]
+    assert [counts for counts, _ in said].count(True) == 1, said
+    assert len({approves for _, approves in said}) == 1, said
+    assert {each.status_code for each in shown} <= {200, 409}
+    assert sent.exists() is said[0][1]
+    assert report["status"] == "ok", report
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_whose_answer_comes_later_is_told_which_one_counts(tmp_path: Path, mode: str) -> None:
+    sent = served(tmp_path)
+    open_questions: list[str] = []
+
+    async def user(_context: object, _question: Any) -> ElicitResult:
+        assert (await answered(tmp_path, "deny", open_questions[0])).returncode == 0
+        return ElicitResult(action="accept", content={"approve": True})
+
+    async with in_this_process(tmp_path, ENV, mode=mode) as caller:
+        run_id, approval = await parked(caller)
+    open_questions.append(approval)
+    async with in_this_process(tmp_path, ENV, elicitation_callback=user, mode=mode) as caller:
+        answer = await caller.call("get_run", run_id=run_id, wait_seconds=50)
+    assert answer.structured_content is not None
+    assert answer.structured_content["status"] == "ok"
+    assert answer.structured_content["approval"]["answered"].startswith("denied at ")
+    assert f"Another answer to {approval} came first: it was denied at " in str(answer.content)
+    assert not sent.exists()
+
+
+async def link_to(home: Path, url: str, env: dict[str, str]) -> str:
+    """Return the link to the one question that waits."""
+    (found,) = json.loads((await answered(home, "list", "--url", url, "--json", env=env)).stdout)["approvals"]
+    return str(found["link"])
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("way", ["link", "operator", "client"])
+async def test_a_question_outlives_all_that_is_killed_and_is_answered_at_what_is_started_next(
+    tmp_path: Path, mode: str, way: str
+) -> None:
+    sent = served(tmp_path)
+
+    async def user(_context: object, _question: Any) -> ElicitResult:
+        return ElicitResult(action="accept", content={"approve": True})
+
+    with http_process(tmp_path, **ENV) as server:
+        async with over_http(server.url, mode) as caller:
+            run_id, approval = await parked(caller)
+        server.process.kill()
+        server.process.wait()
+    if way == "operator":
+        assert (await answered(tmp_path, "approve", approval)).returncode == 0
+    with http_process(tmp_path, **ENV) as server:
+        if way == "link":
+            async with httpx2.AsyncClient(timeout=50) as http:
+                page = await link_to(tmp_path, server.url, ENV)
+                assert (await http.post(page, data={"answer": "approve"})).status_code == 200
+        async with over_http(server.url, mode, **({"elicitation_callback": user} if way == "client" else {})) as caller:
+            report = await told(caller, run_id, wait_seconds=50)
+    assert report["status"] == "ok", report
+    number, answer = report["result"]
+    assert answer == f"sent told {number}"
+    assert sent.read_text() == f"told {number}\n"
 
 
 async def test_a_run_that_waits_for_an_answer_can_be_cancelled(tmp_path: Path) -> None:

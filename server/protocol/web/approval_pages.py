@@ -1,0 +1,172 @@
+"""The pages at which a user answers what a parked run waits for, each behind a signed link.
+
+A security boundary: whoever has the link may answer, and nobody else. A page is only looked at with GET, which mail
+programs and chats do by themselves; POST answers. Nothing on it can run or be loaded, no other page can show it in a
+frame, it is kept nowhere, and `NamedHosts` refuses what the page of another site sends.
+"""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from starlette.responses import HTMLResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ....skills_db.errors import JournalNotFound, SkillsDbError
+from ...errors import HostWorkRefused, PrivacyFailed
+from ...runs.background.approval_links import PATH
+from ...terminal_escaping import visible
+
+if TYPE_CHECKING:
+    from ....skills_db.journal.approval_links import ApprovalLink
+    from ...privacy.privacy import Privacy
+    from ...runs.background.background import Background
+    from ...runs.background.background_reports import Approval, RunState
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    # Under `no-referrer` a browser would send the form with `Origin: null` (Fetch, "append a request Origin header").
+    "Referrer-Policy": "same-origin",
+}
+_BODY_BYTES_MAX = 1024
+_RETRY_SECONDS = 5
+_ANSWERS = frozenset({"approve", "deny"})
+
+_PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>sealab: {title}</title></head>
+<body>
+<h1>{title}</h1>
+{content}
+</body>
+</html>
+"""
+_FORM = """\
+<p>The run {run_id} waits for your answer.</p>
+<pre>{question}</pre>
+<p>A yes covers: {covers}. Of several answers the first counts.</p>
+<form method="post">
+<button name="answer" value="approve">Approve</button>
+<button name="answer" value="deny">Deny</button>
+</form>
+"""
+
+
+class ApprovalPages:
+    """An ASGI app before another, which answers what is sent to below `PATH`."""
+
+    def __init__(self, app: ASGIApp, background: Background, privacy: Privacy) -> None:
+        self._app = app
+        self._background = background
+        self._privacy = privacy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or not scope["path"].startswith(PATH):
+            await self._app(scope, receive, send)
+            return
+        try:
+            response = await self._response(scope, receive)
+        except (SkillsDbError, HostWorkRefused, PrivacyFailed):
+            sentence = "The question cannot be read now. Try again in a moment."
+            response = _page(503, "Not now", sentence, {"Retry-After": str(_RETRY_SECONDS)})
+        await response(scope, receive, send)
+
+    async def _response(self, scope: Scope, receive: Receive) -> HTMLResponse:
+        if scope["method"] not in {"GET", "HEAD", "POST"}:
+            sentence = "A page is read with GET, and answered with POST."
+            return _page(405, "Not allowed", sentence, {"Allow": "GET, HEAD, POST"})
+        link = await self._background.linked(scope["path"].removeprefix(PATH))
+        if link is None:
+            return _page(404, "Not valid", "This link is not valid: use it whole, or ask for a new one.")
+        if scope["method"] != "POST":
+            return await self._shown(link)
+        answer = await _sent(receive)
+        if answer not in _ANSWERS:
+            return _page(400, "Not understood", "The form has to say answer=approve or answer=deny.")
+        return await self._taken(link, approves=answer == "approve")
+
+    async def _shown(self, link: ApprovalLink) -> HTMLResponse:
+        """Return the page of a question, which answers nothing."""
+        state = await self._state(link)
+        answered = state.answer_to(link.number) if state else None
+        if answered is not None:
+            return _page(200, "Answered", f"The question was {answered}.")
+        approval = _waits(state, link)
+        return _GONE if approval is None else await self._form(approval)
+
+    async def _taken(self, link: ApprovalLink, *, approves: bool) -> HTMLResponse:
+        """Answer a question, and return what counts then."""
+        approval = _waits(await self._state(link), link)
+        counts = False
+        if approval is not None:
+            # Only the least of what a yes may cover, as on a terminal.
+            choice = (approval.choices[0] if approval.choices else "") if approves else None
+            with suppress(JournalNotFound):
+                counts = await self._background.answer(approval, choice, None)
+        state = await self._state(link)
+        answered = state.answer_to(link.number) if state else None
+        if answered is None:
+            return _GONE
+        if counts:
+            return _page(200, "Answered", f"The question was {answered}.")
+        return _page(409, "Answered before", f"The question was {answered}, so this answer changes nothing.")
+
+    async def _state(self, link: ApprovalLink) -> RunState | None:
+        """Return how far the run of a link is, unless the link has ended."""
+        if time.time() >= link.expires:
+            return None
+        with suppress(JournalNotFound):
+            return await self._background.queued_state(link.run_id, None)
+        return None
+
+    async def _form(self, approval: Approval) -> HTMLResponse:
+        hidden = approval.question
+        if not self._privacy.is_off:
+            hidden = await self._privacy.hide_text(approval.scope, approval.question)
+        content = _FORM.format(
+            run_id=_escaped(approval.run_id),
+            question=_escaped(hidden),
+            covers=_escaped(approval.choices[0] if approval.choices else "this call"),
+        )
+        return HTMLResponse(_PAGE.format(title="A run asks", content=content), headers=_HEADERS)
+
+
+def _waits(state: RunState | None, link: ApprovalLink) -> Approval | None:
+    """Return the question of a link, if it waits for an answer."""
+    approval = None if state is None else state.approval
+    return approval if approval is not None and approval.number == link.number else None
+
+
+async def _sent(receive: Receive) -> str | None:
+    """Return the answer that a form was sent with, None where it has none or is none of these forms."""
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        if message["type"] != "http.request" or len(body) > _BODY_BYTES_MAX:
+            return None
+        more = message.get("more_body", False)
+    given = parse_qs(body.decode("latin-1")).get("answer", [])
+    return given[0] if len(given) == 1 else None
+
+
+def _escaped(text: str) -> str:
+    return html.escape(visible(text))
+
+
+def _page(status: int, title: str, sentence: str, headers: Mapping[str, str] | None = None) -> HTMLResponse:
+    content = _PAGE.format(title=_escaped(title), content=f"<p>{_escaped(sentence)}</p>")
+    return HTMLResponse(content, status, headers={**_HEADERS, **(headers or {})})
+
+
+_GONE = _page(410, "Ended", "Nothing waits at this link any more: its time is over, or its run has ended.")

@@ -1,0 +1,105 @@
+"""A real browser, spoken to over a pipe (Chrome DevTools Protocol)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = shutil.which("chromium")
+
+
+class Browser:
+    """One page of a browser."""
+
+    def __init__(self, commands: int, messages: int) -> None:
+        self._commands = commands
+        self._messages = messages
+        self._ids = count(1)
+        self._seen = b""
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._call("Page.enable")
+
+    def open(self, url: str) -> str:
+        """Open an address and return the text of the page."""
+        self._call("Page.navigate", url=url)
+        self._until("Page.loadEventFired")
+        return self.text
+
+    def press(self, value: str) -> str:
+        """Press the button with that value, and return the text of the page that follows."""
+        where = self._run(
+            f"(() => {{const at = document.querySelector('button[value={value}]').getBoundingClientRect();"
+            "return [at.x + at.width / 2, at.y + at.height / 2]})()"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            at = {"x": where[0], "y": where[1], "button": "left", "clickCount": 1}
+            self._call("Input.dispatchMouseEvent", type=kind, **at)
+        self._until("Page.loadEventFired")
+        return self.text
+
+    @property
+    def text(self) -> str:
+        """What the page shows."""
+        return str(self._run("document.body.innerText"))
+
+    def _run(self, expression: str) -> Any:
+        return self._call("Runtime.evaluate", expression=expression, returnByValue=True)["result"]["value"]
+
+    def _call(self, method: str, **params: Any) -> dict[str, Any]:
+        number = next(self._ids)
+        message: dict[str, Any] = {"id": number, "method": method, "params": params}
+        if hasattr(self, "_session"):
+            message["sessionId"] = self._session
+        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        while (answer := self._next()).get("id") != number:
+            pass
+        assert "error" not in answer, answer
+        found: dict[str, Any] = answer["result"]
+        return found
+
+    def _until(self, event: str) -> None:
+        while self._next().get("method") != event:
+            pass
+
+    def _next(self) -> dict[str, Any]:
+        while b"\0" not in self._seen:
+            read = os.read(self._messages, 1 << 16)
+            assert read, "the browser has ended"
+            self._seen += read
+        line, _, self._seen = self._seen.partition(b"\0")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+
+@contextmanager
+def browser(folder: Path) -> Iterator[Browser]:
+    """Give a page of a browser that keeps what it keeps in a folder."""
+    assert CHROMIUM is not None
+    there, commands = os.pipe()
+    messages, back = os.pipe()
+    options = ["--headless", "--remote-debugging-pipe", "--disable-gpu", f"--user-data-dir={folder}"]
+    options += ["--no-sandbox"] if os.geteuid() == 0 else []
+    # The browser reads commands from descriptor 3 and writes to 4.
+    script = f'exec "$0" "$@" 3<&{there} 4>&{back}'
+    process = subprocess.Popen(
+        ["bash", "-c", script, CHROMIUM, *options, "about:blank"], pass_fds=(there, back), stderr=subprocess.DEVNULL
+    )
+    os.close(there)
+    os.close(back)
+    try:
+        yield Browser(commands, messages)
+    finally:
+        os.close(commands)  # it ends upon that
+        os.close(messages)
+        try:
+            process.wait(20)
+        finally:
+            process.kill()

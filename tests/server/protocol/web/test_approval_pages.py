@@ -1,0 +1,261 @@
+"""Parked questions are answered at signed links of a real server: once, by a form alone, and by nobody without one."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from sealab.skills_db.journal.approval_links import ApprovalLink, judged, signed
+from sealab.skills_db.journal.sealing import JournalKeys
+
+from ...conftest import Caller, http_process
+from ...runs.background.test_background import begun, told, until
+from ...runs.background.test_background_restarts import over_http
+from ...runs.background.test_parked_runs import ENV, answered, asks, parked, served
+from .browser import CHROMIUM, browser
+
+KEY = bytes(range(32))
+KEYS = JournalKeys(KEY)
+OF_KEY = ENV | {"SEALAB_VAULT_KEY": base64.b64encode(KEY).decode()}
+YES, NO = {"answer": "approve"}, {"answer": "deny"}
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page of one question: its link, at the server that was reached at `origin`."""
+
+    link: str
+    origin: str
+    client: httpx2.AsyncClient
+
+    async def sent(self, form: dict[str, str], **headers: str) -> httpx2.Response:
+        """Send the form as a browser does."""
+        return await self.client.post(self.link, data=form, headers={"Origin": self.origin} | headers)
+
+    async def got(self) -> httpx2.Response:
+        return await self.client.get(self.link)
+
+    def with_token(self, token: str) -> Page:
+        return replace(self, link=f"{self.origin}/approvals/{token}")
+
+
+async def page_of(home: Path, url: str, approval: str, client: httpx2.AsyncClient) -> Page:
+    """Return the page of a question by the link that the operator is told."""
+    listed = json.loads((await answered(home, "list", "--url", url, "--json", env=OF_KEY)).stdout)
+    link = next(each["link"] for each in listed["approvals"] if each["id"] == approval)
+    return Page(link, url.removesuffix("/mcp"), client)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    served(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def url(home: Path) -> Iterator[str]:
+    with http_process(home, **OF_KEY) as server:
+        yield server.url
+
+
+@asynccontextmanager
+async def asking(home: Path, url: str, mode: str = "auto") -> AsyncIterator[tuple[Caller, str, Page]]:
+    """Give a caller whose run is parked, the id of the run, and the page of its question."""
+    async with over_http(url, mode) as caller, httpx2.AsyncClient(timeout=50) as client:
+        run_id, approval = await parked(caller)
+        yield caller, run_id, await page_of(home, url, approval, client)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("form", [YES, NO])
+async def test_the_form_of_a_link_answers_once_and_then_the_page_says_what_and_when(
+    home: Path, url: str, form: dict[str, str], mode: str
+) -> None:
+    async with asking(home, url, mode) as (caller, run_id, page):
+        shown = await page.got()
+        assert shown.status_code == 200
+        assert run_id in shown.text
+        assert "notes.send(text=" in shown.text
+        assert (await page.sent(form)).status_code == 200
+        report = await told(caller, run_id, wait_seconds=50)
+        word = "approved" if form == YES else "denied"
+        said = f"The question was {word} at {time.strftime('%Y-%m-%d', time.gmtime())} "
+        assert said in (await page.got()).text
+        for other in (YES, NO):
+            late = await page.sent(other)
+            assert late.status_code == 409
+            assert said in late.text
+            assert "this answer changes nothing" in late.text
+    number, answer = report["result"]
+    if form == YES:
+        assert (home / "sent.txt").read_text() == f"told {number}\n"
+    else:
+        assert answer.startswith("refused: ")
+        assert not (home / "sent.txt").exists()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH; on Debian, apt install chromium")
+async def test_a_browser_shows_the_page_and_sends_its_form(home: Path, url: str, tmp_path: Path) -> None:
+    def used(link: str) -> list[str]:
+        with browser(tmp_path / "browser") as page:
+            return [page.open(link), page.press("approve"), page.open(link)]
+
+    async with asking(home, url) as (caller, run_id, page):
+        asked, answered, later = await asyncio.to_thread(used, page.link)
+        report = await told(caller, run_id, wait_seconds=50)
+    assert f"The run {run_id} waits for your answer." in asked
+    assert "The question was approved at" in answered
+    assert "The question was approved at" in later
+    assert (home / "sent.txt").read_text() == f"told {report['result'][0]}\n"
+
+
+async def test_to_look_at_a_link_answers_nothing(home: Path, url: str) -> None:
+    async with asking(home, url) as (caller, run_id, page):
+        for method in ("GET", "HEAD", "GET"):
+            shown = await page.client.request(method, page.link, params=YES)
+            assert shown.status_code == 200
+        for method in ("PUT", "DELETE", "OPTIONS"):
+            assert (await page.client.request(method, page.link)).status_code == 405
+        assert asks(await told(caller, run_id))
+
+
+async def test_the_page_runs_nothing_loads_nothing_and_is_kept_nowhere(home: Path, url: str) -> None:
+    async with asking(home, url) as (_caller, _run_id, page):
+        shown = await page.got()
+    policy = shown.headers["content-security-policy"].split("; ")
+    assert {"default-src 'none'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"} == set(policy)
+    assert shown.headers["cache-control"] == "no-store"
+    assert shown.headers["referrer-policy"] == "same-origin"
+    assert shown.headers["x-content-type-options"] == "nosniff"
+    assert "<script" not in shown.text
+    assert "src=" not in shown.text
+    assert "href=" not in shown.text
+
+
+async def test_what_code_wrote_is_text_on_the_page_bounded_and_without_personal_data(home: Path, url: str) -> None:
+    written = "<script>alert(1)</script></pre>'\" to anna.meier@example.org, \u202e" + "x" * 100_000
+    code = f"name = 'send'\nawait call_tool('notes.' + name, {{'text': {written!r}}})"
+    async with over_http(url, "auto") as caller, httpx2.AsyncClient(timeout=50) as client:
+        run_id = await begun(caller, code)
+        state = await until(caller, run_id, asks)
+        page = await page_of(home, url, state["approval"]["id"], client)
+        shown = (await page.got()).text
+    assert "<script" not in shown
+    assert "&lt;script&gt;alert(1)" in shown
+    assert "anna.meier@example.org" not in shown
+    assert "[EMAIL" in shown
+    assert "\u202e" not in shown
+    assert len(shown) < 10_000
+
+
+async def test_what_was_not_signed_is_one_answer_whether_there_is_such_a_run_or_not(home: Path, url: str) -> None:
+    async with asking(home, url) as (caller, run_id, page):
+        token = page.link.rpartition("/")[2]
+        link = judged(KEYS, token)
+        assert link is not None
+        assert link.run_id == run_id
+        said, _, signature = token.rpartition(".")
+        _, number, expires = said.split(".")
+        wrong = [
+            f"{said}.{'A' * len(signature)}",
+            f"{said}.{signature[:-1]}",
+            f"{said}.",
+            said,
+            f"{run_id}.{int(number) + 1}.{expires}.{signature}",
+            f"{run_id}.{number}.{int(expires) + 1}.{signature}",
+            f"{'0' * len(run_id)}.{number}.{expires}.{signature}",
+            f"{run_id}.0{number}.{expires}.{signature}",
+            signed(JournalKeys(bytes(32)), link),
+            f"{token}/",
+            f"{token}%00",
+            "%C3%A9",
+            "",
+            "x" * 5000,
+        ]
+        found = {(each.status_code, each.text) for token in wrong for each in [await page.with_token(token).got()]}
+        found |= {(each.status_code, each.text) for token in wrong for each in [await page.with_token(token).sent(YES)]}
+        assert asks(await told(caller, run_id))
+    ((status, text),) = found
+    assert status == 404
+    assert "This link is not valid" in text
+
+
+async def test_a_link_whose_time_is_over_and_one_whose_run_ended_answer_nothing(home: Path, url: str) -> None:
+    async with asking(home, url) as (caller, run_id, page):
+        link = judged(KEYS, page.link.rpartition("/")[2])
+        assert link is not None
+        gone = [
+            replace(link, expires=int(time.time()) - 1),
+            replace(link, number=link.number + 1),
+            ApprovalLink("0" * 26, 1, link.expires),
+        ]
+        for each in gone:
+            for response in (
+                await page.with_token(signed(KEYS, each)).sent(YES),
+                await page.with_token(signed(KEYS, each)).got(),
+            ):
+                assert response.status_code == 410
+                assert "Nothing waits at this link any more" in response.text
+        assert asks(await told(caller, run_id))
+        await told(caller, run_id, cancel=True)
+        assert (await page.got()).status_code == 410
+        assert (await page.sent(YES)).status_code == 410
+        assert (await told(caller, run_id))["status"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "evil.example"}, 421),
+    ],
+)
+async def test_the_page_of_another_site_cannot_send_the_form(
+    home: Path, url: str, headers: dict[str, str], status: int
+) -> None:
+    async with asking(home, url) as (caller, run_id, page):
+        assert (await page.sent(YES, **headers)).status_code == status
+        assert asks(await told(caller, run_id))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"answer": "yes"},
+        {"answer": ""},
+        {"answer": ["approve", "deny"]},
+        {"answer": ["approve", "approve"]},
+        {"answer": "approve", "more": "x" * 5000},
+    ],
+)
+async def test_a_form_that_says_neither_answers_nothing(home: Path, url: str, form: dict[str, Any]) -> None:
+    async with asking(home, url) as (caller, run_id, page):
+        assert (await page.sent(form)).status_code == 400
+        assert asks(await told(caller, run_id))
+
+
+async def test_links_open_no_sessions_and_end_none(home: Path) -> None:
+    with http_process(home, **OF_KEY | {"SEALAB_HTTP_SESSIONS_MAX": "1"}) as server:
+        async with asking(home, server.url, "legacy") as (caller, run_id, page):
+            for _ in range(5):
+                await asyncio.gather(*(page.sent({}) for _ in range(4)))
+            assert asks(await told(caller, run_id))
+
+
+def test_a_link_of_an_operator_needs_an_address(tmp_path: Path) -> None:
+    for address in ("127.0.0.1:8000", "ftp://host", "http://", "http://host:port", "http://host/?a=b"):
+        ended = asyncio.run(answered(tmp_path, "list", "--url", address))
+        assert ended.returncode == 2
+        assert "is not the address of a server" in ended.stderr
