@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from ...conftest import http_process
 from ...journal.test_journaled_runs import CLAIMED, served_notes
@@ -102,8 +103,12 @@ async def test_with_a_wrong_key_no_run_is_taken_and_with_the_right_one_all_go_on
     assert len(lines_of(sent)) == 2
 
 
-async def test_on_a_full_disk_a_run_waits_and_goes_on_once_there_is_room(tmp_path: Path) -> None:
-    """A limit on the size of files stands in for a full disk: the same writes of the journal fail."""
+@pytest.mark.parametrize("is_long", [False, True])
+async def test_on_a_full_disk_a_run_waits_and_goes_on_once_there_is_room(tmp_path: Path, *, is_long: bool) -> None:
+    """It is so where its lease ends meanwhile too.
+
+    A limit on the size of files stands in for a full disk: the same writes of the journal fail.
+    """
     sent = served_notes(tmp_path)
     with http_process(tmp_path, launched_by=SHORT_LEASES, **ENV) as server:
         async with over_http(server.url, "auto") as caller:
@@ -117,6 +122,10 @@ async def test_on_a_full_disk_a_run_waits_and_goes_on_once_there_is_room(tmp_pat
             assert answer.is_error
             assert "disk" in str(answer.content), answer.content
             assert len(lines_of(sent)) == 1
+            if is_long:
+                assert server.process.stderr is not None
+                while "is left to another process" not in await asyncio.to_thread(server.process.stderr.readline):
+                    pass
             process.rlimit(resource.RLIMIT_FSIZE, unlimited)
             report = await told(caller, run_id, wait_seconds=40)
             assert report["status"] == "ok", report
