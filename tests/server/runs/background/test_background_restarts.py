@@ -25,13 +25,13 @@ SHORT_LEASES = [
     """
 import runpy, sys
 from sealab.server.runs.background import background_work
-background_work.LEASE_SECONDS, background_work.RENEW_SECONDS, background_work.LOOK_SECONDS = 2.0, 0.4, 0.2
+background_work.LEASE_SECONDS, background_work.RENEW_SECONDS, background_work.LOOK_SECONDS = 1.0, 0.2, 0.2
 background_work._FIRST_LOOK_SECONDS = 0.05
 sys.argv = sys.argv[4:]
 runpy.run_module("sealab.server", run_name="__main__", alter_sys=True)
 """,
 ]
-"""Runs the server as its arguments, with leases that end two seconds after it is killed."""
+"""Runs the server as its arguments, with leases that end a second after it is killed."""
 WAITS = """
 import asyncio, random
 number = random.random()
