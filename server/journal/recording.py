@@ -19,6 +19,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import Token
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -131,7 +132,7 @@ class RunJournal:
     def recorded(self, piece: bytes) -> None:
         """Take a piece of the trace."""
         self._can_build_on_more = True
-        self._add(_TRACE, piece)
+        self._add(partial(_record, _TRACE, piece), len(piece))
 
     async def ended(self, outcome: Outcome, called: Iterable[Called]) -> str | None:
         """Record how the run ended; return why its journal is incomplete, if that is known already."""
@@ -171,7 +172,7 @@ class RunJournal:
 
     async def before(self, call: _Call, change: Change) -> None:
         """Write down a call that is about to change something. Raises `HostCallError` where it must not be made."""
-        await call.intended(change)
+        intent = await call.intended(change)
         if change.repeatable and not change.leaves and not self._can_build_on_more:
             return
         try:
@@ -182,6 +183,10 @@ class RunJournal:
                 self._can_build_on_more = False
                 return
             why = self._run.lost
+        except asyncio.CancelledError:
+            if intent is not None:
+                intent.is_withdrawn = True  # it is never made: what takes the run up must not be told that it may be
+            raise
         except TimeoutError:
             why = f"The database took longer than {STORED_SECONDS:g} seconds."
         except Exception as error:  # noqa: BLE001 - whatever writing raised, nothing was written
@@ -197,10 +202,10 @@ class RunJournal:
         """How long ago the run was begun."""
         return round((time.monotonic() - self._began) * 1000, 3)
 
-    def add_call(self, kind: int, body: bytes, *, answered: bool) -> None:
+    def add_call(self, record: CallRecord, *, answered: bool) -> None:
         """Take what is recorded of a call."""
         self._can_build_on_more = self._can_build_on_more or answered
-        self._add(kind, body)
+        self._add(record, len(record.body))
 
     async def _stored(self, *, durable: bool) -> None:
         while True:
@@ -225,10 +230,10 @@ class RunJournal:
         if begin is not None:
             self._writer.add(self._run, begin=partial(begin, start, program, after), count=self._begin_bytes)
 
-    def _add(self, kind: int, body: bytes) -> None:
+    def _add(self, record: Callable[[], Record | None], count: int) -> None:
         self._ensure_begun()
         if self._run.lost is None:
-            self._writer.add(self._run, record=partial(_record, kind, body), count=len(body))
+            self._writer.add(self._run, record=record, count=count)
 
     def _end(self, status: str, isolation: str, called: Iterable[Called], ended: float) -> RunEnd:
         from ...skills_db.journal.records import RunEnd
@@ -238,6 +243,19 @@ class RunJournal:
             counts = tools.setdefault(tool, {"done": 0, "failed": 0})
             counts["done" if ok else "failed"] += 1
         return RunEnd(status, ended, isolation, tools, self._run.lost)
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """What is recorded of a call, until it is written; what `is_withdrawn` by then is not."""
+
+    kind: int
+    body: bytes
+    is_withdrawn: bool = False
+
+    def __call__(self) -> Record | None:
+        """Return the record."""
+        return None if self.is_withdrawn else _record(self.kind, self.body)
 
 
 class _Call:
@@ -262,10 +280,10 @@ class _Call:
             self._repeatable, self._leaves = change.repeatable, change.leaves
             await self._journal.before(self, change)
 
-    async def intended(self, change: Change) -> None:
-        """Record what is about to be done."""
+    async def intended(self, change: Change) -> CallRecord | None:
+        """Record what is about to be done; return that, unless it cannot be recorded."""
         told = {**self._asked(), "repeatable": change.repeatable, "leaves": change.leaves}
-        await self._record(_INTENT, told, answered=False)
+        return await self._record(_INTENT, told, answered=False)
 
     async def failed(self, error: HostCallError) -> None:
         """Record the error that the code is given."""
@@ -283,7 +301,7 @@ class _Call:
     def _asked(self) -> dict[str, Json]:
         return {"n": self._number, "name": self.name, "arguments": self.arguments, "at_ms": self._at_ms}
 
-    async def _record(self, kind: int, told: Json, *, answered: bool) -> None:
+    async def _record(self, kind: int, told: Json, *, answered: bool) -> CallRecord | None:
         try:
             if is_light(told):
                 body = _bytes(write(told))
@@ -291,8 +309,10 @@ class _Call:
                 body = await in_thread(Kind.ANSWERS, lambda: _bytes(write_in_steps(told)), charged=False)
         except (ValueError, TypeError, RecursionError) as error:
             self._journal.lose(f"An answer of {self.name} is not JSON: {error}.")
-            return
-        self._journal.add_call(kind, body, answered=answered)
+            return None
+        record = CallRecord(kind, body)
+        self._journal.add_call(record, answered=answered)
+        return record
 
 
 _LIGHT_BYTES = 1000

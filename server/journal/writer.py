@@ -65,7 +65,7 @@ class _Added:
     """What waits of one run; begin, records and end are made where they are written, since they may be large."""
 
     begin: Callable[[], RunBegin] | None = None
-    records: list[Callable[[], Record]] = field(default_factory=list)
+    records: list[Callable[[], Record | None]] = field(default_factory=list)
     end: Callable[[], RunEnd] | None = None
     bytes: int = 0
 
@@ -111,11 +111,14 @@ class JournalWriter:
         run: WrittenRun,
         *,
         begin: Callable[[], RunBegin] | None = None,
-        record: Callable[[], Record] | None = None,
+        record: Callable[[], Record | None] | None = None,
         end: Callable[[], RunEnd] | None = None,
         count: int = 0,
     ) -> None:
-        """Have something of a run written soon; `count` are its bytes. Returns at once."""
+        """Have something of a run written soon; `count` are its bytes. Returns at once.
+
+        A record is made where it is written; then it may be None.
+        """
         now = time.monotonic()
         with self._changed:
             added = self._added.setdefault(run, _Added())
@@ -281,12 +284,12 @@ class JournalWriter:
     def _change(self, run: WrittenRun, added: _Added) -> RunChange:
         from ...skills_db.journal.records import RunChange, joined
 
-        records = [] if run.lost else [make() for make in added.records]
+        made = () if run.lost else (make() for make in added.records)
         return RunChange(
             run.run_id,
             run.pieces,
             None if added.begin is None else added.begin(),
-            joined(records),
+            joined([each for each in made if each is not None]),
             None if added.end is None else added.end(),
             self._process,
         )

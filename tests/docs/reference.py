@@ -39,7 +39,8 @@ NAMESPACES = {
     "`mcp-server-code-execution-mode` had.",
     "skills": "`skills.<name>(…)` and `from skills import <name>` call a saved skill, `skills.<name>.v2(…)` a version of it.",
     "ToolError": "What a failed call of a tool raises, with the server's own message.",
-    "OutcomeUnknown": "The `ToolError` of a call of which it is not known whether it was done; it was not sent again.",
+    "OutcomeUnknown": "The `ToolError` of a call that may change something and of which it is not known whether it was "
+    "done: it was sent and no answer came, or its run was cut. It was not sent again.",
 }
 """What is no function."""
 GROUPS = {

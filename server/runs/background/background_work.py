@@ -304,7 +304,8 @@ class BackgroundWork:
             except (SkillsDbError, HostWorkBusy, TimeoutError) as error:
                 if time.monotonic() < active.kept_until:
                     continue
-                _LOG.warning("The background run %s is left to another process: %s", run_id, error)
+                why = str(error) or "its lease could not be renewed in time"
+                _LOG.warning("The background run %s is left to another process: %s", run_id, why)
                 answer = "lost"
             if answer == "kept":
                 active.kept_until, active.stored = until, active.progress if progress is None else progress

@@ -300,6 +300,23 @@ async def test_the_call_of_a_patient_run_waits_for_the_database_and_is_then_made
     assert [call.arguments for call in calls_of(store)] == [{"name": "crm.send"}]
 
 
+async def test_a_call_that_is_given_up_before_it_could_be_written_down_is_not_told_as_one_that_may_be_made(
+    store: Commits, writer: JournalWriter
+) -> None:
+    run = journal(writer, is_patient=True)
+    await run.around(changing(None))("read_file", {})
+    store.fails = DatabaseUnavailable("The disk is full.")
+    waiting = asyncio.create_task(run.around(changing(SENT))("call_tool", {}))
+    with pytest.raises(HostCallError, match="was not sent"):
+        await journal(writer, "other").around(changing(SENT))("call_tool", {})
+    waiting.cancel()
+    with suppress(asyncio.CancelledError):
+        await waiting
+    store.fails = None
+    await writer.stored(durable=False)
+    assert [call.name for call in calls_of(store)] == ["read_file"]
+
+
 async def test_what_was_written_by_itself_is_not_written_again_when_the_database_goes_away_meanwhile(
     store: Commits, writer: JournalWriter
 ) -> None:
@@ -307,7 +324,8 @@ async def test_what_was_written_by_itself_is_not_written_again_when_the_database
     first.ended(Outcome(Status.OK), [])
     await writer.stored(durable=False)
     again, other, last = journal(writer, "taken"), journal(writer, "other"), journal(writer, "last")
-    for each in (other, again, last):  # one cannot be written, so each is written by itself
+    await other.around(changing(None))("read_file", {})
+    for each in (again, last):  # one cannot be written, so each is written by itself
         each.ended(Outcome(Status.OK), [])
     store.fails, store.most = DatabaseUnreachable("It cannot be reached."), 1
     real = store.write
@@ -322,10 +340,9 @@ async def test_what_was_written_by_itself_is_not_written_again_when_the_database
         await writer.stored(durable=False)
     assert [run.run_id for run in store.runs()] == ["other", "taken"]
     store.fails = None
-    with suppress(Exception):
-        await writer.stored(durable=False)
-    await until(lambda: {run.run_id for run in store.runs(status="ok")} == {"taken", "other", "last"})
-    assert store.journal("other").run.incomplete is None
+    await until(lambda: {run.run_id for run in store.runs(status="ok")} == {"taken", "last"})
+    assert await other.around(changing(SENT))("call_tool", {}) == "done"
+    assert [call.name for call in calls_of(store, "other")] == ["read_file", "call_tool"]
 
 
 async def test_what_one_run_brings_costs_the_others_nothing(store: Commits, writer: JournalWriter) -> None:

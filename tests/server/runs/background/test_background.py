@@ -97,9 +97,9 @@ async def test_more_waiting_runs_than_allowed_are_refused(tmp_path: Path) -> Non
 
 
 async def test_a_background_run_has_the_operators_longer_time_limit(tmp_path: Path) -> None:
-    env = ONE_SPARE | {"SEALAB_TIMEOUT_SECONDS": "1", "SEALAB_MAX_TIMEOUT_SECONDS": "1"}
+    env = ONE_SPARE | {"SEALAB_TIMEOUT_SECONDS": "0.3", "SEALAB_MAX_TIMEOUT_SECONDS": "0.3"}
     async with in_this_process(tmp_path, env | {"SEALAB_BACKGROUND_TIMEOUT_SECONDS": "30"}) as caller:
-        run_id = await begun(caller, "import asyncio\nawait asyncio.sleep(1.5)\nresult = 'done'")
+        run_id = await begun(caller, "import asyncio\nawait asyncio.sleep(0.6)\nresult = 'done'")
         assert (await told(caller, run_id, wait_seconds=30))["result"] == "done"
         short = await begun(caller, "import asyncio\nawait asyncio.sleep(600)", timeout_seconds=0.5)
         assert (await told(caller, short, wait_seconds=30))["status"] == "timeout"
@@ -132,7 +132,7 @@ async def test_a_run_in_a_session_cannot_be_one_in_the_background(tmp_path: Path
 async def test_runs_that_wait_or_run_are_gone_on_with_by_the_next_server(tmp_path: Path) -> None:
     env = ONE_SPARE | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}
     async with in_this_process(tmp_path, env) as caller:
-        first = await begun(caller, "import asyncio\nawait asyncio.sleep(2)\nresult = 'first'")
+        first = await begun(caller, "import asyncio\nawait asyncio.sleep(1)\nresult = 'first'")
         await until(caller, first, runs)
         second = await begun(caller, "result = 'second'")
     async with in_this_process(tmp_path, env) as caller:

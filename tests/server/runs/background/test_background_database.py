@@ -28,6 +28,7 @@ for n in range(3):
         await asyncio.sleep(0.05)
 result = sent
 """
+AWAY = "The journals of the runs under way wait to be written"
 
 
 @pytest.fixture
@@ -68,12 +69,14 @@ async def ends_well(caller: Caller, run_id: str) -> None:
     assert len(lines) == 3
 
 
-async def test_a_write_waits_while_the_database_is_away_and_is_then_sent(caller: Caller, cluster: Cluster) -> None:
+async def test_a_write_waits_while_the_database_is_away_and_is_then_sent(
+    caller: Caller, cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
     run_id = await begun(caller, BETWEEN_CALLS)
     await until(caller, run_id, lambda state: "progress" in state)
     cluster.stop(signal.SIGKILL)
     await lets_go(caller, 0)
-    await asyncio.sleep(1)  # the run is at its next write, which must not be sent
+    await comes_about(lambda: AWAY in caplog.text)  # the run is at its next write, which must not be sent
     assert not reached(caller, 2)
     await asyncio.to_thread(cluster.start)
     await comes_about(lambda: reached(caller, 2))
@@ -82,7 +85,9 @@ async def test_a_write_waits_while_the_database_is_away_and_is_then_sent(caller:
     await ends_well(caller, run_id)
 
 
-async def test_a_run_whose_worker_is_lost_while_the_database_is_away_goes_on(caller: Caller, cluster: Cluster) -> None:
+async def test_a_run_whose_worker_is_lost_while_the_database_is_away_goes_on(
+    caller: Caller, cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
     spares = set(psutil.Process().children(recursive=True))
     run_id = await begun(caller, BETWEEN_CALLS)
     await until(caller, run_id, lambda state: "progress" in state)
@@ -92,13 +97,13 @@ async def test_a_run_whose_worker_is_lost_while_the_database_is_away_goes_on(cal
             each.kill()
     for number in range(3):
         await lets_go(caller, number)
-    await asyncio.sleep(1)  # what takes it up finds no database
+    await comes_about(lambda: AWAY in caplog.text)  # what takes it up finds no database
     await asyncio.to_thread(cluster.start)
     await ends_well(caller, run_id)
 
 
 async def test_the_report_of_a_run_that_ends_while_the_database_is_away_is_stored_later(
-    caller: Caller, cluster: Cluster
+    caller: Caller, cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     run_id = await begun(caller, BETWEEN_CALLS)
     await until(caller, run_id, lambda state: "progress" in state)
@@ -107,6 +112,6 @@ async def test_the_report_of_a_run_that_ends_while_the_database_is_away_is_store
     await comes_about(lambda: reached(caller, 3))
     cluster.stop(signal.SIGKILL)
     await lets_go(caller, 2)
-    await asyncio.sleep(1)  # it ends, and its report cannot be stored
+    await comes_about(lambda: AWAY in caplog.text)  # it ends, and its report cannot be stored
     await asyncio.to_thread(cluster.start)
     await ends_well(caller, run_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import httpx2
 import psutil
 import pytest
-from mcp import Client
+from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from ...conftest import Caller, http_process, stdio
@@ -18,6 +19,20 @@ from ...journal.test_journaled_runs import CLAIMED, served_notes
 from .test_background import begun, told, until
 
 ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_BACKGROUND_RUNS_MAX": "2"} | CLAIMED
+SHORT_LEASES = [
+    sys.executable,
+    "-P",
+    "-c",
+    """
+import runpy, sys
+from sealab.server.runs.background import background_work
+background_work.LEASE_SECONDS, background_work.RENEW_SECONDS, background_work.LOOK_SECONDS = 1.0, 0.2, 0.2
+background_work._FIRST_LOOK_SECONDS = 0.05
+sys.argv = sys.argv[4:]
+runpy.run_module("sealab.server", run_name="__main__", alter_sys=True)
+""",
+]
+"""Runs the server as its arguments, with leases that end a second after it is killed."""
 WAITS = """
 import asyncio, random
 number = random.random()
@@ -38,6 +53,13 @@ async def over_http(url: str, mode: str, **options: Any) -> AsyncIterator[Caller
         Client(streamable_http_client(url, http_client=http), mode=mode, read_timeout_seconds=55, **options) as client,
     ):
         yield Caller(client, Path())
+
+
+def over_stdio(home: Path) -> StdioServerParameters:
+    """How a client starts such a server."""
+    server = stdio(home, **ENV)
+    command, *arguments = [*SHORT_LEASES, server.command, *server.args]
+    return server.model_copy(update={"command": command, "args": arguments})
 
 
 def server_of(home: Path) -> psutil.Process:
@@ -70,11 +92,11 @@ async def test_what_a_killed_server_was_at_goes_on_in_the_next_and_sends_nothing
     tmp_path: Path, mode: str
 ) -> None:
     sent = served_notes(tmp_path)
-    with http_process(tmp_path, **ENV) as server:
+    with http_process(tmp_path, launched_by=SHORT_LEASES, **ENV) as server:
         async with over_http(server.url, mode) as caller:
             run_ids = await begin_all(caller)
         server.process.kill()
-    with http_process(tmp_path, **ENV) as server:
+    with http_process(tmp_path, launched_by=SHORT_LEASES, **ENV) as server:
         async with over_http(server.url, mode) as caller:
             await ends_well(caller, run_ids, sent)
 
@@ -82,23 +104,23 @@ async def test_what_a_killed_server_was_at_goes_on_in_the_next_and_sends_nothing
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_so_it_does_where_the_client_starts_the_server(tmp_path: Path, mode: str) -> None:
     sent = served_notes(tmp_path)
-    async with Client(stdio(tmp_path, **ENV), mode=mode, read_timeout_seconds=55) as client:
+    async with Client(over_stdio(tmp_path), mode=mode, read_timeout_seconds=55) as client:
         run_ids = await begin_all(Caller(client, tmp_path))
         server_of(tmp_path).kill()
-    async with Client(stdio(tmp_path, **ENV), mode=mode, read_timeout_seconds=55) as client:
+    async with Client(over_stdio(tmp_path), mode=mode, read_timeout_seconds=55) as client:
         await ends_well(Caller(client, tmp_path), run_ids, sent)
 
 
 async def test_a_server_that_is_told_to_stop_leaves_its_runs_to_the_next_at_once(tmp_path: Path) -> None:
     sent = served_notes(tmp_path)
-    async with Client(stdio(tmp_path, **ENV), read_timeout_seconds=55) as client:
+    async with Client(over_stdio(tmp_path), read_timeout_seconds=55) as client:
         run_ids = await begin_all(Caller(client, tmp_path))
-    async with Client(stdio(tmp_path, **ENV), read_timeout_seconds=55) as client:
+    async with Client(over_stdio(tmp_path), read_timeout_seconds=55) as client:
         await ends_well(Caller(client, tmp_path), run_ids, sent)
 
 
 async def test_a_run_of_one_caller_is_none_of_another(tmp_path: Path) -> None:
-    with http_process(tmp_path, **ENV) as server:
+    with http_process(tmp_path, launched_by=SHORT_LEASES, **ENV) as server:
         async with over_http(server.url, "auto") as caller:
             run_id = await begun(caller, "result = 1")
             assert (await told(caller, run_id, wait_seconds=30))["result"] == 1

@@ -230,7 +230,7 @@ async def test_a_run_whose_user_gives_no_answer_waits_for_one_and_get_run_asks_a
     async def user(_context: object, question: Any) -> ElicitResult:
         asked.append(question.message)
         if len(asked) == 1:
-            await asyncio.sleep(1)
+            await asyncio.sleep(0.6)
         return ElicitResult(action="accept" if answer == "approve" else "decline", content={"approve": True})
 
     async with in_this_process(tmp_path, ENV, elicitation_callback=user, mode=mode) as caller:
@@ -253,7 +253,7 @@ async def test_a_run_of_the_foreground_waits_over_a_restart(tmp_path: Path, monk
     monkeypatch.setattr(elicitation, "ANSWER_SECONDS", 0.2)
 
     async def absent(_context: object, _question: Any) -> ElicitResult:
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.6)
         return ElicitResult(action="cancel")
 
     async with in_this_process(tmp_path, ENV, elicitation_callback=absent) as caller:
@@ -269,7 +269,7 @@ async def test_without_a_journal_no_answer_is_a_no(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(elicitation, "ANSWER_SECONDS", 0.2)
 
     async def absent(_context: object, _question: Any) -> ElicitResult:
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.6)
         return ElicitResult(action="cancel")
 
     env = ENV | {"SEALAB_JOURNAL": "off"}
