@@ -143,6 +143,27 @@ async def test_of_answers_at_once_by_links_a_client_and_the_operator_one_counts_
     assert report["status"] == "ok", report
 
 
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_whose_answer_comes_later_is_told_which_one_counts(tmp_path: Path, mode: str) -> None:
+    sent = served(tmp_path)
+    open_questions: list[str] = []
+
+    async def user(_context: object, _question: Any) -> ElicitResult:
+        assert (await answered(tmp_path, "deny", open_questions[0])).returncode == 0
+        return ElicitResult(action="accept", content={"approve": True})
+
+    async with in_this_process(tmp_path, ENV, mode=mode) as caller:
+        run_id, approval = await parked(caller)
+    open_questions.append(approval)
+    async with in_this_process(tmp_path, ENV, elicitation_callback=user, mode=mode) as caller:
+        answer = await caller.call("get_run", run_id=run_id, wait_seconds=50)
+    assert answer.structured_content is not None
+    assert answer.structured_content["status"] == "ok"
+    assert answer.structured_content["approval"]["answered"].startswith("denied at ")
+    assert f"Another answer to {approval} came first: it was denied at " in str(answer.content)
+    assert not sent.exists()
+
+
 async def link_to(home: Path, url: str, env: dict[str, str]) -> str:
     """Return the link to the one question that waits."""
     (found,) = json.loads((await answered(home, "list", "--url", url, "--json", env=env)).stdout)["approvals"]
