@@ -69,6 +69,8 @@ def get_run_tool(
     async def get_run(
         run_id: str, ctx: Context[None, None], *, wait_seconds: float = 0, cancel: bool = False
     ) -> Annotated[CallToolResult, RunReport]:
+        if ctx.request_state is not None:  # the run may have been answered meanwhile, which the earlier call tells
+            return cast("CallToolResult", await conversations.resume(ctx, ctx.request_state))
         scope = scope_of(ctx.request_context)
         if cancel:
             await background.cancel(run_id, scope)

@@ -133,7 +133,7 @@ class Conversations:
         text says that they will. Raises `RequestRefused` where the request answers questions that are no longer open.
         """
         if context.request_state is not None:
-            return await self._resume(context, context.request_state)
+            return await self.resume(context, context.request_state)
         with self._wanted(session):
             return await self._begin(context, work, session, parks=parks, link=link)
 
@@ -150,7 +150,11 @@ class Conversations:
         held.task = asyncio.ensure_future(work(asker if parks else or_no(asker), lambda: held.context))
         return await self._next(held)
 
-    async def _resume(self, context: Context[Any, Any], state: str) -> Answer:
+    async def resume(self, context: Context[Any, Any], state: str) -> Answer:
+        """Go on with what an earlier request began; return its answer or its next questions.
+
+        Raises `RequestRefused` where the request answers questions that are no longer open.
+        """
         held = self.suspended.pop(state, None)
         if held is None or held.task is None:
             raise RequestRefused(
