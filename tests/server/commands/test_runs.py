@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,15 @@ from ..runs.background.test_background import told as reported
 from ..upstream_tools.test_registry import ONE_SPARE
 
 MAIL = "jane.roe@corp.example"
+BYTES = f"""import gzip
+for number, data in enumerate(['{MAIL}'.encode('utf-16'), gzip.compress(b'{MAIL}'), b'{MAIL} is text']):
+    with open(f'{{number}}.bin', 'wb') as file:
+        file.write(data)
+    with open(f'{{number}}.bin', 'rb') as file:
+        assert file.read() == data
+    write_file(f'{{number}}.copy', data)
+result = {{'wide': '{MAIL}'.encode('utf-16'), 'said': 'kept'}}"""
+"""Personal data in bytes, which no recognizer reads."""
 CODE = f"""import random, time, uuid
 seen = await tools.notes.look(name='{MAIL}')
 await tools.notes.send(text=seen)
@@ -100,6 +111,22 @@ def test_an_export_is_one_file_without_values_seed_or_trace(
     assert [call["call"] for call in found["calls"]] == ["notes.look", "notes.send", "write_file", "read_file"]
     assert MAIL not in text
     assert not {"seed", "trace", "time_ns"} & found.keys()
+
+
+async def test_bytes_that_are_no_text_are_left_out_of_what_is_shown_and_exported(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, ONE_SPARE | CLAIMED) as caller:
+        report = await caller.run(BYTES)
+    assert report["status"] == "ok", report
+    for command in ("show", "export"):
+        ended = await asyncio.to_thread(sealab, "runs", command, report["run_id"], "--home", str(tmp_path), **CLAIMED)
+        assert ended.returncode == 0, ended.stderr
+        text = ended.stdout
+        written = [base64.b64decode(each + "==") for each in re.findall(r"[A-Za-z0-9+/]{16,}", text)]
+        assert not [each for each in written if MAIL.encode("utf-16-le") in each or each.startswith(b"\x1f\x8b")]
+        assert MAIL not in text
+        assert MAIL.encode() not in b"".join(written)
+        assert f"[{2 + 2 * len(MAIL)} bytes that are not text, left out]" in text
+        assert "kept" in text
 
 
 def test_with_privacy_off_values_stay(journaled: tuple[Path, dict[str, str]]) -> None:
