@@ -240,7 +240,7 @@ async def test_what_waits_for_room_on_the_disk_is_written_once_there_is_some(
         await run.around(changing(SENT))("call_tool", {})
     store.fails = None
     assert await run.around(changing(SENT))("call_tool", {}) == "done"
-    assert run.ended(Outcome(Status.OK), []) is None
+    assert await run.ended(Outcome(Status.OK), []) is None
     await writer.stored(durable=False)
     assert [call.arguments for call in calls_of(store)] == [{"n": 1}, {}, {}]
     assert store.journal("run").run.incomplete is None
@@ -258,7 +258,7 @@ async def test_a_commit_that_was_not_heard_of_leaves_no_gap_and_is_not_repeated(
     for number in range(2, 4):
         await run.around(changing(SENT, made))("call_tool", {"n": number})
     store.unheard = [came_about[-1]]
-    assert run.ended(Outcome(Status.OK), []) is None
+    assert await run.ended(Outcome(Status.OK), []) is None
     with suppress(CommitUnknown):
         await writer.stored(durable=True)
     await writer.stored(durable=True)
@@ -275,7 +275,7 @@ async def test_a_first_commit_that_was_not_heard_of_begins_a_run_once(store: Com
         store.unheard = [came_about]
         run = journal(writer, run_id, is_patient=True)
         assert await run.around(changing(SENT))("call_tool", {}) == "done"
-        run.ended(Outcome(Status.OK), [])
+        await run.ended(Outcome(Status.OK), [])
         await writer.stored(durable=True)
         assert [call.reply for call in calls_of(store, run_id)] == [{"answer": "done"}]
 
@@ -321,12 +321,12 @@ async def test_what_was_written_by_itself_is_not_written_again_when_the_database
     store: Commits, writer: JournalWriter
 ) -> None:
     first = journal(writer, "taken")
-    first.ended(Outcome(Status.OK), [])
+    await first.ended(Outcome(Status.OK), [])
     await writer.stored(durable=False)
     again, other, last = journal(writer, "taken"), journal(writer, "other"), journal(writer, "last")
     await other.around(changing(None))("read_file", {})
     for each in (again, last):  # one cannot be written, so each is written by itself
-        each.ended(Outcome(Status.OK), [])
+        await each.ended(Outcome(Status.OK), [])
     store.fails, store.most = DatabaseUnreachable("It cannot be reached."), 1
     real = store.write
 
@@ -373,7 +373,7 @@ async def test_of_a_run_that_was_erased_nothing_more_is_written_and_nothing_is_s
     assert isinstance(answers[0], HostCallError)
     assert "What was kept of the run run was erased by `sealab pii forget`" in answers[0].message
     assert (made, answers[1:]) == ([], ["done"] * others)
-    run.ended(Outcome(Status.OK, "Ada"), [])
+    await run.ended(Outcome(Status.OK, "Ada"), [])
     await writer.stored(durable=False)
     assert [(each.run_id, each.status) for each in store.runs() if each.run_id == "run"] == [("run", "erased")]
     assert store.forget(lambda text: text == "Ada") == []
