@@ -29,6 +29,7 @@ from ...sandbox.job import HostCalls, Job, Json, Outcome, Start, Status
 from ...sandbox.wire.bounded_json import is_light, write, write_in_steps
 from ..host_work import Kind, in_thread
 from .changes import CHANGES, Change, Told
+from .replies import error_reply
 from .writer import PASSING, WRITE_BYTES, JournalWriter, WrittenRun, told
 
 if TYPE_CHECKING:
@@ -287,7 +288,7 @@ class _Call:
 
     async def failed(self, error: HostCallError) -> None:
         """Record the error that the code is given."""
-        await self.answered({"error": {"type": error.type, "message": error.message}})
+        await self.answered(error_reply(error))
 
     async def answered(self, answer: Mapping[str, Json]) -> None:
         """Record the answer, and what was asked where no intent says so."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import HostCalls, Json
+from .replies import given, shown
 
 if TYPE_CHECKING:
     from ...skills_db.journal.records import Record
@@ -31,7 +32,6 @@ JUDGE_CALLS = "judge_calls"
 """What a worker asks before its code begins: no call of the code."""
 _PROGRESS = "progress"
 """What code tells to whoever watches the run."""
-_SHOWN_CHARS_MAX = 300
 _INTENT, _OUTCOME = 1, 2
 _REPLIES: tuple[str, ...] = ("answer", "error")
 
@@ -137,7 +137,7 @@ class RunReplay:
             return await self._beyond(number, name, arguments)
         if not recorded.fits(name, arguments):
             if not self._edited:
-                self.diverged = Divergence(number, _shown(recorded.name, recorded.arguments), _shown(name, arguments))
+                self.diverged = Divergence(number, shown(recorded.name, recorded.arguments), shown(name, arguments))
                 self._stop()
             self._is_live = True
             return await self._beyond(number, name, arguments)
@@ -149,11 +149,11 @@ class RunReplay:
         raise await self._unknown(recorded)
 
     async def _recorded(self, _call: RecordedCall, reply: Mapping[str, Json]) -> Json:
-        return _given(reply)
+        return given(reply)
 
     async def _unknown(self, call: RecordedCall) -> HostCallError:
         return HostCallError(
-            f"Whether {_shown(call.name, call.arguments)} was done is not known: it was about to be sent when the run "
+            f"Whether {shown(call.name, call.arguments)} was done is not known: it was about to be sent when the run "
             "was cut. Look whether it took effect before it is sent again.",
             type=OUTCOME_UNKNOWN,
         )
@@ -162,9 +162,9 @@ class RunReplay:
         if self._live is None:
             if name == _PROGRESS:
                 return None
-            self.diverged = Divergence(number, None, _shown(name, arguments))
+            self.diverged = Divergence(number, None, shown(name, arguments))
             self._stop()
-        self.sent.append(_shown(name, arguments))
+        self.sent.append(shown(name, arguments))
         return await self._make(number, name, arguments, self._live, is_known=is_known)
 
     async def _make(
@@ -202,7 +202,7 @@ class RunResume(RunReplay):
 
     async def _recorded(self, call: RecordedCall, reply: Mapping[str, Json]) -> Json:
         await self._note(call)
-        return _given(reply)
+        return given(reply)
 
     async def _unknown(self, call: RecordedCall) -> HostCallError:
         error = await super()._unknown(call)
@@ -222,13 +222,6 @@ def _raising(error: HostCallError) -> HostCalls:
         raise error
 
     return answer
-
-
-def _given(reply: Mapping[str, Json]) -> Json:
-    error = reply.get("error")
-    if isinstance(error, Mapping):
-        raise HostCallError(str(error["message"]), type=str(error["type"]))
-    return reply["answer"]
 
 
 def _number(told: Mapping[str, object]) -> int:
@@ -251,12 +244,3 @@ def _asked(told: Mapping[str, object]) -> RecordedCall:
 
 def _text(arguments: Mapping[str, Json]) -> str:
     return json.dumps(arguments, sort_keys=True)
-
-
-def _shown(name: str, arguments: Mapping[str, Json]) -> str:
-    """Return a call in words; of one of a tool, the tool's name."""
-    if name == "call_tool" and isinstance(arguments.get("name"), str):
-        name, arguments = str(arguments["name"]), cast("Mapping[str, Json]", arguments.get("arguments", {}))
-    text = json.dumps(arguments, ensure_ascii=False)
-    shown = text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}… ({len(text)} characters)"
-    return f"{name}({shown})"

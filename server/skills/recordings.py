@@ -1,7 +1,8 @@
 """The upstream answers that a skill's tests met, kept with the skill and given again offline.
 
-A recording is `{"tool", "arguments", "answer"}` or `{"tool", "arguments", "error": {"type", "message"}}`; calls of the
-same tool with the same arguments are answered in the order in which they were recorded, the last one again and again.
+A recording is `{"tool", "arguments"}` with the reply that a journal would have of the call. Unlike a run that is
+replayed, the code may be another version of the skill: so calls are found by tool and arguments, wherever they come.
+Those that are the same are answered in the order in which they were recorded, the last one again and again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import cast
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ..host_functions.broker import Arguments, Calls, Handler
+from ..journal.replies import error_reply, given, shown
 
 RECORDINGS_MAX = 1000
 
@@ -33,9 +35,9 @@ class Recorder:
             try:
                 answer = await handler.answer(calls, arguments)
             except HostCallError as error:
-                self._keep({**entry, "error": {"type": error.type, "message": error.message}})
+                self._keep(entry | error_reply(error))
                 raise
-            self._keep({**entry, "answer": answer})
+            self._keep(entry | {"answer": answer})
             return answer
 
         return replace(handler, answer=call_tool)
@@ -63,17 +65,12 @@ class Replay:
         """Return a handler that answers from the recordings, with the arguments of `handler`."""
 
         async def call_tool(_calls: Calls, arguments: Arguments) -> Json:
-            given = arguments.get("arguments", {})
-            entries = self._answers.get(_key(arguments["name"], given))
+            entries = self._answers.get(_key(arguments["name"], arguments.get("arguments", {})))
             if not entries:
-                shown = json.dumps(given, ensure_ascii=False)[:200]
-                self.missed = self.missed or f"{arguments['name']}({shown})"
-                raise HostCallError(f"{arguments['name']} was not recorded with {shown}.", type="ToolError")
-            entry = entries.popleft() if len(entries) > 1 else entries[0]
-            error = entry.get("error")
-            if isinstance(error, Mapping):
-                raise HostCallError(str(error["message"]), type=str(error["type"]))
-            return entry["answer"]
+                call = shown("call_tool", arguments)
+                self.missed = self.missed or call
+                raise HostCallError(f"The call {call} was not recorded.", type="ToolError")
+            return given(entries.popleft() if len(entries) > 1 else entries[0])
 
         return replace(handler, answer=call_tool)
 
