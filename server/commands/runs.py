@@ -21,9 +21,9 @@ from ..database import HomeDatabase
 from ..errors import EXIT_OF_STATUS, Exit, UsageError
 from ..home import Home
 from ..journal.journal import Journal
-from ..journal.transcript import Transcript, summary
+from ..journal.transcript import Transcript
 from ..privacy.privacy import Privacy
-from ..runs.background.background_listing import cancel, with_background
+from ..runs.background.background_listing import cancel, check_foreground, listed_runs
 from ..runs.hidden_transcripts import hidden_transcript
 from ..settings import Settings
 from .terminal import print_error, print_run, read_source
@@ -80,14 +80,14 @@ def _list(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
         raise UsageError(f"--limit cannot be {chosen.limit}. Give a number from 1 up.")
     since = 0.0 if chosen.since is None else _moment(chosen.since)
     with _Opened(home, settings) as work:
-        found = work.journal.store().runs(since=since, status=chosen.status, tool=chosen.tool, limit=chosen.limit)
-        told = with_background(
-            [summary(run) for run in found],
+        told = listed_runs(
+            work.journal.store(),
             work.journal.background(),
             since=since,
             status=chosen.status,
             tool=chosen.tool,
-        )[: chosen.limit]
+            limit=chosen.limit,
+        )
     if chosen.json:
         print(json.dumps({"count": len(told), "runs": told}, ensure_ascii=False))
     else:
@@ -170,6 +170,8 @@ async def _edited(settings: Settings, home: Home, run_id: str, code: str, *, ask
 
 
 def _resume(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    with _Opened(home, settings) as work:
+        check_foreground(work.journal.background(), chosen.run)
     report = asyncio.run(_resumed(replace(settings, workers_spare=0), home, chosen.run))
     if chosen.json:
         print(json.dumps(report, ensure_ascii=False))
@@ -243,7 +245,7 @@ def _moment(text: str) -> float:
 
 def _table(runs: Sequence[Mapping[str, Json]]) -> Iterator[str]:
     if not runs:
-        yield "No runs are journaled that fit."
+        yield "There are no runs that fit."
     for run in runs:
         tools = cast("Mapping[str, Mapping[str, int]]", run["tools"])
         called = ", ".join(f"{name} {sum(counts.values())}" for name, counts in tools.items())

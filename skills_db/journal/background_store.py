@@ -78,6 +78,9 @@ class BackgroundState:
     """What it waits for, where that is a user's answer; `questions` is the number of it."""
     answers: tuple[Answer, ...] = ()
     """The answers that it was given, to each of its questions one."""
+    has_journal: bool = True
+    """Whether anything is written of it in a journal; like `has_ended_journal` known in a list alone."""
+    has_ended_journal: bool = True
 
 
 class BackgroundStore:
@@ -259,7 +262,14 @@ class BackgroundStore:
         """Return the newest runs, without their progress and reports."""
         with self._database.read() as session:
             rows = session.execute(_LISTED, {"now": time.time(), "most": most}).mappings().all()
-        return [_in_clear(row) for row in rows]
+        return [
+            replace(
+                _in_clear(row),
+                has_journal=row["journaled"] is not None,
+                has_ended_journal=row["journal_ended"] is not None,
+            )
+            for row in rows
+        ]
 
     def drop_expired(self) -> None:
         """Remove the reports that have outlived their time."""
@@ -349,8 +359,9 @@ _STATE = sa.text(
     "WHERE run_id = :run AND owner = coalesce(:owner, owner) AND expires > :now"
 )
 _LISTED = sa.text(
-    "SELECT run_id, owner, status, queued, changed, expires FROM sealab_background_run WHERE expires > :now "
-    "ORDER BY id DESC LIMIT :most"
+    "SELECT run.run_id, run.owner, run.status, queued, changed, run.expires, journal.run_id AS journaled, "
+    "journal.ended AS journal_ended FROM sealab_background_run AS run LEFT JOIN sealab_journal_run AS journal "
+    "ON journal.run_id = run.run_id WHERE run.expires > :now ORDER BY run.id DESC LIMIT :most"
 )
 _PARK = sa.text(
     "UPDATE sealab_background_run SET status = 'waiting', changed = :now, leased_until = 0, questions = questions + 1, "

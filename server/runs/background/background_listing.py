@@ -1,4 +1,4 @@
-"""Background runs as an operator sees them: in the list of all runs, those that wait among them, and the end of one."""
+"""Runs as an operator lists them, those in the background among them, and the end of a background run."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ....sandbox.job import Json
+from ....skills_db.errors import JournalErased, JournalNotFound
+from ....skills_db.journal.background_store import ENDED, WAITING
+from ....skills_db.journal.records import ERASED
+from ...errors import RequestRefused
+from ...journal.transcript import Transcript, summary
 from .background_reports import cancelled, execution_told
 
 if TYPE_CHECKING:
     from ....skills_db.journal.background_store import BackgroundState, BackgroundStore
+    from ....skills_db.journal.journal_store import JournalStore
 
 _LISTED_MAX = 10_000
 _STOP_SECONDS = 10.0
@@ -19,18 +24,41 @@ _STOP_SECONDS = 10.0
 _LOOK_SECONDS = 0.1
 
 
-def with_background(
-    told: list[dict[str, Json]], store: BackgroundStore, *, since: float, status: str | None, tool: str | None
-) -> list[dict[str, Json]]:
-    """Return a list of runs with those marked that run in the background, and with those first that wait to."""
-    states = store.listed(most=_LISTED_MAX)
-    waiting = [
-        _waiting(each)
-        for each in states
-        if each.status == "queued" and each.queued >= since and status in (None, "queued") and tool is None
+def listed_runs(
+    journals: JournalStore, store: BackgroundStore, *, since: float, status: str | None, tool: str | None, limit: int
+) -> list[Transcript]:
+    """Return what a list says of the newest runs, newest first.
+
+    Some background runs have no journal: those that wait, those of which none is written yet, and those that write
+    none. Where the journal does not say how a background run ended, it has the status that `get_run` tells.
+    """
+    states = {each.run_id: each for each in store.listed(most=_LISTED_MAX)}
+    now = {run_id: _status(store, each) for run_id, each in states.items() if not each.has_ended_journal}
+    found = journals.runs(since=since, status=status, tool=tool, limit=limit, now=now)
+    told = [summary(run) | ({"background": True} if run.run_id in states else {}) for run in found]
+    told += [
+        _told(each, now[run_id])
+        for run_id, each in states.items()
+        if not each.has_journal and each.queued >= since and status in (None, now[run_id]) and tool is None
     ]
-    known = {each.run_id for each in states}
-    return waiting + [run | ({"background": True} if run["run_id"] in known else {}) for run in told]
+    return sorted(told, key=lambda run: str(run["began"]), reverse=True)[:limit]
+
+
+def _status(store: BackgroundStore, state: BackgroundState) -> str:
+    """Return the status of a run; of one that has ended, that of its report."""
+    if state.status != ENDED:
+        return state.status
+    try:
+        return _reported(store.state(state.run_id))
+    except JournalErased:
+        return ERASED
+    except JournalNotFound:  # its time ran out just now
+        return state.status
+
+
+def _reported(state: BackgroundState) -> str:
+    report = None if state.report is None else state.report["report"]
+    return str(report["status"]) if isinstance(report, Mapping) else "cancelled"
 
 
 def cancel(store: BackgroundStore, run_id: str) -> tuple[str, str]:
@@ -39,12 +67,30 @@ def cancel(store: BackgroundStore, run_id: str) -> tuple[str, str]:
     store.cancel(run_id, execution_told(cancelled(run_id)))
     for state in _seen(store, run_id):
         if state.report is not None:
-            report = state.report["report"]
-            status = str(report["status"]) if isinstance(report, Mapping) else "cancelled"
+            status = _reported(state)
             if before.report is not None:
                 return status, f"The run {run_id} had ended before: {status}."
             return status, f"The run {run_id} is cancelled." if status == "cancelled" else f"The run ended: {status}."
     return "running", f"The run {run_id} will be cancelled by the server that runs it, or by the next one that starts."
+
+
+def check_foreground(store: BackgroundStore, run_id: str) -> None:
+    """Raise `RequestRefused` where a run is in the background, since servers go on with it by themselves."""
+    try:
+        state = store.state(run_id)
+    except (JournalNotFound, JournalErased):
+        return
+    if state.status == WAITING:
+        raise RequestRefused(
+            f"The run {run_id} waits for an answer, and a server goes on with it then. `sealab approvals list` shows "
+            "the question."
+        )
+    if state.status == ENDED:
+        raise RequestRefused(f"The run {run_id} has ended: {_reported(state)}. `sealab runs show` shows what it did.")
+    raise RequestRefused(
+        f"The run {run_id} is in the background: the server that runs it, or the next one that starts, goes on with "
+        "it. Start a server, or end the run with `sealab runs cancel`."
+    )
 
 
 def _seen(store: BackgroundStore, run_id: str) -> Iterator[BackgroundState]:
@@ -54,10 +100,10 @@ def _seen(store: BackgroundStore, run_id: str) -> Iterator[BackgroundState]:
         time.sleep(_LOOK_SECONDS)
 
 
-def _waiting(state: BackgroundState) -> dict[str, Json]:
+def _told(state: BackgroundState, status: str) -> Transcript:
     return {
         "run_id": state.run_id,
-        "status": state.status,
+        "status": status,
         "began": _moment(state.queued),
         "ms": None,
         "isolation": None,

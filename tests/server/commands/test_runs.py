@@ -230,6 +230,22 @@ def test_an_unknown_run_is_an_error_that_says_where_to_look(
     assert "There is no journal of the run nothing. `sealab runs list` shows those that are kept." in ended.stderr
 
 
+@pytest.mark.parametrize("journal", ["on", "off"])
+async def test_a_background_run_is_listed_before_and_without_a_journal(tmp_path: Path, journal: str) -> None:
+    env = ONE_SPARE | CLAIMED | {"SEALAB_JOURNAL": journal}
+    async with in_this_process(tmp_path, env) as caller:
+        run_id = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
+        await until(caller, run_id, lambda state: state["status"] == "running")
+        listed = await asyncio.to_thread(sealab, "runs", "list", "--home", str(tmp_path), **CLAIMED)
+        assert [line.split()[::2] for line in listed.stdout.splitlines()] == [[run_id, "running", "the"]]
+        refused = await asyncio.to_thread(sealab, "runs", "resume", run_id, "--home", str(tmp_path), **CLAIMED)
+        assert refused.returncode == 3
+        assert "is in the background: the server that runs it" in refused.stderr
+        assert (await reported(caller, run_id, cancel=True))["status"] == "cancelled"
+        found = await asyncio.to_thread(sealab, "runs", "list", "--status", "cancelled", "--home", str(tmp_path))
+        assert run_id in found.stdout
+
+
 async def test_background_runs_are_listed_and_one_that_waits_is_cancelled(tmp_path: Path) -> None:
     env = ONE_SPARE | CLAIMED | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}
 

@@ -56,6 +56,11 @@ async def answered(home: Path, *words: str, env: dict[str, str] | None = None) -
     return await asyncio.to_thread(sealab_process, "approvals", *words, "--home", str(home), **(env or CLAIMED))
 
 
+async def operated(home: Path, *words: str) -> Ended:
+    """Run `sealab runs`, in a process of its own."""
+    return await asyncio.to_thread(sealab_process, "runs", *words, "--home", str(home), **CLAIMED)
+
+
 async def parked(caller: Caller) -> tuple[str, str]:
     """Begin a run and wait until it asks; return its run_id and the id of the question."""
     run_id = await begun(caller, CODE)
@@ -204,7 +209,14 @@ async def test_a_run_that_waits_for_an_answer_can_be_cancelled(tmp_path: Path) -
     sent = served(tmp_path)
     async with in_this_process(tmp_path, ENV) as caller:
         run_id, approval = await parked(caller)
+        listed = await operated(tmp_path, "list", "--status", "waiting")
+        assert f"{run_id}  " in listed.stdout
+        resumed = await operated(tmp_path, "resume", run_id)
+        assert (resumed.returncode, "waits for an answer" in resumed.stderr) == (3, True)
         assert (await told(caller, run_id, cancel=True))["status"] == "cancelled"
+        assert f"{run_id}  " in (await operated(tmp_path, "list", "--status", "cancelled")).stdout
+        resumed = await operated(tmp_path, "resume", run_id)
+        assert (resumed.returncode, "has ended: cancelled" in resumed.stderr) == (3, True)
         assert (await answered(tmp_path, "approve", approval)).returncode == 2
         assert (await told(caller, run_id))["status"] == "cancelled"
     assert not sent.exists()
