@@ -49,6 +49,7 @@ def put(number: int) -> int:
 server.run()
 """
 CALLS = 100
+MANY = 1000
 AT_ONCE = 8
 LARGE = 1_000_000
 GOAL_RUN_MS, GOAL_CALL_MS = 0.3, 0.5
@@ -77,6 +78,12 @@ CASES = (
         GOAL_CALL_MS,
     ),
     Case("a tool that reads", f"for i in range({CALLS}): await tools.up.get(number=i)", CALLS, GOAL_CALL_MS),
+    Case(
+        f"a tool that reads, of {MANY} in a run",
+        f"for i in range({MANY}): await tools.up.get(number=i)",
+        MANY,
+        GOAL_CALL_MS,
+    ),
     Case("a tool that writes", f"for i in range({CALLS}): await tools.up.put(number=i)", CALLS),
     Case(
         f"a tool that writes, {CALLS} at once",
