@@ -109,7 +109,7 @@ def test_stdin_json_forget_and_audit(tmp_path: Path) -> None:
     }
     scope = audit["audit"][0]["scope"]
     shown = json.loads(pii(tmp_path, "forget", "--scope", scope[:8], "--json").stdout)
-    assert shown == {"erased": False, "forgotten": 1, "types": {"SSN": 1}}
+    assert shown == {"erased": False, "forgotten": 1, "types": {"SSN": 1}, "runs": []}
     forgotten = json.loads(pii(tmp_path, "forget", "--scope", scope[:8], "--json", "--yes").stdout)
     assert forgotten == {**shown, "erased": True}
 
