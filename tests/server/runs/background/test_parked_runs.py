@@ -69,6 +69,19 @@ async def parked(caller: Caller) -> tuple[str, str]:
     return run_id, state["approval"]["id"]
 
 
+async def test_a_run_that_waits_is_listed_and_shown_as_waiting_with_what_it_called(tmp_path: Path) -> None:
+    served(tmp_path)
+    async with in_this_process(tmp_path, ENV) as caller:
+        run_id, _ = await parked(caller)
+        (listed,) = json.loads((await operated(tmp_path, "list", "--tool", "notes.put", "--json")).stdout)["runs"]
+        assert (listed["run_id"], listed["status"]) == (run_id, "waiting")
+        assert listed["tools"]["notes.put"] == {"done": 1, "failed": 0}
+        assert (await operated(tmp_path, "show", run_id)).stdout.startswith(f"run {run_id}: waiting, ")
+        refused = await operated(tmp_path, "replay", run_id)
+        assert refused.returncode == 3
+        assert "its status is waiting. It waits for an answer: `sealab approvals list`" in refused.stderr
+
+
 @pytest.mark.parametrize("answer", ["approve", "deny"])
 async def test_a_question_is_answered_after_a_restart_and_the_run_goes_on(tmp_path: Path, answer: str) -> None:
     sent = served(tmp_path)
