@@ -18,7 +18,7 @@ from ..errors import RequestRefused
 from ..host_functions.broker import Calls
 from ..host_work import Kind, in_thread
 from ..journal.journal import BegunRun
-from ..journal.replaying import RecordedCall, RunResume, recorded_calls
+from ..journal.replaying import RecordedCall, RunResume, recorded_calls, said_by_user
 from ..privacy.gates.program_gate import ProgramTokens
 from ..privacy.gates.run_gate import Gate
 from ..scopes import session_of
@@ -68,6 +68,8 @@ async def resume(
             calls.note_made_before(call.name, call.arguments, ok=call.succeeded, ms=call.ms or 0.0)
             await gate.learn_given(call.name, call.arguments, call.answer)
 
+        going_on.notes(calls.approvals.told)
+        calls.approvals.restore(said_by_user(record.records))
         return RunResume(recorded_calls(record.records), going_on, gate.around(calls.answer), note).answer
 
     begun = Begun(run_id, ProgramTokens(literals=job.literals), going_on, answering)

@@ -77,6 +77,10 @@ class _Active:
     task: asyncio.Task[Execution] | None = None
     stopped: Stop | None = None
     question: Mapping[str, object] | None = None
+    answer: Mapping[str, object] | None = None
+    """The answer to the question that it waited with, until the code asks that again."""
+    took_answer: bool = False
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def stop(self, why: Stop) -> None:
         """Have the run end, for the first reason that is given."""
@@ -348,11 +352,17 @@ class BackgroundWork:
         claimed = active.claimed
 
         async def ask(text: str, choices: Sequence[str]) -> str | None:
+            async with active.asking:
+                if not active.took_answer:
+                    active.answer = await self._ask(lambda store: store.take_answer(claimed.run_id, claimed.owner))
+                    active.took_answer = True
+            answer = active.answer
+            if answer is not None and answer["question"] == text:
+                active.answer = None
+                return cast("str | None", answer["choice"])
             if active.question is None:
-                answer = await self._ask(lambda store: store.take_answer(claimed.run_id, claimed.owner))
-                if answer is not None and answer["question"] == text:
-                    return cast("str | None", answer["choice"])
                 active.question = {"question": text, "choices": list(choices), "scope": request.caller.scope}
+                await self._journal.settled(claimed.run_id)
                 self._journal.leave_open(claimed.run_id)
                 asyncio.get_running_loop().call_soon(active.stop, Stop.ASKS)
             await asyncio.Event().wait()
