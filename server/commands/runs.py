@@ -288,10 +288,14 @@ def _table(runs: Sequence[Mapping[str, Json]]) -> Iterator[str]:
             if run.get("background")
             else ""
             if session is None
-            else f"  session {session['name']} #{session['number']}"
+            else f"  session {session['name']}{_numbered(session['number'])}"
         )
         ms = "" if run["ms"] is None else f"{run['ms']} ms"
         yield f"{run['run_id']}  {run['began']}  {run['status']:<9} {ms:>9}  {called}{place}".rstrip()
+
+
+def _numbered(number: Json) -> str:
+    return "" if number is None else f" #{number}"  # in full Python the programs of a session have none
 
 
 def _lines(told: Transcript) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -77,6 +78,7 @@ def recorded_run(journals: JournalStore, store: BackgroundStore, run_id: str) ->
         journal = journals.journal(run_id)
     except JournalNotFound:
         if state is None:
+            _raise_erased(store, run_id)
             raise
         raise RequestRefused(_without_journal(state)) from None
     if state is None or journal.run.ended is not None:
@@ -149,7 +151,7 @@ def check_resumable(journals: JournalStore, store: BackgroundStore, run_id: str)
     state = _state(store, run_id)
     if state is not None:
         raise RequestRefused(_why_not_resumed(state))
-    journal = journals.journal(run_id)
+    journal = recorded_run(journals, store, run_id)
     if journal.run.ended is not None:
         raise RequestRefused(_has_ended(run_id, journal.run.status))
     if journal.run.status != CUT:
@@ -191,6 +193,12 @@ def _state(store: BackgroundStore, run_id: str) -> BackgroundState | None:
         return store.state(run_id)
     except (JournalNotFound, JournalErased):
         return None
+
+
+def _raise_erased(store: BackgroundStore, run_id: str) -> None:
+    """Raise `JournalErased` for a background run that was erased before it had a journal."""
+    with suppress(JournalNotFound):
+        store.state(run_id)
 
 
 def _told_status(state: BackgroundState) -> str:

@@ -297,3 +297,14 @@ async def test_a_background_run_is_replayed_under_its_own_limits(tmp_path: Path)
         sealab, "runs", "replay", run_id, "--edit", "-", "--home", str(tmp_path), stdin="result = 8", **lowered
     )
     assert (again.returncode, again.stdout) == (0, "8\n")
+
+
+async def test_a_queued_run_that_was_forgotten_is_shown_as_erased(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, ONE_SPARE | CLAIMED | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}) as caller:
+        first = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
+        await until(caller, first, lambda state: state["status"] == "running")
+        run_id = await begun(caller, f"result = '{MAIL}'")
+        await asyncio.to_thread(sealab, "pii", "forget", MAIL, "--yes", "--home", str(tmp_path), **CLAIMED)
+        for command in ("show", "replay", "resume"):
+            ended = await asyncio.to_thread(sealab, "runs", command, run_id, "--home", str(tmp_path), **CLAIMED)
+            assert f"What was kept of the run {run_id} was erased" in ended.stderr
