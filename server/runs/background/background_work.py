@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ....sandbox.job import Json
     from ....skills_db.journal.background_store import BackgroundStore, Claimed
     from ...journal.journal import Journal
+    from ...settings import Settings
     from ..executor import Executor
 
 LEASE_SECONDS = 20.0
@@ -234,7 +235,8 @@ class BackgroundWork:
             return without_result(claimed.run_id, Status.CRASHED, "InternalError", message)
 
     async def _executed(self, active: _Active, claimed: Claimed) -> Execution:
-        executor, request = self._executor(), _request_of(claimed)
+        executor = self._executor()
+        request = _request_of(claimed, executor.settings)
 
         async def tell(value: float, total: float, message: str) -> None:
             # Until the code says how far it is, a reporter counts seconds of the time limit.
@@ -379,13 +381,15 @@ class BackgroundWork:
         return await in_thread(Kind.DATABASE, lambda: question(self._journal.background()), charged=False)
 
 
-def _request_of(claimed: Claimed) -> CodeRequest:
+def _request_of(claimed: Claimed, settings: Settings) -> CodeRequest:
+    """Return what was queued. Maxima that the operator has lowered since bound a run that was accepted."""
     told = cast("dict[str, Json]", claimed.request)
+    memory_mb = cast("int | None", told["memory_mb"])
     return CodeRequest(
         code=cast("str", told["code"]),
         context_vars=cast("dict[str, Json]", told["context_vars"]),
-        timeout_seconds=cast("float", told["timeout_seconds"]),
-        memory_mb=cast("int | None", told["memory_mb"]),
+        timeout_seconds=min(cast("float", told["timeout_seconds"]), settings.max_timeout_seconds),
+        memory_mb=None if memory_mb is None else min(memory_mb, settings.max_memory_mb),
         isolation=cast("str", told["isolation"]),
         dry_run=cast("bool", told["dry_run"]),
         caller=Caller(scope=cast("str", told["scope"])),
