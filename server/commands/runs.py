@@ -8,7 +8,7 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -23,12 +23,20 @@ from ..home import Home
 from ..journal.journal import Journal
 from ..journal.transcript import Transcript
 from ..privacy.privacy import Privacy
-from ..runs.background.background_listing import cancel, check_foreground, listed_runs
+from ..runs.background.background_listing import (
+    STATUSES,
+    cancel,
+    check_replayable,
+    check_resumable,
+    listed_runs,
+    recorded_run,
+)
 from ..runs.hidden_transcripts import hidden_transcript
 from ..settings import Settings
 from .terminal import print_error, print_run, read_source
 
 if TYPE_CHECKING:
+    from ...skills_db.journal.records import Journal as RunRecord
     from ..journal.replaying import RunReplay
     from ..runs.recorded_runs import Replayed
     from ..runs.report import Report
@@ -55,7 +63,9 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[arg
         return made
 
     listed = command("list", _list, "list the runs that were journaled, the newest first")
-    listed.add_argument("--status", metavar="STATUS", help="those that ended so, or are `queued`, `running` or `cut`")
+    listed.add_argument(
+        "--status", metavar="STATUS", help="those that ended so, or are queued, running, waiting or cut"
+    )
     listed.add_argument("--tool", metavar="TOOL", help="those that called this tool, such as crm.send")
     listed.add_argument("--since", metavar="TIME", help="those that began since: 30m, 12h, 7d or 2026-11-25T14:00")
     listed.add_argument("--limit", metavar="N", type=int, default=_LISTED, help=f"the newest N ({_LISTED})")
@@ -78,6 +88,8 @@ _Parser = argparse.ArgumentParser
 def _list(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     if chosen.limit < 1:
         raise UsageError(f"--limit cannot be {chosen.limit}. Give a number from 1 up.")
+    if chosen.status not in (None, *STATUSES):
+        raise UsageError(f"--status cannot be {chosen.status}. Give one of {', '.join(STATUSES)}.")
     since = 0.0 if chosen.since is None else _moment(chosen.since)
     with _Opened(home, settings) as work:
         told = listed_runs(
@@ -98,7 +110,7 @@ def _list(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
 
 def _cancel(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     with _Opened(home, settings) as work:
-        status, sentence = cancel(work.journal.background(), chosen.run)
+        status, sentence = cancel(work.journal.store(), work.journal.background(), chosen.run)
     print(json.dumps({"run_id": chosen.run, "status": status}) if chosen.json else sentence)
     return Exit.OK
 
@@ -133,7 +145,7 @@ def _export(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
 def _replay(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     if chosen.edit is not None:
         return _replay_edited(chosen, home, settings)
-    replayed = asyncio.run(_replayed(replace(settings, workers_spare=0), home, chosen.run))
+    replayed = asyncio.run(_replayed(_replaying(settings, home, chosen.run), home, chosen.run))
     same = replayed.difference is None
     difference = None if same else _hidden(settings, home, replayed)
     if chosen.json:
@@ -148,7 +160,7 @@ def _replay(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
 
 def _replay_edited(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     code = read_source(chosen.edit)
-    settings = replace(settings, workers_spare=0)
+    settings = _replaying(settings, home, chosen.run)
     report, answers = asyncio.run(_edited(settings, home, chosen.run, code, asks=chosen.edit != "-"))
     if chosen.json:
         told = {"report": report, "answered": answers.answered, "made": answers.sent}
@@ -171,8 +183,8 @@ async def _edited(settings: Settings, home: Home, run_id: str, code: str, *, ask
 
 def _resume(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     with _Opened(home, settings) as work:
-        check_foreground(work.journal.background(), chosen.run)
-    report = asyncio.run(_resumed(replace(settings, workers_spare=0), home, chosen.run))
+        journal = check_resumable(work.journal.store(), work.journal.background(), chosen.run)
+    report = asyncio.run(_resumed(_with_limits(settings, [journal]), home, chosen.run))
     if chosen.json:
         print(json.dumps(report, ensure_ascii=False))
     else:
@@ -205,6 +217,26 @@ async def _replayed(settings: Settings, home: Home, run_id: str) -> Replayed:
         return await replay(app.pools, app.journal, run_id)
 
 
+def _replaying(settings: Settings, home: Home, run_id: str) -> Settings:
+    """Return the settings to replay a run under. Raises `RequestRefused` where it has not ended."""
+    with _Opened(home, settings) as work:
+        check_replayable(work.journal.store(), work.journal.background(), run_id)
+        journals = work.journal.store()
+        return _with_limits(settings, map(journals.journal, journals.session_until(run_id)))
+
+
+def _with_limits(settings: Settings, journals: Iterable[RunRecord]) -> Settings:
+    """Return the settings to run something again under: no maximum is below what it was allowed then.
+
+    A background run has limits of its own, and the operator may have lowered the others since.
+    """
+    seconds, memory_mb = settings.max_timeout_seconds, settings.max_memory_mb
+    for each in journals:
+        seconds = max(seconds, cast("float", each.header["timeout_seconds"]))
+        memory_mb = max(memory_mb, cast("int", each.header["memory_mb"]))
+    return replace(settings, workers_spare=0, max_timeout_seconds=seconds, max_memory_mb=memory_mb)
+
+
 def _hidden(settings: Settings, home: Home, replayed: Replayed) -> str:
     with _Opened(home, settings) as work:
         scope = work.journal.store().journal(replayed.run_id).scope
@@ -230,16 +262,17 @@ class _Opened:
 
     def hidden(self, run_id: str) -> Transcript:
         """Return what a run did, with tokens of its owner in place of personal data."""
-        return asyncio.run(hidden_transcript(self.privacy, self.journal.store().journal(run_id)))
+        found = recorded_run(self.journal.store(), self.journal.background(), run_id)
+        return asyncio.run(hidden_transcript(self.privacy, found))
 
 
 def _moment(text: str) -> float:
     """Return a moment in seconds since 1970. Raises `UsageError`."""
-    if (ago := _AGO.fullmatch(text)) is not None:
-        return (datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})).timestamp()
     try:
+        if (ago := _AGO.fullmatch(text)) is not None:
+            return (datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})).timestamp()
         return datetime.fromisoformat(text).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         raise UsageError(f"--since cannot be {text}. Give 30m, 12h, 7d, or a time such as 2026-11-25T14:00.") from None
 
 
@@ -255,10 +288,14 @@ def _table(runs: Sequence[Mapping[str, Json]]) -> Iterator[str]:
             if run.get("background")
             else ""
             if session is None
-            else f"  session {session['name']} #{session['number']}"
+            else f"  session {session['name']}{_numbered(session['number'])}"
         )
         ms = "" if run["ms"] is None else f"{run['ms']} ms"
         yield f"{run['run_id']}  {run['began']}  {run['status']:<9} {ms:>9}  {called}{place}".rstrip()
+
+
+def _numbered(number: Json) -> str:
+    return "" if number is None else f" #{number}"  # in full Python the programs of a session have none
 
 
 def _lines(told: Transcript) -> Iterator[str]:

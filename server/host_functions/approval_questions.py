@@ -23,6 +23,7 @@ from ...tools_registry.errors import RegistryError, ToolAmbiguous, ToolUnknown
 from ...tools_registry.models import Tool
 from ..caller import Ask, NoMoreQuestions
 from ..host_work import Kind, checked, in_thread
+from ..journal.changes import waits_for_user
 from ..scopes import is_one_user
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import ALWAYS, EACH_CALL, THIS_CALL, THIS_RUN, Decision
@@ -38,6 +39,8 @@ TOOLS_ASKED_MAX = 20
 """Tools that one question is about; calls of others are asked about when they are made."""
 
 _REFUSED_SHOWN = 20
+_SAID = ("granted", "declined", "asked", "one_by_one")
+"""What a user says in a run, as `Approvals` calls it."""
 _LEAVE_OUT = "Leave these calls out."
 
 
@@ -52,6 +55,16 @@ class Approvals:
     one_by_one: set[str] = field(default_factory=set)
     """Those of which the user wants to be asked about each call."""
     asking: dict[str, asyncio.Lock] = field(default_factory=dict)
+
+    def told(self) -> dict[str, tuple[str, ...]]:
+        """Return what was said as names of tools, so that a run that goes on elsewhere does not ask again."""
+        said = {name: getattr(self, name) for name in _SAID}
+        return {name: tuple(sorted(tools)) for name, tools in said.items() if tools}
+
+    def restore(self, said: Mapping[str, Iterable[str]]) -> None:
+        """Take what `told` told."""
+        for name in _SAID:
+            getattr(self, name).update(said.get(name, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +184,7 @@ async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_P
     choices = [THIS_RUN, *always, *([] if calls.dry_run else [EACH_CALL])]
     text = question.text + approval.OF_DRY_RUN if calls.dry_run else question.text
     try:
-        with paused():
+        with paused(), waits_for_user():
             answer = await calls.caller.ask(text, choices)
     except NoMoreQuestions:
         return None  # each call will say so
@@ -221,7 +234,7 @@ async def approved(
         await _fail(registry, calls, tool, approval.why_not_approved(tool))
     told_of = await privacy.kept_value(calls.caller.scope, dict(arguments))  # before anything of it is cut
     question = approval.question(tool, server, cast("Mapping[str, Json]", told_of))
-    with paused(), slot_given_back():
+    with paused(), slot_given_back(), waits_for_user():
         async with calls.approvals.asking.setdefault(name, asyncio.Lock()):  # an answer may cover those that wait here
             if name in calls.approvals.granted:
                 return

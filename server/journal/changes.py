@@ -6,6 +6,8 @@ it has been asked: what is told and not answered may have been done.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol
@@ -36,6 +38,19 @@ REPEATABLE_HERE = Change(leaves=False, repeatable=True)
 
 CHANGES: ContextVar[Told | None] = ContextVar("CHANGES", default=None)
 """Who is told what the current host call changes."""
+WAITS: ContextVar[Callable[[], AbstractContextManager[None]] | None] = ContextVar("WAITS", default=None)
+"""What makes the time in which the current host call waits for a user."""
+
+
+@contextmanager
+def waits_for_user() -> Iterator[None]:
+    """Tell that the current host call waits for a user: until then it does nothing, and may be broken off."""
+    waits = WAITS.get()
+    if waits is None:
+        yield
+        return
+    with waits():
+        yield
 
 
 async def before_change(change: Change) -> None:

@@ -139,6 +139,12 @@ class Journal:
         if journal is not None:
             journal.leave_open()
 
+    async def settled(self, run_id: str) -> None:
+        """Have a run that is about to be broken off begin no further call, and wait for those that are at work."""
+        journal = self._open_runs.get(run_id)
+        if journal is not None:
+            await journal.settled()
+
     async def release(self, run_id: str) -> None:
         """Let another process go on at once with a run that was left open. Raises `SkillsDbError`."""
         if self._keeps:

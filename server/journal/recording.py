@@ -17,7 +17,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import Token
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +29,7 @@ from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.job import HostCalls, Job, Json, Outcome, Start, Status
 from ...sandbox.wire.bounded_json import is_light, write, write_in_steps
 from ..host_work import Kind, in_thread
-from .changes import CHANGES, Change, Told
+from .changes import CHANGES, WAITS, Change, Told
 from .replies import error_reply
 from .writer import PASSING, WRITE_BYTES, JournalWriter, WrittenRun, told
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 STORED_SECONDS = 10.0
 """How long a call waits for its intent to be written, where somebody waits for its run."""
+SETTLE_SECONDS = 120.0
+"""How long the calls at work may take of a run that is to wait for its user; then they are broken off."""
 _RETRY_SECONDS = 0.25
 OUTPUT_KEPT_CHARS = 1_000_000
 """Characters of an output that a journal keeps."""
@@ -45,6 +48,8 @@ WAITING_BYTES_MAX = 8 * 1024 * 1024
 
 Called = tuple[str, bool]
 """A tool that was called, and whether that went well."""
+Said = Mapping[str, Sequence[str]]
+"""What a user said of tools, by kind."""
 Begin = Callable[[Start | None, int | None, str | None], "RunBegin"]
 """Makes what a run begins with: its start, which program of its session it is, and the run before it there."""
 After = Callable[[int], str | None]
@@ -79,6 +84,12 @@ class RunJournal:
         self._began = time.monotonic()
         self._calls = 0
         self._is_left_open = False
+        self._at_work: set[int] = set()
+        """The calls that are being answered, but for those that wait for a user."""
+        self._moved = asyncio.Event()
+        self._is_settling = False
+        self._said: Callable[[], Said] = dict
+        self._said_before: Said = {}
         self._can_build_on_more = False
         """Whether the code has met anything since the last commit that what it does next may depend on."""
 
@@ -101,19 +112,59 @@ class RunJournal:
         is_known: bool = False,
     ) -> Json:
         """Answer the call of this number as `answer` does, and record it; of one that `is_known`, the answer alone."""
+        if self._is_settling:
+            with slot_given_back():
+                await asyncio.Event().wait()  # the run is about to be broken off, and makes this call when it goes on
         call = _Call(self, number, name, arguments, is_known=is_known)
-        if self._run.waiting_bytes > WAITING_BYTES_MAX:
-            await self._caught_up()
-        token = CHANGES.set(call.before)
+        self._at_work.add(number)
         try:
-            value = await answer(call.name, call.arguments)
-        except HostCallError as error:
-            await call.failed(error)
-            raise
+            if self._run.waiting_bytes > WAITING_BYTES_MAX:
+                await self._caught_up()
+            tokens = CHANGES.set(call.before), WAITS.set(partial(self._waits, number))
+            try:
+                value = await answer(call.name, call.arguments)
+            except HostCallError as error:
+                await call.failed(error)
+                raise
+            finally:
+                _reset(*tokens)
+            await call.answered({"answer": value})
         finally:
-            _reset(token)
-        await call.answered({"answer": value})
+            self._leave(number)
         return value
+
+    def notes(self, said: Callable[[], Said]) -> None:
+        """Record beside the calls what a user said, as `said` tells it: what goes on with the run needs it."""
+        self._said = said
+
+    def newly_said(self) -> dict[str, Json]:
+        """Return what a user said, where that is more than is recorded."""
+        said = self._said()
+        if said == self._said_before:
+            return {}
+        self._said_before = said
+        return {"said": {name: list(tools) for name, tools in said.items()}}
+
+    async def settled(self) -> None:
+        """Begin no further call, and wait until none is at work, so that the run can be broken off without harm."""
+        self._is_settling = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_SECONDS):
+                while self._at_work:
+                    self._moved.clear()
+                    await self._moved.wait()
+
+    @contextmanager
+    def _waits(self, number: int) -> Iterator[None]:
+        self._leave(number)
+        try:
+            yield
+        finally:
+            self._at_work.add(number)
+
+    def _leave(self, number: int) -> None:
+        self._at_work.discard(number)
+        self._moved.set()
 
     async def stored(self) -> str | None:
         """Wait until all of it is written; return why it is not, or is incomplete."""
@@ -293,7 +344,7 @@ class _Call:
     async def answered(self, answer: Mapping[str, Json]) -> None:
         """Record the answer, and what was asked where no intent says so."""
         asked = {"n": self._number} if self._repeatable is not None else self._asked()
-        told = {**asked, "ms": round(self._journal.elapsed_ms - self._at_ms, 3), **answer}
+        told = {**asked, "ms": round(self._journal.elapsed_ms - self._at_ms, 3), **answer, **self._journal.newly_said()}
         # The answer to a change that comes to the same each time is nothing to build on.
         await self._record(_OUTCOME, told, answered=self._repeatable is not True)
         if self._leaves:  # as long as this is not written, a crash leaves it unknown whether the call was done
@@ -321,8 +372,9 @@ _INTENT, _OUTCOME, _TRACE, _END = 1, 2, 3, 4
 """`RecordKind`, whose module is imported where records are written."""
 
 
-def _reset(token: Token[Told | None]) -> None:
-    CHANGES.reset(token)
+def _reset(changes: Token[Told | None], waits: Token[Callable[[], AbstractContextManager[None]] | None]) -> None:
+    CHANGES.reset(changes)
+    WAITS.reset(waits)
 
 
 def _record(kind: int, body: bytes) -> Record:

@@ -97,6 +97,16 @@ def recorded_calls(records: Iterable[Record]) -> tuple[RecordedCall, ...]:
     return tuple(calls[number] for number in sorted(calls))
 
 
+def said_by_user(records: Iterable[Record]) -> dict[str, set[str]]:
+    """Return what a user said while a run was recorded, as `Approvals.told` tells it."""
+    said: dict[str, set[str]] = {}
+    for each in records:
+        if each.kind == _OUTCOME:
+            for name, tools in cast("Mapping[str, Sequence[str]]", each.value.get("said", {})).items():
+                said.setdefault(name, set()).update(tools)
+    return said
+
+
 class RunReplay:
     """Answers from recorded calls, then from `live`. `diverged` is the first call that was not the recorded one.
 
@@ -142,7 +152,7 @@ class RunReplay:
             self._is_live = True
             return await self._beyond(number, name, arguments)
         if recorded.reply is not None:
-            self.answered += 1
+            self.answered += name != JUDGE_CALLS  # what no list of calls shows is not counted either
             return await self._recorded(recorded, recorded.reply)
         if recorded.repeatable:
             return await self._beyond(number, name, arguments, is_known=True)

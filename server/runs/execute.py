@@ -110,6 +110,8 @@ async def execute(
     journal = executor.journal.begin(run)
 
     def answering(calls: Calls, gate: Gate) -> HostCalls:
+        if isinstance(journal, RunJournal):
+            journal.notes(calls.approvals.told)
         return journal.around(gate.around(recorded(calls.answer)))
 
     return await executed(executor, request, job, Begun(run_id, program, journal, answering), progress=progress)

@@ -9,19 +9,21 @@ Its time limit counts anew. Its temporary files are gone.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...sandbox.job import HostCalls, Isolation
+from ...sandbox.job import HostCalls, Isolation, Job
 from ..caller import Ask, Caller, Progress
 from ..errors import RequestRefused
 from ..host_functions.broker import Calls
 from ..host_work import Kind, in_thread
 from ..journal.journal import BegunRun
-from ..journal.replaying import RecordedCall, RunResume, recorded_calls
+from ..journal.replaying import RecordedCall, RunResume, recorded_calls, said_by_user
 from ..privacy.gates.program_gate import ProgramTokens
 from ..privacy.gates.run_gate import Gate
 from ..scopes import session_of
+from ..settings import Settings
 from .execute import Begun, CodeRequest, Execution, executed
 from .recorded_runs import job_of
 
@@ -51,7 +53,7 @@ async def resume(
     if name is not None:
         await _check_session(executor, record.scope, name, record.after)
     record = await in_thread(Kind.DATABASE, partial(journal.resume, run_id, scope), charged=False)
-    job = job_of(record, session, was_cut=True)
+    job = _within_maxima(job_of(record, session, was_cut=True), executor.settings)
     request = CodeRequest(
         job.code,
         session=name,
@@ -68,10 +70,19 @@ async def resume(
             calls.note_made_before(call.name, call.arguments, ok=call.succeeded, ms=call.ms or 0.0)
             await gate.learn_given(call.name, call.arguments, call.answer)
 
+        going_on.notes(calls.approvals.told)
+        calls.approvals.restore(said_by_user(record.records))
         return RunResume(recorded_calls(record.records), going_on, gate.around(calls.answer), note).answer
 
     begun = Begun(run_id, ProgramTokens(literals=job.literals), going_on, answering)
     return await executed(executor, request, job, begun, progress=progress)
+
+
+def _within_maxima(job: Job, settings: Settings) -> Job:
+    """Return a job under the limits that it was accepted with, or the maxima where the operator has lowered these."""
+    timeout_seconds = min(job.limits.timeout_seconds, settings.max_timeout_seconds)
+    memory_mb = min(job.limits.memory_mb, settings.max_memory_mb)
+    return replace(job, limits=replace(job.limits, timeout_seconds=timeout_seconds, memory_mb=memory_mb))
 
 
 async def _check_session(executor: Executor, scope: str, name: str, after: str | None) -> None:

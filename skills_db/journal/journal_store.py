@@ -50,6 +50,7 @@ from .records import (
     Session,
     joined,
     parted,
+    tools_called,
 )
 from .sealing import JournalKeys
 
@@ -160,7 +161,7 @@ class JournalStore:
                 at = {"since": since, "before": before, "owner": owner, "most": _READ_AT_ONCE, "now": _now()}
                 rows = session.execute(_RUNS, at).mappings().all()
                 for row in rows:
-                    run = self._listed(row)
+                    run = self._listed(row, session)
                     run = replace(run, status=now.get(run.run_id, run.status))
                     if status in (None, run.status) and (tool is None or tool in run.tools):
                         found.append(run)
@@ -186,6 +187,8 @@ class JournalStore:
             raise _damaged(run_id, "pieces of it are missing")
         told, _, header = self._opened(row, _HEADER, 0, row["sealed_header"]).partition(_NEW_LINE)
         records = tuple(self._records(row, pieces))
+        if run.ended is None:
+            run = replace(run, tools=tools_called(records))
         return Journal(run, json.loads(told)["scope"], json.loads(header), records, len(pieces), row["after"])
 
     def take_over(self, run_id: str, process: str, seconds: float, *, scope: str | None = None) -> Journal:
@@ -381,10 +384,14 @@ class JournalStore:
             "sealed_header": self._keys.sealed(owner, begin.run_id, _HEADER, 0, header),
         }
 
-    def _listed(self, row: sa.RowMapping) -> RunSummary:
+    def _listed(self, row: sa.RowMapping, session: sa.orm.Session) -> RunSummary:
         """Return a run for a list, in which one that cannot be read hides no other."""
         try:
-            return self._summary(row)
+            run = self._summary(row)
+            if run.ended is not None:
+                return run
+            pieces = session.execute(_PIECES, {"run": run.run_id}).mappings().all()
+            return replace(run, tools=tools_called(self._records(row, pieces)))
         except JournalDamaged:
             return _unread(row, DAMAGED)
         except JournalNewer:

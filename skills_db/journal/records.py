@@ -23,6 +23,8 @@ ERASED = "erased"
 """The status of a run whose journal was erased, since it told of a person."""
 
 _HEAD = struct.Struct(">BI")
+_CALL_TOOL = "call_tool"
+"""The host call whose arguments name a tool."""
 
 
 class RecordKind(IntEnum):
@@ -73,6 +75,26 @@ def parted(piece: bytes) -> Iterator[Record]:
             raise ValueError("a record is cut in its body")
         yield Record(RecordKind(kind), piece[at : at + length])
         at += length
+
+
+def tools_called(records: Iterable[Record]) -> dict[str, dict[str, int]]:
+    """Count the calls by tool in the records of a run that has not ended; `unknown` are those without an answer."""
+    called: dict[object, str] = {}
+    ended: dict[object, str] = {}
+    for each in records:
+        if each.kind not in {RecordKind.INTENT, RecordKind.OUTCOME}:
+            continue
+        told = each.value
+        number, arguments = told["n"], told.get("arguments")
+        if told.get("name") == _CALL_TOOL and isinstance(arguments, Mapping):
+            called[number] = str(arguments.get("name"))
+        if each.kind is RecordKind.OUTCOME:
+            ended[number] = "failed" if "error" in told else "done"
+    tools: dict[str, dict[str, int]] = {}
+    for number, tool in called.items():
+        counts, how = tools.setdefault(tool, {"done": 0, "failed": 0}), ended.get(number, "unknown")
+        counts[how] = counts.get(how, 0) + 1
+    return tools
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ class Background:
         """
         if not 0 <= wait_seconds <= WAIT_SECONDS_MAX:
             raise RequestRefused(
-                f"wait_seconds is {wait_seconds:g}, which is not allowed. Give at most {WAIT_SECONDS_MAX:g}, and ask "
+                f"wait_seconds is {wait_seconds:g}, which is not allowed. Give 0 to {WAIT_SECONDS_MAX:g}, and ask "
                 "again if the run has not ended by then."
             )
         loop = asyncio.get_running_loop()
@@ -157,7 +157,13 @@ class Background:
     async def _foreground(self, run_id: str, scope: str) -> RunState:
         """Return how far a run is that was not queued, from its journal."""
         await self.journal.stored()
-        record = await in_thread(Kind.DATABASE, lambda: self.journal.store().journal(run_id, scope=scope))
+        try:
+            record = await in_thread(Kind.DATABASE, lambda: self.journal.store().journal(run_id, scope=scope))
+        except JournalNotFound:
+            raise JournalNotFound(
+                f"You have no run {run_id}. Give the run_id that execute_code returned, with the credentials it was "
+                "called with; reports are kept as long as journals."
+            ) from None
         run = record.run
         state = RunState(run_id, run.status, None, None, run.began, run.ended or run.began, run.expires)
         if run.status == RUNNING:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from ....sandbox.job import Status
 from ....skills_db.errors import JournalErased, JournalNotFound
-from ....skills_db.journal.background_store import ENDED, WAITING
-from ....skills_db.journal.records import ERASED
+from ....skills_db.journal.background_store import ENDED, QUEUED, RUNNING, WAITING
+from ....skills_db.journal.journal_store import DAMAGED, NEWER
+from ....skills_db.journal.records import CUT, ERASED, Journal
 from ...errors import RequestRefused
 from ...journal.transcript import Transcript, summary
 from .background_reports import cancelled, execution_told
@@ -17,7 +21,10 @@ from .background_reports import cancelled, execution_told
 if TYPE_CHECKING:
     from ....skills_db.journal.background_store import BackgroundState, BackgroundStore
     from ....skills_db.journal.journal_store import JournalStore
+    from ....skills_db.journal.records import RunSummary
 
+STATUSES = (*(each.value for each in Status), QUEUED, RUNNING, WAITING, CUT, ERASED, DAMAGED, NEWER)
+"""What a list says of runs."""
 _LISTED_MAX = 10_000
 _STOP_SECONDS = 10.0
 """How long a server is given to stop a run: it looks every 4 seconds whether it shall."""
@@ -49,7 +56,7 @@ def _status(store: BackgroundStore, state: BackgroundState) -> str:
     if state.status != ENDED:
         return state.status
     try:
-        return _reported(store.state(state.run_id))
+        return _told_status(store.state(state.run_id))
     except JournalErased:
         return ERASED
     except JournalNotFound:  # its time ran out just now
@@ -61,36 +68,141 @@ def _reported(state: BackgroundState) -> str:
     return str(report["status"]) if isinstance(report, Mapping) else "cancelled"
 
 
-def cancel(store: BackgroundStore, run_id: str) -> tuple[str, str]:
-    """Have a background run end; return its status and one sentence on it. Raises `JournalNotFound`."""
-    before = store.state(run_id)
+def recorded_run(journals: JournalStore, store: BackgroundStore, run_id: str) -> Journal:
+    """Return the journal of a run, with the status that a list tells.
+
+    Raises as `JournalStore.journal`, and `RequestRefused` for a background run that has no journal.
+    """
+    state = _state(store, run_id)
+    try:
+        journal = journals.journal(run_id)
+    except JournalNotFound:
+        if state is None:
+            _raise_erased(store, run_id)
+            raise
+        raise RequestRefused(_without_journal(state)) from None
+    if state is None or journal.run.ended is not None:
+        return journal
+    return replace(journal, run=replace(journal.run, status=_told_status(state)))
+
+
+def check_replayable(journals: JournalStore, store: BackgroundStore, run_id: str) -> Journal:
+    """Return the journal of a run that has ended. Raises `RequestRefused` for another, and as `recorded_run`."""
+    journal = recorded_run(journals, store, run_id)
+    if journal.run.ended is not None:
+        return journal
+    state, status = _state(store, run_id), journal.run.status
+    if status == CUT:
+        hint = "`sealab runs resume` goes on with it."
+    elif state is not None and state.status == WAITING:
+        hint = "It waits for an answer: `sealab approvals list` shows the question."
+    elif state is not None and state.status == ENDED:
+        hint = "It was ended from outside."
+    else:
+        hint = "Replay it once it has ended."
+    raise RequestRefused(
+        f"The journal of the run {run_id} has no end, so it cannot be replayed: its status is {status}. {hint} "
+        "`sealab runs show` shows what there is."
+    )
+
+
+def cancel(journals: JournalStore, store: BackgroundStore, run_id: str) -> tuple[str, str]:
+    """Have a background run end; return its status and one sentence on it.
+
+    Raises `JournalNotFound`, and `RequestRefused` for a run of the foreground that has not ended.
+    """
+    try:
+        before = store.state(run_id)
+    except JournalNotFound as unknown:
+        try:
+            run = journals.journal(run_id).run
+        except JournalNotFound:
+            raise unknown from None
+        return _cancel_foreground(run)
     store.cancel(run_id, execution_told(cancelled(run_id)))
     for state in _seen(store, run_id):
         if state.report is not None:
             status = _reported(state)
             if before.report is not None:
-                return status, f"The run {run_id} had ended before: {status}."
+                return status, _ended_before(run_id, status)
             return status, f"The run {run_id} is cancelled." if status == "cancelled" else f"The run ended: {status}."
     return "running", f"The run {run_id} will be cancelled by the server that runs it, or by the next one that starts."
 
 
-def check_foreground(store: BackgroundStore, run_id: str) -> None:
-    """Raise `RequestRefused` where a run is in the background, since servers go on with it by themselves."""
-    try:
-        state = store.state(run_id)
-    except (JournalNotFound, JournalErased):
-        return
-    if state.status == WAITING:
+def _cancel_foreground(run: RunSummary) -> tuple[str, str]:
+    if run.ended is not None:
+        return run.status, _ended_before(run.run_id, run.status)
+    if run.status == CUT:
+        return run.status, f"The run {run.run_id} was cut before, and nothing is at work on it."
+    raise RequestRefused(
+        f"The run {run.run_id} is not in the background. It ends with the call of its client: cancel it there."
+    )
+
+
+def _ended_before(run_id: str, status: str) -> str:
+    return f"The run {run_id} had ended before: {status}."
+
+
+def check_resumable(journals: JournalStore, store: BackgroundStore, run_id: str) -> Journal:
+    """Return the journal of a run of the foreground that was cut.
+
+    Raises `RequestRefused` for any other: servers go on with those in the background by themselves.
+    """
+    state = _state(store, run_id)
+    if state is not None:
+        raise RequestRefused(_why_not_resumed(state))
+    journal = recorded_run(journals, store, run_id)
+    if journal.run.ended is not None:
+        raise RequestRefused(_has_ended(run_id, journal.run.status))
+    if journal.run.status != CUT:
         raise RequestRefused(
-            f"The run {run_id} waits for an answer, and a server goes on with it then. `sealab approvals list` shows "
-            "the question."
+            f"The run {run_id} is at work, or its server ended less than a minute ago. Once `sealab runs list` says "
+            f"{CUT}, it can be taken up."
+        )
+    return journal
+
+
+def _why_not_resumed(state: BackgroundState) -> str:
+    if state.status == WAITING:
+        return (
+            f"The run {state.run_id} waits for an answer, and a server goes on with it then. `sealab approvals list` "
+            "shows the question."
         )
     if state.status == ENDED:
-        raise RequestRefused(f"The run {run_id} has ended: {_reported(state)}. `sealab runs show` shows what it did.")
-    raise RequestRefused(
-        f"The run {run_id} is in the background: the server that runs it, or the next one that starts, goes on with "
-        "it. Start a server, or end the run with `sealab runs cancel`."
+        return _has_ended(state.run_id, _told_status(state))
+    return (
+        f"The run {state.run_id} is in the background: the server that runs it, or the next one that starts, goes on "
+        "with it. Start a server, or end the run with `sealab runs cancel`."
     )
+
+
+def _has_ended(run_id: str, status: str) -> str:
+    return f"The run {run_id} has ended: {status}. `sealab runs show` shows what it did."
+
+
+def _without_journal(state: BackgroundState) -> str:
+    status = _told_status(state)
+    if state.status == ENDED:
+        return f"The run {state.run_id} has ended: {status}. There is no journal of it; its caller has the report."
+    return f"The run {state.run_id} is {status}, and nothing is recorded of it yet. Ask again once it is at work."
+
+
+def _state(store: BackgroundStore, run_id: str) -> BackgroundState | None:
+    """Return how far a background run is, None where it is none, or was erased: its journal says so."""
+    try:
+        return store.state(run_id)
+    except (JournalNotFound, JournalErased):
+        return None
+
+
+def _raise_erased(store: BackgroundStore, run_id: str) -> None:
+    """Raise `JournalErased` for a background run that was erased before it had a journal."""
+    with suppress(JournalNotFound):
+        store.state(run_id)
+
+
+def _told_status(state: BackgroundState) -> str:
+    return _reported(state) if state.status == ENDED else state.status
 
 
 def _seen(store: BackgroundStore, run_id: str) -> Iterator[BackgroundState]:

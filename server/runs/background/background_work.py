@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ....sandbox.job import Json
     from ....skills_db.journal.background_store import BackgroundStore, Claimed
     from ...journal.journal import Journal
+    from ...settings import Settings
     from ..executor import Executor
 
 LEASE_SECONDS = 20.0
@@ -77,6 +78,10 @@ class _Active:
     task: asyncio.Task[Execution] | None = None
     stopped: Stop | None = None
     question: Mapping[str, object] | None = None
+    answer: Mapping[str, object] | None = None
+    """The answer to the question that it waited with, until the code asks that again."""
+    took_answer: bool = False
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def stop(self, why: Stop) -> None:
         """Have the run end, for the first reason that is given."""
@@ -230,7 +235,8 @@ class BackgroundWork:
             return without_result(claimed.run_id, Status.CRASHED, "InternalError", message)
 
     async def _executed(self, active: _Active, claimed: Claimed) -> Execution:
-        executor, request = self._executor(), _request_of(claimed)
+        executor = self._executor()
+        request = _request_of(claimed, executor.settings)
 
         async def tell(value: float, total: float, message: str) -> None:
             # Until the code says how far it is, a reporter counts seconds of the time limit.
@@ -348,11 +354,17 @@ class BackgroundWork:
         claimed = active.claimed
 
         async def ask(text: str, choices: Sequence[str]) -> str | None:
+            async with active.asking:
+                if not active.took_answer:
+                    active.answer = await self._ask(lambda store: store.take_answer(claimed.run_id, claimed.owner))
+                    active.took_answer = True
+            answer = active.answer
+            if answer is not None and answer["question"] == text:
+                active.answer = None
+                return cast("str | None", answer["choice"])
             if active.question is None:
-                answer = await self._ask(lambda store: store.take_answer(claimed.run_id, claimed.owner))
-                if answer is not None and answer["question"] == text:
-                    return cast("str | None", answer["choice"])
                 active.question = {"question": text, "choices": list(choices), "scope": request.caller.scope}
+                await self._journal.settled(claimed.run_id)
                 self._journal.leave_open(claimed.run_id)
                 asyncio.get_running_loop().call_soon(active.stop, Stop.ASKS)
             await asyncio.Event().wait()
@@ -369,13 +381,15 @@ class BackgroundWork:
         return await in_thread(Kind.DATABASE, lambda: question(self._journal.background()), charged=False)
 
 
-def _request_of(claimed: Claimed) -> CodeRequest:
+def _request_of(claimed: Claimed, settings: Settings) -> CodeRequest:
+    """Return what was queued. Maxima that the operator has lowered since bound a run that was accepted."""
     told = cast("dict[str, Json]", claimed.request)
+    memory_mb = cast("int | None", told["memory_mb"])
     return CodeRequest(
         code=cast("str", told["code"]),
         context_vars=cast("dict[str, Json]", told["context_vars"]),
-        timeout_seconds=cast("float", told["timeout_seconds"]),
-        memory_mb=cast("int | None", told["memory_mb"]),
+        timeout_seconds=min(cast("float", told["timeout_seconds"]), settings.max_timeout_seconds),
+        memory_mb=None if memory_mb is None else min(memory_mb, settings.max_memory_mb),
         isolation=cast("str", told["isolation"]),
         dry_run=cast("bool", told["dry_run"]),
         caller=Caller(scope=cast("str", told["scope"])),

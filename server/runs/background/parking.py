@@ -53,6 +53,7 @@ async def executed_or_parked(
                     return None
         if not open_question:
             open_question.update(question=text, choices=list(choices), scope=request.caller.scope)
+            await executor.journal.settled(run_id)
             executor.journal.leave_open(run_id)
             asyncio.get_running_loop().call_soon(running.cancel)
         await asyncio.Event().wait()

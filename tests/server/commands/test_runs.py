@@ -84,10 +84,25 @@ def test_runs_are_listed_by_status_tool_and_time(journaled: tuple[Path, dict[str
     assert "session counted #2" in runs(journaled, "list").stdout
 
 
-def test_a_time_that_is_none_is_refused(journaled: tuple[Path, dict[str, str]]) -> None:
-    ended = runs(journaled, "list", "--since", "yesterday")
+@pytest.mark.parametrize("time", ["yesterday", "99999999999d", "2026-13-01"])
+def test_a_time_that_is_none_is_refused(journaled: tuple[Path, dict[str, str]], time: str) -> None:
+    ended = runs(journaled, "list", "--since", time)
     assert ended.returncode == 2
-    assert "--since cannot be yesterday. Give 30m, 12h, 7d" in ended.stderr
+    assert f"--since cannot be {time}. Give 30m, 12h, 7d" in ended.stderr
+
+
+def test_a_status_that_no_run_has_is_refused(journaled: tuple[Path, dict[str, str]]) -> None:
+    ended = runs(journaled, "list", "--status", "canceled")
+    assert ended.returncode == 2
+    assert "--status cannot be canceled. Give one of ok, error," in ended.stderr
+
+
+def test_a_run_that_has_ended_is_neither_resumed_nor_cancelled(journaled: tuple[Path, dict[str, str]]) -> None:
+    run_id = journaled[1]["fails"]
+    refused = runs(journaled, "resume", "fails")
+    assert refused.returncode == 3
+    assert f"The run {run_id} has ended: error." in refused.stderr
+    assert runs(journaled, "cancel", "fails").stdout == f"The run {run_id} had ended before: error.\n"
 
 
 def test_a_run_is_shown_with_its_calls_and_its_end_and_no_value(journaled: tuple[Path, dict[str, str]]) -> None:
@@ -133,7 +148,7 @@ def test_with_privacy_off_values_stay(journaled: tuple[Path, dict[str, str]]) ->
     assert MAIL in runs(journaled, "show", "calls", SEALAB_PRIVACY="off").stdout
 
 
-@pytest.mark.parametrize(("run", "answered"), [("calls", 5), ("fails", 0), ("program0", 0), ("program2", 0)])
+@pytest.mark.parametrize(("run", "answered"), [("calls", 4), ("fails", 0), ("program0", 0), ("program2", 0)])
 def test_a_replay_does_the_same_and_sends_nothing(
     journaled: tuple[Path, dict[str, str]], run: str, answered: int
 ) -> None:
@@ -241,6 +256,8 @@ async def test_a_background_run_is_listed_before_and_without_a_journal(tmp_path:
         refused = await asyncio.to_thread(sealab, "runs", "resume", run_id, "--home", str(tmp_path), **CLAIMED)
         assert refused.returncode == 3
         assert "is in the background: the server that runs it" in refused.stderr
+        shown = await asyncio.to_thread(sealab, "runs", "show", run_id, "--home", str(tmp_path), **CLAIMED)
+        assert f"The run {run_id} is running, and nothing is recorded of it yet." in shown.stderr
         assert (await reported(caller, run_id, cancel=True))["status"] == "cancelled"
         found = await asyncio.to_thread(sealab, "runs", "list", "--status", "cancelled", "--home", str(tmp_path))
         assert run_id in found.stdout
@@ -266,3 +283,28 @@ async def test_background_runs_are_listed_and_one_that_waits_is_cancelled(tmp_pa
     unknown = sealab("runs", "cancel", "0" * 26, "--home", str(tmp_path), **CLAIMED)
     assert unknown.returncode != 0
     assert "There is no background run" in unknown.stderr
+
+
+async def test_a_background_run_is_replayed_under_its_own_limits(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, ONE_SPARE | CLAIMED) as caller:
+        run_id = await begun(caller, "result = 7")
+        assert (await reported(caller, run_id, wait_seconds=50))["status"] == "ok"
+    lowered = {"SEALAB_TIMEOUT_SECONDS": "5", "SEALAB_MAX_TIMEOUT_SECONDS": "5", "SEALAB_MAX_MEMORY_MB": "400"}
+    lowered |= {"SEALAB_MEMORY_MB": "400", "SEALAB_BACKGROUND_TIMEOUT_SECONDS": "5", **CLAIMED}
+    ended = await asyncio.to_thread(sealab, "runs", "replay", run_id, "--home", str(tmp_path), **lowered)
+    assert ended.stdout == "The same: 0 calls were answered from the journal, and the run ended as it had.\n"
+    again = await asyncio.to_thread(
+        sealab, "runs", "replay", run_id, "--edit", "-", "--home", str(tmp_path), stdin="result = 8", **lowered
+    )
+    assert (again.returncode, again.stdout) == (0, "8\n")
+
+
+async def test_a_queued_run_that_was_forgotten_is_shown_as_erased(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, ONE_SPARE | CLAIMED | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}) as caller:
+        first = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
+        await until(caller, first, lambda state: state["status"] == "running")
+        run_id = await begun(caller, f"result = '{MAIL}'")
+        await asyncio.to_thread(sealab, "pii", "forget", MAIL, "--yes", "--home", str(tmp_path), **CLAIMED)
+        for command in ("show", "replay", "resume"):
+            ended = await asyncio.to_thread(sealab, "runs", command, run_id, "--home", str(tmp_path), **CLAIMED)
+            assert f"What was kept of the run {run_id} was erased" in ended.stderr

@@ -69,6 +69,19 @@ async def parked(caller: Caller) -> tuple[str, str]:
     return run_id, state["approval"]["id"]
 
 
+async def test_a_run_that_waits_is_listed_and_shown_as_waiting_with_what_it_called(tmp_path: Path) -> None:
+    served(tmp_path)
+    async with in_this_process(tmp_path, ENV) as caller:
+        run_id, _ = await parked(caller)
+        (listed,) = json.loads((await operated(tmp_path, "list", "--tool", "notes.put", "--json")).stdout)["runs"]
+        assert (listed["run_id"], listed["status"]) == (run_id, "waiting")
+        assert listed["tools"]["notes.put"] == {"done": 1, "failed": 0}
+        assert (await operated(tmp_path, "show", run_id)).stdout.startswith(f"run {run_id}: waiting, ")
+        refused = await operated(tmp_path, "replay", run_id)
+        assert refused.returncode == 3
+        assert "its status is waiting. It waits for an answer: `sealab approvals list`" in refused.stderr
+
+
 @pytest.mark.parametrize("answer", ["approve", "deny"])
 async def test_a_question_is_answered_after_a_restart_and_the_run_goes_on(tmp_path: Path, answer: str) -> None:
     sent = served(tmp_path)
@@ -289,3 +302,18 @@ async def test_without_a_journal_no_answer_is_a_no(tmp_path: Path, monkeypatch: 
         report = await caller.run(CODE)
     assert report["result"][1].startswith("refused: ")
     assert not sent.exists()
+
+
+async def test_runs_that_were_accepted_go_on_when_the_operator_has_lowered_the_maxima(tmp_path: Path) -> None:
+    sent = served(tmp_path)
+    async with in_this_process(tmp_path, ENV | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}) as caller:
+        run_id, approval = await parked(caller)
+        at_work = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
+        await until(caller, at_work, lambda state: state["status"] == "running")
+        queued = await begun(caller, "result = 'ran'", memory_mb=900)
+    assert (await answered(tmp_path, "approve", approval)).returncode == 0
+    lowered = {"SEALAB_BACKGROUND_TIMEOUT_SECONDS": "40", "SEALAB_MAX_MEMORY_MB": "600"}
+    async with in_this_process(tmp_path, ENV | lowered | {"SEALAB_BACKGROUND_RUNS_MAX": "4"}) as caller:
+        assert (await told(caller, queued, wait_seconds=50))["result"] == "ran"
+        assert (await told(caller, run_id, wait_seconds=50))["status"] == "ok"
+    assert sent.exists()
