@@ -31,6 +31,12 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
+def test_every_page_stands_in_the_navigation() -> None:
+    navigation = (ROOT / ".mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    named = set(re.findall(r": (\S+\.md)$", navigation, re.MULTILINE))
+    assert {page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")} - named == set()
+
+
 @pytest.mark.parametrize("page", LINKING)
 def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
     here = ROOT / page

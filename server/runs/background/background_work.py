@@ -384,11 +384,11 @@ class BackgroundWork:
 def _request_of(claimed: Claimed, settings: Settings) -> CodeRequest:
     """Return what was queued. Maxima that the operator has lowered since bound a run that was accepted."""
     told = cast("dict[str, Json]", claimed.request)
-    memory_mb = cast("int | None", told["memory_mb"])
+    seconds, memory_mb = cast("float | None", told["timeout_seconds"]), cast("int | None", told["memory_mb"])
     return CodeRequest(
         code=cast("str", told["code"]),
         context_vars=cast("dict[str, Json]", told["context_vars"]),
-        timeout_seconds=min(cast("float", told["timeout_seconds"]), settings.max_timeout_seconds),
+        timeout_seconds=None if seconds is None else min(seconds, settings.max_timeout_seconds),
         memory_mb=None if memory_mb is None else min(memory_mb, settings.max_memory_mb),
         isolation=cast("str", told["isolation"]),
         dry_run=cast("bool", told["dry_run"]),
