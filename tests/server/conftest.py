@@ -47,10 +47,11 @@ def stdio(home: Path, *arguments: str, **env: str) -> StdioServerParameters:
 
 @dataclass(frozen=True)
 class HttpServer:
-    """A server over HTTP: its URL and its process."""
+    """A server over HTTP: its URL, its process, and the lines that it wrote before it said where it listens."""
 
     url: str
     process: subprocess.Popen[str]
+    said: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -67,7 +68,8 @@ def http_process(
         command, stderr=subprocess.PIPE, env=environment(**{"SEALAB_DRAIN_SECONDS": "0", **env}), text=True
     ) as process:
         try:
-            yield HttpServer(_address_said_by(process), process)
+            *said, address = _said_by(process)
+            yield HttpServer(address.split()[-1], process, tuple(said))
         finally:
             process.terminate()
             try:
@@ -83,17 +85,18 @@ def http_server(home: Path, *arguments: str, **env: str) -> Iterator[str]:
         yield server.url
 
 
-def _address_said_by(process: subprocess.Popen[str]) -> str:
+def _said_by(process: subprocess.Popen[str]) -> list[str]:
+    """Return what a server says up to the line with its address."""
     assert process.stderr is not None
-    said = ""
+    said: list[str] = []
     while select.select([process.stderr], [], [], 20)[0]:
         line = process.stderr.readline()
-        said += line
+        said.append(line)
         if "http://" in line:
-            return line.split()[-1]
+            return said
         if not line:
             break
-    raise AssertionError(f"the server did not say where it listens, but: {said}")
+    raise AssertionError(f"the server did not say where it listens, but: {''.join(said)}")
 
 
 def in_full(report: dict[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,9 @@ def changed(home: Path, statement: str, *values: object) -> None:
 
 async def says(server: HttpServer, text: str) -> str:
     """Wait for a line of the server's log with this text, and return it."""
+    for line in server.said:
+        if text in line:
+            return line
     assert server.process.stderr is not None
     while line := await asyncio.to_thread(server.process.stderr.readline):
         if text in line:
