@@ -19,7 +19,7 @@ from ..skills_db.conftest import Place
 from ..skills_db.link import Link, linked
 from ..skills_db.postgres import INSTALL, find_binaries, throwaway_cluster
 from ..waiting import until
-from .conftest import SEALAB, _address_said_by, environment
+from .conftest import SEALAB, _said_by, environment
 
 ASKING = 60
 ENOUGH_SECONDS = 60
@@ -47,7 +47,7 @@ def server(link_and_place: tuple[Link, Place], tmp_path: Path) -> Iterator[tuple
         command, stderr=subprocess.PIPE, env=environment(SEALAB_DATABASE_URL=place.url), text=True
     ) as process:
         try:
-            yield link, process, _address_said_by(process)
+            yield link, process, _said_by(process)[-1].split()[-1]
         finally:
             link.mend()
             process.kill()
