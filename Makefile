@@ -128,10 +128,11 @@ load: setup ## A server over HTTP under load: each figure beside its goal, in le
 
 SAVES ?= 1000
 RUNS ?= 1000
-crash: setup ## SAVES (1,000) saves of skills, RUNS (1,000) background runs and sessions of 30 programs with all that carries them killed, on SQLite and PostgreSQL
+SESSIONS ?= 3
+crash: setup ## SAVES (1,000) saves of skills, RUNS (1,000) background runs and SESSIONS (3) of 30 programs with all that carries them killed, on SQLite and PostgreSQL
 	$(BIN)/python -m tests.benchmarks.crash --saves $(SAVES)
 	$(BIN)/python -m tests.benchmarks.crash_runs --runs $(RUNS)
-	$(BIN)/python -m tests.benchmarks.crash_sessions
+	$(BIN)/python -m tests.benchmarks.crash_sessions --sessions $(SESSIONS)
 
 CHAOS = --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) $(and $(ROUND),--round $(ROUND)) $(and $(FAULT),--fault "$(FAULT)")
 chaos: setup ## A server that is hurt in every way while clients work, SECONDS (60) long from SEED (1), under WRAPPER
