@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from ..workspace.names import HOME_OWNER
+from .identity import LOCAL_IDENTITY, Identity
 
 Ask = Callable[[str, Sequence[str]], Awaitable[str | None]]
 """Asks the user one question, with what a yes may cover; the first stands for a plain yes.
@@ -47,10 +48,14 @@ def or_no(ask: Ask) -> Ask:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One caller. `scope` owns its tokens and its runs; `ask` is None where no user can be asked."""
+    """One caller. `scope` owns its tokens and its runs; `ask` is None where no user can be asked.
+
+    `identity` says what it may do.
+    """
 
     scope: str = HOME_OWNER
     ask: Ask | None = None
+    identity: Identity = LOCAL_IDENTITY
 
 
 LOCAL = Caller()

@@ -6,6 +6,7 @@
     ├── UsageError        a command was given something that is not there or not readable
     ├── AddressRefused    HTTP was asked to listen where it must not
     ├── RequestRefused    a request asks for more than the operator allows, or for something that is not there
+    ├── RightMissing      the caller's token does not have the scope that the request needs
     ├── SkillUnfit        code cannot be a skill, or its tests do not pass; nothing was stored
     ├── SkillNameRefused  a skill cannot have this name
     ├── HostWorkRefused   a run asks the host to compute more than it may, or has ended
@@ -66,6 +67,12 @@ class RequestRefused(ServerError):
     """A request asks for more than the operator allows."""
 
     code = "request"
+
+
+class RightMissing(ServerError):
+    """The caller's token does not have the scope that a request needs."""
+
+    code = "right"
 
 
 class SkillUnfit(ServerError):
@@ -153,6 +160,7 @@ EXIT_OF_CODE: Mapping[str, Exit] = MappingProxyType(
         "address": Exit.USAGE,
         "vault_key": Exit.USAGE,
         "request": Exit.REFUSED,
+        "right": Exit.REFUSED,
         "skill_name": Exit.USAGE,
         "skill_not_found": Exit.USAGE,
         "skill_source": Exit.USAGE,

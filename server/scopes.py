@@ -2,8 +2,8 @@
 
 A security boundary: two callers that must not read each other's tokens or runs must get two scopes. Over the standard
 streams there is one caller, who started the process: the scope is the home's, as for the command line. Over HTTP a
-caller is known by the credentials that it sends, else by its MCP session; callers that send neither cannot be told
-apart, and share one scope that is not the home's.
+caller is known by its identity where the server authenticates, else by the credentials that it sends, else by its MCP
+session; callers that send neither cannot be told apart, and share one scope that is not the home's.
 
 A scope of a session alone ends with it, since it cannot be named again: what the vault keeps for it is brief.
 
@@ -17,15 +17,22 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
-from .caller import LOCAL
+from .caller import LOCAL, Caller
 from .errors import RequestRefused
+from .identity import LOCAL_IDENTITY, Identity, identity_in
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
 _CREDENTIALS = "http credentials "
+_PRINCIPAL = "principal "
 _SESSION = "http session "
 _SESSION_NAME = re.compile(r"[\w.-]{1,64}")
+
+
+def caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller:
+    """Return who sends a request, who cannot be asked yet."""
+    return Caller(scope=scope_of(ctx), identity=_identity_of(ctx) or LOCAL_IDENTITY)
 
 
 def scope_of(ctx: ServerRequestContext[Any, Any]) -> str:
@@ -33,11 +40,17 @@ def scope_of(ctx: ServerRequestContext[Any, Any]) -> str:
     headers = getattr(ctx.request, "headers", None)
     if headers is None:
         return LOCAL.scope
+    if (identity := _identity_of(ctx)) is not None:
+        return f"{_PRINCIPAL}{identity.principal}"
     if credentials := headers.get("authorization"):
         return f"{_CREDENTIALS}{hashlib.sha256(credentials.encode()).hexdigest()}"
     if session := headers.get("mcp-session-id"):
         return f"{_SESSION}{session}"
     return "http"
+
+
+def _identity_of(ctx: ServerRequestContext[Any, Any]) -> Identity | None:
+    return identity_in(getattr(ctx.request, "scope", {}))
 
 
 def connection_of(ctx: ServerRequestContext[Any, Any]) -> str | None:
@@ -53,7 +66,7 @@ def is_brief(scope: str) -> bool:
 
 def is_one_user(scope: str) -> bool:
     """Return whether a scope is that of one user alone, and of the same one tomorrow."""
-    return scope == LOCAL.scope or scope.startswith(_CREDENTIALS)
+    return scope == LOCAL.scope or scope.startswith((_CREDENTIALS, _PRINCIPAL))
 
 
 def of_mcp_session(session: str) -> str:
@@ -70,5 +83,5 @@ def session_of(scope: str, name: str) -> str:
         raise RequestRefused(
             "The session's name cannot be used. Give 1 to 64 letters, digits, dots, dashes or underscores."
         )
-    owner = scope.removeprefix(_CREDENTIALS)
+    owner = scope.removeprefix(_CREDENTIALS).removeprefix(_PRINCIPAL)
     return name if owner == scope else f"{owner}/{name}"

@@ -13,9 +13,9 @@ from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BeforeValidator, FailFast, WithJsonSchema
 
 from ...sandbox.job import Json
-from ..caller import Ask, Caller
+from ..caller import Ask
 from ..runs.report import Report
-from ..scopes import connection_of, scope_of
+from ..scopes import caller_of, connection_of
 from ..settings import OutputFormat
 from ..skills import use_cases as skills
 from ..skills.use_cases import DeletedSkill, LoadedSkill, RunSkillRequest, SavedSkill, SaveRequest, SkillList
@@ -67,7 +67,7 @@ def _save_skill(context: SkillContext, conversations: Conversations) -> StrictTo
         record: bool = False,
     ) -> Annotated[CallToolResult, SavedSkill]:
         request = SaveRequest(
-            name, code, description, tests, tags, from_run, record, caller=Caller(scope=scope_of(ctx.request_context))
+            name, code, description, tests, tags, from_run, record, caller=caller_of(ctx.request_context)
         )
         return cast("CallToolResult", await conversations.hold(ctx, partial(save, request)))
 
@@ -122,7 +122,7 @@ def _run_skill(context: SkillContext, conversations: Conversations, reported_lay
             version,
             timeout_seconds,
             memory_mb,
-            caller=Caller(scope=scope_of(ctx.request_context)),
+            caller=caller_of(ctx.request_context),
         )
         form = settings.output_format if format is None else OutputFormat(format)
         connection = connection_of(ctx.request_context)

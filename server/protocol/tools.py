@@ -14,13 +14,13 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from ...sandbox.job import Json
 from ..app import App
-from ..caller import Ask, Caller
+from ..caller import Ask
 from ..runs.background.background_reports import RunState
 from ..runs.background.parking import executed_or_parked
 from ..runs.execute import CodeRequest
 from ..runs.isolations import AUTO
 from ..runs.report import Report
-from ..scopes import connection_of, scope_of, session_of
+from ..scopes import caller_of, connection_of, session_of
 from ..settings import OutputFormat, Surface
 from ..terminal_escaping import visible
 from ..upstream_tools.discovery import server_name
@@ -103,7 +103,7 @@ def _execute_code(app: App, conversations: Conversations, reported_layers: Repor
             session=session,
             isolation=isolation,
             dry_run=dry_run,
-            caller=Caller(scope=scope_of(ctx.request_context)),
+            caller=caller_of(ctx.request_context),
         )
         form = settings.output_format if format is None else OutputFormat(format)
         connection = connection_of(ctx.request_context)
@@ -149,7 +149,7 @@ def _run_python(app: App, conversations: Conversations, reported_layers: Reporte
     ) -> Annotated[CallToolResult, Report]:
         for name in servers:
             await server_name(app.registry, name)
-        caller = Caller(scope=scope_of(ctx.request_context))
+        caller = caller_of(ctx.request_context)
         request = CodeRequest(code=code, timeout_seconds=timeout, caller=caller)
         job = partial(run, request, app.settings.output_format, connection_of(ctx.request_context))
         return cast("CallToolResult", await conversations.hold(ctx, job))

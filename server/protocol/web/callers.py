@@ -9,6 +9,8 @@ import hashlib
 
 from starlette.types import Scope
 
+from ...identity import identity_in
+
 
 def header(scope: Scope, name: bytes) -> bytes | None:
     """Return the first header of that name, which is in lower case."""
@@ -16,7 +18,12 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 
 
 def credentials_of(scope: Scope) -> str:
-    """Return a mark of the credentials that a request was sent with; empty where there are none."""
+    """Return a mark of whom a request's credentials stand for; empty where there are none.
+
+    With an identity it is that, since a principal's next token stands for the same one.
+    """
+    if (identity := identity_in(scope)) is not None:
+        return f"{identity.tenant}/{identity.principal}"
     credentials = header(scope, b"authorization")
     return hashlib.sha256(credentials).hexdigest() if credentials else ""
 
