@@ -463,6 +463,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "packages": ("check which modules of a package restricted code can import", _complete_group),
     "runs": ("list and show the runs that were journaled, and run them again", _complete_group),
     "approvals": ("answer what background runs wait for", _complete_group),
+    "tokens": ("give out, list and revoke the tokens with which others call over HTTP", _complete_group),
     "skills": ("store, run and test skills, import and export them", _complete_group),
     "completion": ("print the completion script of a shell", _complete_completion),
 }
