@@ -71,9 +71,8 @@ def block_of(address: str) -> str:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if ip.version == 4:  # noqa: PLR2004 - the version of the protocol
+    if isinstance(ip, ipaddress.IPv4Address):
         return str(ip)
-    mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
-    if mapped is not None:
-        return str(mapped)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
     return str(ipaddress.ip_network((int(ip), _V6_PREFIX), strict=False))

@@ -22,8 +22,8 @@ from pydantic import ValidationError
 
 from ....skills_db.errors import JournalErased, JournalNotFound, SkillsDbError
 from ...errors import HostWorkBusy
-from ...runs.background.approval_links import link_of
 from ...identity import Right
+from ...runs.background.approval_links import link_of
 from ...scopes import caller_of, scope_of
 from ...terminal_escaping import visible
 from ..answers import answered_run, visibly

@@ -16,8 +16,8 @@ import pydantic_core
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ...identity import ALL_RIGHTS, identity_in
-from ...rights import Right, missing, needed_by
+from ...identity import ALL_RIGHTS, Right, identity_in
+from ...rights import missing, needed_by
 from .callers import header
 from .challenges import MetadataUrl, challenge
 from .error_responses import refusal
