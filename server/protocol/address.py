@@ -69,15 +69,13 @@ class Exposure:
             )
         return cls(authenticates, files[0], files[1], tuple(networks), public_url)
 
-    def why_loopback_only(self) -> str | None:
-        """Say why the server may not be reached from other machines, or None where it may."""
+    def why_loopback_only(self) -> tuple[str, str] | None:
+        """Return why the server may not be reached from other machines and what would change that, or None."""
         if not self.authenticates:
-            return "there is no authentication. Set AUTH to tokens, or listen on loopback"
+            return "there is no authentication", "set AUTH to tokens or oauth"
         if not self.has_tls and not self.proxies:
-            return (
-                "tokens would be sent in clear. Give --tls-cert and --tls-key, or --behind-proxy with the address of "
-                "the proxy that has TLS, or listen on loopback"
-            )
+            instead = "give --tls-cert and --tls-key, or --behind-proxy with the address of the proxy that has TLS"
+            return "tokens would be sent in clear", instead
         return None
 
 
@@ -120,7 +118,10 @@ class Address:
         found = [str(entry[4][0]) for entry in sorted(entries, key=lambda entry: entry[0] != socket.AF_INET)]
         is_public = not all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in found)
         if is_public and (why := exposure.why_loopback_only()):
-            raise AddressRefused(f"{host} can be reached from other machines, and {why}: 127.0.0.1:{port}.")
+            raise AddressRefused(
+                f"{host} can be reached from other machines, and {why[0]}. Listen on loopback: 127.0.0.1:{port}, or "
+                f"{why[1]}."
+            )
         address = cls(found[0], int(port))
         if address.is_every and exposure.public_url is None:
             raise AddressRefused(
