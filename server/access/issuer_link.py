@@ -1,0 +1,90 @@
+"""Requests to the issuer of tokens: bounded in size and time, and never redirected.
+
+A security boundary: its metadata, its keys and its word on tokens decide who is let in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from .verifier import VerifierUnavailable
+
+_SECONDS_MAX = 5.0
+_BYTES_MAX = 256_000
+_CONNECTIONS_MAX = 64
+_TRY_AGAIN = frozenset({408, 425, 429})
+_OK = 200
+_CLIENT_FAULTS = range(400, 500)
+
+
+class IssuerLink:
+    """The HTTP client for one issuer. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        import httpx2  # before the loop runs: it takes a tenth of a second
+
+        self._failures = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError)
+        self._client = httpx2.AsyncClient(
+            follow_redirects=False,
+            timeout=_SECONDS_MAX,
+            limits=httpx2.Limits(max_connections=_CONNECTIONS_MAX, keepalive_expiry=30),
+            # What is packed would be bounded before it is unpacked.
+            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+        )
+
+    async def get(self, url: str) -> Mapping[str, Any] | None:
+        """Return the JSON object at a URL, None where there is none. Raises `VerifierUnavailable`."""
+        return await self._object("GET", url, None, None)
+
+    async def post(
+        self, url: str, form: Mapping[str, str], user: tuple[str, str] | None = None
+    ) -> Mapping[str, Any] | None:
+        """Return the JSON object that a form is answered by, None where it is refused. Raises `VerifierUnavailable`.
+
+        `user` is a name and a password for HTTP Basic authentication.
+        """
+        return await self._object("POST", url, form, user)
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._client.aclose()
+
+    async def _object(
+        self, method: str, url: str, form: Mapping[str, str] | None, user: tuple[str, str] | None
+    ) -> Mapping[str, Any] | None:
+        body = bytearray()
+        try:
+            async with (
+                asyncio.timeout(_SECONDS_MAX),
+                self._client.stream(method, url, data=form, auth=user) as response,
+            ):
+                status = response.status_code
+                if status in _CLIENT_FAULTS and status not in _TRY_AGAIN:
+                    return None
+                if status != _OK:
+                    redirects = ", a redirect, which is not followed" if response.has_redirect_location else ""
+                    raise _unavailable(url, f"answers with the status {status}{redirects}")
+                if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+                    raise _unavailable(url, "answers with a packed text, which was not asked for")
+                async for piece in response.aiter_raw():
+                    body += piece
+                    if len(body) > _BYTES_MAX:
+                        raise _unavailable(url, f"answers with more than {_BYTES_MAX:,} bytes")
+        except TimeoutError:
+            raise _unavailable(url, f"does not answer within {_SECONDS_MAX:g} seconds") from None
+        except self._failures as error:
+            raise _unavailable(url, f"does not answer ({type(error).__name__})") from error
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise _unavailable(url, "answers with something that is not a JSON object")
+        return found
+
+
+def _unavailable(url: str, what: str) -> VerifierUnavailable:
+    return VerifierUnavailable(f"The issuer of tokens {what} at {url.partition('?')[0]}. Try again in a moment.")
