@@ -27,7 +27,7 @@ _SECONDS_MAX = 2.0**53
 _SHOWN_CHARS_MAX = 200
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _OF_OTHER_TOKENS = frozenset({"at_hash", "c_hash", "s_hash", "events"})
-"""Claims of ID tokens (OpenID Connect Core 1.0, 3.3.2.11), logout tokens and security events; no access token has any."""
+"""Claims of ID tokens (OpenID Connect Core 1.0, 3.3.2.11), logout tokens and security events, not of access tokens."""
 _BEARER = "bearer"
 _MEANT_FOR_ACCESS = frozenset({_BEARER, "access", "at+jwt"})
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from jwt.algorithms import AllowedPublicKeys
@@ -69,29 +69,31 @@ class SigningKeys:
 
 
 def _usable(entry: object) -> _Key | None:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
     from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
     from jwt.exceptions import InvalidKeyError
 
+    forms: Mapping[object, type[RSAAlgorithm | ECAlgorithm | OKPAlgorithm]]
+    forms = {"RSA": RSAAlgorithm, "EC": ECAlgorithm, "OKP": OKPAlgorithm}
     if not isinstance(entry, dict) or not _is_for_signatures(entry):
         return None
     members = {name: entry.get(name) for name in ("kty", "crv", "n", "e", "x", "y") if name in entry}
     if not all(isinstance(value, str) and len(value) <= _MEMBER_CHARS_MAX for value in members.values()):
         return None
-    kind = (members["kty"], None if members["kty"] == "RSA" else members.get("crv"))
-    if kind not in ALGORITHMS.values():
+    kind = next((each for each in ALGORITHMS.values() if each == _kind(members)), None)
+    if kind is None:
         return None
     try:
-        if kind[0] == "RSA":
-            public = RSAAlgorithm.from_jwk(members)
-            if public.key_size not in _RSA_BITS:
-                return None
-        elif kind[0] == "EC":
-            public = ECAlgorithm.from_jwk(members)
-        else:
-            public = OKPAlgorithm.from_jwk(members)
+        public = forms[kind[0]].from_jwk(members)
     except (InvalidKeyError, ValueError, TypeError, OverflowError):
         return None
-    return _Key(entry.get("kid"), entry.get("alg"), kind, public)
+    if isinstance(public, RSAPublicKey) and public.key_size not in _RSA_BITS:
+        return None
+    return _Key(entry.get("kid"), entry.get("alg"), kind, cast("AllowedPublicKeys", public))
+
+
+def _kind(members: Mapping[str, Any]) -> tuple[object, object]:
+    return members["kty"], None if members["kty"] == "RSA" else members.get("crv")
 
 
 def _is_for_signatures(entry: Mapping[str, Any]) -> bool:
