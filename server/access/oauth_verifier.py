@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,13 +18,15 @@ from ..identity import Identity
 from ..settings import Settings
 from .claims import ClaimRules, TokenUnfit, is_plain
 from .introspection import Introspection, IntrospectionClient
-from .issuer import Issuer
+from .issuer import Issuer, IssuerFacts
 from .issuer_link import IssuerLink
 from .signed_tokens import TokenHeader, claims_of, header_of
 
 _LOG = logging.getLogger(__name__)
 
 TOKEN_CHARS_MAX = 16_384
+_VERIFIED_MAX = 1000
+"""Tokens whose signature need not be verified again until the keys are fetched again; their claims are, each time."""
 
 
 class OAuthVerifier:
@@ -45,6 +48,7 @@ class OAuthVerifier:
         self._rules = ClaimRules(settings.oauth_issuer, settings.oauth_audience, settings.oauth_tenant_claim)
         self._link = IssuerLink()
         self._issuer = Issuer(self._link, settings.oauth_issuer, monotonic)
+        self._verified: OrderedDict[bytes, tuple[IssuerFacts, Mapping[str, Any]]] = OrderedDict()
         self._introspection: Introspection | None = None
         if settings.oauth_client_id is not None and settings.oauth_client_secret is not None:
             client = IntrospectionClient(
@@ -85,6 +89,11 @@ class OAuthVerifier:
         Where none has its id, the issuer may have begun to sign with a new one, so it is asked again.
         """
         facts = await self._issuer.facts()
+        mark = hashlib.sha256(token.encode()).digest()
+        by, claims = self._verified.get(mark, (None, None))
+        if by is facts and claims is not None:
+            self._verified.move_to_end(mark)
+            return claims
         keys = facts.keys.fitting(header.key_id, header.algorithm)
         if not keys:
             facts = await self._issuer.newer_facts(facts)
@@ -94,6 +103,9 @@ class OAuthVerifier:
         for key in keys:
             claims = claims_of(token, header, key)
             if claims is not None:
+                self._verified[mark] = (facts, claims)
+                if len(self._verified) > _VERIFIED_MAX:
+                    self._verified.popitem(last=False)
                 return claims
         raise TokenUnfit("its signature is not the issuer's")
 
