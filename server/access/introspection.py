@@ -12,14 +12,15 @@ import hashlib
 import logging
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote_plus
 
 from ..identity import Identity
 from .claims import ClaimRules, TokenUnfit, expiry_of
 from .issuer import Issuer
-from .issuer_link import IssuerLink
+from .issuer_link import IssuerAnswer, IssuerLink
 from .verifier import VerifierUnavailable
 
 _LOG = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ class Introspection:
         self._active: OrderedDict[bytes, _Active] = OrderedDict()
         self._inactive: OrderedDict[bytes, float] = OrderedDict()
         self._of: Counter[str] = Counter()
+        self._failure: str | None = None
         self._questions: dict[bytes, tuple[bool, asyncio.Task[Identity | None]]] = {}
 
     async def identity_of(self, token: str) -> Identity | None:
@@ -115,22 +117,26 @@ class Introspection:
 
     def _answered(self, mark: bytes, task: asyncio.Task[Identity | None]) -> None:
         del self._questions[mark]
-        if not task.cancelled() and (failure := task.exception()) is not None:
+        if task.cancelled():
+            return
+        failure = task.exception()
+        said = None if failure is None else str(failure)
+        if failure is not None and said != self._failure:  # once, not for each token
             known = isinstance(failure, VerifierUnavailable)
-            _LOG.warning("A token could not be introspected: %s", failure, exc_info=None if known else failure)
+            _LOG.warning("A token could not be introspected. %s", said, exc_info=None if known else failure)
+        self._failure = said
 
     async def _ask(self, mark: bytes, token: str) -> Identity | None:
         url, form, user = await self._question(token)
         begun = self._monotonic()
-        claims = await self._link.post(url, form, user)
-        if claims is None:
+        answer = await self._link.post(url, form, user)
+        if answer.is_refusal and not answer.is_about_the_form:
             raise VerifierUnavailable(
                 f"The introspection endpoint {url.partition('?')[0]} refuses this server. Check OAUTH_CLIENT_ID and "
                 "OAUTH_CLIENT_SECRET."
             )
         try:
-            if claims.get("active") is not True:
-                raise TokenUnfit("the issuer says that it is not active")  # noqa: TRY301 - one way out for all reasons
+            claims = _active(answer)
             now = self._now()
             identity = self._rules.identity(claims, now, signed=False, credential=mark.hex()[:16])
         except TokenUnfit as reason:
@@ -183,3 +189,10 @@ class Introspection:
             self._of[of] -= 1
             if not self._of[of]:
                 del self._of[of]
+
+
+def _active(answer: IssuerAnswer) -> Mapping[str, Any]:
+    """Return the claims of a token that the issuer says is active. Raises `TokenUnfit` for any other."""
+    if answer.is_refusal or answer.content.get("active") is not True:
+        raise TokenUnfit("the issuer says that it is not active")
+    return answer.content

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .verifier import VerifierUnavailable
@@ -17,7 +18,27 @@ _BYTES_MAX = 256_000
 _CONNECTIONS_MAX = 64
 _TRY_AGAIN = frozenset({408, 425, 429})
 _OK = 200
+_BAD_REQUEST = 400
 _CLIENT_FAULTS = range(400, 500)
+_ABOUT_THE_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerAnswer:
+    """An answer of the issuer: its JSON object, which a refusal (status 400 to 499) may lack."""
+
+    status: int
+    content: Mapping[str, Any]
+
+    @property
+    def is_refusal(self) -> bool:
+        """Return whether the issuer refuses the request."""
+        return self.status != _OK
+
+    @property
+    def is_about_the_form(self) -> bool:
+        """Return whether it refuses what the form holds, and not who sent it (RFC 6749, 5.2)."""
+        return self.status == _BAD_REQUEST and self.content.get("error") not in _ABOUT_THE_CLIENT
 
 
 class IssuerLink:
@@ -37,12 +58,11 @@ class IssuerLink:
 
     async def get(self, url: str) -> Mapping[str, Any] | None:
         """Return the JSON object at a URL, None where there is none. Raises `VerifierUnavailable`."""
-        return await self._object("GET", url, None, None)
+        answer = await self._object("GET", url, None, None)
+        return None if answer.is_refusal else answer.content
 
-    async def post(
-        self, url: str, form: Mapping[str, str], user: tuple[str, str] | None = None
-    ) -> Mapping[str, Any] | None:
-        """Return the JSON object that a form is answered by, None where it is refused. Raises `VerifierUnavailable`.
+    async def post(self, url: str, form: Mapping[str, str], user: tuple[str, str] | None = None) -> IssuerAnswer:
+        """Send a form. Raises `VerifierUnavailable` where it is neither answered by a JSON object nor refused.
 
         `user` is a name and a password for HTTP Basic authentication.
         """
@@ -54,7 +74,7 @@ class IssuerLink:
 
     async def _object(
         self, method: str, url: str, form: Mapping[str, str] | None, user: tuple[str, str] | None
-    ) -> Mapping[str, Any] | None:
+    ) -> IssuerAnswer:
         body = bytearray()
         try:
             async with (
@@ -62,9 +82,8 @@ class IssuerLink:
                 self._client.stream(method, url, data=form, auth=user) as response,
             ):
                 status = response.status_code
-                if status in _CLIENT_FAULTS and status not in _TRY_AGAIN:
-                    return None
-                if status != _OK:
+                is_refused = status in _CLIENT_FAULTS and status not in _TRY_AGAIN
+                if status != _OK and not is_refused:
                     redirects = ", a redirect, which is not followed" if response.has_redirect_location else ""
                     raise _unavailable(url, f"answers with the status {status}{redirects}")
                 if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
@@ -82,8 +101,10 @@ class IssuerLink:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
+            if is_refused:
+                return IssuerAnswer(status, {})
             raise _unavailable(url, "answers with something that is not a JSON object")
-        return found
+        return IssuerAnswer(status, found)
 
 
 def _unavailable(url: str, what: str) -> VerifierUnavailable:

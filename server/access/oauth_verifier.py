@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -25,6 +26,8 @@ from .signed_tokens import TokenHeader, claims_of, header_of
 _LOG = logging.getLogger(__name__)
 
 TOKEN_CHARS_MAX = 16_384
+_BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+"""What a bearer token consists of (RFC 6750, 2.1)."""
 _VERIFIED_MAX = 1000
 """Tokens whose signature need not be verified again until the keys are fetched again; their claims are, each time."""
 
@@ -65,7 +68,7 @@ class OAuthVerifier:
 
     async def identity_of(self, token: str) -> Identity | None:
         """Return the identity of a valid token, None for any other. Raises `VerifierUnavailable`."""
-        if len(token) > TOKEN_CHARS_MAX or not token.isascii():
+        if len(token) > TOKEN_CHARS_MAX or not token.isascii():  # before anything is decoded
             return None
         try:
             header = header_of(token)
@@ -74,7 +77,9 @@ class OAuthVerifier:
         except TokenUnfit as reason:
             _LOG.info("A token was refused: %s.", reason)
             return None
-        return None if self._introspection is None else await self._introspection.identity_of(token)
+        if self._introspection is None or not _BEARER.fullmatch(token):
+            return None
+        return await self._introspection.identity_of(token)
 
     async def close(self) -> None:
         """End what is asked of the issuer, and its connections."""

@@ -44,7 +44,7 @@ def header_of(token: str) -> TokenHeader | None:
     if header is None or "alg" not in header:
         return None
     algorithm, kind, key_id = header["alg"], header.get("typ"), header.get("kid")
-    if algorithm not in ALGORITHMS:
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise TokenUnfit("its algorithm is not among those that are taken")
     if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _TYPES:
         raise TokenUnfit("its typ is neither at+jwt nor JWT")

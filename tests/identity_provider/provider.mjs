@@ -17,7 +17,7 @@ let answer;
 
 function configuration() {
   return {
-    clients: settings.clients,
+    clients: settings.clients.map((each) => ({ ...each, id_token_signed_response_alg: settings.keys[0].alg })),
     jwks: { keys: settings.keys },
     scopes: ["openid", "offline_access", ...SCOPES],
     cookies: { keys: ["a key of the tests"] },

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
 
 from sealab.server.access.oauth_verifier import OAuthVerifier
 from sealab.server.settings import Settings
@@ -98,5 +98,7 @@ class Clocks:
         return self.now
 
 
-def verifier_of(settings: Settings, clock: Clocks | None = None) -> OAuthVerifier:
-    return OAuthVerifier(settings) if clock is None else OAuthVerifier(settings, clock, clock)
+class MakeVerifier(Protocol):
+    """Makes a verifier that is closed when the test ends."""
+
+    def __call__(self, settings: Settings, clock: Clocks | None = None) -> OAuthVerifier: ...

@@ -8,11 +8,12 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from jwt.algorithms import RSAAlgorithm
 
 from sealab.server.access.issuer import FRESH_SECONDS, KEPT_SECONDS, RETRY_SECONDS
 from sealab.server.access.oauth_verifier import OAuthVerifier
@@ -29,7 +30,7 @@ from ...identity_provider.running import (
     needs_identity_provider,
     unsigned,
 )
-from .scripted_issuer import Clocks, scripted_issuer, verifier_of
+from .scripted_issuer import Clocks, MakeVerifier, scripted_issuer
 
 pytestmark = needs_identity_provider
 CLAIMS = {"signed": {"org": {"name": "acme"}, "https://sealab.example/tenant": "beta"}}
@@ -46,10 +47,8 @@ def settings(provider: IdentityProvider, **more: Any) -> Settings:
 
 
 @pytest.fixture
-async def verifier(provider: IdentityProvider) -> AsyncIterator[OAuthVerifier]:
-    made = OAuthVerifier(settings(provider, oauth_client_id=SERVER[0], oauth_client_secret=SERVER[1]))
-    yield made
-    await made.close()
+def verifier(provider: IdentityProvider, verifier_of: MakeVerifier) -> OAuthVerifier:
+    return verifier_of(settings(provider, oauth_client_id=SERVER[0], oauth_client_secret=SERVER[1]))
 
 
 async def test_a_token_of_the_issuer_stands_for_its_subject_with_the_rights_of_its_scope(
@@ -62,7 +61,7 @@ async def test_a_token_of_the_issuer_stands_for_its_subject_with_the_rights_of_i
     assert identity.credential
 
 
-async def test_the_same_token_is_judged_anew_each_time(provider: IdentityProvider) -> None:
+async def test_the_same_token_is_judged_anew_each_time(provider: IdentityProvider, verifier_of: MakeVerifier) -> None:
     clock = Clocks(time.time())
     verifier = verifier_of(settings(provider), clock)
     token = provider.token()
@@ -70,19 +69,17 @@ async def test_the_same_token_is_judged_anew_each_time(provider: IdentityProvide
         assert await verifier.identity_of(token) is not None
     clock.now += 300 + 61
     assert await verifier.identity_of(token) is None
-    await verifier.close()
 
 
 @pytest.mark.parametrize(
     ("claim", "tenant"), [("org.name", "acme"), ("https://sealab.example/tenant", "beta"), ("org", None), ("no", None)]
 )
 async def test_the_tenant_is_that_of_the_claim_and_without_one_nobody_is_let_in(
-    provider: IdentityProvider, claim: str, tenant: str | None
+    provider: IdentityProvider, claim: str, tenant: str | None, verifier_of: MakeVerifier
 ) -> None:
-    verifier = OAuthVerifier(settings(provider, oauth_tenant_claim=claim))
+    verifier = verifier_of(settings(provider, oauth_tenant_claim=claim))
     identity = await verifier.identity_of(provider.token())
     assert (identity and identity.tenant) == tenant
-    await verifier.close()
 
 
 async def test_a_token_for_another_server_is_refused(provider: IdentityProvider, verifier: OAuthVerifier) -> None:
@@ -153,7 +150,7 @@ async def test_a_token_whose_claims_are_missing_or_odd_is_refused(
     ids=str,
 )
 async def test_clocks_may_be_a_minute_apart(
-    provider: IdentityProvider, changed: dict[str, float], allowed: bool
+    provider: IdentityProvider, changed: dict[str, float], allowed: bool, verifier_of: MakeVerifier
 ) -> None:
     now = float(int(time.time()))
     verifier = verifier_of(settings(provider), Clocks(now))
@@ -161,7 +158,6 @@ async def test_clocks_may_be_a_minute_apart(
         provider.claims(iat=now, exp=now + 300) | {name: now + off for name, off in changed.items()}
     )
     assert (await verifier.identity_of(token) is not None) is allowed
-    await verifier.close()
 
 
 def signed_by_secret(claims: dict[str, Any], secret: bytes, **header: Any) -> str:
@@ -248,25 +244,20 @@ async def test_what_is_no_token_is_refused(provider: IdentityProvider, verifier:
 
 
 async def test_a_member_that_is_there_twice_is_not_taken(provider: IdentityProvider, verifier: OAuthVerifier) -> None:
-    def part(text: str) -> str:
-        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
+    key = provider.keys[0]
     claims = json.dumps(provider.claims())
-    header = '{"alg": "RS256", "typ": "at+jwt", "kid": "first"}'
-    import jwt
-
-    def signed(header: str, claims: str) -> str:
-        text = f"{part(header)}.{part(claims)}"
-        algorithm = jwt.get_algorithm_by_name("RS256")
-        signature = algorithm.sign(text.encode(), provider.keys[0].private)
-        return f"{text}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
-
-    assert await verifier.identity_of(signed(header, claims)) is not None
-    assert await verifier.identity_of(signed(header, claims[:-1] + ', "sub": "eve"}')) is None
-    assert await verifier.identity_of(signed(header[:-1] + ', "alg": "RS256"}', claims)) is None
+    assert await verifier.identity_of(key.sign_text(claims)) is not None
+    assert await verifier.identity_of(key.sign_text(claims[:-1] + ', "sub": "eve"}')) is None
+    header = '{"alg": "RS256", "typ": "at+jwt", "kid": "first", "alg": "RS256"}'
+    part = base64.urlsafe_b64encode(header.encode()).decode().rstrip("=")
+    text = f"{part}.{key.sign_text(claims).split('.')[1]}"
+    signature = RSAAlgorithm(RSAAlgorithm.SHA256).sign(text.encode(), key.private)
+    assert await verifier.identity_of(f"{text}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}") is None
 
 
-async def test_an_opaque_token_is_introspected_and_refused_once_it_is_revoked(provider: IdentityProvider) -> None:
+async def test_an_opaque_token_is_introspected_and_refused_once_it_is_revoked(
+    provider: IdentityProvider, verifier_of: MakeVerifier
+) -> None:
     clock = Clocks(time.time())
     verifier = verifier_of(settings(provider, oauth_client_id=SERVER[0], oauth_client_secret=SERVER[1]), clock)
     token, other = provider.token("opaque"), provider.token("opaque-other")
@@ -279,26 +270,27 @@ async def test_an_opaque_token_is_introspected_and_refused_once_it_is_revoked(pr
     assert await verifier.identity_of(token) is None
     assert await verifier.identity_of(other) is not None
     assert await verifier.identity_of("invented") is None
-    await verifier.close()
 
 
-async def test_without_a_client_opaque_tokens_are_refused(provider: IdentityProvider) -> None:
-    verifier = OAuthVerifier(settings(provider))
+async def test_without_a_client_opaque_tokens_are_refused(
+    provider: IdentityProvider, verifier_of: MakeVerifier
+) -> None:
+    verifier = verifier_of(settings(provider))
     assert await verifier.identity_of(provider.token("opaque")) is None
-    await verifier.close()
 
 
-async def test_a_wrong_secret_is_said_to_be_wrong_and_lets_nobody_in(provider: IdentityProvider) -> None:
-    verifier = OAuthVerifier(settings(provider, oauth_client_id=SERVER[0], oauth_client_secret="wrong"))
+async def test_a_wrong_secret_is_said_to_be_wrong_and_lets_nobody_in(
+    provider: IdentityProvider, verifier_of: MakeVerifier
+) -> None:
+    verifier = verifier_of(settings(provider, oauth_client_id=SERVER[0], oauth_client_secret="wrong"))
     with pytest.raises(VerifierUnavailable, match="OAUTH_CLIENT_SECRET"):
         await verifier.identity_of(provider.token("opaque"))
-    await verifier.close()
 
 
-async def test_keys_are_rotated_without_a_refusal_and_old_ones_end() -> None:
+async def test_keys_are_rotated_without_a_refusal_and_old_ones_end(verifier_of: MakeVerifier) -> None:
     first, second = SigningKey("one"), SigningKey("two", "ES256")
     clock = Clocks(time.time())
-    with identity_provider(keys=[first]) as provider:
+    with identity_provider(keys=[first], seconds=9000) as provider:
         verifier = verifier_of(settings(provider), clock)
         old = provider.token()
         assert await verifier.identity_of(old) is not None
@@ -311,10 +303,9 @@ async def test_keys_are_rotated_without_a_refusal_and_old_ones_end() -> None:
         clock.now += FRESH_SECONDS
         assert await verifier.identity_of(new) is None
         assert await verifier.identity_of(provider.token()) is not None
-        await verifier.close()
 
 
-async def test_a_flood_of_unknown_keys_makes_one_fetch(provider: IdentityProvider) -> None:
+async def test_a_flood_of_unknown_keys_makes_one_fetch(provider: IdentityProvider, verifier_of: MakeVerifier) -> None:
     clock = Clocks(time.time())
     verifier = verifier_of(settings(provider), clock)
     good = provider.token()
@@ -327,10 +318,9 @@ async def test_a_flood_of_unknown_keys_makes_one_fetch(provider: IdentityProvide
     assert set(answers) == {None}
     assert verifier.fetches == before + 1
     assert await verifier.identity_of(good) is not None
-    await verifier.close()
 
 
-async def test_an_issuer_that_is_down_at_first_is_asked_again() -> None:
+async def test_an_issuer_that_is_down_at_first_is_asked_again(verifier_of: MakeVerifier) -> None:
     key = SigningKey("first")
     with identity_provider(keys=[key]) as provider:
         port, issuer, token = int(provider.issuer.rpartition(":")[2]), provider.issuer, provider.token()
@@ -343,10 +333,9 @@ async def test_an_issuer_that_is_down_at_first_is_asked_again() -> None:
     with identity_provider(port=port, keys=[key]):
         clock.now += RETRY_SECONDS
         assert await verifier.identity_of(token) is not None
-    await verifier.close()
 
 
-async def test_an_issuer_that_goes_down_later_is_done_without_for_an_hour() -> None:
+async def test_an_issuer_that_goes_down_later_is_done_without_for_an_hour(verifier_of: MakeVerifier) -> None:
     key = SigningKey("first")
     clock = Clocks(time.time())
     with identity_provider(keys=[key]) as provider:
@@ -364,13 +353,11 @@ async def test_an_issuer_that_goes_down_later_is_done_without_for_an_hour() -> N
     clock.now += KEPT_SECONDS
     with pytest.raises(VerifierUnavailable):
         await verifier.identity_of(token)
-    await verifier.close()
 
 
-async def test_an_issuer_with_a_path_is_discovered() -> None:
+async def test_an_issuer_with_a_path_is_discovered(verifier_of: MakeVerifier) -> None:
     with identity_provider(path="/realms/team") as provider:
-        verifier = OAuthVerifier(settings(provider))
+        verifier = verifier_of(settings(provider))
         identity = await verifier.identity_of(provider.token())
         assert identity is not None
         assert identity.principal == f"{provider.issuer}#signed"
-        await verifier.close()
