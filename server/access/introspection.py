@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -72,7 +72,7 @@ class Introspection:
         self._monotonic = monotonic
         self._active: OrderedDict[bytes, _Active] = OrderedDict()
         self._inactive: OrderedDict[bytes, float] = OrderedDict()
-        self._of: Counter[str] = Counter()
+        self._of: dict[tuple[str, str], OrderedDict[bytes, None]] = {}
         self._failure: str | None = None
         self._questions: dict[bytes, tuple[bool, asyncio.Task[Identity | None]]] = {}
 
@@ -168,27 +168,25 @@ class Introspection:
     def _keep(self, mark: bytes, identity: Identity, begun: float, seconds: float) -> None:
         self._forget(mark)
         self._inactive.pop(mark, None)
-        of = f"{identity.tenant}/{identity.principal}"
-        if self._of[of] >= _TOKENS_OF_ONE:
-            self._forget(
-                next(
-                    each
-                    for each, kept in self._active.items()
-                    if kept.identity.principal == identity.principal and kept.identity.tenant == identity.tenant
-                )
-            )
-        if len(self._active) >= _TOKENS_MAX:
+        own = self._of.setdefault(_owner(identity), OrderedDict())
+        if len(own) >= _TOKENS_OF_ONE:
+            self._forget(next(iter(own)))
+        elif len(self._active) >= _TOKENS_MAX:
             self._forget(next(iter(self._active)))
         self._active[mark] = _Active(identity, begun + min(FRESH_SECONDS, seconds), begun + _KNOWN_SECONDS)
-        self._of[of] += 1
+        self._of.setdefault(_owner(identity), OrderedDict())[mark] = None
 
     def _forget(self, mark: bytes) -> None:
         kept = self._active.pop(mark, None)
         if kept is not None:
-            of = f"{kept.identity.tenant}/{kept.identity.principal}"
-            self._of[of] -= 1
-            if not self._of[of]:
-                del self._of[of]
+            own = self._of[_owner(kept.identity)]
+            del own[mark]
+            if not own:
+                del self._of[_owner(kept.identity)]
+
+
+def _owner(identity: Identity) -> tuple[str, str]:
+    return identity.tenant, identity.principal
 
 
 def _active(answer: IssuerAnswer) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .verifier import VerifierUnavailable
 
-_SECONDS_MAX = 5.0
+SECONDS_MAX = 5.0
 _BYTES_MAX = 256_000
 _CONNECTIONS_MAX = 64
 _TRY_AGAIN = frozenset({408, 425, 429})
@@ -44,13 +44,15 @@ class IssuerAnswer:
 class IssuerLink:
     """The HTTP client for one issuer. Belongs to one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = SECONDS_MAX) -> None:
+        """Set how long an answer may take, whole."""
         import httpx2  # before the loop runs: it takes a tenth of a second
 
+        self._seconds = seconds
         self._failures = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError)
         self._client = httpx2.AsyncClient(
             follow_redirects=False,
-            timeout=_SECONDS_MAX,
+            timeout=seconds,
             limits=httpx2.Limits(max_connections=_CONNECTIONS_MAX, keepalive_expiry=30),
             # What is packed would be bounded before it is unpacked.
             headers={"Accept": "application/json", "Accept-Encoding": "identity"},
@@ -78,7 +80,7 @@ class IssuerLink:
         body = bytearray()
         try:
             async with (
-                asyncio.timeout(_SECONDS_MAX),
+                asyncio.timeout(self._seconds),
                 self._client.stream(method, url, data=form, auth=user) as response,
             ):
                 status = response.status_code
@@ -93,7 +95,7 @@ class IssuerLink:
                     if len(body) > _BYTES_MAX:
                         raise _unavailable(url, f"answers with more than {_BYTES_MAX:,} bytes")
         except TimeoutError:
-            raise _unavailable(url, f"does not answer within {_SECONDS_MAX:g} seconds") from None
+            raise _unavailable(url, f"does not answer within {self._seconds:g} seconds") from None
         except self._failures as error:
             raise _unavailable(url, f"does not answer ({type(error).__name__})") from error
         try:
