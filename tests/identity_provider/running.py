@@ -59,6 +59,7 @@ class SigningKey:
     def sign_text(self, text: str, **header: Any) -> str:
         """Return a JWT that says this text."""
         given = {"kid": self.name, "typ": "at+jwt", **header}
+        given = {name: value for name, value in given.items() if value is not None}
         return PyJWS().encode(text.encode(), self.private, given.pop("alg", self.algorithm), given)
 
 

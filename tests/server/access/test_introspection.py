@@ -14,7 +14,7 @@ from sealab.server.access import introspection
 from sealab.server.access.verifier import VerifierUnavailable
 
 from ...identity_provider.running import RESOURCE, SERVER
-from ...waiting import wait_until
+from ...waiting import until
 from .scripted_issuer import Clocks, MakeVerifier, ScriptedIssuer, scripted_issuer
 
 METADATA = "/.well-known/oauth-authorization-server"
@@ -112,7 +112,7 @@ async def test_a_question_goes_on_when_one_of_those_who_wait_goes_away(
     issuer.held = threading.Event()
     first = asyncio.create_task(verifier.identity_of("token"))
     second = asyncio.create_task(verifier.identity_of("token"))
-    await wait_until(lambda: bool(issuer.forms))
+    await until(lambda: bool(issuer.forms))
     first.cancel()
     issuer.held.set()
     assert await second is not None
@@ -128,9 +128,9 @@ async def test_a_flood_of_invented_tokens_takes_no_place_of_one_that_is_known(
     clock.now += 20
     issuer.held = threading.Event()
     flood = [asyncio.create_task(verifier.identity_of(f"invented-{number}")) for number in range(200)]
-    await wait_until(lambda: len(issuer.forms) > introspection._QUESTIONS_MAX)
+    await until(lambda: len(issuer.forms) > introspection._QUESTIONS_MAX)
     known = asyncio.create_task(verifier.identity_of("known"))
-    await wait_until(lambda: len(issuer.forms) > introspection._QUESTIONS_MAX + 1)
+    await until(lambda: len(issuer.forms) > introspection._QUESTIONS_MAX + 1)
     refused = [task for task in flood if task.done()]
     assert len(refused) == 200 - introspection._QUESTIONS_MAX
     assert all(isinstance(task.exception(), VerifierUnavailable) for task in refused)
