@@ -224,6 +224,27 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX sealab_background_run_by_owner ON sealab_background_run (owner, status)",
         ),
     ),
+    Migration(
+        "0008_tokens",
+        (
+            """CREATE TABLE sealab_token (
+                id {identity},
+                token_id TEXT NOT NULL UNIQUE,
+                name TEXT NOT NULL,
+                tenant TEXT NOT NULL,
+                principal TEXT NOT NULL,
+                scopes TEXT NOT NULL,
+                mark TEXT NOT NULL,
+                digest TEXT NOT NULL UNIQUE,
+                created {float} NOT NULL,
+                expires {float},
+                revoked {float},
+                used {float}
+            )""",
+            "CREATE INDEX sealab_token_by_mark ON sealab_token (mark)",
+            "CREATE INDEX sealab_token_by_tenant ON sealab_token (tenant, id)",
+        ),
+    ),
 )
 
 _WORDS = {

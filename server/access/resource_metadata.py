@@ -1,9 +1,10 @@
-"""Tells clients where to get a token: protected resource metadata (RFC 9728), and the challenge that points to it."""
+"""Tells clients where to get a token: protected resource metadata (RFC 9728)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.responses import Response
@@ -17,28 +18,40 @@ _KEPT_SECONDS = 3600
 
 
 class ResourceMetadata:
-    """An ASGI app before another: it serves the metadata to everybody, without a token.
+    """What clients learn, and at which paths.
 
-    `resource` is the URL of MCP as clients know it, which they also ask the issuer for (RFC 8707). The metadata is at
-    the well-known path with that URL's path behind it (RFC 9728, 3.1), and without it, where older clients look.
+    `mcp_url` is where MCP is served. The resource, for which clients ask the issuer for a token (RFC 8707), is the
+    audience of tokens where that is a URL, else `mcp_url`. The metadata is at the well-known path with the resource's
+    path behind it (RFC 9728, 3.1), with that of MCP, where clients look that were not challenged, and with none.
     """
 
-    def __init__(self, app: ASGIApp, resource: str, issuer: str) -> None:
-        self._app = app
+    def __init__(self, mcp_url: str, audience: str, issuer: str) -> None:
+        resource = audience if audience.startswith(("https://", "http://")) else mcp_url
         parts = urlsplit(resource)
         path = parts.path.removesuffix("/")
-        self._paths = frozenset({_WELL_KNOWN, _WELL_KNOWN + path})
         self.url = f"{parts.scheme}://{parts.netloc}{_WELL_KNOWN}{path}"
-        """Where clients find it."""
-        self._body = json.dumps(
-            {
-                "resource": resource,
-                "authorization_servers": [issuer],
-                "scopes_supported": [right.value for right in Right],
-                "bearer_methods_supported": ["header"],
-                "resource_name": "sealab",
-            }
-        )
+        """Where clients find it, as a challenge says (RFC 9728, 5.1)."""
+        self.paths = frozenset({_WELL_KNOWN, _WELL_KNOWN + path, _WELL_KNOWN + urlsplit(mcp_url).path})
+        self.content = {
+            "resource": resource,
+            "authorization_servers": [issuer],
+            "scopes_supported": [right.value for right in Right],
+            "bearer_methods_supported": ["header"],
+            "resource_name": "sealab",
+        }
+
+    def url_for(self, _scope: Mapping[str, Any]) -> str:
+        """Return where the sender of a request finds it."""
+        return self.url
+
+
+class MetadataPages:
+    """An ASGI app before another: it serves the metadata to everybody, without a token."""
+
+    def __init__(self, app: ASGIApp, metadata: ResourceMetadata) -> None:
+        self._app = app
+        self._paths = metadata.paths
+        self._body = json.dumps(metadata.content)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -49,15 +62,3 @@ class ResourceMetadata:
         else:
             headers = {"Cache-Control": f"max-age={_KEPT_SECONDS}"}
             await Response(self._body, headers=headers, media_type="application/json")(scope, receive, send)
-
-
-def challenge(metadata_url: str | None = None, *, error: str | None = None, scopes: Iterable[str] = ()) -> str:
-    """Return the value of `WWW-Authenticate` (RFC 6750, 3; RFC 9728, 5.1).
-
-    `error` is `invalid_token`, `insufficient_scope` or `invalid_request`, and None where no token was sent. `scopes`
-    are those that the request needs.
-    """
-    wanted = " ".join(sorted(scopes))
-    given = {"error": error, "scope": wanted or None, "resource_metadata": metadata_url}
-    said = ", ".join(f'{name}="{value}"' for name, value in given.items() if value is not None)
-    return f"Bearer {said}" if said else "Bearer"

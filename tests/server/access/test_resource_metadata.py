@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import httpx2
 import pytest
-from mcp.client.auth.utils import extract_resource_metadata_from_www_auth, extract_scope_from_www_auth
 from mcp.shared.auth import ProtectedResourceMetadata
 from starlette.responses import PlainTextResponse
 
-from sealab.server.access.resource_metadata import ResourceMetadata, challenge
+from sealab.server.access.resource_metadata import MetadataPages, ResourceMetadata
 from sealab.server.identity import Right
+
+URL = "https://sealab.example/mcp"
 
 
 @pytest.mark.parametrize("path", ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"])
-async def test_the_metadata_is_what_a_client_of_the_sdk_reads(path: str) -> None:
-    app = ResourceMetadata(PlainTextResponse("inner"), "https://sealab.example/mcp", "https://idp.example")
+@pytest.mark.parametrize("audience", [URL, "api://sealab", "urn:sealab"])
+async def test_the_metadata_is_what_a_client_of_the_sdk_reads(path: str, audience: str) -> None:
+    metadata = ResourceMetadata(URL, audience, "https://idp.example")
+    assert metadata.url == "https://sealab.example/.well-known/oauth-protected-resource/mcp"
+    app = MetadataPages(PlainTextResponse("inner"), metadata)
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="https://sealab.example") as client:
         answer = await client.get(path)
         found = ProtectedResourceMetadata.model_validate_json(answer.text)
-        assert str(found.resource) == "https://sealab.example/mcp"
+        assert str(found.resource) == URL
         assert [str(each).rstrip("/") for each in found.authorization_servers] == ["https://idp.example"]
         assert found.scopes_supported == list(Right)
         assert found.bearer_methods_supported == ["header"]
@@ -29,13 +33,9 @@ async def test_the_metadata_is_what_a_client_of_the_sdk_reads(path: str) -> None
             assert (await client.get(other)).text == "inner"
 
 
-def test_a_challenge_says_where_the_metadata_is_and_what_is_missing() -> None:
-    app = ResourceMetadata(PlainTextResponse("inner"), "https://sealab.example/mcp", "https://idp.example")
-    value = challenge(app.url, error="insufficient_scope", scopes=[Right.RUN_PROCESS, Right.FILES])
-    response = httpx2.Response(401, headers={"WWW-Authenticate": value})
-    assert extract_resource_metadata_from_www_auth(response) == (
-        "https://sealab.example/.well-known/oauth-protected-resource/mcp"
-    )
-    assert extract_scope_from_www_auth(response) == "files run:process"
-    assert 'error="insufficient_scope"' in value
-    assert challenge() == "Bearer"
+@pytest.mark.parametrize(("audience", "path"), [("https://sealab.example", ""), ("https://sealab.example/a", "/a")])
+def test_an_audience_that_is_another_url_is_what_clients_ask_a_token_for(audience: str, path: str) -> None:
+    metadata = ResourceMetadata(URL, audience, "https://idp.example")
+    assert metadata.content["resource"] == audience
+    assert metadata.url == f"https://sealab.example/.well-known/oauth-protected-resource{path}"
+    assert metadata.url.removeprefix("https://sealab.example") in metadata.paths
