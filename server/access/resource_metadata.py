@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..identity import Right
+from .names import DEFAULT_RIGHTS
 
 _WELL_KNOWN = "/.well-known/oauth-protected-resource"
 _METHODS = ("GET", "HEAD")
@@ -35,7 +36,8 @@ class ResourceMetadata:
         self.content = {
             "resource": resource,
             "authorization_servers": [issuer],
-            "scopes_supported": [right.value for right in Right],
+            # What a client asks for at first; more it asks for upon a challenge (MCP 2025-11-25, Scope Selection).
+            "scopes_supported": [right.value for right in Right if right in DEFAULT_RIGHTS],
             "bearer_methods_supported": ["header"],
             "resource_name": "sealab",
         }

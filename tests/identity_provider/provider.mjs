@@ -23,6 +23,13 @@ function configuration() {
     cookies: { keys: ["a key of the tests"] },
     findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
     extraTokenClaims: (_ctx, token) => settings.claims[token.accountId ?? token.clientId],
+    // What a client registers may be widened later, upon a challenge.
+    extraClientMetadata: {
+      properties: ["unused"],
+      validator: (_ctx, _key, _value, metadata) => {
+        metadata.scope = undefined;
+      },
+    },
     interactions: { url: (_ctx, interaction) => `${settings.path}/interaction/${interaction.uid}` },
     ttl: { ClientCredentials: settings.seconds, AccessToken: settings.seconds },
     features: {

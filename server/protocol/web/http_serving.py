@@ -85,7 +85,7 @@ async def serve_http(app: App, address: Address, exposure: Exposure = Exposure()
         port = listener.getsockname()[1]
         mcp = mcp_server(app, requests, tools)
         verifier = verifier_of(settings, app.database)
-        exchanges, sessions = _asgi(mcp, app, address, port, exposure, verifier)
+        exchanges, sessions = _asgi(mcp, app, address, port, exposure, verifier=verifier)
         config = uvicorn.Config(
             exchanges,
             log_config=None,
@@ -189,7 +189,7 @@ def _check_tls(exposure: Exposure) -> None:
 
 
 def _asgi(
-    mcp: MCPServer[None], app: App, address: Address, port: int, exposure: Exposure, verifier: Verifier | None
+    mcp: MCPServer[None], app: App, address: Address, port: int, exposure: Exposure, *, verifier: Verifier | None
 ) -> tuple[Exchanges, McpSessions]:
     """Return the ASGI app and its sessions: each layer bounds one thing, the SDK's own app is the innermost."""
     settings = app.settings

@@ -7,8 +7,8 @@ import pytest
 from mcp.shared.auth import ProtectedResourceMetadata
 from starlette.responses import PlainTextResponse
 
+from sealab.server.access.names import DEFAULT_RIGHTS
 from sealab.server.access.resource_metadata import MetadataPages, ResourceMetadata
-from sealab.server.identity import Right
 
 URL = "https://sealab.example/mcp"
 
@@ -24,7 +24,7 @@ async def test_the_metadata_is_what_a_client_of_the_sdk_reads(path: str, audienc
         found = ProtectedResourceMetadata.model_validate_json(answer.text)
         assert str(found.resource) == URL
         assert [str(each).rstrip("/") for each in found.authorization_servers] == ["https://idp.example"]
-        assert found.scopes_supported == list(Right)
+        assert set(found.scopes_supported or ()) == DEFAULT_RIGHTS
         assert found.bearer_methods_supported == ["header"]
         assert answer.headers["content-type"] == "application/json"
         assert (await client.head(path)).status_code == 200
