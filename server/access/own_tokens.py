@@ -95,6 +95,10 @@ class OwnTokens:
         if not asked.cancelled():
             asked.exception()  # those that wait for it raise it; there may be none left
 
+    async def close(self) -> None:
+        """Wait until the uses of tokens are noted."""
+        await asyncio.gather(*self._noting, return_exceptions=True)
+
     def _opened(self) -> TokenStore:
         if self._store is None:
             from ...skills_db.tokens import TokenStore

@@ -20,3 +20,7 @@ class Verifier(Protocol):
     async def identity_of(self, token: str) -> Identity | None:
         """Return the identity of a valid token, None for any other. Raises `VerifierUnavailable`."""
         ...
+
+    async def close(self) -> None:
+        """Let go of what it holds, when the server ends."""
+        ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import SettingsError
 from ..settings import Auth
 from .own_tokens import OwnTokens
 
@@ -22,4 +21,6 @@ def verifier_of(settings: Settings, database: HomeDatabase) -> Verifier | None:
         case Auth.TOKENS:
             return OwnTokens(database)
         case Auth.OAUTH:
-            raise SettingsError("AUTH is oauth, which this version cannot do. Give tokens or off.")
+            from .oauth_verifier import OAuthVerifier
+
+            return OAuthVerifier(settings)

@@ -34,6 +34,9 @@ _RETRY_SECONDS = 2
 # RFC 6750, 2.1: a scheme, which is not case-sensitive (RFC 9110, 11.1), spaces, and a b64token.
 _BEARER = re.compile(rb"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
 _INVALID_REQUEST, _INVALID_TOKEN = "invalid_request", "invalid_token"
+_HOW_BY_ISSUER = (
+    "Send a token of the issuer that is valid, as `Authorization: Bearer …`; the metadata names the issuer."
+)
 _HOW = "Send a token that is valid, as `Authorization: Bearer …`; `sealab tokens create` makes one."
 
 
@@ -53,6 +56,7 @@ class Authentication:
         self._app = app
         self._verifier = verifier
         self._metadata = metadata
+        self._how = _HOW if metadata is None else _HOW_BY_ISSUER
         self._guesses = Guesses()
         self._accepted: OrderedDict[bytes, None] = OrderedDict()
 
@@ -69,7 +73,7 @@ class Authentication:
         bearer = _BEARER.fullmatch(given[0]) if given and len(given[0]) <= TOKEN_CHARS_MAX else None
         if bearer is None:
             error = _INVALID_TOKEN if given else None  # who sends nothing is told no error (RFC 6750, 3.1)
-            await self._refused(scope, 401, f"The request has no token. {_HOW}", error)(scope, receive, send)
+            await self._refused(scope, 401, f"The request has no token. {self._how}", error)(scope, receive, send)
             return
         token = bearer[1].decode("ascii")
         try:
@@ -98,7 +102,7 @@ class Authentication:
             raise
         if identity is None:
             self._accepted.pop(mark, None)
-            return self._refused(scope, 401, f"The token is not valid, or no longer. {_HOW}", _INVALID_TOKEN)
+            return self._refused(scope, 401, f"The token is not valid, or no longer. {self._how}", _INVALID_TOKEN)
         self._guesses.was_none(address)
         self._accepted[mark] = None
         self._accepted.move_to_end(mark)
@@ -129,7 +133,7 @@ class Authentication:
                 raise
             task.uncancel()
             if not answer.started:
-                text = f"The token was revoked or expired, and the request was ended. {_HOW}"
+                text = f"The token was revoked or expired, and the request was ended. {self._how}"
                 await self._refused(scope, 401, text, _INVALID_TOKEN)(scope, receive, send)
             elif not answer.completed:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})

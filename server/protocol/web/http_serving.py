@@ -16,12 +16,15 @@ from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ...access.resource_metadata import MetadataPages, ResourceMetadata
+from ...access.verifier import Verifier
 from ...access.verifiers import verifier_of
 from ...app import App
 from ...errors import AddressRefused
 from ...host_work import Kind, in_thread
 from ...identity import DEFAULT_TENANT, identity_in
 from ...scopes import of_mcp_session
+from ...settings import Auth, Settings
 from ...startup.signals import signals
 from ..address import Address, Exposure
 from ..draining import OpenRequests
@@ -81,7 +84,8 @@ async def serve_http(app: App, address: Address, exposure: Exposure = Exposure()
     with address.listen() as listener:
         port = listener.getsockname()[1]
         mcp = mcp_server(app, requests, tools)
-        exchanges, sessions = _asgi(mcp, app, address, port, exposure)
+        verifier = verifier_of(settings, app.database)
+        exchanges, sessions = _asgi(mcp, app, address, port, exposure, verifier=verifier)
         config = uvicorn.Config(
             exchanges,
             log_config=None,
@@ -110,6 +114,8 @@ async def serve_http(app: App, address: Address, exposure: Exposure = Exposure()
             server.should_exit = True
             await serving
             forgetting.cancel()
+            if verifier is not None:
+                await verifier.close()
 
 
 async def _drain(
@@ -144,6 +150,14 @@ def _why_not_ready(app: App) -> str | None:
     return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else None
 
 
+def _metadata(settings: Settings, url: str) -> ResourceMetadata | None:
+    """Return what clients learn of where to get a token, where an issuer gives them out."""
+    issuer, audience = settings.oauth_issuer, settings.oauth_audience
+    if settings.auth is not Auth.OAUTH or issuer is None or audience is None:
+        return None
+    return ResourceMetadata(url, audience, issuer)
+
+
 class _OneTenant:
     """An ASGI app before another, which has the state of the default tenant alone: principals of others are refused."""
 
@@ -175,12 +189,14 @@ def _check_tls(exposure: Exposure) -> None:
 
 
 def _asgi(
-    mcp: MCPServer[None], app: App, address: Address, port: int, exposure: Exposure
+    mcp: MCPServer[None], app: App, address: Address, port: int, exposure: Exposure, *, verifier: Verifier | None
 ) -> tuple[Exchanges, McpSessions]:
     """Return the ASGI app and its sessions: each layer bounds one thing, the SDK's own app is the innermost."""
     settings = app.settings
     names = list(dict.fromkeys(("127.0.0.1", "localhost", "[::1]", address.in_url)))
-    verifier = verifier_of(settings, app.database)
+    url = f"{exposure.public_url or f'{exposure.scheme}://{address.in_url}:{port}'}{MCP_PATH}"
+    metadata = _metadata(settings, url)
+    metadata_url = None if metadata is None else metadata.url_for
     web = mcp.streamable_http_app(
         streamable_http_path=MCP_PATH,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # `NamedHosts` does it
@@ -188,10 +204,12 @@ def _asgi(
         max_sessions=settings.http_sessions_max * CALLERS_WORTH,
     )
     sessions = McpSessions(web, settings.http_sessions_max, host="127.0.0.1", path=MCP_PATH)
-    bodies = Bodies(RightsGate(_OneTenant(sessions)), settings.http_bodies_mb * 1_000_000)
+    bodies = Bodies(RightsGate(_OneTenant(sessions), metadata_url), settings.http_bodies_mb * 1_000_000)
     pages: ASGIApp = ApprovalPages(FairStarts(bodies), app.background, app.privacy)
     if verifier is not None:
-        pages = Authentication(pages, verifier)
+        pages = Authentication(pages, verifier, metadata_url)
+    if metadata is not None:
+        pages = MetadataPages(pages, metadata)
     named = NamedHosts(pages, names, port, scheme=exposure.scheme, public_url=exposure.public_url)
     is_in_clear = not (address.is_loopback or exposure.has_tls)
     forwarded = Forwarded(named, exposure.proxies, only_through_proxies=is_in_clear)
