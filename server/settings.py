@@ -343,6 +343,10 @@ class Settings:
     """Request bodies held at once."""
     http_receive_seconds: float = _setting(_number(0.001), 30.0)
     """How long a header, and after it a body, may take to arrive."""
+    policy: str | None = _setting(_text, None)
+    """A policy in Cedar: a file, or a folder of `*.cedar` files, absolute or within the home, with the `policy` extra.
+    What no rule of it permits is refused. See [policy](../policy.md).
+    """
     surface: Surface = _setting(_one_of(Surface), Surface.FULL)
     """`full` shows all tools, `code` `execute_code` alone, `bridge` `run_python(code, servers, timeout)` alone."""
     log_level: LogLevel = _setting(_one_of(LogLevel, fold=str.upper), LogLevel.WARNING)
