@@ -63,6 +63,24 @@ LOCAL_IDENTITY = Identity(DEFAULT_TENANT, "local", ALL_RIGHTS)
 """The user who started the process: the command line, the client on the standard streams, HTTP without `AUTH`."""
 
 
+def identity_told(identity: Identity) -> dict[str, Any]:
+    """Return an identity as JSON, for what goes on later on its behalf. The credential is no part of it."""
+    rights = sorted(right.value for right in identity.rights)
+    return {"tenant": identity.tenant, "principal": identity.principal, "rights": rights}
+
+
+def identity_kept(told: object, *, is_local: bool) -> Identity:
+    """Return the identity that `identity_told` told.
+
+    Of what an earlier version kept nothing is told: that is the user's own where it `is_local`, else may do nothing.
+    """
+    if not isinstance(told, Mapping):
+        return LOCAL_IDENTITY if is_local else Identity(DEFAULT_TENANT, "unknown", frozenset())
+    known = {right.value: right for right in Right}
+    rights = frozenset(known[each] for each in told["rights"] if each in known)
+    return Identity(str(told["tenant"]), str(told["principal"]), rights)
+
+
 def identity_in(scope: Mapping[str, Any]) -> Identity | None:
     """Return the identity of a request from its ASGI scope; None where the server authenticates nobody."""
     found = scope.get(IDENTITY)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from .caller import LOCAL, Caller
 from .errors import RequestRefused
-from .identity import LOCAL_IDENTITY, Identity, identity_in
+from .identity import LOCAL_IDENTITY, Identity, identity_in, identity_kept
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -67,6 +67,11 @@ def is_brief(scope: str) -> bool:
 def is_one_user(scope: str) -> bool:
     """Return whether a scope is that of one user alone, and of the same one tomorrow."""
     return scope == LOCAL.scope or scope.startswith((_CREDENTIALS, _PRINCIPAL))
+
+
+def kept_identity(told: object, scope: str) -> Identity:
+    """Return the identity with which something was begun, from what was kept of it under a scope."""
+    return identity_kept(told, is_local=not scope.startswith(_PRINCIPAL))
 
 
 def of_mcp_session(session: str) -> str:

@@ -28,6 +28,7 @@ from .escalation import escalated
 from .ids import new_run_id
 from .images import PNG, Picture, pictured
 from .isolations import AUTO
+from .permitted_runs import permit_run
 from .progress import ProgressReporter
 from .rebuilding import rebuild_of
 from .report import (
@@ -72,6 +73,8 @@ class CodeRequest:
     """That of an earlier run, to have its random numbers and its time again."""
     run_id: str | None = None
     """What the run is to be called, where its caller knows that already."""
+    background: bool = False
+    """Whether it is run for nobody who waits; the policy may say otherwise of such a run."""
     outlives_worker: bool = False
     """Whether its journal is left open, and `RunCut` raised, where its worker is lost: its caller goes on with it."""
 
@@ -99,13 +102,20 @@ async def execute(
 
     `recorded` returns what answers host calls from the record of an earlier run, and beyond it as it is given.
 
-    Raises `RequestRefused` for what the operator does not allow, and the sandbox's own errors where nothing ran.
-    Cancelling the awaiting task kills the run.
+    Raises `RequestRefused` for what the operator or the policy does not allow, and the sandbox's own errors where
+    nothing ran. Cancelling the awaiting task kills the run.
     """
     run_id = request.run_id or new_run_id()
-    job, program = await with_values(executor.privacy, request.caller.scope, allowed(request, executor), run=run_id)
+    caller = request.caller
+    job, program = await with_values(executor.privacy, caller, allowed(request, executor), run=run_id)
     run = BegunRun(
-        run_id, job, request.caller.scope, request.session, request.dry_run, is_patient=request.outlives_worker
+        run_id,
+        job,
+        caller.scope,
+        request.session,
+        request.dry_run,
+        caller.identity,
+        is_patient=request.outlives_worker,
     )
     journal = executor.journal.begin(run)
 
@@ -198,7 +208,9 @@ async def _run(
             rebuild = None if recorder is None else rebuild_of(executor, request, job)
             outcome = await executor.pools.run(job, answer, recorder, rebuild)
             if request.isolation == AUTO:
-                outcome = await escalated(executor, job, answer, outcome, ask=gate.caller.ask)
+                outcome = await escalated(
+                    executor, job, answer, outcome, caller=gate.caller, background=request.background
+                )
             await reporter.flush()
         except Busy as busy:
             return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
@@ -275,7 +287,10 @@ def _pictured(shown: ShownRun, run_id: str, *, filters: bool) -> tuple[ShownRun,
 
 
 def allowed(request: CodeRequest, executor: Executor) -> Job:
-    """Return the job, or raise `RequestRefused`: what is above a maximum is refused, never clamped."""
+    """Return the job, or raise `RequestRefused`: what is above a maximum is refused, never clamped.
+
+    So is what the policy does not permit.
+    """
     settings = executor.settings
     timeout_seconds = settings.timeout_seconds if request.timeout_seconds is None else request.timeout_seconds
     memory_mb = settings.memory_mb if request.memory_mb is None else request.memory_mb
@@ -290,10 +305,14 @@ def allowed(request: CodeRequest, executor: Executor) -> Job:
     if isolation is None:
         kept_at = None if session is None else executor.pools.home_of(session)
         isolation = kept_at or executor.pools.default
+    limits = Limits(timeout_seconds=timeout_seconds, memory_mb=memory_mb, pids_max=settings.pids_max)
+    permit_run(
+        executor.policy, request.caller.identity, isolation, limits, background=request.background, session=session
+    )
     return Job(
         code=request.code,
         context_vars=request.context_vars,
-        limits=Limits(timeout_seconds=timeout_seconds, memory_mb=memory_mb, pids_max=settings.pids_max),
+        limits=limits,
         session=session,
         isolation=isolation,
         caller=request.caller.scope,
@@ -435,6 +454,8 @@ def _privacy(shown: ShownRun, program: ProgramTokens) -> PrivacyReport:
     privacy = PrivacyReport()
     if program.values:
         privacy["values"] = program.values
+    if program.withheld:
+        privacy["withheld"] = dict(program.withheld)
     if program.unknown:
         privacy["unknown"] = list(program.unknown[:ENTRIES_MAX])
     if shown.privacy_ms >= PRIVACY_MS_LEAST:

@@ -25,6 +25,7 @@ from ...caller import Progress as Tell
 from ...errors import KNOWN_ERRORS, HostWorkBusy, RequestRefused
 from ...host_work import Kind, in_thread
 from ...journal.writer import PASSING
+from ...scopes import kept_identity
 from ..execute import CodeRequest, Execution, RunCut, execute
 from ..resume import resume
 from .background_reports import Progress, cancelled, execution_told, without_result
@@ -290,7 +291,7 @@ class BackgroundWork:
         # Its lease here is over: whoever had it must not write its journal any more.
         await in_thread(Kind.DATABASE, lambda: self._journal.store().release(run_id), charged=False)
         try:
-            return await resume(executor, run_id, ask=ask, progress=tell, outlives_worker=outlives)
+            return await resume(executor, run_id, ask=ask, progress=tell, background=True, outlives_worker=outlives)
         except RequestRefused as refused:
             return _cut(run_id, str(refused))
         except JournalDamaged as damaged:
@@ -384,6 +385,7 @@ class BackgroundWork:
 def _request_of(claimed: Claimed, settings: Settings) -> CodeRequest:
     """Return what was queued. Maxima that the operator has lowered since bound a run that was accepted."""
     told = cast("dict[str, Json]", claimed.request)
+    scope = cast("str", told["scope"])
     seconds, memory_mb = cast("float | None", told["timeout_seconds"]), cast("int | None", told["memory_mb"])
     return CodeRequest(
         code=cast("str", told["code"]),
@@ -392,8 +394,9 @@ def _request_of(claimed: Claimed, settings: Settings) -> CodeRequest:
         memory_mb=None if memory_mb is None else min(memory_mb, settings.max_memory_mb),
         isolation=cast("str", told["isolation"]),
         dry_run=cast("bool", told["dry_run"]),
-        caller=Caller(scope=cast("str", told["scope"])),
+        caller=Caller(scope=scope, identity=kept_identity(told.get("identity"), scope)),
         run_id=claimed.run_id,
+        background=True,
     )
 
 
