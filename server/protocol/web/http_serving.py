@@ -16,6 +16,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from ...app import App
 from ...host_work import Kind, in_thread
+from ...policy.policy_file import PolicyFile
 from ...scopes import of_mcp_session
 from ...startup.signals import signals
 from ..address import Address
@@ -125,8 +126,15 @@ async def _keep_forgetting(app: App, sessions: McpSessions) -> None:
 
 
 def _why_not_ready(app: App) -> str | None:
+    policy = app.executor.policy
+    if isinstance(policy, PolicyFile) and policy.is_missing:
+        return policy.problem
     waiting = max((pool.waiting for pool in app.pools.stats().values()), default=0)
     return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else None
+
+
+def _warning(app: App) -> str | None:
+    return app.executor.policy.problem if isinstance(app.executor.policy, PolicyFile) else None
 
 
 def _asgi(mcp: MCPServer[None], app: App, address: Address, port: int) -> tuple[Exchanges, McpSessions]:
@@ -143,4 +151,4 @@ def _asgi(mcp: MCPServer[None], app: App, address: Address, port: int) -> tuple[
     bodies = Bodies(sessions, settings.http_bodies_mb * 1_000_000)
     pages = ApprovalPages(FairStarts(bodies), app.background, app.privacy)
     named = NamedHosts(pages, names, port)
-    return Exchanges(named, partial(_why_not_ready, app)), sessions
+    return Exchanges(named, partial(_why_not_ready, app), partial(_warning, app)), sessions
