@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 
 from ...waiting import until
 from ..command_line import sealab
@@ -134,9 +134,8 @@ async def test_search_and_lists_show_what_may_be_called_alone(caller: Caller) ->
     assert "people" not in (await said(caller, "get_tool_definition", tool_name="up.peopl"))
     in_code = await result(
         caller,
-        "result = [list_servers(), search_tools('people', limit=50)['tools'], await mcp.runtime.describe_server('up')]"
-        if False
-        else "result = [[each['name'] for each in list_servers()], [each['name'] for each in search_tools('people append', limit=50)['tools']]]",
+        "servers = [each['name'] for each in list_servers()]\n"
+        "[servers, [each['name'] for each in search_tools('people append', limit=50)['tools']]]",
     )
     assert in_code[0] == ["up"]
     assert not {"people", "append"} & set(in_code[1])
@@ -159,9 +158,9 @@ async def test_an_approval_of_the_policy_is_asked_for_where_mcp_json_asks_for_no
     async with governed(tmp_path, elicitation_callback=user) as caller:
         assert await result(caller, "await tools.up.as_text()") == "just text"
         assert await result(caller, "await tools.up.add(left=1)") == 2
-        told = (await caller.call("get_tool_definition", tool_name="up.as_text")).structured_content
+        told = (await caller.call("search_tools", query="as text", limit=1)).structured_content
     assert told is not None
-    assert told["needs_approval"] is True
+    assert (told["tools"][0]["name"], told["tools"][0]["needs_approval"]) == ("as_text", True)
     [question] = user.asked
     assert "up.as_text, which is one that is always asked about" in question
 
@@ -225,9 +224,8 @@ async def test_under_auto_tools_and_files_get_what_the_policy_gives_them(tmp_pat
         assert "the policy refuses EMAIL (no rule permits it)" in failed["message"]
         failed = await error(caller, f"write_file('out.txt', {token!r})")
         assert "The policy does not let values go to the file: EMAIL (no rule permits it)." in failed["message"]
-        assert "The policy does not let values" in await said(
-            caller, "write_workspace_file", filename="out.txt", content=token
-        )
+        with pytest.raises(MCPError, match="The policy does not let values go to the file"):
+            await caller.call("write_workspace_file", filename="out.txt", content=token)
         assert not (tmp_path / "workspace" / "out.txt").exists()
 
 
