@@ -63,9 +63,10 @@ def parsed(text: str) -> Sequence[Mapping[str, Any]]:
 
 
 def faults(text: str) -> list[str]:
-    """Return what is wrong with one policy by the schema, in Cedar's words."""
+    """Return what is wrong with policies that can be parsed, by the schema, in Cedar's words."""
     result = _cedar().validate_policies(text, _schema(), release_gil=True)
-    return [each.error.removeprefix("for policy `policy0`, ") for each in result.errors]
+    found = [each.error.removeprefix("for policy `policy0`, ") for each in result.errors]
+    return found if found or result.validation_passed else ["it does not fit the schema"]
 
 
 class PolicySet:

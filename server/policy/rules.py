@@ -62,11 +62,20 @@ def rules_of(texts: Mapping[str, str]) -> tuple[Rule, ...]:
     rules: list[Rule] = []
     found: list[Fault] = []
     for file, text in texts.items():
+        read: list[tuple[Rule, str]] = []
+        before = len(found)
         for line, statement in _statements(text):
             try:
-                rules += _read(file, line, statement)
+                read.append((_read(file, line, statement), statement))
             except PolicyFaulty as faulty:
                 found += faulty.faults
+        # All at once, and one by one where that fails: Cedar names no lines, and a thousand rules would take seconds.
+        is_read = len(found) == before
+        whole = cedar.faults(text) if is_read else []
+        if whole or not is_read:
+            each_alone = [Fault(file, rule.line, each) for rule, statement in read for each in cedar.faults(statement)]
+            found += each_alone or [Fault(file, 1, each) for each in whole]
+        rules += [rule for rule, _ in read]
     named: dict[str, Rule] = {}
     for rule in rules:
         other = named.setdefault(rule.name, rule)
@@ -96,7 +105,8 @@ def _placed(text: str, start: int, end: int) -> tuple[int, str]:
     return text.count("\n", 0, begin) + 1, text[begin:end]
 
 
-def _read(file: str, line: int, statement: str) -> Iterator[Rule]:
+def _read(file: str, line: int, statement: str) -> Rule:
+    """Return the rule that a statement is, before it is checked by the schema. Raises `PolicyFaulty`."""
     try:
         policies = cedar.parsed(statement)
     except ValueError as error:
@@ -106,11 +116,11 @@ def _read(file: str, line: int, statement: str) -> Iterator[Rule]:
     [policy] = policies
     annotations: Mapping[str, str | None] = policy.get("annotations", {})
     permits = policy["effect"] == "permit"
-    wrong = [*cedar.faults(statement), *_wrong_annotations(annotations, policy, permits=permits)]
+    wrong = [Fault(file, line, each) for each in _wrong_annotations(annotations, policy, permits=permits)]
     if wrong:
-        raise PolicyFaulty([Fault(file, line, each) for each in wrong])
+        raise PolicyFaulty(wrong)
     said = annotations.get("approval")
-    yield Rule(
+    return Rule(
         name=annotations.get("id") or f"{file}:{line}",
         file=file,
         line=line,
