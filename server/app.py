@@ -28,6 +28,8 @@ from .host_functions import (
 from .host_functions.broker import Handler
 from .host_work import ended_within, settled
 from .journal.journal import Journal
+from .policy.access import NO_POLICY, Decider
+from .policy.policy_file import PolicyFile, policy_of
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
 from .runs.background.background import Background
@@ -72,23 +74,28 @@ class App:
 
 
 @asynccontextmanager
-async def running(settings: Settings, home: Home, *, serves: bool = False) -> AsyncIterator[App]:
+async def running(
+    settings: Settings, home: Home, *, serves: bool = False, policy: Decider | None = None
+) -> AsyncIterator[App]:
     """Make the home and the parts, with workers starting in the background; on the way out no process is left.
 
-    `serves` says that this is a server, which records every run, and no command that runs one program.
-    Raises `HomeError` where the home cannot be made, `SettingsError` where nothing that is allowed can run code, and
-    `LevelMissing` where the machine protects too little.
+    `serves` says that this is a server, which records every run, and no command that runs one program. `policy` is
+    what decides in place of POLICY, where it is opened already and watched by whoever opened it.
+    Raises `HomeError` where the home cannot be made, `SettingsError` where nothing that is allowed can run code or the
+    policy cannot be used, and `LevelMissing` where the machine protects too little.
     """
     home.prepare()
     _prepare_process()
+    own_policy = await asyncio.to_thread(policy_of, settings, home) if policy is None else None
+    decider = policy or own_policy or NO_POLICY
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
         archive = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
         offered = offer(settings, home)
         database = HomeDatabase(settings.database_url, home.root)
-        privacy = Privacy(settings, home.root, database)
+        privacy = Privacy(settings, home.root, database, policy=decider)
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
         service = SkillService(database, keeps_plain_runs=serves)
-        registry = Registry(home, discovers=settings.discover)
+        registry = Registry(home, discovers=settings.discover, policy=decider)
         index = SkillIndex(service)
         registry.extra_documents.append(index)
         registry.refreshers.append(index.refresh)
@@ -96,7 +103,9 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         try:
             async with Pools(offered.makers) as pools:
                 host_functions.update(run_calls.handlers(pools, journal))
-                executor = Executor(settings, pools, offered, host_functions, privacy, archive, service, journal)
+                executor = Executor(
+                    settings, pools, offered, host_functions, privacy, archive, service, journal, decider
+                )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
                 async with _background(executor, home) as background:
@@ -104,6 +113,8 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                         settings, workspace, pools, privacy, database, registry, executor, skills, journal, background
                     )
                     lasting = [privacy.keep_purged(), background.work.serve()] if serves else []
+                    if isinstance(own_policy, PolicyFile):
+                        lasting.append(own_policy.watch())
                     tasks = [asyncio.create_task(each) for each in lasting]
                     try:
                         yield app

@@ -480,6 +480,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "pii": ("replace personal data in files by tokens, restore or delete it", _complete_group),
     "guard": ("put the privacy filter before any MCP server", _complete_guard),
     "tools": ("search and show upstream tools, write typed stubs for them", _complete_group),
+    "policy": ("check, explain and test the rules of a policy", _complete_group),
     "packages": ("check which modules of a package restricted code can import", _complete_group),
     "runs": ("list and show the runs that were journaled, and run them again", _complete_group),
     "approvals": ("answer what background runs wait for", _complete_group),

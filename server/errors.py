@@ -6,6 +6,7 @@
     ├── UsageError        a command was given something that is not there or not readable
     ├── AddressRefused    HTTP was asked to listen where it must not
     ├── RequestRefused    a request asks for more than the operator allows, or for something that is not there
+    │   └── PolicyRefused     the policy does not permit it to this caller
     ├── RightMissing      the caller's token does not have the scope that the request needs
     ├── SkillUnfit        code cannot be a skill, or its tests do not pass; nothing was stored
     ├── SkillNameRefused  a skill cannot have this name
@@ -67,6 +68,12 @@ class RequestRefused(ServerError):
     """A request asks for more than the operator allows."""
 
     code = "request"
+
+
+class PolicyRefused(RequestRefused):
+    """The policy does not permit something to this caller; the message names the rules, never what they say."""
+
+    code = "policy"
 
 
 class RightMissing(ServerError):
@@ -160,6 +167,7 @@ EXIT_OF_CODE: Mapping[str, Exit] = MappingProxyType(
         "address": Exit.USAGE,
         "vault_key": Exit.USAGE,
         "request": Exit.REFUSED,
+        "policy": Exit.REFUSED,
         "right": Exit.REFUSED,
         "skill_name": Exit.USAGE,
         "skill_not_found": Exit.USAGE,

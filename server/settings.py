@@ -405,6 +405,10 @@ class Settings:
     """The name by which this server asks there. Without it, tokens that are not JWTs are refused."""
     oauth_client_secret: str | None = _setting(_text, None, secret=True)
     """The secret that goes with the name."""
+    policy: str | None = _setting(_text, None)
+    """A policy in Cedar: a file, or a folder of `*.cedar` files, absolute or within the home, with the `policy` extra.
+    What no rule of it permits is refused. See [policy](../policy.md).
+    """
     surface: Surface = _setting(_one_of(Surface), Surface.FULL)
     """`full` shows all tools, `code` `execute_code` alone, `bridge` `run_python(code, servers, timeout)` alone."""
     log_level: LogLevel = _setting(_one_of(LogLevel, fold=str.upper), LogLevel.WARNING)

@@ -22,6 +22,7 @@ from ...tools_registry.configuration import ServerConfig
 from ...tools_registry.errors import RegistryError, ToolAmbiguous, ToolUnknown
 from ...tools_registry.models import Tool
 from ..caller import Ask, NoMoreQuestions
+from ..errors import PolicyRefused
 from ..host_work import Kind, checked, in_thread
 from ..identity import Right
 from ..journal.changes import waits_for_user
@@ -113,6 +114,10 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
             server = config_of(found, known.configuration)
         except RegistryError:
             continue  # the call will say it
+        server, refusal = registry.ruled(calls.caller.identity, found, server)
+        if refusal is not None:
+            refused += [place.said(str(refusal)) for place in ending]
+            continue
         decision = approval.decide(found, server)
         if decision is Decision.REFUSE or found.server in known.quarantined:
             why = approval.why_refused(found.name, server) if decision is Decision.REFUSE else _quarantined(found)
@@ -129,7 +134,7 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
             to_ask[found.full_name] = _Planned(found, server, (*earlier, *places))
             if calls.caller.ask is None and not calls.dry_run:
                 refused += [place.said(_why_unasked(calls, found, server)) for place in ending]
-    wrong = await _faults(registry, known, named, allowed)
+    wrong = await _faults(registry, calls, known, named, allowed)
     if refused or any(each.certain for each in wrong):
         if await _are_old(registry, wrong):
             return await _judged(registry, calls, named)
@@ -159,6 +164,7 @@ async def _needs_asking(registry: Registry, calls: Calls, tool: Tool, server: Se
 
 async def _faults(
     registry: Registry,
+    calls: Calls,
     known: Known,
     named: Mapping[str, list[Place]],
     allowed: Sequence[tuple[Tool, list[Place]]],
@@ -169,13 +175,13 @@ async def _faults(
     for name in known.unknown[:_REFUSED_SHOWN]:
         if any(place.calls for place in named[name]):
             try:
-                await discovery.found(registry, name)
+                await discovery.found(registry, calls.caller.identity, name)
             except (ToolUnknown, ToolAmbiguous) as error:
                 wrong += unknown_faults(named[name], error, first_line=first_line)
-            except RegistryError:
+            except (RegistryError, PolicyRefused):
                 continue  # the call will say it
     if any(place.calls for _, places in allowed for place in places):
-        wrong += await in_thread(Kind.SEARCH, partial(faults, allowed, await registry.describer()))
+        wrong += await in_thread(Kind.SEARCH, partial(faults, allowed, await registry.describer(calls.caller.identity)))
     return wrong
 
 
@@ -291,7 +297,7 @@ async def _fail(registry: Registry, calls: Calls, tool: Tool, why: str) -> NoRet
 
 
 async def _what_else(registry: Registry, calls: Calls, tools: Sequence[Tool]) -> str:
-    return approval.what_else(await _reading(registry, tools), in_tests=calls.in_tests)
+    return approval.what_else(await _reading(registry, calls, tools), in_tests=calls.in_tests)
 
 
 async def _refusal(
@@ -321,17 +327,21 @@ async def _refusal(
     }
 
 
-async def _reading(registry: Registry, tools: Iterable[Tool]) -> list[str]:
+async def _reading(registry: Registry, calls: Calls, tools: Iterable[Tool]) -> list[str]:
     """Return the tools of the same servers that need no yes, as code calls them."""
     catalog, configuration = await registry.catalog(), await registry.configuration()
     servers = dict.fromkeys(tool.server for tool in tools)
+
+    def runs(tool: Tool, server: ServerConfig) -> bool:
+        ruled, refusal = registry.ruled(calls.caller.identity, tool, server)
+        return refusal is None and approval.decide(tool, ruled) is Decision.RUN
 
     def reading() -> list[str]:
         return [
             ".".join(("tools", *catalog.alias(each)))
             for server in servers
             for each in checked(catalog.tools(server=server))
-            if approval.decide(each, configuration.server(server)) is Decision.RUN
+            if runs(each, configuration.server(server))
         ]
 
     return await in_thread(Kind.SEARCH, reading)

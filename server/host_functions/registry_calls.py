@@ -19,7 +19,7 @@ from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
 from ...tools_registry.errors import AnswerRefused, OutcomeUnknown, RegistryError
 from ...tools_registry.models import Tool
-from ..errors import RequestRefused
+from ..errors import PolicyRefused, RequestRefused
 from ..host_work import Kind, in_thread
 from ..identity import Right
 from ..journal.changes import Change, before_change
@@ -84,11 +84,10 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         try:
             pay(calls, await chars_of([given, arguments.get("positional")]))
             with slot_given_back():
-                tool = await discovery.found(registry, name)
+                tool = await discovery.found(registry, calls.caller.identity, name)
             entry.tool, entry.found = tool.full_name, True
-            server = config_of(tool, await registry.configuration())
-            decision = approval.decide(tool, server)
-            if decision is Decision.REFUSE:
+            server = _ruled(registry, calls, tool, config_of(tool, await registry.configuration()))
+            if approval.decide(tool, server) is Decision.REFUSE:
                 raise failed(approval.why_refused(tool.name, server))
             if "positional" in arguments:
                 given = await _named(tool, name, cast("Sequence[Json]", arguments["positional"]), given)
@@ -97,7 +96,9 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 tool, fitting = await _fitting(registry, tool, given)
             except HostCallError as error:
                 raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=error.type) from error
-            decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
+            # Again: its server may just have said otherwise what it does.
+            server = _ruled(registry, calls, tool, config_of(tool, await registry.configuration()))
+            decision = approval.decide(tool, server)
             if calls.dry_run and not approval.runs_dry(
                 tool, server, is_granted=await is_granted(registry, calls, tool)
             ):
@@ -115,6 +116,8 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             with slot_given_back():
                 told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
                 result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)
+        except PolicyRefused as error:
+            raise failed(str(error)) from error
         except RegistryError as error:
             unknown = may_change and isinstance(error, AnswerRefused | OutcomeUnknown)
             kind = OUTCOME_UNKNOWN if unknown else "ToolError"
@@ -127,6 +130,14 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         pay(calls, await chars_of(value))
         await _note_returns(registry, calls, tool)
         return value
+
+
+def _ruled(registry: Registry, calls: Calls, tool: Tool, server: ServerConfig) -> ServerConfig:
+    """Return the server's entry as it holds for the caller and the tool. Raises `PolicyRefused`."""
+    server, refusal = registry.ruled(calls.caller.identity, tool, server)
+    if refusal is not None:
+        raise refusal
+    return server
 
 
 async def _note_returns(registry: Registry, calls: Calls, tool: Tool) -> None:
@@ -176,7 +187,7 @@ async def given_to_tool(
     try:
         return await given_to(
             privacy,
-            calls.caller.scope,
+            calls.caller,
             to,
             arguments,
             given=calls.given.get(to.name, ()),
@@ -213,6 +224,7 @@ async def _search_tools(registry: Registry, privacy: Privacy, calls: Calls, argu
     return await answered(
         discovery.search(
             registry,
+            calls.caller.identity,
             cast("str", arguments["query"]),
             category=cast("str | None", arguments.get("category")),
             detail_level=cast("str", arguments.get("detail_level", "summary")),
@@ -222,10 +234,11 @@ async def _search_tools(registry: Registry, privacy: Privacy, calls: Calls, argu
     )
 
 
-async def _get_tool_definition(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
+async def _get_tool_definition(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
     return await answered(
         discovery.definition(
             registry,
+            calls.caller.identity,
             cast("str", arguments["tool_name"]),
             category=cast("str | None", arguments.get("category")),
             detail_level=cast("str", arguments.get("detail_level", "full")),
@@ -233,12 +246,12 @@ async def _get_tool_definition(registry: Registry, _calls: Calls, arguments: Arg
     )
 
 
-async def _list_servers(registry: Registry, _calls: Calls, _arguments: Arguments) -> Json:
-    return await answered(discovery.servers(registry))
+async def _list_servers(registry: Registry, calls: Calls, _arguments: Arguments) -> Json:
+    return await answered(discovery.servers(registry, calls.caller.identity))
 
 
-async def _list_names(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    return await answered(discovery.names(registry, cast("str | None", arguments.get("server"))))
+async def _list_names(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
+    return await answered(discovery.names(registry, calls.caller.identity, cast("str | None", arguments.get("server"))))
 
 
 async def _named_servers(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
@@ -246,10 +259,11 @@ async def _named_servers(registry: Registry, _calls: Calls, arguments: Arguments
     return await answered(discovery.named_servers(registry, dict(islice(names.items(), _NAMES_MAX))))
 
 
-async def _list_tools(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
+async def _list_tools(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
     return await answered(
         discovery.tools_of(
             registry,
+            calls.caller.identity,
             cast("str | None", arguments["server"]),
             tool=cast("str | None", arguments.get("tool")),
             detail_level=cast("str", arguments.get("detail_level", "summary")),
@@ -257,16 +271,16 @@ async def _list_tools(registry: Registry, _calls: Calls, arguments: Arguments) -
     )
 
 
-async def _describe_server(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    return await answered(discovery.server(registry, cast("str", arguments["server"])))
+async def _describe_server(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
+    return await answered(discovery.server(registry, calls.caller.identity, cast("str", arguments["server"])))
 
 
-async def _describe_servers(registry: Registry, _calls: Calls, _arguments: Arguments) -> Json:
-    return await answered(discovery.servers_with_tools(registry))
+async def _describe_servers(registry: Registry, calls: Calls, _arguments: Arguments) -> Json:
+    return await answered(discovery.servers_with_tools(registry, calls.caller.identity))
 
 
-async def _capability_summary(registry: Registry, _calls: Calls, _arguments: Arguments) -> Json:
-    return await answered(discovery.summary(registry))
+async def _capability_summary(registry: Registry, calls: Calls, _arguments: Arguments) -> Json:
+    return await answered(discovery.summary(registry, calls.caller.identity))
 
 
 async def answered(asked: Awaitable[object]) -> Json:
@@ -275,6 +289,8 @@ async def answered(asked: Awaitable[object]) -> Json:
         try:
             return cast("Json", await asked)
         except RegistryError as error:
+            raise failed(str(error)) from error
+        except PolicyRefused as error:
             raise failed(str(error)) from error
         except RequestRefused as error:
             raise HostCallError(str(error), type="ValueError") from error

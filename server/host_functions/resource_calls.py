@@ -13,21 +13,19 @@ from typing import Literal, cast
 from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.job import Json
 from ...tools_registry.errors import RegistryError
-from ...tools_registry.models import Tool
 from ..privacy.privacy import Privacy
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import Decision
 from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
+from ..upstream_tools.tool_rules import READ_RESOURCE, resource_reader
 from .approval_questions import approved
 from .broker import Arguments, Calls, Handler
 from .registry_calls import answered, failed, given_to_tool, pay
 
-READ_RESOURCE = "read_resource"
 _KEPT_AS = f"{READ_RESOURCE}\0"
 """What a user's yes to reading resources is kept as: no tool has a name that cannot be printed."""
 _TEXT = (str,)
-_READS: Mapping[str, bool] = {"readOnlyHint": True}
 
 
 def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
@@ -45,10 +43,13 @@ async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arg
     named = cast("str", arguments["server"])
     with calls.log.call(f"{named}.{READ_RESOURCE}") as entry:
         try:
-            name = await discovery.server_name(registry, named)
+            name = await discovery.server_name(registry, calls.caller.identity, named)
             server = (await registry.configuration()).server(name)
-            tool = Tool(READ_RESOURCE, name, name, annotations=_READS)
+            tool = resource_reader(name)
             entry.tool, entry.found = tool.full_name, True
+            server, refusal = registry.ruled(calls.caller.identity, tool, server)
+            if refusal is not None:
+                raise failed(str(refusal))
             decision = approval.decide(tool, server)
             if decision is Decision.REFUSE:
                 raise failed(approval.why_refused(READ_RESOURCE, server))
@@ -65,7 +66,7 @@ async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arg
 
 async def _list(registry: Registry, kind: Literal["resources", "prompts"], calls: Calls, arguments: Arguments) -> Json:
     async def listed() -> Json:
-        name = await discovery.server_name(registry, cast("str", arguments["server"]))
+        name = await discovery.server_name(registry, calls.caller.identity, cast("str", arguments["server"]))
         return cast("Json", await registry.listed_beside_tools(name, kind))
 
     value = await answered(listed())

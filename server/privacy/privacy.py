@@ -19,9 +19,13 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from ...sandbox.job import Json
 from ...skills_db import DATABASE_FILE
 from ...skills_db.errors import SkillsDbError
+from ..caller import Caller
 from ..database import Opening
 from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused, SettingsError
 from ..host_work import Kind, charged, in_thread
+from ..policy.access import NO_POLICY, Decider
+from ..policy.restoring import CODE, FILE, RestoreRulings
+from ..policy.restoring import MODEL as TO_MODEL
 from ..scopes import is_brief
 from ..settings import PrivacyLevel as Mode
 from ..settings import Settings
@@ -80,14 +84,22 @@ class Privacy:
     """Hides personal data from the model and gives it to tools, for the scopes of one server."""
 
     def __init__(
-        self, settings: Settings, home: Path, database: Callable[[], Database], *, durable: bool = False
+        self,
+        settings: Settings,
+        home: Path,
+        database: Callable[[], Database],
+        *,
+        durable: bool = False,
+        policy: Decider = NO_POLICY,
     ) -> None:
         """Make it; with `durable`, for texts that are thrown away once hidden, no power cut loses a token.
 
+        `policy` says of each caller which types may be restored where.
         Otherwise, where the vault is a file, one may take along the tokens of the last half second (`AuditNotes`).
         """
         if settings.privacy_recognizers is not None and settings.privacy is not Mode.OFF:
             judge_recognizers(settings, home)
+        self.policy = policy
         self._durable = durable
         self._settings = settings
         self._home = home
@@ -182,19 +194,24 @@ class Privacy:
         part = part_of(value)
         return await self._run([part], partial(self._learn, scope, part, run_tokens))
 
-    async def restored(self, scope: str, value: Json, *, destination: str, run: str = "") -> Json:
-        """Return a text or a value with values in for its tokens, for a file. Raises `RequestRefused` for guesses."""
-        return (await self._restored(scope, value, destination, run=run)).content
+    async def restored(self, caller: Caller, value: Json, *, destination: str, run: str = "") -> Json:
+        """Return a text or a value with values in for its tokens, for a file.
 
-    async def for_file(self, scope: str, text: str, *, keeps_tokens: bool = False, run: str = "") -> FileText:
-        """Return a text as a file gets it: with values in for its tokens, or as it is. Raises `RequestRefused`.
+        Raises `RequestRefused` for guesses, and for what the policy does not let into files.
+        """
+        rulings = RestoreRulings(self.policy, caller.identity, FILE)
+        return (await self._ruled(caller.scope, value, destination, rulings, run=run)).content
+
+    async def for_file(self, caller: Caller, text: str, *, keeps_tokens: bool = False, run: str = "") -> FileText:
+        """Return a text as a file gets it: with values in for its tokens, or as it is. Raises as `restored`.
 
         Tokens that are kept are not looked up: which of them the vault holds is not told.
         """
         if keeps_tokens:
             found = await self._run([Text(text)], lambda: len(tokens_in(text)), detects=False) if "[" in text else 0
             return FileText(text, kept=found)
-        done = await self._restored(scope, text, "workspace", run=run)
+        rulings = RestoreRulings(self.policy, caller.identity, FILE)
+        done = await self._ruled(caller.scope, text, "workspace", rulings, run=run)
         return FileText(cast("str", done.content), restored=done.count, unknown=done.unknown)
 
     async def restored_where(
@@ -228,27 +245,39 @@ class Privacy:
             return f" {token} The operator's `restore` for this server says which types it may have; ask the user."
         return f" {token} Pass restore_pii(text) in its place." if self.shows_values else f" {token}"
 
-    async def restored_for_model(self, scope: str, text: str) -> Restored:
+    async def restored_for_model(self, caller: Caller, text: str) -> Restored:
         """Return a text with values in for its tokens, for the model. Raises `RequestRefused` where that may not be."""
         if not self.shows_values:
-            self._notes.add(scope, "refuse", MODEL, {"": len(TOKEN.findall(text))})
+            self._notes.add(caller.scope, "refuse", MODEL, {"": len(TOKEN.findall(text))})
             raise RequestRefused(
                 "Values are not shown to the model here: RESTORE_TO_MODEL is false. Let code write them to a file that "
                 "the user reads, with write_file(name, restore_pii(text)), or give the tokens to a tool as they are."
             )
-        return await self.restored_for_code(scope, text, destination=MODEL)
+        rulings = RestoreRulings(self.policy, caller.identity, TO_MODEL)
+        return await self._ruled(caller.scope, text, MODEL, rulings)
 
-    async def restored_for_code(self, scope: str, value: Json, *, destination: str = "code", run: str = "") -> Restored:
-        """Return what code asked to have restored, or the model; who asks for too many unknown tokens has to wait.
+    async def restored_for_code(
+        self, caller: Caller, value: Json, *, destination: str = CODE, run: str = "", leaves: bool = False
+    ) -> Restored:
+        """Return what code asked to have restored; who asks for too many unknown tokens has to wait.
 
-        Raises `RequestRefused` for guesses, and where code could show the model what it must not see.
+        What the policy does not let code have is refused, or left as tokens where it `leaves` them.
+        Raises `RequestRefused` for that, for guesses, and where code could show the model what it must not see.
         """
-        if destination != MODEL and not (self.filters or self.shows_values):
+        if not (self.filters or self.shows_values):
             raise RequestRefused(
                 "Values are not given back here: RESTORE_TO_MODEL is false, and what code shows is not filtered. "
                 "Work with the tokens, or ask the operator for PRIVACY=auto."
             )
-        return await self._restored(scope, value, destination, run=run)
+        rulings = RestoreRulings(self.policy, caller.identity, CODE)
+        restore = self._restored if leaves else self._ruled
+        return await restore(caller.scope, value, destination, rulings, run=run)
+
+    async def _ruled(
+        self, scope: str, value: Json, destination: str, rulings: RestoreRulings, *, run: str = ""
+    ) -> Restored:
+        """Restore all of it, or raise `PolicyRefused` where the policy refuses some."""
+        return await self._restored(scope, value, destination, rulings, run=run, rulings=rulings)
 
     async def counts(self) -> VaultReport:
         """Count what the vault holds; a vault that nothing has used yet is not opened for that."""
@@ -359,7 +388,14 @@ class Privacy:
         return self.sanitizer().learn(scope, (part,), run_tokens)
 
     async def _restored(
-        self, scope: str, value: Json, destination: str, allows: Allows | None = None, *, run: str = ""
+        self,
+        scope: str,
+        value: Json,
+        destination: str,
+        allows: Allows | None = None,
+        *,
+        run: str = "",
+        rulings: RestoreRulings | None = None,
     ) -> Restored:
         from .tokens.restoring import Restored, allow_all
 
@@ -390,6 +426,10 @@ class Privacy:
             return done
 
         restored = await self._run([part], restore, detects=False)
+        refusal = None if rulings is None else rulings.refusal()
+        if refusal is not None:
+            self._notes.add(scope, "refuse", destination, restored.kept, run=run)
+            raise refusal
         self._notes.add(scope, "restore", destination, restored.types, run=run)
         self._notes.add(scope, "keep", destination, restored.kept, run=run)
         return restored

@@ -18,7 +18,7 @@ from ...sandbox.job import Isolation
 from ..app import App
 from ..privacy.gates import log_gate
 from ..privacy.gates.answer_gate import AnswerFilter
-from ..scopes import scope_of
+from ..scopes import caller_of
 from ..startup.signals import signals
 from .attached_servers import AttachedServers
 from .draining import OpenRequests
@@ -108,7 +108,7 @@ def _filters(app: App) -> list[AnswerFilter]:
         return []
     log_gate.install()
     filtering = frozenset({"execute_code", "run_skill", "read_workspace_file", *PRIVACY_TOOLS})
-    return [AnswerFilter(app.privacy, scope_of, filtering)]
+    return [AnswerFilter(app.privacy, caller_of, filtering)]
 
 
 async def serve_stdio(app: App) -> None:

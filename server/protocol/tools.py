@@ -147,9 +147,9 @@ def _run_python(app: App, conversations: Conversations, reported_layers: Reporte
         servers: list[str] = [],  # noqa: B006 - never changed, and published as the default
         timeout: float = app.settings.timeout_seconds,  # noqa: ASYNC109 - the bridge's name
     ) -> Annotated[CallToolResult, Report]:
-        for name in servers:
-            await server_name(app.registry, name)
         caller = caller_of(ctx.request_context)
+        for name in servers:
+            await server_name(app.registry, caller.identity, name)
         request = CodeRequest(code=code, timeout_seconds=timeout, caller=caller)
         job = partial(run, request, app.settings.output_format, connection_of(ctx.request_context))
         return cast("CallToolResult", await conversations.hold(ctx, job))

@@ -29,6 +29,7 @@ from .escalation import escalated
 from .ids import new_run_id
 from .images import PNG, Picture, pictured
 from .isolations import AUTO
+from .permitted_runs import permit_run
 from .progress import ProgressReporter
 from .rebuilding import rebuild_of
 from .report import (
@@ -73,6 +74,8 @@ class CodeRequest:
     """That of an earlier run, to have its random numbers and its time again."""
     run_id: str | None = None
     """What the run is to be called, where its caller knows that already."""
+    background: bool = False
+    """Whether it is run for nobody who waits; the policy may say otherwise of such a run."""
     outlives_worker: bool = False
     """Whether its journal is left open, and `RunCut` raised, where its worker is lost: its caller goes on with it."""
 
@@ -100,11 +103,12 @@ async def execute(
 
     `recorded` returns what answers host calls from the record of an earlier run, and beyond it as it is given.
 
-    Raises `RequestRefused` for what the operator does not allow, and the sandbox's own errors where nothing ran.
-    Cancelling the awaiting task kills the run.
+    Raises `RequestRefused` for what the operator or the policy does not allow, and the sandbox's own errors where
+    nothing ran. Cancelling the awaiting task kills the run.
     """
     run_id = request.run_id or new_run_id()
-    job, program = await with_values(executor.privacy, request.caller.scope, allowed(request, executor), run=run_id)
+    caller = request.caller
+    job, program = await with_values(executor.privacy, caller, allowed(request, executor), run=run_id)
     run = BegunRun(
         run_id,
         job,
@@ -206,7 +210,7 @@ async def _run(
             outcome = await executor.pools.run(job, answer, recorder, rebuild)
             if request.isolation == AUTO:
                 outcome = await escalated(
-                    executor, job, answer, outcome, ask=gate.caller.ask, identity=gate.caller.identity
+                    executor, job, answer, outcome, caller=gate.caller, background=request.background
                 )
             await reporter.flush()
         except Busy as busy:
@@ -284,7 +288,10 @@ def _pictured(shown: ShownRun, run_id: str, *, filters: bool) -> tuple[ShownRun,
 
 
 def allowed(request: CodeRequest, executor: Executor) -> Job:
-    """Return the job, or raise `RequestRefused`: what is above a maximum is refused, never clamped."""
+    """Return the job, or raise `RequestRefused`: what is above a maximum is refused, never clamped.
+
+    So is what the policy does not permit.
+    """
     settings = executor.settings
     timeout_seconds = settings.timeout_seconds if request.timeout_seconds is None else request.timeout_seconds
     memory_mb = settings.memory_mb if request.memory_mb is None else request.memory_mb
@@ -300,10 +307,14 @@ def allowed(request: CodeRequest, executor: Executor) -> Job:
         kept_at = None if session is None else executor.pools.home_of(session)
         isolation = kept_at or executor.pools.default
     require(request.caller.identity, ISOLATIONS, isolation.value)
+    limits = Limits(timeout_seconds=timeout_seconds, memory_mb=memory_mb, pids_max=settings.pids_max)
+    permit_run(
+        executor.policy, request.caller.identity, isolation, limits, background=request.background, session=session
+    )
     return Job(
         code=request.code,
         context_vars=request.context_vars,
-        limits=Limits(timeout_seconds=timeout_seconds, memory_mb=memory_mb, pids_max=settings.pids_max),
+        limits=limits,
         session=session,
         isolation=isolation,
         caller=request.caller.scope,
@@ -445,6 +456,8 @@ def _privacy(shown: ShownRun, program: ProgramTokens) -> PrivacyReport:
     privacy = PrivacyReport()
     if program.values:
         privacy["values"] = program.values
+    if program.withheld:
+        privacy["withheld"] = dict(program.withheld)
     if program.unknown:
         privacy["unknown"] = list(program.unknown[:ENTRIES_MAX])
     if shown.privacy_ms >= PRIVACY_MS_LEAST:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from ..policy.access import NO_POLICY, Decider
 from ..stats.run_stats import RunStats
 from .last_runs import LastRuns
 
@@ -38,5 +39,6 @@ class Executor:
     archive: RunKeeper
     recorder: RunRecorder
     journal: Journal
+    policy: Decider = NO_POLICY
     stats: RunStats = field(default_factory=RunStats)
     last_runs: LastRuns = field(default_factory=LastRuns)

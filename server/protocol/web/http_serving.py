@@ -23,6 +23,7 @@ from ...app import App
 from ...errors import AddressRefused
 from ...host_work import Kind, in_thread
 from ...identity import DEFAULT_TENANT, identity_in
+from ...policy.policy_file import PolicyFile
 from ...scopes import of_mcp_session
 from ...settings import Auth, Settings
 from ...startup.signals import signals
@@ -146,8 +147,15 @@ async def _keep_forgetting(app: App, sessions: McpSessions) -> None:
 
 
 def _why_not_ready(app: App) -> str | None:
+    policy = app.executor.policy
+    if isinstance(policy, PolicyFile) and policy.is_missing:
+        return policy.problem
     waiting = max((pool.waiting for pool in app.pools.stats().values()), default=0)
     return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else None
+
+
+def _warning(app: App) -> str | None:
+    return app.executor.policy.problem if isinstance(app.executor.policy, PolicyFile) else None
 
 
 def _metadata(settings: Settings, url: str) -> ResourceMetadata | None:
@@ -213,4 +221,4 @@ def _asgi(
     named = NamedHosts(pages, names, port, scheme=exposure.scheme, public_url=exposure.public_url)
     is_in_clear = not (address.is_loopback or exposure.has_tls)
     forwarded = Forwarded(named, exposure.proxies, only_through_proxies=is_in_clear)
-    return Exchanges(forwarded, partial(_why_not_ready, app)), sessions
+    return Exchanges(forwarded, partial(_why_not_ready, app), partial(_warning, app)), sessions

@@ -66,6 +66,7 @@ class Background:
                 "in the foreground."
             )
         executor = self.executor()
+        request = replace(request, background=True)
         allowed(request, executor)
         if request.timeout_seconds is None:
             request = replace(request, timeout_seconds=executor.settings.timeout_seconds)

@@ -291,7 +291,7 @@ class BackgroundWork:
         # Its lease here is over: whoever had it must not write its journal any more.
         await in_thread(Kind.DATABASE, lambda: self._journal.store().release(run_id), charged=False)
         try:
-            return await resume(executor, run_id, ask=ask, progress=tell, outlives_worker=outlives)
+            return await resume(executor, run_id, ask=ask, progress=tell, background=True, outlives_worker=outlives)
         except RequestRefused as refused:
             return _cut(run_id, str(refused))
         except JournalDamaged as damaged:
@@ -396,6 +396,7 @@ def _request_of(claimed: Claimed, settings: Settings) -> CodeRequest:
         dry_run=cast("bool", told["dry_run"]),
         caller=Caller(scope, identity=kept_identity(told.get("identity"), scope)),
         run_id=claimed.run_id,
+        background=True,
     )
 
 

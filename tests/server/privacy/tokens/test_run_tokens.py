@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from sealab.server.caller import Caller
 from sealab.server.database import HomeDatabase
 from sealab.server.errors import PrivacyFailed, RequestRefused
 from sealab.server.privacy.gates.tool_gate import Recipient, given_to
@@ -170,8 +171,8 @@ async def test_every_way_to_resolve_tokens_passes_the_brake(opened: Opens) -> No
 
     ways: list[Callable[[str], Any]] = [
         lambda text: privacy.restored("home", text, destination="workspace"),
-        lambda text: given_to(privacy, "home", Recipient("mail", "send", takes_tokens=True), {"body": text}),
-        lambda text: privacy.restored_for_code("home", {"text": text}),
+        lambda text: given_to(privacy, Caller("home"), Recipient("mail", "send", takes_tokens=True), {"body": text}),
+        lambda text: privacy.restored_for_code(Caller("home"), {"text": text}),
     ]
     with pytest.raises(RequestRefused, match="Wait a minute"):
         await ways[0](f"{some(privacy._guesses.most + 1)} {real}")  # not even what it knew is answered
