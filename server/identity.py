@@ -6,15 +6,17 @@ sent over it says. Without authentication there is one identity, the user's own,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from .errors import RightMissing
+from .errors import RequestRefused, RightMissing
 
 DEFAULT_TENANT = "default"
 """The tenant whose state lies in the home itself: that of stdio, of the command line, and of tokens that name none."""
+_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 IDENTITY = "sealab.identity"
 """The key of a request's `Identity` in its ASGI scope."""
 
@@ -57,6 +59,18 @@ class Identity:
             raise RightMissing(
                 f"This needs the scope {right}, which the token does not have. Use a token that was given it."
             )
+
+
+def judged_tenant(name: str) -> str:
+    """Return the id of a tenant as it is: one that names a folder, a schema and a path as it stands.
+
+    There is one spelling of each, so that no two collide on a file system or in a URL. Raises `RequestRefused`.
+    """
+    if _TENANT.fullmatch(name) is None:
+        raise RequestRefused(
+            f"{name[:80]!r} cannot be a tenant. Give 1 to 63 of a to z, 0 to 9 and dashes, which begin with no dash."
+        )
+    return name
 
 
 LOCAL_IDENTITY = Identity(DEFAULT_TENANT, "local", ALL_RIGHTS)

@@ -224,6 +224,18 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX sealab_background_run_by_owner ON sealab_background_run (owner, status)",
         ),
     ),
+    Migration(
+        "0009_tenants",
+        (
+            """CREATE TABLE sealab_tenant (
+                id TEXT PRIMARY KEY,
+                created {float} NOT NULL,
+                status TEXT NOT NULL,
+                changed {float} NOT NULL,
+                proof TEXT
+            )""",
+        ),
+    ),
 )
 
 _WORDS = {
