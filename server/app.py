@@ -63,6 +63,7 @@ class App:
     """One running sealab: what the tools and the command line work with."""
 
     settings: Settings
+    home: Home
     workspace: Workspace
     pools: Pools
     privacy: Privacy
@@ -154,7 +155,17 @@ async def _composed(
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
                 async with _background(executor, home, background_pools) as background:
                     app = App(
-                        settings, workspace, pools, privacy, database, registry, executor, skills, journal, background
+                        settings,
+                        home,
+                        workspace,
+                        pools,
+                        privacy,
+                        database,
+                        registry,
+                        executor,
+                        skills,
+                        journal,
+                        background,
                     )
                     lasting = [privacy.keep_purged(), background.work.serve()] if serves else []
                     tasks = [asyncio.create_task(each) for each in lasting]

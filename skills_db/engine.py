@@ -16,13 +16,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from . import DATABASE_FILE, migrations, postgresql, schemas
+from . import DATABASE_FILE, migrations, postgresql
 from .circuit_breaker import Silence
 from .errors import CommitUnknown, DatabaseUnavailable
 from .failures import connection_lost, translated
 from .file_check import refuse_damage
-from .schemas import schema_of
 from .sql import ArgumentError, ConnectionPoolEntry, DBAPIConnection, DBAPIError, Session, sa
+from .tenants import schemas
+from .tenants.schemas import schema_of
 
 BUSY_SECONDS = 30.0
 """How long a change waits for those of other threads and programs."""
@@ -57,8 +58,10 @@ def place_of(url: str | None, home: Path, *, tenant: str | None = None) -> tuple
     """
     address = None if url is None else _parsed(url)
     if address is None or address.drivername == "sqlite":
-        is_own = address is None or tenant is not None
-        file = home / DATABASE_FILE if is_own else Path(address.database or "").absolute()
+        if address is None or tenant is not None:
+            file = home / DATABASE_FILE
+        else:
+            file = Path(address.database or "").absolute()
         return f"The database file {file}", file
     host = address.host or address.query.get("host") or "this machine"
     return f"The PostgreSQL database {address.database or '(the default)'} on {host}", None

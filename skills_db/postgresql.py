@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from .errors import DatabaseUnavailable
-from .schemas import quoted
 from .sql import ConnectionPoolEntry, DBAPIConnection, InvalidatePoolError, sa
+from .tenants.schemas import quoted
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -83,7 +83,7 @@ class SkillService:
 
                 self._store = SkillStore(self._database())
             else:
-                from ...skills_db.shelf import ShelvedSkills
+                from ...skills_db.tenants.shelf import ShelvedSkills
 
                 self._store = ShelvedSkills(self._database(), self._shelf.store())
         return self._store

@@ -263,7 +263,7 @@ async def _judge_publishing(context: SkillContext, caller: Caller, name: str, ta
     """Raise `RightMissing` where a caller without the right would change what all tenants read."""
     if not context.service.publishes or caller.identity.may(Right.ADMIN):
         return
-    from ...skills_db.shelf import SHARED, is_shared
+    from ...skills_db.tenants.shelf import SHARED, is_shared
 
     if SHARED in map(str.casefold, tags) or await context.service.ask(lambda store: is_shared(store, name)):
         caller.identity.require(Right.ADMIN)

@@ -11,27 +11,24 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import uvicorn
-from mcp.server import MCPServer
-from mcp.server.transport_security import TransportSecuritySettings
 
 from ...app import App
 from ...host_work import Kind, in_thread
 from ...scopes import of_mcp_session
 from ...startup.signals import signals
+from ...tenants.tenants import Tenants
 from ..address import Address
 from ..draining import OpenRequests
-from ..serving import mcp_server
-from ..tools import tools_of
 from ..warming import warming
 from .approval_pages import ApprovalPages
-from .bodies import BODY_BYTES_MAX, Bodies
+from .bodies import Bodies
 from .connections import ACCEPTED_AT_ONCE, HttpBounds, connections_max
 from .exchanges import LAST_ANSWERS_SECONDS, Exchanges
 from .fair_starts import FairStarts
 from .header_checks import NamedHosts
-from .mcp_sessions import CALLERS_WORTH, McpSessions
+from .mcp_sessions import McpSessions
+from .tenant_apps import MCP_PATH, ServedApp, TenantApps, question_place, served
 
-MCP_PATH = "/mcp"
 QUEUE_FULL = "As many runs wait to begin as may. Call again in a moment."
 _KERNEL_BACKLOG = 4096
 _FORGOTTEN_SECONDS = 1.0
@@ -64,37 +61,45 @@ async def serve_http(app: App, address: Address) -> None:
     Upon the signal calls at work go on for `DRAIN_SECONDS` at most, or until the next signal, and new ones are refused.
     """
     settings = app.settings
-    tools = tools_of(app)
     requests = OpenRequests()
+    tenants = Tenants(app, partial(served, requests=requests), open_max=settings.tenants_open_max)
     with address.listen() as listener:
-        port = listener.getsockname()[1]
-        mcp = mcp_server(app, requests, tools)
-        exchanges, sessions = _asgi(mcp, app, address, port)
-        config = uvicorn.Config(
-            exchanges,
-            log_config=None,
-            access_log=False,
-            backlog=ACCEPTED_AT_ONCE,
-            http=HttpBounds(connections_max(), settings.http_receive_seconds).protocol(),
-            timeout_graceful_shutdown=math.ceil(LAST_ANSWERS_SECONDS),
-            ws="none",
+        async with tenants:
+            await _serve(app, address, listener, tenants, requests)
+
+
+async def _serve(
+    app: App, address: Address, listener: socket.socket, tenants: Tenants[ServedApp], requests: OpenRequests
+) -> None:
+    settings, own = app.settings, tenants.own
+    port = listener.getsockname()[1]
+    exchanges = _asgi(tenants, address, port)
+    config = uvicorn.Config(
+        exchanges,
+        log_config=None,
+        access_log=False,
+        backlog=ACCEPTED_AT_ONCE,
+        http=HttpBounds(connections_max(), settings.http_receive_seconds).protocol(),
+        timeout_graceful_shutdown=math.ceil(LAST_ANSWERS_SECONDS),
+        ws="none",
+        lifespan="off",  # MCP servers begin and end with their tenants
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    forgetting = asyncio.create_task(_keep_forgetting(app, own.sessions))
+    async with signals() as signalled:
+        print(  # noqa: T201 - which port was taken for :0 is worth saying; stdout is not for this
+            f"sealab serves MCP at http://{address.in_url}:{port}{MCP_PATH}",
+            file=sys.stderr,
+            flush=True,
         )
-        server = _Server(config)
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
-        forgetting = asyncio.create_task(_keep_forgetting(app, sessions))
-        async with signals() as signalled:
-            print(  # noqa: T201 - which port was taken for :0 is worth saying; stdout is not for this
-                f"sealab serves MCP at http://{address.in_url}:{port}{MCP_PATH}",
-                file=sys.stderr,
-                flush=True,
-            )
-            with warming(tools):
-                await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
-            if signalled.first.done():
-                await _drain(server, exchanges, requests, settings.drain_seconds, signalled.second)
-            server.should_exit = True
-            await serving
-            forgetting.cancel()
+        with warming(own.tools):
+            await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
+        if signalled.first.done():
+            await _drain(server, exchanges, requests, settings.drain_seconds, signalled.second)
+        server.should_exit = True
+        await serving
+        forgetting.cancel()
 
 
 async def _drain(
@@ -129,18 +134,11 @@ def _why_not_ready(app: App) -> str | None:
     return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else None
 
 
-def _asgi(mcp: MCPServer[None], app: App, address: Address, port: int) -> tuple[Exchanges, McpSessions]:
-    """Return the ASGI app and its sessions: each layer bounds one thing, the SDK's own app is the innermost."""
-    settings = app.settings
+def _asgi(tenants: Tenants[ServedApp], address: Address, port: int) -> Exchanges:
+    """Return the ASGI app: each layer bounds one thing, and the innermost has one MCP server for each tenant."""
+    app = tenants.own.app
     names = ["127.0.0.1", "localhost", "[::1]", address.in_url]
-    web = mcp.streamable_http_app(
-        streamable_http_path=MCP_PATH,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # `NamedHosts` does it
-        max_request_body_size=BODY_BYTES_MAX,
-        max_sessions=settings.http_sessions_max * CALLERS_WORTH,
-    )
-    sessions = McpSessions(web, settings.http_sessions_max, host="127.0.0.1", path=MCP_PATH)
-    bodies = Bodies(sessions, settings.http_bodies_mb * 1_000_000)
-    pages = ApprovalPages(FairStarts(bodies), app.background, app.privacy)
+    bodies = Bodies(TenantApps(tenants), app.settings.http_bodies_mb * 1_000_000)
+    pages = ApprovalPages(FairStarts(bodies), partial(question_place, tenants))
     named = NamedHosts(pages, names, port)
-    return Exchanges(named, partial(_why_not_ready, app)), sessions
+    return Exchanges(named, partial(_why_not_ready, app))

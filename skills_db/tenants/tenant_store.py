@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import cast
 
-from .engine import Database
-from .sql import sa
+from ..engine import Database
+from ..sql import sa
 
 
 class TenantStatus(StrEnum):
@@ -66,9 +66,22 @@ class TenantStore:
         with self._database.read() as session:
             return tuple(map(_tenant, session.execute(_ALL).mappings()))
 
+    def unserved(self, among: Collection[str]) -> frozenset[str]:
+        """Return which of some tenants may not be served now."""
+        if not among:
+            return frozenset()
+        with self._database.read() as session:
+            found = session.execute(_UNSERVED, {"ids": list(among), "active": TenantStatus.ACTIVE.value})
+            return frozenset(found.scalars())
+
     def set_status(self, tenant: str, status: TenantStatus, proof: Mapping[str, object] | None = None) -> None:
         """Change whether a tenant is served; a `proof` that is given takes the place of the one before."""
-        told = {"id": tenant, "now": time.time(), "status": status.value, "proof": None if proof is None else _json(proof)}
+        told = {
+            "id": tenant,
+            "now": time.time(),
+            "status": status.value,
+            "proof": None if proof is None else _json(proof),
+        }
         with self._database.transaction() as session:
             session.execute(_SET, told)
 
@@ -93,6 +106,9 @@ _ONE = sa.text(f"SELECT {_COLUMNS} FROM sealab_tenant WHERE id = :id")  # noqa: 
 _ALL = sa.text(f"SELECT {_COLUMNS} FROM sealab_tenant ORDER BY id")  # noqa: S608 - as above
 _ADD = sa.text(
     "INSERT INTO sealab_tenant (id, created, status, changed) VALUES (:id, :now, :status, :now) ON CONFLICT DO NOTHING"
+)
+_UNSERVED = sa.text("SELECT id FROM sealab_tenant WHERE id IN :ids AND status <> :active").bindparams(
+    sa.bindparam("ids", expanding=True)
 )
 _SET = sa.text(
     "UPDATE sealab_tenant SET status = :status, changed = :now, proof = coalesce(:proof, proof) WHERE id = :id"

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from .content import SkillPage, SkillSummary
-from .engine import Database
-from .errors import SkillNotFound
-from .skills import SkillStore, StoredSkill
+from ..content import SkillPage, SkillSummary
+from ..engine import Database
+from ..errors import SkillNotFound
+from ..skills import SkillStore, StoredSkill
 
 SHARED = "shared"
 """The tag of the skills of the operator's store that every tenant may read and run."""

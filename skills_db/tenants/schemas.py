@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 
-from .sql import sa
+from ..sql import sa
 
 _PREFIX = "sealab_t_"
 _NAME_BYTES_MAX = 63
