@@ -35,7 +35,7 @@ CLOSING_SECONDS = 5.0
 _LOG = logging.getLogger(__name__)
 
 
-class Served(Protocol):
+class TenantServed(Protocol):
     """What is made of the app of a tenant, and used by requests."""
 
     @property
@@ -44,12 +44,12 @@ class Served(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Served)
+S = TypeVar("S", bound=TenantServed)
 Serve = Callable[[App], AbstractAsyncContextManager[S]]
 
 
 @dataclass(eq=False)
-class _Open(Generic[S]):
+class _OpenTenant(Generic[S]):
     """One tenant that is open, or about to be."""
 
     tenant: str
@@ -73,8 +73,8 @@ class Tenants(Generic[S]):
         self._operators = operators
         self._serve = serve
         self._open_max = open_max
-        self._open: dict[str, _Open[S]] = {}
-        self._closing: set[_Open[S]] = set()
+        self._open: dict[str, _OpenTenant[S]] = {}
+        self._closing: set[_OpenTenant[S]] = set()
         self._stack = AsyncExitStack()
         self._own: S | None = None
         self._made: TenantStore | None = None
@@ -145,13 +145,13 @@ class Tenants(Generic[S]):
         """Return all tenants that there are. Raises `SkillsDbError`."""
         return await in_thread(Kind.DATABASE, lambda: self._store().all(), charged=False)
 
-    def _entry(self, tenant: str) -> _Open[S]:
+    def _entry(self, tenant: str) -> _OpenTenant[S]:
         entry = self._open.get(tenant)
         if entry is None:
             self.watch()
             self._make_room()
             loop = asyncio.get_running_loop()
-            entry = self._open[tenant] = _Open(tenant, loop.create_future(), used_at=loop.time())
+            entry = self._open[tenant] = _OpenTenant(tenant, loop.create_future(), used_at=loop.time())
             entry.task = asyncio.create_task(self._live(entry))
         return entry
 
@@ -168,14 +168,14 @@ class Tenants(Generic[S]):
                 )
             self._begin_closing(min(idle, key=lambda each: (_holds_connections(each), each.used_at)))
 
-    def _begin_closing(self, entry: _Open[S]) -> None:
+    def _begin_closing(self, entry: _OpenTenant[S]) -> None:
         """Have a tenant end; from now on it is opened anew where it is used."""
         if self._open.get(entry.tenant) is entry:
             del self._open[entry.tenant]
         self._closing.add(entry)
         entry.closing.set()
 
-    async def _live(self, entry: _Open[S]) -> None:
+    async def _live(self, entry: _OpenTenant[S]) -> None:
         """Open a tenant, keep it until it is to be closed, and close it."""
         try:
             await self._ended(entry.tenant)
@@ -260,7 +260,7 @@ class Tenants(Generic[S]):
                     await self.app_of(each.id)
 
 
-def _is_at_work(entry: _Open[S]) -> bool:
+def _is_at_work(entry: _OpenTenant[S]) -> bool:
     """Return whether a tenant is in use, runs something in the background, or has sessions of code."""
     if entry.used or not entry.ready.done():
         return True
@@ -272,13 +272,13 @@ def _is_at_work(entry: _Open[S]) -> bool:
     )
 
 
-def _holds_connections(entry: _Open[S]) -> bool:
+def _holds_connections(entry: _OpenTenant[S]) -> bool:
     if not entry.ready.done() or entry.ready.exception() is not None:
         return False
     return entry.ready.result()[1].holds_connections
 
 
-async def _end_requests(entry: _Open[S]) -> None:
+async def _end_requests(entry: _OpenTenant[S]) -> None:
     """Let the requests at work end, and cancel those that do not."""
     if entry.users:
         await asyncio.wait(entry.users, timeout=CLOSING_SECONDS)

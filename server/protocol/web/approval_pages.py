@@ -103,7 +103,7 @@ async def _response(place: QuestionPlace | None, scope: Scope, receive: Receive)
     link = None if place is None else await place.background.linked(place.token)
     if place is None or link is None:
         return _page(404, "Not valid", "This link is not valid: use it whole, or ask for a new one.")
-    question = _Question(place, link)
+    question = _LinkedQuestion(place, link)
     if scope["method"] != "POST":
         return await question.shown()
     answer = await _sent(receive)
@@ -112,7 +112,7 @@ async def _response(place: QuestionPlace | None, scope: Scope, receive: Receive)
     return await question.taken(approves=answer == "approve")
 
 
-class _Question:
+class _LinkedQuestion:
     """What one link leads to."""
 
     def __init__(self, place: QuestionPlace, link: ApprovalLink) -> None:
