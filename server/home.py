@@ -36,7 +36,7 @@ class Home:
         return self.operators_root / "tenants"
 
     def of_tenant(self, tenant: str) -> Home:
-        """Return the home of a tenant, whose id was judged by `identity`; that of `default` is the operator's own."""
+        """Return the home of a tenant, whose id `access.names` has judged; that of `default` is the operator's own."""
         if tenant == DEFAULT_TENANT:
             return Home(self.operators_root)
         return Home(self.tenants / tenant, tenant, self.operators_root)

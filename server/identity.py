@@ -6,17 +6,16 @@ sent over it says. Without authentication there is one identity, the user's own,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from .errors import RequestRefused, RightMissing
+from ..sandbox.job import Json
+from .errors import RightMissing
 
 DEFAULT_TENANT = "default"
 """The tenant whose state lies in the home itself: that of stdio, of the command line, and of tokens that name none."""
-_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 IDENTITY = "sealab.identity"
 """The key of a request's `Identity` in its ASGI scope."""
 
@@ -61,16 +60,28 @@ class Identity:
             )
 
 
-def judged_tenant(name: str) -> str:
-    """Return the id of a tenant as it is: one that names a folder, a schema and a path as it stands.
+def identity_told(identity: Identity) -> dict[str, Json]:
+    """Return an identity as JSON, to be kept with what it began."""
+    return {
+        "tenant": identity.tenant,
+        "principal": identity.principal,
+        "rights": sorted(identity.rights),
+        "credential": identity.credential,
+    }
 
-    There is one spelling of each, so that no two collide on a file system or in a URL. Raises `RequestRefused`.
-    """
-    if _TENANT.fullmatch(name) is None:
-        raise RequestRefused(
-            f"{name[:80]!r} cannot be a tenant. Give 1 to 63 of a to z, 0 to 9 and dashes, which begin with no dash."
-        )
-    return name
+
+def identity_from(told: object) -> Identity | None:
+    """Return what `identity_told` made JSON of, without rights that this version does not know; None for all else."""
+    match told:
+        case {
+            "tenant": str(tenant),
+            "principal": str(principal),
+            "rights": list(rights),
+            "credential": str(credential),
+        }:
+            known = frozenset(right for right in Right if right.value in rights)
+            return Identity(tenant, principal, known, credential)
+    return None
 
 
 LOCAL_IDENTITY = Identity(DEFAULT_TENANT, "local", ALL_RIGHTS)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from .caller import LOCAL, Caller
 from .errors import RequestRefused
-from .identity import LOCAL_IDENTITY, Identity, identity_in
+from .identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity, identity_from, identity_in
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -47,6 +47,19 @@ def scope_of(ctx: ServerRequestContext[Any, Any]) -> str:
     if session := headers.get("mcp-session-id"):
         return f"{_SESSION}{session}"
     return "http"
+
+
+def kept_identity(told: object, scope: str) -> Identity:
+    """Return whose a run is that was kept with its scope; one that goes on has the rights that it began with.
+
+    A run of a principal of which no identity can be read has no rights. One of before there were identities has all.
+    """
+    found = identity_from(told)
+    if found is not None:
+        return found
+    if told is None and not scope.startswith(_PRINCIPAL):
+        return LOCAL_IDENTITY
+    return Identity(DEFAULT_TENANT, scope.removeprefix(_PRINCIPAL), frozenset())
 
 
 def _identity_of(ctx: ServerRequestContext[Any, Any]) -> Identity | None:

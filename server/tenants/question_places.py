@@ -9,10 +9,11 @@ from __future__ import annotations
 from ...skills_db.journal.approval_links import judged
 from ...skills_db.journal.sealing import JournalKeys
 from ...skills_db.vault_keys import tenants_key
+from ..access.names import tenant_name
 from ..app import App
 from ..errors import RequestRefused
 from ..host_work import Kind, in_thread
-from ..identity import DEFAULT_TENANT, judged_tenant
+from ..identity import DEFAULT_TENANT
 
 
 async def tenant_of_link(operators: App, path: str) -> tuple[str, str] | None:
@@ -24,7 +25,7 @@ async def tenant_of_link(operators: App, path: str) -> tuple[str, str] | None:
     if not slash:
         return DEFAULT_TENANT, token  # its own store judges the token
     try:
-        judged_tenant(tenant)
+        tenant_name(tenant)
     except RequestRefused:
         return None
     if tenant == DEFAULT_TENANT:

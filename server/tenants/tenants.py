@@ -17,10 +17,11 @@ from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
 from ...skills_db.tenants.tenant_store import Tenant, TenantStatus, TenantStore
+from ..access.names import tenant_name
 from ..app import App, running_tenant
 from ..errors import KNOWN_ERRORS, TenantRefused, TenantsBusy
 from ..host_work import Kind, in_thread
-from ..identity import DEFAULT_TENANT, judged_tenant
+from ..identity import DEFAULT_TENANT
 from .locks import TenantLock
 from .waiting import runs_wait
 
@@ -115,7 +116,7 @@ class Tenants(Generic[S]):
         """Return the app of a tenant, opened if it is not open. It may be closed once nothing uses it."""
         if tenant == DEFAULT_TENANT:
             return self._operators
-        app, _ = await asyncio.shield(self._entry(judged_tenant(tenant)).ready)
+        app, _ = await asyncio.shield(self._entry(tenant_name(tenant)).ready)
         return app
 
     @asynccontextmanager
@@ -128,7 +129,7 @@ class Tenants(Generic[S]):
         if tenant == DEFAULT_TENANT:
             yield self.own
             return
-        entry = self._entry(judged_tenant(tenant))
+        entry = self._entry(tenant_name(tenant))
         task = asyncio.current_task()
         assert task is not None
         entry.used += 1

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .caller_turns import CallerTurns
-from .callers import header
+from .callers import credentials_of, header
 
 _AT_ONCE = 4
 """Requests that begin in one round. The SDK works on each for about a millisecond before it waits for its run."""
-_CALLERS = (b"authorization", b"mcp-session-id")
-"""Headers by which callers differ, the first of which counts."""
+_SESSION = b"mcp-session-id"
 
 
 class FairStarts:
@@ -52,8 +51,9 @@ class FairStarts:
 
 
 def _caller_of(scope: Scope) -> Sequence[object]:
-    for name in _CALLERS:
-        if (value := header(scope, name)) is not None:
-            return (value,)
+    """Return what a caller is known by: its credentials, else its session, else its address."""
+    known = credentials_of(scope) or header(scope, _SESSION)
+    if known:
+        return (known,)
     client = scope.get("client")
     return () if client is None else client[:1]
