@@ -74,6 +74,11 @@ def tokens_of(scope: str) -> str:
     return LOCAL.scope if scope.startswith(_PRINCIPAL) else scope
 
 
+def is_principal(scope: str) -> bool:
+    """Return whether a scope is that of a caller whom the server has authenticated."""
+    return scope.startswith(_PRINCIPAL)
+
+
 def connection_of(ctx: ServerRequestContext[Any, Any]) -> str | None:
     """Return what marks the connection of a request among those of the process; None where a request has none."""
     headers = getattr(ctx.request, "headers", None)
