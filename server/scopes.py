@@ -66,6 +66,19 @@ def _identity_of(ctx: ServerRequestContext[Any, Any]) -> Identity | None:
     return identity_in(getattr(ctx.request, "scope", {}))
 
 
+def tokens_of(scope: str) -> str:
+    """Return the scope whose tokens the callers of a scope have.
+
+    All principals of a tenant have the same, which its vault keeps apart from those of others by a key of its own.
+    """
+    return LOCAL.scope if scope.startswith(_PRINCIPAL) else scope
+
+
+def is_principal(scope: str) -> bool:
+    """Return whether a scope is that of a caller whom the server has authenticated."""
+    return scope.startswith(_PRINCIPAL)
+
+
 def connection_of(ctx: ServerRequestContext[Any, Any]) -> str | None:
     """Return what marks the connection of a request among those of the process; None where a request has none."""
     headers = getattr(ctx.request, "headers", None)

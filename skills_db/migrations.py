@@ -245,6 +245,18 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX sealab_token_by_tenant ON sealab_token (tenant, id)",
         ),
     ),
+    Migration(
+        "0009_tenants",
+        (
+            """CREATE TABLE sealab_tenant (
+                id TEXT PRIMARY KEY,
+                created {float} NOT NULL,
+                status TEXT NOT NULL,
+                changed {float} NOT NULL,
+                proof TEXT
+            )""",
+        ),
+    ),
 )
 
 _WORDS = {

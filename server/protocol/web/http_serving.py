@@ -12,9 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import uvicorn
-from mcp.server import MCPServer
-from mcp.server.transport_security import TransportSecuritySettings
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from ...access.resource_metadata import MetadataPages, ResourceMetadata
 from ...access.verifier import Verifier
@@ -22,29 +20,26 @@ from ...access.verifiers import verifier_of
 from ...app import App
 from ...errors import AddressRefused
 from ...host_work import Kind, in_thread
-from ...identity import DEFAULT_TENANT, identity_in
 from ...policy.policy_file import PolicyFile
 from ...scopes import of_mcp_session
 from ...settings import Auth, Settings
 from ...startup.signals import signals
+from ...tenants.tenants import Tenants
 from ..address import Address, Exposure
 from ..draining import OpenRequests
-from ..serving import mcp_server
-from ..tools import tools_of
 from ..warming import warming
 from .approval_pages import ApprovalPages
 from .authentication import Authentication
-from .bodies import BODY_BYTES_MAX, Bodies
+from .bodies import Bodies
 from .connections import ACCEPTED_AT_ONCE, HttpBounds, connections_max
-from .error_responses import refusal
 from .exchanges import LAST_ANSWERS_SECONDS, Exchanges
 from .fair_starts import FairStarts
 from .forwarded import Forwarded
 from .header_checks import NamedHosts
-from .mcp_sessions import CALLERS_WORTH, McpSessions
+from .mcp_sessions import McpSessions
 from .rights_gate import RightsGate
+from .tenant_apps import MCP_PATH, ServedApp, TenantApps, question_place, served
 
-MCP_PATH = "/mcp"
 QUEUE_FULL = "As many runs wait to begin as may. Call again in a moment."
 _KERNEL_BACKLOG = 4096
 _FORGOTTEN_SECONDS = 1.0
@@ -80,43 +75,57 @@ async def serve_http(app: App, address: Address, exposure: Exposure = Exposure()
     """
     settings = app.settings
     _check_tls(exposure)
-    tools = tools_of(app)
     requests = OpenRequests()
+    tenants = Tenants(app, partial(served, requests=requests), open_max=settings.tenants_open_max)
     with address.listen() as listener:
-        port = listener.getsockname()[1]
-        mcp = mcp_server(app, requests, tools)
-        verifier = verifier_of(settings, app.database)
-        exchanges, sessions = _asgi(mcp, app, address, port, exposure, verifier=verifier)
-        config = uvicorn.Config(
-            exchanges,
-            log_config=None,
-            access_log=False,
-            backlog=ACCEPTED_AT_ONCE,
-            http=HttpBounds(connections_max(), settings.http_receive_seconds).protocol(),
-            proxy_headers=False,  # `Forwarded` judges whose count
-            ssl_certfile=exposure.certificate,
-            ssl_keyfile=exposure.key,
-            timeout_graceful_shutdown=math.ceil(LAST_ANSWERS_SECONDS),
-            ws="none",
+        async with tenants:
+            await _serve(app, address, listener, tenants=tenants, requests=requests, exposure=exposure)
+
+
+async def _serve(
+    app: App,
+    address: Address,
+    listener: socket.socket,
+    *,
+    tenants: Tenants[ServedApp],
+    requests: OpenRequests,
+    exposure: Exposure,
+) -> None:
+    settings, own = app.settings, tenants.own
+    port = listener.getsockname()[1]
+    verifier = verifier_of(settings, app.database)
+    exchanges = _asgi(tenants, address, port, exposure, verifier=verifier)
+    config = uvicorn.Config(
+        exchanges,
+        log_config=None,
+        access_log=False,
+        backlog=ACCEPTED_AT_ONCE,
+        http=HttpBounds(connections_max(), settings.http_receive_seconds).protocol(),
+        proxy_headers=False,  # `Forwarded` judges whose count
+        ssl_certfile=exposure.certificate,
+        ssl_keyfile=exposure.key,
+        timeout_graceful_shutdown=math.ceil(LAST_ANSWERS_SECONDS),
+        ws="none",
+        lifespan="off",  # MCP servers begin and end with their tenants
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    forgetting = asyncio.create_task(_keep_forgetting(app, own.sessions))
+    async with signals() as signalled:
+        print(  # noqa: T201 - which port was taken for :0 is worth saying; stdout is not for this
+            f"sealab serves MCP at {exposure.scheme}://{address.in_url}:{port}{MCP_PATH}",
+            file=sys.stderr,
+            flush=True,
         )
-        server = _Server(config)
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
-        forgetting = asyncio.create_task(_keep_forgetting(app, sessions))
-        async with signals() as signalled:
-            print(  # noqa: T201 - which port was taken for :0 is worth saying; stdout is not for this
-                f"sealab serves MCP at {exposure.scheme}://{address.in_url}:{port}{MCP_PATH}",
-                file=sys.stderr,
-                flush=True,
-            )
-            with warming(tools):
-                await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
-            if signalled.first.done():
-                await _drain(server, exchanges, requests, settings.drain_seconds, signalled.second)
-            server.should_exit = True
-            await serving
-            forgetting.cancel()
-            if verifier is not None:
-                await verifier.close()
+        with warming(own.tools):
+            await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
+        if signalled.first.done():
+            await _drain(server, exchanges, requests, settings.drain_seconds, signalled.second)
+        server.should_exit = True
+        await serving
+        forgetting.cancel()
+        if verifier is not None:
+            await verifier.close()
 
 
 async def _drain(
@@ -166,21 +175,6 @@ def _metadata(settings: Settings, url: str) -> ResourceMetadata | None:
     return ResourceMetadata(url, audience, issuer)
 
 
-class _OneTenant:
-    """An ASGI app before another, which has the state of the default tenant alone: principals of others are refused."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        identity = identity_in(scope) if scope["type"] == "http" else None
-        if identity is not None and identity.tenant != DEFAULT_TENANT:
-            text = f"This server serves the tenant {DEFAULT_TENANT} alone. Use a token of that tenant."
-            await refusal(403, text)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
-
-
 def _check_tls(exposure: Exposure) -> None:
     """Raise `AddressRefused` for a certificate and a key that cannot be used, or a key that asks for a passphrase."""
     if exposure.certificate is None:
@@ -197,28 +191,22 @@ def _check_tls(exposure: Exposure) -> None:
 
 
 def _asgi(
-    mcp: MCPServer[None], app: App, address: Address, port: int, exposure: Exposure, *, verifier: Verifier | None
-) -> tuple[Exchanges, McpSessions]:
-    """Return the ASGI app and its sessions: each layer bounds one thing, the SDK's own app is the innermost."""
-    settings = app.settings
+    tenants: Tenants[ServedApp], address: Address, port: int, exposure: Exposure, *, verifier: Verifier | None
+) -> Exchanges:
+    """Return the ASGI app: each layer bounds one thing, and the innermost has one MCP server for each tenant."""
+    app = tenants.own.app
     names = list(dict.fromkeys(("127.0.0.1", "localhost", "[::1]", address.in_url)))
     url = f"{exposure.public_url or f'{exposure.scheme}://{address.in_url}:{port}'}{MCP_PATH}"
-    metadata = _metadata(settings, url)
+    metadata = _metadata(app.settings, url)
     metadata_url = None if metadata is None else metadata.url_for
-    web = mcp.streamable_http_app(
-        streamable_http_path=MCP_PATH,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # `NamedHosts` does it
-        max_request_body_size=BODY_BYTES_MAX,
-        max_sessions=settings.http_sessions_max * CALLERS_WORTH,
-    )
-    sessions = McpSessions(web, settings.http_sessions_max, host="127.0.0.1", path=MCP_PATH)
-    bodies = Bodies(RightsGate(_OneTenant(sessions), metadata_url), settings.http_bodies_mb * 1_000_000)
-    pages: ASGIApp = ApprovalPages(FairStarts(bodies), app.background, app.privacy)
+    bodies = Bodies(RightsGate(TenantApps(tenants), metadata_url), app.settings.http_bodies_mb * 1_000_000)
+    pages: ASGIApp = ApprovalPages(FairStarts(bodies), partial(question_place, tenants))
     if verifier is not None:
         pages = Authentication(pages, verifier, metadata_url)
+        tenants.watch()
     if metadata is not None:
         pages = MetadataPages(pages, metadata)
     named = NamedHosts(pages, names, port, scheme=exposure.scheme, public_url=exposure.public_url)
     is_in_clear = not (address.is_loopback or exposure.has_tls)
     forwarded = Forwarded(named, exposure.proxies, only_through_proxies=is_in_clear)
-    return Exchanges(forwarded, partial(_why_not_ready, app), partial(_warning, app)), sessions
+    return Exchanges(forwarded, partial(_why_not_ready, app), partial(_warning, app))

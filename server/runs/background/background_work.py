@@ -119,6 +119,11 @@ class BackgroundWork:
         """Have waiting runs looked for at once."""
         self._woken.set()
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether this process runs one now."""
+        return bool(self._active)
+
     def end_of(self, run_id: str) -> asyncio.Event | None:
         """Return what is set once a run has ended on which this process is at work, else None."""
         active = self._active.get(run_id)
