@@ -14,6 +14,8 @@ from ..sandbox.host.pools import Pools
 from ..skills_db import DATABASE_FILE
 from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
+from .audit.audit_log import AuditLog, audit_store
+from .audit.trail import UNAUDITED, AuditTrail
 from .database import HomeDatabase
 from .home import Home
 from .host_functions import (
@@ -34,7 +36,7 @@ from .runs.background.background import Background
 from .runs.background.background_work import BackgroundWork
 from .runs.executor import Executor
 from .runs.isolations import offer
-from .settings import Settings, Switch, background_settings
+from .settings import AuditMode, Settings, Switch, background_settings
 from .skills.context import SkillContext
 from .skills.search import SkillIndex
 from .skills.service import SkillService
@@ -68,6 +70,7 @@ class App:
     skills: SkillContext
     journal: Journal
     background: Background
+    audit: AuditTrail = UNAUDITED
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
 
@@ -85,7 +88,8 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         archive = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
         offered = offer(settings, home)
         database = HomeDatabase(settings.database_url, home.root)
-        privacy = Privacy(settings, home.root, database)
+        audit = _audit(settings, home, database, serves=serves)
+        privacy = Privacy(settings, home.root, database, told=audit.of_privacy)
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
         service = SkillService(database, keeps_plain_runs=serves)
         registry = Registry(home, discovers=settings.discover)
@@ -96,12 +100,24 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         try:
             async with Pools(offered.makers) as pools:
                 host_functions.update(run_calls.handlers(pools, journal))
-                executor = Executor(settings, pools, offered, host_functions, privacy, archive, service, journal)
+                executor = Executor(
+                    settings, pools, offered, host_functions, privacy, archive, service, journal, audit=audit
+                )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
                 async with _background(executor, home) as background:
                     app = App(
-                        settings, workspace, pools, privacy, database, registry, executor, skills, journal, background
+                        settings,
+                        workspace,
+                        pools,
+                        privacy,
+                        database,
+                        registry,
+                        executor,
+                        skills,
+                        journal,
+                        background,
+                        audit,
                     )
                     lasting = [privacy.keep_purged(), background.work.serve()] if serves else []
                     tasks = [asyncio.create_task(each) for each in lasting]
@@ -111,7 +127,15 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                         for task in tasks:
                             task.cancel()
         finally:
-            await _close(database, privacy, service, registry, journal=journal, archive=archive)
+            await _close(database, privacy, service, registry, journal=journal, archive=archive, audit=audit)
+
+
+def _audit(settings: Settings, home: Home, database: HomeDatabase, *, serves: bool) -> AuditTrail:
+    """Return what notes the events of the home. A command notes them only where that is required."""
+    if settings.audit is AuditMode.OFF or not (serves or settings.audit is AuditMode.REQUIRED):
+        return UNAUDITED
+    store = audit_store(database, Privacy(settings, home.root, database).key)
+    return AuditTrail(AuditLog(store), is_required=settings.audit is AuditMode.REQUIRED)
 
 
 @asynccontextmanager
@@ -129,7 +153,7 @@ async def _background(executor: Executor, home: Home) -> AsyncIterator[Backgroun
     file = None if settings.database_url else home.root / DATABASE_FILE
     work = BackgroundWork(own_executor, executor.journal, runs_max=settings.background_runs_max, database_file=file)
     try:
-        yield Background(own_executor, executor.journal, work, settings.background_queue_max)
+        yield Background(own_executor, executor.journal, work, settings.background_queue_max, executor.audit)
     finally:
         await work.aclose()
         for each in made:
@@ -161,9 +185,12 @@ async def _close(
     *,
     journal: Journal,
     archive: RunKeeper,
+    audit: AuditTrail,
 ) -> None:
     async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
         ending.callback(database.close)
+        if audit.log is not None:
+            ending.push_async_callback(_closed, "The lines of the audit log", audit.log.close)
         ending.push_async_callback(_closed, "The lines of the privacy audit", privacy.close)
         ending.push_async_callback(_closed, "The journals of the last runs", journal.close)
         ending.push_async_callback(_closed, "The records of the last runs", service.close)

@@ -340,8 +340,10 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
             app.registry.warm()
         if app.privacy.filters:
             asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
+        await app.audit.server_started("stdio" if address is None else "http")
         with watching(app.loop_stats):
             await serve(app)
+        app.audit.server_stopped()
 
 
 def _print_former_settings(home: Home) -> None:

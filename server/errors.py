@@ -11,6 +11,7 @@
     ├── SkillNameRefused  a skill cannot have this name
     ├── HostWorkRefused   a run asks the host to compute more than it may, or has ended
     │   └── HostWorkBusy      too much of the same kind waits, or waited too long; nothing of it was begun
+    ├── AuditUnwritten    the line of a request cannot be kept in the audit log, which is required
     └── ArgumentsRefused  the arguments of a skill do not fit its parameters
 
 The folders' own trees are in their `errors.py`. Every error has a stable `code` and a message of two sentences: what
@@ -97,6 +98,12 @@ class HostWorkBusy(HostWorkRefused):
     """Other work of the same kind is in the way; nothing of this was begun, so it may be asked for again."""
 
     code = "busy"
+
+
+class AuditUnwritten(ServerError):
+    """The audit log cannot be written, and a request is refused whose line cannot be kept."""
+
+    code = "audit"
 
 
 class ArgumentsRefused(ServerError):

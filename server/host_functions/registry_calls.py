@@ -31,6 +31,7 @@ from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
 from ..upstream_tools.wiring import config_of
 from .approval_questions import approved, is_granted, judge_calls
+from .audited_calls import audited
 from .broker import Arguments, Calls, Handler, Tell
 from .call_log import BYTES_MAX, RETURNS_MAX
 from .run_calls import MESSAGE_CHARS_MAX
@@ -79,14 +80,16 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
     name = cast("str", arguments["name"])
     given = cast("Mapping[str, Json]", arguments["arguments"])
     may_change = False
-    with calls.log.call(name) as entry:
+    with calls.log.call(name) as entry, audited(calls, entry) as line:
         try:
-            pay(calls, await chars_of([given, arguments.get("positional")]))
+            line.chars_in = await chars_of([given, arguments.get("positional")])
+            pay(calls, line.chars_in)
             with slot_given_back():
                 tool = await discovery.found(registry, name)
             entry.tool, entry.found = tool.full_name, True
             server = config_of(tool, await registry.configuration())
             decision = approval.decide(tool, server)
+            line.decided(decision, server)
             if decision is Decision.REFUSE:
                 raise failed(approval.why_refused(tool.name, server))
             if "positional" in arguments:
@@ -97,19 +100,23 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             except HostCallError as error:
                 raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=error.type) from error
             decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
+            line.decided(decision, server)
             if calls.dry_run and not approval.runs_dry(
                 tool, server, is_granted=await is_granted(registry, calls, tool)
             ):
                 calls.log.note_dry(tool.full_name, fitting, await chars_of(fitting))
                 calls.log.made_up.setdefault(tool.full_name, approval.why_not_dry(tool, server))
                 calls.log.forget(entry)
+                line.dry()
                 return await _placeholder(registry, tool, fitting)
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=fitting)
+                line.approved()
             may_change = not server.only_reads(tool)
             if may_change:
                 await before_change(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
             with slot_given_back():
+                await line.sent()
                 told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
                 result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)
         except RegistryError as error:
@@ -121,7 +128,8 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         if result.attachments and isinstance(value, dict):
             value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value
         ANSWERED_BY.set(f"{tool.server}.{tool.name}")
-        pay(calls, await chars_of(value))
+        line.chars_out = await chars_of(value)
+        pay(calls, line.chars_out)
         await _note_returns(registry, calls, tool)
         return value
 

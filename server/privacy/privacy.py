@@ -26,7 +26,7 @@ from ..scopes import is_brief
 from ..settings import PrivacyLevel as Mode
 from ..settings import Settings
 from .token_texts import TOKEN, tokens_in
-from .tokens.audit_notes import AuditNotes, RecordLinks
+from .tokens.audit_notes import AuditNotes, RecordLinks, Told
 from .tokens.known_values import KnownValues
 from .tokens.parts import CHARS_MAX, Part, Text, Tree, is_longer, is_small, part_of
 from .tokens.run_tokens import Brake, RunTokens
@@ -80,11 +80,18 @@ class Privacy:
     """Hides personal data from the model and gives it to tools, for the scopes of one server."""
 
     def __init__(
-        self, settings: Settings, home: Path, database: Callable[[], Database], *, durable: bool = False
+        self,
+        settings: Settings,
+        home: Path,
+        database: Callable[[], Database],
+        *,
+        durable: bool = False,
+        told: Told | None = None,
     ) -> None:
         """Make it; with `durable`, for texts that are thrown away once hidden, no power cut loses a token.
 
         Otherwise, where the vault is a file, one may take along the tokens of the last half second (`AuditNotes`).
+        `told` is told of what is noted in the audit.
         """
         if settings.privacy_recognizers is not None and settings.privacy is not Mode.OFF:
             judge_recognizers(settings, home)
@@ -97,7 +104,7 @@ class Privacy:
         self._sanitizer: Sanitizer | None = None
         self._guesses = Brake(GUESSES_MAX, GUESSES_SECONDS)
         self._trials = Brake(TRIALS_MAX, TRIALS_SECONDS, grows=True)
-        self._notes = AuditNotes(self.vault)
+        self._notes = AuditNotes(self.vault, told)
         self._links = RecordLinks(self.vault)
         self._brief: dict[str, None] = {}
         self._loaded = False

@@ -15,7 +15,7 @@ from ..caller import Ask, NobodyAnswers
 from ..runs.background.approval_links import link_of
 from ..runs.background.background import ENDED
 from ..runs.report import Report
-from ..scopes import connection_of, scope_of
+from ..scopes import caller_of, connection_of
 from .answers import ReportedLayers, answered, answered_run
 from .elicitation import Conversations, Newest, can_be_asked, only_opens_links
 from .strict_tool import StrictTool
@@ -71,7 +71,8 @@ def get_run_tool(
     ) -> Annotated[CallToolResult, RunReport]:
         if ctx.request_state is not None:  # the run may have been answered meanwhile, which the earlier call tells
             return cast("CallToolResult", await conversations.resume(ctx, ctx.request_state))
-        scope = scope_of(ctx.request_context)
+        caller = caller_of(ctx.request_context)
+        scope = caller.scope
         if cancel:
             await background.cancel(run_id, scope)
         state = await background.state(run_id, scope, wait_seconds=wait_seconds)
@@ -91,7 +92,7 @@ def get_run_tool(
             if link is not None and choice is None:
                 return answered_state(state, reported_layers, form, connection)
             # To open a link is no answer yet: that is given at the page.
-            counts = link is not None or await background.answer(approval, choice, scope)
+            counts = link is not None or await background.answer(approval, choice, scope, by=caller)
             later = await background.state(run_id, scope, wait_seconds=wait_seconds, told_of=approval)
             told = answered_state(later, reported_layers, form, connection)
             return told if counts else _with_earlier(told, approval, later.answer_to(approval.number))

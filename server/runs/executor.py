@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from ..audit.trail import UNAUDITED, AuditTrail
 from ..stats.run_stats import RunStats
 from .last_runs import LastRuns
 
@@ -40,3 +41,4 @@ class Executor:
     journal: Journal
     stats: RunStats = field(default_factory=RunStats)
     last_runs: LastRuns = field(default_factory=LastRuns)
+    audit: AuditTrail = UNAUDITED

@@ -73,14 +73,17 @@ class AuditStore:
         with self._database.transaction() as session:
             before = self._head(session, for_update=True)
             number, last = before.number, before.hash
-            for row in rows:
+            for row in map(dict, rows):
                 number += 1
                 row["number"], row["previous"] = number, last
                 row["hash"] = last = self._keys.hash_of(number, row, last)
             head = Head(number, last, before.before_number, before.before_hash)
             connection = session.connection()
-            for at in range(0, len(rows), _ADD_AT_ONCE):
-                connection.execute(_ADD, rows[at : at + _ADD_AT_ONCE])
+            try:
+                for at in range(0, len(rows), _ADD_AT_ONCE):
+                    connection.execute(_ADD, rows[at : at + _ADD_AT_ONCE])
+            except sa.exc.IntegrityError:
+                raise _damaged("there is a line behind its head") from None
             self._seal(session, head)
             self._tried = head
         self._written = head
@@ -125,7 +128,7 @@ class AuditStore:
                     .mappings()
                     .all()
                 )
-            yield from map(_line, rows)
+            yield from (_line(dict(row)) for row in rows)
             if len(rows) < PAGE_LINES:
                 return
             after = rows[-1]["number"]
@@ -143,7 +146,7 @@ class AuditStore:
             return self._verified(session, head, expected)
 
     def trim(self, before_us: int, event: AuditEvent) -> int:
-        """Remove the lines up to the last one that is older, as they came, add a line that says so, and return how many.
+        """Remove the lines before the first that is not older, add one that says so, and return how many they were.
 
         The sealed head says after which line the log begins then, so that what is left can be checked.
         Raises as `add`.

@@ -1,10 +1,10 @@
-"""Security boundary: what an event of the audit log is, and the chain of hashes that shows whether one was changed.
+r"""Security boundary: what an event of the audit log is, and the chain of hashes that shows whether one was changed.
 
 Each line has a hash: HMAC-SHA-256 (RFC 2104), under a key that is derived from the vault's master key, of
 
     "sealab audit line 1\n" + previous hash + "\n" + the line's canonical encoding
 
-where the canonical encoding is the ASCII JSON array (no spaces, every other character as `\\uXXXX`, RFC 8259)
+where the canonical encoding is the ASCII JSON array (no spaces, every other character as `\uXXXX`, RFC 8259)
 
     [number, at_us, tenant, principal, credential, event, run, tool, decision, rule, bytes_in, bytes_out, outcome,
      details]

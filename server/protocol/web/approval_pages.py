@@ -112,7 +112,7 @@ class ApprovalPages:
             # Only the least of what a yes may cover, as on a terminal.
             choice = (approval.choices[0] if approval.choices else "") if approves else None
             with suppress(JournalNotFound):
-                counts = await self._background.answer(approval, choice, None)
+                counts = await self._background.answer(approval, choice, None, by=None)
         state = await self._state(link)
         answered = state.answer_to(link.number) if state else None
         if answered is None:

@@ -126,7 +126,7 @@ async def _keep_forgetting(app: App, sessions: McpSessions) -> None:
 
 def _why_not_ready(app: App) -> str | None:
     waiting = max((pool.waiting for pool in app.pools.stats().values()), default=0)
-    return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else None
+    return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else app.audit.trouble()
 
 
 def _asgi(mcp: MCPServer[None], app: App, address: Address, port: int) -> tuple[Exchanges, McpSessions]:

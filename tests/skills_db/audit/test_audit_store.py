@@ -219,11 +219,8 @@ def test_lines_that_were_removed_and_the_others_numbered_anew_are_found(
     last = min(first + count, LINES + 1)
     gone = ("DELETE FROM sealab_audit_line WHERE number >= ? AND number < ?", (first, last))
     anew = ("UPDATE sealab_audit_line SET number = number - ? WHERE number >= ?", (last - first, last))
-    hashed = (
-        "UPDATE sealab_audit_head SET number = ?, hash = COALESCE((SELECT hash FROM sealab_audit_line "
-        "ORDER BY number DESC LIMIT 1), '')",
-        (LINES - (last - first),),
-    )
+    newest = "COALESCE((SELECT hash FROM sealab_audit_line ORDER BY number DESC LIMIT 1), '')"
+    hashed = (f"UPDATE sealab_audit_head SET number = ?, hash = {newest}", (LINES - (last - first),))
     assert found_wrong(written, gone, anew) is not None
     assert found_wrong(written, gone, anew, hashed) is not None
 
