@@ -167,6 +167,7 @@ EXIT_OF_CODE: Mapping[str, Exit] = MappingProxyType(
         "address": Exit.USAGE,
         "vault_key": Exit.USAGE,
         "request": Exit.REFUSED,
+        "audit": Exit.REFUSED,
         "right": Exit.REFUSED,
         "skill_name": Exit.USAGE,
         "skill_not_found": Exit.USAGE,

@@ -88,9 +88,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 tool = await discovery.found(registry, name)
             entry.tool, entry.found = tool.full_name, True
             server = config_of(tool, await registry.configuration())
-            decision = approval.decide(tool, server)
-            line.decided(decision, server)
-            if decision is Decision.REFUSE:
+            if line.judged(tool, server) is Decision.REFUSE:
                 raise failed(approval.why_refused(tool.name, server))
             if "positional" in arguments:
                 given = await _named(tool, name, cast("Sequence[Json]", arguments["positional"]), given)
@@ -99,8 +97,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 tool, fitting = await _fitting(registry, tool, given)
             except HostCallError as error:
                 raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=error.type) from error
-            decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
-            line.decided(decision, server)
+            decision = line.judged(tool, server)  # again: its server may just have said otherwise what it does
             if calls.dry_run and not approval.runs_dry(
                 tool, server, is_granted=await is_granted(registry, calls, tool)
             ):
@@ -112,11 +109,11 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=fitting)
                 line.approved()
+            await line.sent()
             may_change = not server.only_reads(tool)
             if may_change:
                 await before_change(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
             with slot_given_back():
-                await line.sent()
                 told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
                 result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)
         except RegistryError as error:

@@ -50,16 +50,15 @@ async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arg
             server = (await registry.configuration()).server(name)
             tool = Tool(READ_RESOURCE, name, name, annotations=_READS)
             entry.tool, entry.found = tool.full_name, True
-            decision = approval.decide(tool, server)
-            line.decided(decision, server)
+            decision = line.judged(tool, server)
             if decision is Decision.REFUSE:
                 raise failed(approval.why_refused(READ_RESOURCE, server))
             given = await given_to_tool(privacy, calls, tool, server, {"uri": arguments["uri"]})
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=given, kept_as=_KEPT_AS)
                 line.approved()
+            await line.sent()
             with slot_given_back():
-                await line.sent()
                 value = await registry.read_resource(name, cast("str", given["uri"]), keep=calls.attachments.keep)
         except RegistryError as error:
             raise failed(str(error)) from error

@@ -73,7 +73,7 @@ class AuditStore:
         with self._database.transaction() as session:
             before = self._head(session, for_update=True)
             number, last = before.number, before.hash
-            for row in map(dict, rows):
+            for row in rows:
                 number += 1
                 row["number"], row["previous"] = number, last
                 row["hash"] = last = self._keys.hash_of(number, row, last)
@@ -172,7 +172,7 @@ class AuditStore:
         after = -(1 << 62)
         while True:
             rows = session.execute(_PAGE, {"after": after, "most": PAGE_LINES}).mappings().all()
-            for row in rows:
+            for row in map(dict, rows):
                 number += 1
                 if (why := self._wrong(row, number, last, head)) is not None:
                     found = row["number"]
