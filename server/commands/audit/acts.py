@@ -27,7 +27,8 @@ _EXIT = MappingProxyType({exit_code.value: exit_code.name.lower() for exit_code 
 class AuditedCommand:
     """A command that leaves a line: its kind, and the arguments that name what it is about, and its run.
 
-    One with `only_with` leaves none where that option was not given.
+    One with `only_with` leaves none where that option was not given, and none does with `--dry-run`, nor where it was
+    given what it cannot use, and so did nothing.
     """
 
     kind: AuditKind
@@ -72,7 +73,8 @@ def run_audited(
     """
     act = AUDITED[words]
     home, settings = begin(chosen)
-    if settings.audit is AuditMode.OFF or (act.only_with is not None and not getattr(chosen, act.only_with)):
+    acts = (act.only_with is None or getattr(chosen, act.only_with)) and not getattr(chosen, "dry_run", False)
+    if settings.audit is AuditMode.OFF or not acts:
         return int(chosen.command(chosen))
     is_required = settings.audit is AuditMode.REQUIRED
     line = _Line(act, words, chosen)
@@ -87,7 +89,8 @@ def run_audited(
         raise
     finally:
         try:
-            line.write(home, settings, outcome)
+            if is_required or outcome != Exit.USAGE.name.lower():
+                line.write(home, settings, outcome)
         except KNOWN_ERRORS as error:
             print_error(f"sealab: The audit log has no line of this. {error}")
     return code
