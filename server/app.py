@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ..sandbox.host.pools import Pools
 from ..skills_db import DATABASE_FILE
@@ -46,6 +47,8 @@ from .upstream_tools.registry import Registry
 
 CLOSING_SECONDS = 2.0
 """How long the end of the process waits for each: work that was begun, records of runs, lines of the audit."""
+AUDIT_CLOSING_SECONDS = 8.0
+"""The same for the audit log, of which an orderly end must lose nothing on a busy machine."""
 _LOG = logging.getLogger(__name__)
 _SWITCH_SECONDS = 0.001
 """How long a thread that computes may hold the interpreter while the event loop waits for it: each of the many system
@@ -189,17 +192,33 @@ async def _close(
 ) -> None:
     async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
         ending.callback(database.close)
-        if audit.log is not None:
-            ending.push_async_callback(_closed, "The lines of the audit log", audit.log.close)
+        audited = _Beside("The lines of the audit log", audit.close)
+        ending.push_async_callback(audited.end)
         ending.push_async_callback(_closed, "The lines of the privacy audit", privacy.close)
         ending.push_async_callback(_closed, "The journals of the last runs", journal.close)
         ending.push_async_callback(_closed, "The records of the last runs", service.close)
+        ending.callback(audited.begin)
         ending.push_async_callback(settled, CLOSING_SECONDS)
         ending.push_async_callback(registry.close)
         ending.push_async_callback(archive.aclose)
 
 
-async def _closed(what: str, close: Callable[[], None]) -> None:
+class _Beside:
+    """Closes something while other things are closed, since it may take longer than each of them."""
+
+    def __init__(self, what: str, close: Callable[[], None]) -> None:
+        self._closed = partial(_closed, what, close, AUDIT_CLOSING_SECONDS)
+        self._closing: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        self._closing = asyncio.create_task(self._closed())
+
+    async def end(self) -> None:
+        if self._closing is not None:
+            await self._closing
+
+
+async def _closed(what: str, close: Callable[[], None], seconds: float = CLOSING_SECONDS) -> None:
     """Write what no caller waits for, unless the database does not answer."""
-    if not await ended_within(CLOSING_SECONDS, close):
+    if not await ended_within(seconds, close):
         _LOG.warning("%s could not be written: the database did not answer in time.", what)

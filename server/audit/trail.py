@@ -94,6 +94,11 @@ class AuditTrail:
     tenant: str = DEFAULT_TENANT
     is_required: bool = False
 
+    def close(self) -> None:
+        """Write what waits, and end. Blocks."""
+        if self.log is not None:
+            self.log.close()
+
     def trouble(self) -> str | None:
         """Return what to say where lines could not be written for a while, else None."""
         return None if self.log is None else self.log.trouble()

@@ -33,7 +33,7 @@ class Failing(AuditStore):
         self.failures = list(failures)
         self.lands = lands
 
-    def add(self, events: Sequence[AuditEvent]):  # noqa: ANN201 - as the store's
+    def add(self, events: Sequence[AuditEvent]):
         if self.failures:
             failure = self.failures.pop(0)
             if self.lands:

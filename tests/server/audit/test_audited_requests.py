@@ -97,7 +97,10 @@ async def test_a_server_writes_down_runs_calls_and_decisions_and_no_value_of_the
 
 @pytest.mark.parametrize(
     ("answer", "decision"),
-    [(ElicitResult(action="accept", content={"approve": True}), "approved"), (ElicitResult(action="decline"), "declined")],
+    [
+        (ElicitResult(action="accept", content={"approve": True}), "approved"),
+        (ElicitResult(action="decline"), "declined"),
+    ],
 )
 async def test_a_question_and_its_answer_are_written_down(tmp_path: Path, answer: ElicitResult, decision: str) -> None:
     home = configure(tmp_path, up=upstream())
@@ -130,7 +133,7 @@ def refuse_lines(home: Path) -> None:
 
 def readiness(url: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(url.replace("/mcp", "/readyz"), timeout=20) as answer:  # noqa: S310 - loopback
+        with urllib.request.urlopen(url.replace("/mcp", "/readyz"), timeout=20) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -215,7 +218,7 @@ async def test_two_servers_of_one_home_keep_one_chain(tmp_path: Path) -> None:
 def test_a_server_that_requires_a_log_which_it_cannot_write_does_not_start(tmp_path: Path) -> None:
     (tmp_path / "sealab.db").write_text("no database" * 1000)
     ended = subprocess.run(
-        stdio(tmp_path).command.split() + [*stdio(tmp_path).args],
+        [stdio(tmp_path).command, *stdio(tmp_path).args],
         input=b"",
         capture_output=True,
         env=environment(SEALAB_AUDIT="required"),
