@@ -17,6 +17,8 @@ from ..sandbox.job import Isolation
 from ..skills_db import DATABASE_FILE
 from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
+from .audit.audit_log import AuditLog, audit_store
+from .audit.trail import UNAUDITED, AuditTrail
 from .database import HomeDatabase, database_of
 from .home import Home
 from .host_functions import (
@@ -40,7 +42,7 @@ from .runs.background.background import Background
 from .runs.background.background_work import BackgroundWork
 from .runs.executor import Executor
 from .runs.isolations import Offer, offer
-from .settings import Settings, Switch, background_settings
+from .settings import AuditMode, Settings, Switch, background_settings
 from .skills.context import SkillContext
 from .skills.search import SkillIndex
 from .skills.service import SkillService
@@ -50,6 +52,8 @@ from .upstream_tools.registry import Registry
 
 CLOSING_SECONDS = 2.0
 """How long the end of the process waits for each: work that was begun, records of runs, lines of the audit."""
+AUDIT_CLOSING_SECONDS = 8.0
+"""The same for the audit log, of which an orderly end must lose nothing on a busy machine."""
 _LOG = logging.getLogger(__name__)
 _SWITCH_SECONDS = 0.001
 """How long a thread that computes may hold the interpreter while the event loop waits for it: each of the many system
@@ -75,6 +79,7 @@ class App:
     skills: SkillContext
     journal: Journal
     background: Background
+    audit: AuditTrail = UNAUDITED
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
 
@@ -135,7 +140,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         background,
         serves=True,
         policy=operators.executor.policy,
-        shelf=operators.skills.service,
+        operators=operators,
     )
     async with composed as app:
         yield app
@@ -161,13 +166,19 @@ async def _composed(
     *,
     serves: bool,
     policy: Decider,
-    shelf: SkillService | None = None,
+    operators: App | None = None,
 ) -> AsyncIterator[App]:
-    """Make and wire the parts of one home. `background_pools` makes what background runs run in, at the first."""
+    """Make and wire the parts of one home, which is a tenant's where its server is that of the `operators`.
+
+    `background_pools` makes what background runs run in, at the first.
+    """
+    shelf = None if operators is None else operators.skills.service
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
         archive = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
         database = database_of(settings.database_url, home)
-        privacy = privacy_of(settings, home, database, policy=policy)
+        own_audit = UNAUDITED if operators is not None else _audit(settings, home, database, serves=serves)
+        audit = own_audit if operators is None else replace(operators.audit, tenant=home.tenant)
+        privacy = privacy_of(settings, home, database, policy=policy, told=audit.of_privacy)
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
         service = SkillService(database, keeps_plain_runs=serves, shelf=shelf)
         registry = Registry(home, discovers=settings.discover, policy=policy)
@@ -179,7 +190,16 @@ async def _composed(
             async with Pools(offered.makers) as pools:
                 host_functions.update(run_calls.handlers(pools, journal))
                 executor = Executor(
-                    settings, pools, offered, host_functions, privacy, archive, service, journal, policy
+                    settings,
+                    pools,
+                    offered,
+                    host_functions,
+                    privacy,
+                    archive,
+                    service,
+                    journal,
+                    policy=policy,
+                    audit=audit,
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
@@ -196,6 +216,7 @@ async def _composed(
                         skills,
                         journal,
                         background,
+                        audit,
                     )
                     lasting = [privacy.keep_purged(), background.work.serve()] if serves else []
                     tasks = [asyncio.create_task(each) for each in lasting]
@@ -205,7 +226,17 @@ async def _composed(
                         for task in tasks:
                             task.cancel()
         finally:
-            await _close(database, privacy, service, registry, journal=journal, archive=archive)
+            await _close(database, privacy, service, registry, journal=journal, archive=archive, audit=own_audit)
+
+
+def _audit(settings: Settings, home: Home, database: HomeDatabase, *, serves: bool) -> AuditTrail:
+    """Return what notes the events of the home. A command notes them only where that is required."""
+    if settings.audit is AuditMode.OFF or not (serves or settings.audit is AuditMode.REQUIRED):
+        return UNAUDITED
+    operators = home if home.operators is None else Home(home.operators)
+    kept_in = database if home.operators is None else database_of(settings.database_url, operators)
+    store = audit_store(kept_in, privacy_of(settings, operators, kept_in).key)
+    return AuditTrail(AuditLog(store), home.tenant, is_required=settings.audit is AuditMode.REQUIRED)
 
 
 def _own_background_pools(settings: Settings, home: Home) -> Callable[[], tuple[Pools, Offer]]:
@@ -234,7 +265,7 @@ async def _background(
     work = BackgroundWork(own_executor, executor.journal, runs_max=settings.background_runs_max, database_file=file)
     place = "" if home.operators is None else f"{home.tenant}/"
     try:
-        yield Background(own_executor, executor.journal, work, settings.background_queue_max, place)
+        yield Background(own_executor, executor.journal, work, settings.background_queue_max, executor.audit, place)
     finally:
         await work.aclose()
         for each in made:
@@ -266,18 +297,37 @@ async def _close(
     *,
     journal: Journal,
     archive: RunKeeper,
+    audit: AuditTrail,
 ) -> None:
     async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
         ending.callback(database.close)
+        audited = _Beside("The lines of the audit log", audit.close)
+        ending.push_async_callback(audited.end)
         ending.push_async_callback(_closed, "The lines of the privacy audit", privacy.close)
         ending.push_async_callback(_closed, "The journals of the last runs", journal.close)
         ending.push_async_callback(_closed, "The records of the last runs", service.close)
+        ending.callback(audited.begin)
         ending.push_async_callback(settled, CLOSING_SECONDS)
         ending.push_async_callback(registry.close)
         ending.push_async_callback(archive.aclose)
 
 
-async def _closed(what: str, close: Callable[[], None]) -> None:
+class _Beside:
+    """Closes something while other things are closed, since it may take longer than each of them."""
+
+    def __init__(self, what: str, close: Callable[[], None]) -> None:
+        self._closed = partial(_closed, what, close, AUDIT_CLOSING_SECONDS)
+        self._closing: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        self._closing = asyncio.create_task(self._closed())
+
+    async def end(self) -> None:
+        if self._closing is not None:
+            await self._closing
+
+
+async def _closed(what: str, close: Callable[[], None], seconds: float = CLOSING_SECONDS) -> None:
     """Write what no caller waits for, unless the database does not answer."""
-    if not await ended_within(CLOSING_SECONDS, close):
+    if not await ended_within(seconds, close):
         _LOG.warning("%s could not be written: the database did not answer in time.", what)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .runs.report import Report
     from .settings import Settings
 
+_LEAVE_LINES = frozenset({"approvals", "container", "init", "pii", "runs", "servers", "skills"})
+"""The commands, or groups of commands, of which some leave a line in the audit log."""
 SHELLS = ("bash", "zsh", "fish")
 _WARM_AFTER_SECONDS = 0.5
 """What loads for seconds begins when a client has had its list of tools."""
@@ -67,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         show_visibly(stdout=given[0] not in {"guard", "serve"})
         chosen = make_parser(given[0]).parse_args(given)
-        return _ended(int(chosen.command(chosen)))
+        return _ended(_run_command(given, chosen))
     except KeyboardInterrupt:
         return 128 + 2
     except Exception as error:
@@ -86,6 +88,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return exit_of(cause)
         print_error(f"sealab: This is a fault of sealab itself: {type(cause).__name__}: {cause}. {_TRACE_HINT}")
         return Exit.FAILED
+
+
+def _run_command(given: Sequence[str], chosen: argparse.Namespace) -> int:
+    """Run a command; one that changes who may do what, or takes data out, leaves a line in the audit log."""
+    if given[0] in _LEAVE_LINES:
+        from .commands.audit.acts import AUDITED, run_audited
+
+        words = next((words for words in (" ".join(given[:2]), given[0]) if words in AUDITED), None)
+        if words is not None:
+            return run_audited(words, chosen, _home_and_settings)
+    return int(chosen.command(chosen))
 
 
 def _open_streams() -> bool:
@@ -274,6 +287,12 @@ def _complete_container(group: argparse.ArgumentParser) -> None:
     container.add_to(commands, _home_and_settings, _add_common)
 
 
+def _complete_audit(audit: argparse.ArgumentParser) -> None:
+    from .commands.audit import add_to
+
+    add_to(audit, _home_and_settings, _add_common)
+
+
 def _complete_group(group: argparse.ArgumentParser) -> None:
     name = group.prog.split()[-1]
     module = import_module(f".commands.{name}", __package__)
@@ -373,8 +392,10 @@ async def _serving(settings: Settings, home: Home, address: Address | None, expo
             app.registry.warm()
         if app.privacy.filters:
             asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
+        await app.audit.server_started("stdio" if address is None else "http")
         with watching(app.loop_stats):
             await serve(app)
+        app.audit.server_stopped()
 
 
 def _print_former_settings(home: Home) -> None:
@@ -499,6 +520,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "approvals": ("answer what background runs wait for", _complete_group),
     "tokens": ("give out, list and revoke the tokens with which others call over HTTP", _complete_group),
     "tenants": ("list, show, export and delete the tenants that share this server", _complete_group),
+    "audit": ("list what happened, and check that no line of it was changed", _complete_audit),
     "skills": ("store, run and test skills, import and export them", _complete_group),
     "completion": ("print the completion script of a shell", _complete_completion),
 }

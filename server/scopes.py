@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _CREDENTIALS = "http credentials "
 _PRINCIPAL = "principal "
 _SESSION = "http session "
+_MARK_CHARS = 16
 _SESSION_NAME = re.compile(r"[\w.-]{1,64}")
 
 
@@ -83,6 +84,18 @@ def connection_of(ctx: ServerRequestContext[Any, Any]) -> str | None:
     """Return what marks the connection of a request among those of the process; None where a request has none."""
     headers = getattr(ctx.request, "headers", None)
     return "" if headers is None else headers.get("mcp-session-id")
+
+
+def principal_of(scope: str) -> str:
+    """Return the principal that a scope names, for the audit; of credentials and sessions a mark that opens nothing."""
+    if scope == LOCAL.scope:
+        return LOCAL_IDENTITY.principal
+    if scope.startswith(_PRINCIPAL):
+        return scope.removeprefix(_PRINCIPAL)
+    for start, kind in ((_CREDENTIALS, "credentials"), (_SESSION, "session")):
+        if scope.startswith(start):
+            return f"{kind}:{hashlib.sha256(scope.encode()).hexdigest()[:_MARK_CHARS]}"
+    return scope
 
 
 def is_brief(scope: str) -> bool:

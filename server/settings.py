@@ -85,6 +85,14 @@ class Auth(StrEnum):
     OAUTH = "oauth"
 
 
+class AuditMode(StrEnum):
+    """Whether what happens is kept in the audit log, and whether a request is refused whose line cannot be kept."""
+
+    ON = "on"
+    OFF = "off"
+    REQUIRED = "required"
+
+
 class PrivacyMode(StrEnum):
     """How much is spent on looking for personal data: patterns and context alone, or a model of names too."""
 
@@ -369,6 +377,10 @@ class Settings:
     """Days that the journal of a run is kept. 0 keeps it until the quota drops it."""
     journal_quota_mb: int = _setting(_whole(1), 200)
     """What the journals of one caller may take. Past it the oldest are dropped."""
+    audit: AuditMode = _setting(_one_of(AuditMode), AuditMode.ON)
+    """`on`: runs, calls of tools, approvals and admin acts are kept in the audit log, without values. `required`: what
+    cannot be kept there is refused. `off`: nothing is kept. See [audit](../audit.md).
+    """
     session_rebuild_seconds: float = _setting(_number(0.001), 10.0)
     """CPU seconds that it may take to rebuild a session that has lost its process. Beyond it the session ends."""
     background_timeout_seconds: float = _setting(_number(0.001), 3600.0)

@@ -7,9 +7,11 @@ half-made. The table `sealab_migration` lists which were applied, and by which v
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from .audit import schema as audit
 from .errors import DatabaseNewer
 from .models import UtcTime
 from .sql import sa
@@ -23,11 +25,13 @@ class Migration:
     """One step: SQL that both SQLite and PostgreSQL understand.
 
     `{identity}` stands for the type of a primary key that counts by itself, `{time}` for a moment, `{bytes}` for
-    binary data, `{float}` for a number of 64 bits.
+    binary data, `{float}` for a number of 64 bits. `only` has what comes after it on one kind of database alone, as it
+    stands.
     """
 
     name: str
     statements: tuple[str, ...]
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -257,6 +261,7 @@ MIGRATIONS: tuple[Migration, ...] = (
             )""",
         ),
     ),
+    Migration("0010_audit", audit.TABLES, audit.TRIGGERS),
 )
 
 _WORDS = {
@@ -296,6 +301,8 @@ def apply(engine: sa.Engine, steps: tuple[Migration, ...] = MIGRATIONS) -> tuple
         for step in missing:
             for statement in step.statements:
                 connection.exec_driver_sql(statement.format_map(words))
+            for statement in step.only.get(engine.dialect.name, ()):
+                connection.exec_driver_sql(statement)
             connection.execute(
                 sa.text("INSERT INTO sealab_migration VALUES (:name, :at, :program)").bindparams(
                     sa.bindparam("name", step.name),

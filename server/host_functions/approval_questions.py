@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, cast
@@ -114,10 +114,11 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
             server = config_of(found, known.configuration)
         except RegistryError:
             continue  # the call will say it
-        server, refusal = registry.ruled(calls.caller.identity, found, server)
-        if refusal is not None:
-            refused += [place.said(str(refusal)) for place in ending]
+        ruled = registry.ruled(calls.caller.identity, found, server)
+        if ruled.refusal is not None:
+            refused += [place.said(str(ruled.refusal)) for place in ending]
             continue
+        server = ruled.server
         decision = approval.decide(found, server)
         if decision is Decision.REFUSE or found.server in known.quarantined:
             why = approval.why_refused(found.name, server) if decision is Decision.REFUSE else _quarantined(found)
@@ -200,12 +201,12 @@ async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_P
     always = [ALWAYS] if is_one_user(calls.caller.scope) else []
     choices = [THIS_RUN, *always, *([] if calls.dry_run else [EACH_CALL])]
     text = question.text + approval.OF_DRY_RUN if calls.dry_run else question.text
+    names = question.covers
     try:
         with paused(), waits_for_user():
-            answer = await calls.caller.ask(text, choices)
+            answer = await _answer(calls, calls.caller.ask, text, choices, names)
     except NoMoreQuestions:
         return None  # each call will say so
-    names = question.covers
     if answer is None:
         if calls.dry_run or all(place.caught for each in planned for place in each.places):
             calls.approvals.declined |= names
@@ -276,12 +277,26 @@ async def _asked_in_run(calls: Calls, ask: Ask, name: str, question: str) -> str
     always = [ALWAYS] if is_one_user(calls.caller.scope) else []
     covers_run = name in approvals.asked and name not in approvals.one_by_one
     choices = [THIS_RUN, *always, THIS_CALL] if covers_run else [THIS_CALL, THIS_RUN, *always]
-    answer = await ask(question + approval.COVERS_RUN if covers_run else question, choices)
+    answer = await _answer(calls, ask, question + approval.COVERS_RUN if covers_run else question, choices, {name})
     approvals.asked.add(name)
     if answer in {THIS_RUN, ALWAYS}:
         approvals.granted.add(name)
     elif covers_run and answer == THIS_CALL:
         approvals.one_by_one.add(name)
+    return answer
+
+
+async def _answer(calls: Calls, ask: Ask, question: str, choices: Sequence[str], tools: Collection[str]) -> str | None:
+    """Return what the user answers to a question about tools, as the audit log has it too."""
+    run_id = calls.outermost.attachments.run_id
+    named = [tool.removesuffix("\0") for tool in tools]
+    calls.audit.approval_asked(calls.caller, run_id, named)
+    decision = "none"
+    try:
+        answer = await ask(question, choices)
+        decision = "declined" if answer is None else f"approved: {answer or THIS_CALL}"
+    finally:
+        calls.audit.approval_answered(calls.caller, run_id, named, decision, by="client")
     return answer
 
 
@@ -333,8 +348,8 @@ async def _reading(registry: Registry, calls: Calls, tools: Iterable[Tool]) -> l
     servers = dict.fromkeys(tool.server for tool in tools)
 
     def runs(tool: Tool, server: ServerConfig) -> bool:
-        ruled, refusal = registry.ruled(calls.caller.identity, tool, server)
-        return refusal is None and approval.decide(tool, ruled) is Decision.RUN
+        ruled = registry.ruled(calls.caller.identity, tool, server)
+        return ruled.refusal is None and approval.decide(tool, ruled.server) is Decision.RUN
 
     def reading() -> list[str]:
         return [

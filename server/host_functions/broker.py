@@ -20,6 +20,7 @@ from ...sandbox.job import Json
 from ...skills_db.errors import SkillsDbError
 from ...workspace.errors import WorkspaceError
 from ...workspace.run_files import RunFiles
+from ..audit.trail import UNAUDITED, AuditTrail
 from ..caller import LOCAL, Caller
 from ..errors import RightMissing, ServerError, shortage_in
 from ..host_work import Kind, in_thread
@@ -114,6 +115,7 @@ class Calls:
     """The code of skills that the program names, as it was read before the program started."""
     approvals: Approvals = field(default_factory=Approvals)
     within: Calls | None = None
+    audit: AuditTrail = UNAUDITED
 
     async def answer(self, name: str, arguments: Arguments) -> Json:
         """Answer one call, or raise `HostCallError` with what was wrong and what to do."""

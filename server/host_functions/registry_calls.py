@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
@@ -32,9 +32,13 @@ from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
 from ..upstream_tools.wiring import config_of
 from .approval_questions import approved, is_granted, judge_calls
+from .audited_calls import AuditedCall, audited
 from .broker import Arguments, Calls, Handler, Tell
 from .call_log import BYTES_MAX, RETURNS_MAX
 from .run_calls import MESSAGE_CHARS_MAX
+
+if TYPE_CHECKING:
+    from ...tools_registry.upstream.results import ToolResult
 
 _TEXT = (str,)
 _TEXT_OR_NONE = (str, type(None))
@@ -80,14 +84,15 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
     name = cast("str", arguments["name"])
     given = cast("Mapping[str, Json]", arguments["arguments"])
     may_change = False
-    with calls.log.call(name) as entry:
+    with calls.log.call(name) as entry, audited(calls, entry) as line:
         try:
-            pay(calls, await chars_of([given, arguments.get("positional")]))
+            line.chars_in = await chars_of([given, arguments.get("positional")])
+            pay(calls, line.chars_in)
             with slot_given_back():
                 tool = await discovery.found(registry, calls.caller.identity, name)
             entry.tool, entry.found = tool.full_name, True
-            server = _ruled(registry, calls, tool, config_of(tool, await registry.configuration()))
-            if approval.decide(tool, server) is Decision.REFUSE:
+            server, decision = await _judged(registry, line, tool)
+            if decision is Decision.REFUSE:
                 raise failed(approval.why_refused(tool.name, server))
             if "positional" in arguments:
                 given = await _named(tool, name, cast("Sequence[Json]", arguments["positional"]), given)
@@ -96,20 +101,19 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 tool, fitting = await _fitting(registry, tool, given)
             except HostCallError as error:
                 raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=error.type) from error
-            # Again: its server may just have said otherwise what it does.
-            server = _ruled(registry, calls, tool, config_of(tool, await registry.configuration()))
-            decision = approval.decide(tool, server)
+            server, decision = await _judged(registry, line, tool)  # again: it may just have said what else it does
             if calls.dry_run and not approval.runs_dry(
                 tool, server, is_granted=await is_granted(registry, calls, tool)
             ):
-                calls.log.note_dry(tool.full_name, fitting, await chars_of(fitting))
-                calls.log.made_up.setdefault(tool.full_name, approval.why_not_dry(tool, server))
+                line.dry()
                 calls.log.forget(entry)
-                return await _placeholder(registry, tool, fitting)
+                return await _noted_down(registry, calls, tool, fitting, approval.why_not_dry(tool, server))
             if not server.only_reads(tool):
                 calls.caller.identity.require(Right.TOOLS_WRITE)
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=fitting)
+                line.approved()
+            await line.sent()
             may_change = not server.only_reads(tool)
             if may_change:
                 await before_change(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
@@ -123,21 +127,32 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             kind = OUTCOME_UNKNOWN if unknown else "ToolError"
             raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=kind) from error
         (await registry.usage()).called(calls.caller.scope, tool.full_name)
-        value = result.value
-        if result.attachments and isinstance(value, dict):
-            value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value
+        value = _with_attachments(result)
         ANSWERED_BY.set(f"{tool.server}.{tool.name}")
-        pay(calls, await chars_of(value))
+        line.chars_out = await chars_of(value)
+        pay(calls, line.chars_out)
         await _note_returns(registry, calls, tool)
         return value
 
 
-def _ruled(registry: Registry, calls: Calls, tool: Tool, server: ServerConfig) -> ServerConfig:
-    """Return the server's entry as it holds for the caller and the tool. Raises `PolicyRefused`."""
-    server, refusal = registry.ruled(calls.caller.identity, tool, server)
-    if refusal is not None:
-        raise refusal
-    return server
+async def _judged(registry: Registry, line: AuditedCall, tool: Tool) -> tuple[ServerConfig, Decision]:
+    """Return the server's entry as it holds for the caller and the tool, and what becomes of a call.
+
+    Raises `PolicyRefused`.
+    """
+    server = config_of(tool, await registry.configuration())
+    ruled = registry.ruled(line.calls.caller.identity, tool, server)
+    line.ruled(ruled)
+    if ruled.refusal is not None:
+        raise ruled.refusal
+    return ruled.server, line.judged(tool, ruled.server)
+
+
+def _with_attachments(result: ToolResult) -> Json:
+    value = result.value
+    if result.attachments and isinstance(value, dict) and "attachments" not in value:
+        return {**value, "attachments": list(result.attachments)}
+    return value
 
 
 async def _note_returns(registry: Registry, calls: Calls, tool: Tool) -> None:
@@ -148,8 +163,10 @@ async def _note_returns(registry: Registry, calls: Calls, tool: Tool) -> None:
             calls.log.returns[tool.full_name] = untold
 
 
-async def _placeholder(registry: Registry, tool: Tool, arguments: Mapping[str, Json]) -> Json:
-    """Return what stands for the answer of a call that a dry run does not make."""
+async def _noted_down(registry: Registry, calls: Calls, tool: Tool, arguments: Mapping[str, Json], why: str) -> Json:
+    """Note a call that a dry run does not make, and return what stands for its answer."""
+    calls.log.note_dry(tool.full_name, arguments, await chars_of(arguments))
+    calls.log.made_up.setdefault(tool.full_name, why)
     from ...tools_registry.describing.placeholders import placeholder
 
     learned = (await registry.learned()).get(tool.full_name)

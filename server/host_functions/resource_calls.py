@@ -20,6 +20,7 @@ from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
 from ..upstream_tools.tool_rules import READ_RESOURCE, resource_reader
 from .approval_questions import approved
+from .audited_calls import audited
 from .broker import Arguments, Calls, Handler
 from .registry_calls import answered, failed, given_to_tool, pay
 
@@ -41,26 +42,31 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
 
 async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
     named = cast("str", arguments["server"])
-    with calls.log.call(f"{named}.{READ_RESOURCE}") as entry:
+    with calls.log.call(f"{named}.{READ_RESOURCE}") as entry, audited(calls, entry) as line:
         try:
             name = await discovery.server_name(registry, calls.caller.identity, named)
             server = (await registry.configuration()).server(name)
             tool = resource_reader(name)
             entry.tool, entry.found = tool.full_name, True
-            server, refusal = registry.ruled(calls.caller.identity, tool, server)
-            if refusal is not None:
-                raise failed(str(refusal))
-            decision = approval.decide(tool, server)
+            ruled = registry.ruled(calls.caller.identity, tool, server)
+            line.ruled(ruled)
+            if ruled.refusal is not None:
+                raise failed(str(ruled.refusal))
+            server = ruled.server
+            decision = line.judged(tool, server)
             if decision is Decision.REFUSE:
                 raise failed(approval.why_refused(READ_RESOURCE, server))
             given = await given_to_tool(privacy, calls, tool, server, {"uri": arguments["uri"]})
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=given, kept_as=_KEPT_AS)
+                line.approved()
+            await line.sent()
             with slot_given_back():
                 value = await registry.read_resource(name, cast("str", given["uri"]), keep=calls.attachments.keep)
         except RegistryError as error:
             raise failed(str(error)) from error
-        pay(calls, await chars_of(value))
+        line.chars_out = await chars_of(value)
+        pay(calls, line.chars_out)
         return value
 
 

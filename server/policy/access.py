@@ -59,6 +59,11 @@ class Ruling:
     by: tuple[str, ...] = ()
     problem: str = ""
 
+    @property
+    def named(self) -> str:
+        """The rules that decided, in one line for the audit log."""
+        return f"policy: {', '.join(self.by) or self.problem or 'no rule'}"
+
     def why(self) -> str:
         """Say in a few words why it is refused: by which rules, never what they say."""
         if self.problem:
@@ -69,7 +74,7 @@ class Ruling:
 
     def refusal(self, what: str, do: str = "Do without it, or ask the operator to change the policy.") -> PolicyRefused:
         """Return the error for what is refused."""
-        return PolicyRefused(f"The policy refuses {what}: {self.why()}. {do}")
+        return PolicyRefused(f"The policy refuses {what}: {self.why()}. {do}", rule=self.named)
 
 
 ALLOWED = Ruling(allowed=True)

@@ -10,16 +10,23 @@ from ..home import Home
 from ..policy.access import NO_POLICY, Decider
 from ..settings import Settings
 from .privacy import Privacy, TenantVault
+from .tokens.audit_notes import Told
 
 
 def privacy_of(
-    settings: Settings, home: Home, database: HomeDatabase, *, durable: bool = False, policy: Decider = NO_POLICY
+    settings: Settings,
+    home: Home,
+    database: HomeDatabase,
+    *,
+    durable: bool = False,
+    policy: Decider = NO_POLICY,
+    told: Told | None = None,
 ) -> Privacy:
-    """Return what hides values of a home, whose database it is; `durable` and `policy` as for `Privacy`."""
+    """Return what hides values of a home, whose database it is; the others are as for `Privacy`."""
     vault = None
     if home.operators is not None:
         vault = TenantVault(home.tenant, home.operators, partial(_is_keyed, settings, Home(home.operators)))
-    return Privacy(settings, home.root, database, durable=durable, policy=policy, tenant=vault)
+    return Privacy(settings, home.root, database, durable=durable, policy=policy, told=told, tenant=vault)
 
 
 def _is_keyed(settings: Settings, operators: Home) -> bool:

@@ -30,7 +30,7 @@ from ..scopes import is_brief, tokens_of
 from ..settings import PrivacyLevel as Mode
 from ..settings import Settings
 from .token_texts import TOKEN, tokens_in
-from .tokens.audit_notes import AuditNotes, RecordLinks
+from .tokens.audit_notes import AuditNotes, RecordLinks, Told
 from .tokens.known_values import KnownValues
 from .tokens.parts import CHARS_MAX, Part, Text, Tree, is_longer, is_small, part_of
 from .tokens.run_tokens import Brake, RunTokens
@@ -104,12 +104,14 @@ class Privacy:
         durable: bool = False,
         policy: Decider = NO_POLICY,
         tenant: TenantVault | None = None,
+        told: Told | None = None,
     ) -> None:
         """Make it; with `durable`, for texts that are thrown away once hidden, no power cut loses a token.
 
         `policy` says of each caller which types may be restored where.
         Otherwise, where the vault is a file, one may take along the tokens of the last half second (`AuditNotes`).
         That of a `tenant` has a key derived from the operator's, whose file of recognizers it uses.
+        `told` is told of what is noted in the audit.
         """
         self.policy = policy
         self._operators = home if tenant is None else tenant.operators_home
@@ -125,7 +127,7 @@ class Privacy:
         self._sanitizer: Sanitizer | None = None
         self._guesses = Brake(GUESSES_MAX, GUESSES_SECONDS)
         self._trials = Brake(TRIALS_MAX, TRIALS_SECONDS, grows=True)
-        self._notes = AuditNotes(self.vault)
+        self._notes = AuditNotes(self.vault, told)
         self._links = RecordLinks(self.vault)
         self._brief: dict[str, None] = {}
         self._loaded = False

@@ -94,7 +94,7 @@ def get_run_tool(
             if link is not None and choice is None:
                 return answered_state(state, reported_layers, form, connection)
             # To open a link is no answer yet: that is given at the page.
-            counts = link is not None or await background.answer(approval, choice, scope)
+            counts = link is not None or await background.answer(approval, choice, scope, by=caller)
             if reach.answers_alone:
                 now = await background.queued_state(run_id, None)
                 later = replace(now, execution=None, progress=None)  # whose run it is not is shown no report

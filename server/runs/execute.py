@@ -15,7 +15,7 @@ from ...sandbox.job import Failure, HostCalls, Job, Json, Limits, Outcome, Start
 from ...workspace.errors import WorkspaceError
 from ...workspace.names import RUNS
 from ..caller import LOCAL, Caller, Progress
-from ..errors import RequestRefused
+from ..errors import KNOWN_ERRORS, AuditUnwritten, RequestRefused
 from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
 from ..host_work import Account, Kind, charged_to, in_thread
@@ -107,8 +107,12 @@ async def execute(
     nothing ran. Cancelling the awaiting task kills the run.
     """
     run_id = request.run_id or new_run_id()
-    caller = request.caller
-    job, program = await with_values(executor.privacy, caller, allowed(request, executor), run=run_id)
+    try:
+        judged = allowed(request, executor)
+    except KNOWN_ERRORS as error:
+        executor.audit.run_refused(request.caller, run_id, error)
+        raise
+    job, program = await with_values(executor.privacy, request.caller, judged, run=run_id)
     run = BegunRun(
         run_id,
         job,
@@ -157,20 +161,24 @@ async def executed(
         run_tokens=gate.tokens,
         given=gate.given,
         source=job.code,
+        audit=executor.audit,
     )
     answer = begun.answering(calls, gate)
     try:
+        await _audited_begin(executor, request, job, run_id)
         outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter)
         _go_on_without_worker(request, outcome, journal)
     except BaseException as error:
         gate.drop()
         journal.broken_off(Status.CANCELLED.value, job.isolation.value, _called(calls))
+        _audit_broken_off(executor, request, job, calls, error)
         if isinstance(error, asyncio.CancelledError):
             executor.stats.count_cancelled()
         raise
     finally:
         await calls.ended()
     _count(executor, run_id, outcome, calls)
+    _audit_end(executor, request, outcome, calls)
     incomplete = await journal.ended(outcome, _called(calls))
     if request.session is not None:
         incomplete = await journal.stored()  # the next call may have to be given its session anew
@@ -216,6 +224,52 @@ async def _run(
         except Busy as busy:
             return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     return outcome
+
+
+async def _audited_begin(executor: Executor, request: CodeRequest, job: Job, run_id: str) -> None:
+    """Have the audit log say that a run begins. Raises `AuditUnwritten`."""
+    await executor.audit.run_began(
+        request.caller,
+        run_id,
+        isolation=job.isolation.value,
+        code_bytes=_bytes_of(job.code),
+        dry_run=request.dry_run,
+    )
+
+
+def _audit_end(executor: Executor, request: CodeRequest, outcome: Outcome, calls: Calls) -> None:
+    executor.audit.run_ended(
+        request.caller,
+        calls.attachments.run_id,
+        status=outcome.status.value,
+        isolation=outcome.isolation.value,
+        ms=outcome.duration_ms,
+        calls=len(calls.log.entries),
+        shown_bytes=_bytes_of(outcome.output) + _bytes_of(outcome.stderr),
+        moved_bytes=calls.log.moved_bytes,
+    )
+
+
+def _audit_broken_off(executor: Executor, request: CodeRequest, job: Job, calls: Calls, error: BaseException) -> None:
+    """Have the audit log say how a run ended that has no outcome; one that goes on elsewhere has not ended."""
+    status = {
+        AuditUnwritten: Status.REFUSED.value,
+        asyncio.CancelledError: Status.CANCELLED.value,
+        RunCut: "cut",
+    }.get(type(error), "failed")
+    executor.audit.run_ended(
+        request.caller,
+        calls.attachments.run_id,
+        status=status,
+        isolation=job.isolation.value,
+        ms=0.0,
+        calls=len(calls.log.entries),
+        moved_bytes=calls.log.moved_bytes,
+    )
+
+
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _go_on_without_worker(request: CodeRequest, outcome: Outcome, journal: Kept) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from ..audit.trail import UNAUDITED, AuditTrail
 from ..policy.access import NO_POLICY, Decider
 from ..stats.run_stats import RunStats
 from .last_runs import LastRuns
@@ -42,3 +43,4 @@ class Executor:
     policy: Decider = NO_POLICY
     stats: RunStats = field(default_factory=RunStats)
     last_runs: LastRuns = field(default_factory=LastRuns)
+    audit: AuditTrail = UNAUDITED

@@ -96,6 +96,7 @@ async def run_tests(
         in_tests=True,
         within=within,
         run_tokens=run_tokens,
+        audit=executor.audit,
     )
     calls.source = job.code
     if within is not None:

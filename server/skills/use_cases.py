@@ -16,6 +16,7 @@ from ...skills_db.errors import SkillNotFound, SkillRefused
 from ...tools_registry.errors import RegistryError
 from ...workspace.archive import RunArchive
 from ...workspace.errors import WorkspaceError
+from ..audit.trail import AuditKind
 from ..caller import LOCAL, Caller, Progress
 from ..errors import RequestRefused, SkillUnfit
 from ..host_functions.broker import Calls
@@ -146,6 +147,9 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
         recordings = await context.executor.privacy.kept_value(request.caller.scope, recorder.recordings())
         draft = replace(draft, recordings=recordings)
     version = await _stored_as(context, draft, request.within)
+    if request.within is None or not request.within.dry_run:
+        context.executor.audit.skill_changed(request.caller, AuditKind.SKILL_SAVED, draft.name, version=version)
+        await context.executor.audit.kept()
     return SavedSkill(
         name=draft.name,
         version=version,
@@ -256,6 +260,8 @@ async def delete(context: SkillContext, name: str, *, caller: Caller = LOCAL) ->
     """
     await _judge_publishing(context, caller, name)
     versions = await context.service.ask(lambda store: store.delete(name))
+    context.executor.audit.skill_changed(caller, AuditKind.SKILL_DELETED, name)
+    await context.executor.audit.kept()
     return DeletedSkill(name=name, deleted_versions=len(versions))
 
 

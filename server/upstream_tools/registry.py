@@ -20,7 +20,7 @@ from ...tools_registry.configuration import Configuration, ServerConfig
 from ...tools_registry.errors import RegistryError, ServerUnusable, ToolUnknown
 from ...tools_registry.upstream.results import says_shape
 from ..database import Opening
-from ..errors import HostWorkRefused, PolicyRefused
+from ..errors import HostWorkRefused
 from ..home import Home
 from ..host_work import Kind, checked, in_thread
 from ..identity import LOCAL_IDENTITY, Identity
@@ -32,7 +32,7 @@ from .extras import Extra, Extras
 from .helpers_in_code import helper_for_tool_name
 from .overview import overview
 from .shown_return_types import ShownReturnTypes
-from .tool_rules import ruled, shows
+from .tool_rules import RuledServer, ruled, shows
 from .wiring import Wired, index_of, is_permitted, log_problems, wire
 
 if TYPE_CHECKING:
@@ -206,12 +206,12 @@ class Registry:
 
         def asks(tool: Tool) -> bool:
             server = servers.get(tool.server)
-            return server is not None and decide(tool, self.ruled(who, tool, server)[0]) is Decision.ASK
+            return server is not None and decide(tool, self.ruled(who, tool, server).server) is Decision.ASK
 
         return asks
 
-    def ruled(self, who: Identity, tool: Tool, server: ServerConfig) -> tuple[ServerConfig, PolicyRefused | None]:
-        """Return the server's entry as it holds for a caller and a tool, and why the policy refuses a call, if so."""
+    def ruled(self, who: Identity, tool: Tool, server: ServerConfig) -> RuledServer:
+        """Return the server's entry as it holds for a caller and a tool."""
         return ruled(self.policy, who, tool, server)
 
     async def shown(self, who: Identity, tools: Iterable[Tool]) -> list[Tool]:

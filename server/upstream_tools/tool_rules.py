@@ -5,7 +5,7 @@ Both have to allow a call, and whichever of the two wants a user asked more ofte
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...tools_registry.models import Tool
@@ -27,16 +27,26 @@ def resource_reader(server: str) -> Tool:
     return Tool(READ_RESOURCE, server, server, annotations={"readOnlyHint": True})
 
 
-def ruled(
-    policy: Decider, who: Identity, tool: Tool, server: ServerConfig
-) -> tuple[ServerConfig, PolicyRefused | None]:
-    """Return the server's entry as it holds for this caller and tool, and why the policy refuses the call, if so."""
+@dataclass(frozen=True, slots=True)
+class RuledServer:
+    """A server's entry as it holds for one caller and tool; `refusal` says why the policy refuses the call, if so.
+
+    `by` names the rules of the policy that decided, for the audit log; it is empty without a policy.
+    """
+
+    server: ServerConfig
+    refusal: PolicyRefused | None = None
+    by: str = ""
+
+
+def ruled(policy: Decider, who: Identity, tool: Tool, server: ServerConfig) -> RuledServer:
+    """Return the server's entry as it holds for this caller and tool."""
     if not policy.governs:
-        return server, None
+        return RuledServer(server)
     ruling = policy.decide(who, call_access(tool, server))
     if not ruling.allowed:
-        return server, refused(tool, ruling)
-    return replace(server, approve=stricter(server.approve, ruling.approval)), None
+        return RuledServer(server, refused(tool, ruling), ruling.named)
+    return RuledServer(replace(server, approve=stricter(server.approve, ruling.approval)), by=ruling.named)
 
 
 def refused(tool: Tool, ruling: Ruling) -> PolicyRefused:

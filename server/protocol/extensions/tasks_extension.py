@@ -120,7 +120,8 @@ class TasksExtension(Extension):
                     f"The answer to {approval.id} is no result of an elicitation. Give action and content.",
                 ) from None
             choice = chosen(answer, approval.choices)
-            await _told(lambda: self._background.answer(approval, choice, scope_of(ctx)), params.task_id)
+            caller = caller_of(ctx)
+            await _told(lambda: self._background.answer(approval, choice, caller.scope, by=caller), params.task_id)
         return {"resultType": "complete"}
 
     async def _cancel(self, ctx: Ctx, params: TaskParams) -> Params:

@@ -136,7 +136,7 @@ class _LinkedQuestion:
             # Only the least of what a yes may cover, as on a terminal.
             choice = (approval.choices[0] if approval.choices else "") if approves else None
             with suppress(JournalNotFound):
-                counts = await self._place.background.answer(approval, choice, None)
+                counts = await self._place.background.answer(approval, choice, None, by=None)
         state = await self._state()
         answered = state.answer_to(self._link.number) if state else None
         if answered is None:

@@ -160,7 +160,7 @@ def _why_not_ready(app: App) -> str | None:
     if isinstance(policy, PolicyFile) and policy.is_missing:
         return policy.problem
     waiting = max((pool.waiting for pool in app.pools.stats().values()), default=0)
-    return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else None
+    return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else app.audit.trouble()
 
 
 def _warning(app: App) -> str | None:

@@ -15,11 +15,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ....skills_db.errors import JournalNotFound
+from ...audit.trail import UNAUDITED, AuditTrail
 from ...caller import Caller
-from ...errors import RequestRefused
+from ...errors import KNOWN_ERRORS, RequestRefused
 from ...host_work import Kind, in_thread
 from ...identity import Right
 from ...scopes import is_principal
+from ...upstream_tools.approval import THIS_CALL
 from ..execute import CodeRequest, allowed
 from ..ids import new_run_id
 from .background_reports import (
@@ -68,6 +70,7 @@ class Background:
     journal: Journal
     work: BackgroundWork
     queue_max: int
+    audit: AuditTrail = UNAUDITED
     place: str = ""
     """What stands before the token in the path of a link that answers a question: the tenant, with a slash."""
 
@@ -83,7 +86,11 @@ class Background:
             )
         executor = self.executor()
         request = replace(request, background=True)
-        allowed(request, executor)
+        try:
+            allowed(request, executor)
+        except KNOWN_ERRORS as error:
+            self.audit.run_refused(request.caller, "", error)
+            raise
         if request.timeout_seconds is None:
             request = replace(request, timeout_seconds=executor.settings.timeout_seconds)
         run_id, scope, told = new_run_id(), request.caller.scope, request_told(request)
@@ -160,14 +167,18 @@ class Background:
         await self._ask(lambda store: store.cancel(run_id, execution_told(cancelled(run_id)), scope=scope))
         await self.work.cancel(run_id)
 
-    async def answer(self, approval: Approval, choice: str | None, scope: str | None) -> bool:
+    async def answer(self, approval: Approval, choice: str | None, scope: str | None, *, by: Caller | None) -> bool:
         """Answer what a run of the scope waits with: a choice, or None for a no; False where it was answered before.
 
-        Without a scope it is the operator's answer, or that of a link.
+        Without a scope it is the operator's answer, or that of a link, which is `by` nobody who is known.
         """
         told = {"question": approval.question, "choice": choice}
         taken = await self._ask(lambda store: store.answer(approval.run_id, approval.number, told, scope=scope))
         self.work.wake()
+        if taken:
+            decision = "declined" if choice is None else f"approved: {choice or THIS_CALL}"
+            given_at = "page" if by is None else "client"
+            self.audit.approval_answered(by, approval.run_id, (), decision, by=given_at)
         return taken
 
     async def link(self, approval: Approval, expires: float) -> str:
