@@ -45,7 +45,7 @@ class IntrospectionClient:
 
 
 @dataclass(frozen=True, slots=True)
-class _Active:
+class _ActiveToken:
     identity: Identity
     until: float
     known_until: float
@@ -70,7 +70,7 @@ class Introspection:
         self._rules = rules
         self._now = now
         self._monotonic = monotonic
-        self._active: OrderedDict[bytes, _Active] = OrderedDict()
+        self._active: OrderedDict[bytes, _ActiveToken] = OrderedDict()
         self._inactive: OrderedDict[bytes, float] = OrderedDict()
         self._of: dict[tuple[str, str], OrderedDict[bytes, None]] = {}
         self._failure: str | None = None
@@ -173,7 +173,7 @@ class Introspection:
             self._forget(next(iter(own)))
         elif len(self._active) >= _TOKENS_MAX:
             self._forget(next(iter(self._active)))
-        self._active[mark] = _Active(identity, begun + min(FRESH_SECONDS, seconds), begun + _KNOWN_SECONDS)
+        self._active[mark] = _ActiveToken(identity, begun + min(FRESH_SECONDS, seconds), begun + _KNOWN_SECONDS)
         self._of.setdefault(_owner(identity), OrderedDict())[mark] = None
 
     def _forget(self, mark: bytes) -> None:
