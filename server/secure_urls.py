@@ -20,9 +20,7 @@ def fault_of_url(url: str, *, query: bool = False, loopback: bool = True) -> str
 
     `query` lets it have a query, `loopback` lets it name this machine, by HTTP too. A user and a fragment it never has.
     """
-    wanted = (
-        "an https URL without a user and a fragment" if query else "an https URL without a user, query and fragment"
-    )
+    wanted = "a URL with https and no user or fragment" if query else "a URL with https and no user, query or fragment"
     wanted += ", or an http one of this machine" if loopback else ", which is not of this machine"
     parts = _parts(url)
     if parts is None or parts.hostname is None or "@" in parts.netloc or "#" in url or ("?" in url and not query):

@@ -29,9 +29,9 @@ FRESH_SECONDS = 10.0
 """How long an answer is used, and so how long a revoked token is taken at most."""
 _KNOWN_SECONDS = 3600.0
 """How long a token that was active counts as known."""
-_TOKENS_MAX = 10_000
-_TOKENS_OF_ONE = 100
-_QUESTIONS_MAX = 32
+TOKENS_MAX = 10_000
+TOKENS_OF_ONE_MAX = 100
+QUESTIONS_MAX = 32
 """Questions under way on tokens that are known, and as many on tokens that are not."""
 
 
@@ -45,7 +45,7 @@ class IntrospectionClient:
 
 
 @dataclass(frozen=True, slots=True)
-class _Active:
+class _ActiveToken:
     identity: Identity
     until: float
     known_until: float
@@ -70,7 +70,7 @@ class Introspection:
         self._rules = rules
         self._now = now
         self._monotonic = monotonic
-        self._active: OrderedDict[bytes, _Active] = OrderedDict()
+        self._active: OrderedDict[bytes, _ActiveToken] = OrderedDict()
         self._inactive: OrderedDict[bytes, float] = OrderedDict()
         self._of: dict[tuple[str, str], OrderedDict[bytes, None]] = {}
         self._failure: str | None = None
@@ -101,7 +101,7 @@ class Introspection:
 
     async def _asked(self, mark: bytes, token: str, *, is_known: bool) -> Identity | None:
         if mark not in self._questions:
-            if sum(known == is_known for known, _task in self._questions.values()) >= _QUESTIONS_MAX:
+            if sum(known == is_known for known, _task in self._questions.values()) >= QUESTIONS_MAX:
                 raise VerifierUnavailable("The issuer of tokens is asked about many at once. Try again in a moment.")
             task = asyncio.create_task(self._ask(mark, token))
             self._questions[mark] = (is_known, task)
@@ -144,7 +144,7 @@ class Introspection:
             self._forget(mark)
             self._inactive[mark] = begun + FRESH_SECONDS
             self._inactive.move_to_end(mark)
-            if len(self._inactive) > _TOKENS_MAX:
+            if len(self._inactive) > TOKENS_MAX:
                 self._inactive.popitem(last=False)
             return None
         self._keep(mark, identity, begun, expiry_of(claims) - now)
@@ -169,11 +169,11 @@ class Introspection:
         self._forget(mark)
         self._inactive.pop(mark, None)
         own = self._of.setdefault(_owner(identity), OrderedDict())
-        if len(own) >= _TOKENS_OF_ONE:
+        if len(own) >= TOKENS_OF_ONE_MAX:
             self._forget(next(iter(own)))
-        elif len(self._active) >= _TOKENS_MAX:
+        elif len(self._active) >= TOKENS_MAX:
             self._forget(next(iter(self._active)))
-        self._active[mark] = _Active(identity, begun + min(FRESH_SECONDS, seconds), begun + _KNOWN_SECONDS)
+        self._active[mark] = _ActiveToken(identity, begun + min(FRESH_SECONDS, seconds), begun + _KNOWN_SECONDS)
         self._of.setdefault(_owner(identity), OrderedDict())[mark] = None
 
     def _forget(self, mark: bytes) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from .verifier import VerifierUnavailable
 
 SECONDS_MAX = 5.0
-_BYTES_MAX = 256_000
+BYTES_MAX = 256_000
 _CONNECTIONS_MAX = 64
 _TRY_AGAIN = frozenset({408, 425, 429})
 _OK = 200
@@ -92,8 +92,8 @@ class IssuerLink:
                     raise _unavailable(url, "answers with a packed text, which was not asked for")
                 async for piece in response.aiter_raw():
                     body += piece
-                    if len(body) > _BYTES_MAX:
-                        raise _unavailable(url, f"answers with more than {_BYTES_MAX:,} bytes")
+                    if len(body) > BYTES_MAX:
+                        raise _unavailable(url, f"answers with more than {BYTES_MAX:,} bytes")
         except TimeoutError:
             raise _unavailable(url, f"does not answer within {self._seconds:g} seconds") from None
         except self._failures as error:

@@ -27,7 +27,7 @@ ALGORITHMS: Mapping[str, tuple[str, str | None]] = MappingProxyType(
     }
 )
 """The algorithms that are taken (RFC 7518, 3.1, RFC 8037, 3.1), each with the type and the curve of its keys."""
-_KEYS_MAX = 100
+KEYS_MAX = 100
 _ALIKE_MAX = 4
 """How many keys are tried for one token, where several have its id or it has none."""
 _MEMBER_CHARS_MAX = 1500
@@ -49,9 +49,9 @@ class SigningKeys:
         """Read a key set. What cannot be used is left out: a set may hold keys of kinds to come (RFC 7517, 5)."""
         listed = document.get("keys")
         entries = listed if isinstance(listed, list) else []
-        if len(entries) > _KEYS_MAX:
-            _LOG.warning("Of the %d keys of the issuer the first %d are used.", len(entries), _KEYS_MAX)
-        found = [_usable(entry) for entry in entries[:_KEYS_MAX]]
+        if len(entries) > KEYS_MAX:
+            _LOG.warning("Of the %d keys of the issuer the first %d are used.", len(entries), KEYS_MAX)
+        found = [_usable(entry) for entry in entries[:KEYS_MAX]]
         self._keys = [key for key in found if key is not None]
 
     def __len__(self) -> int:

@@ -128,11 +128,11 @@ async def test_a_flood_of_invented_tokens_takes_no_place_of_one_that_is_known(
     clock.now += 20
     issuer.held = threading.Event()
     flood = [asyncio.create_task(verifier.identity_of(f"invented-{number}")) for number in range(200)]
-    await until(lambda: len(issuer.forms) > introspection._QUESTIONS_MAX)
+    await until(lambda: len(issuer.forms) > introspection.QUESTIONS_MAX)
     known = asyncio.create_task(verifier.identity_of("known"))
-    await until(lambda: len(issuer.forms) > introspection._QUESTIONS_MAX + 1)
+    await until(lambda: len(issuer.forms) > introspection.QUESTIONS_MAX + 1)
     refused = [task for task in flood if task.done()]
-    assert len(refused) == 200 - introspection._QUESTIONS_MAX
+    assert len(refused) == 200 - introspection.QUESTIONS_MAX
     assert all(isinstance(task.exception(), VerifierUnavailable) for task in refused)
     issuer.held.set()
     assert await known is not None
@@ -142,8 +142,8 @@ async def test_a_flood_of_invented_tokens_takes_no_place_of_one_that_is_known(
 async def test_places_are_bounded_in_all_and_for_one_principal(
     issuer: ScriptedIssuer, verifier_of: MakeVerifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(introspection, "_TOKENS_MAX", 6)
-    monkeypatch.setattr(introspection, "_TOKENS_OF_ONE", 3)
+    monkeypatch.setattr(introspection, "TOKENS_MAX", 6)
+    monkeypatch.setattr(introspection, "TOKENS_OF_ONE_MAX", 3)
     verifier = verifier_of(issuer.settings(), Clocks(1e9))
     issuer.answer("/introspect", ACTIVE | {"sub": "bob"})
     assert await verifier.identity_of("of bob".replace(" ", "-")) is not None
