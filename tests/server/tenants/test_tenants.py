@@ -270,7 +270,7 @@ def test_names_of_schemas_are_one_for_each_tenant_and_short_enough() -> None:
 
 @pytest.mark.timeout(120)
 async def test_on_postgresql_each_tenant_has_a_schema_that_no_other_sees(
-    postgres_place: Place,
+    postgres_place: Place,  # noqa: F811 - the fixture
     tmp_path: Path,
 ) -> None:
     assert postgres_place.url is not None
