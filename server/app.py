@@ -27,6 +27,7 @@ from .host_functions import (
 )
 from .host_functions.broker import Handler
 from .host_work import ended_within, settled
+from .identity import DEFAULT_TENANT
 from .journal.journal import Journal
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
@@ -35,6 +36,8 @@ from .runs.background.background_work import BackgroundWork
 from .runs.executor import Executor
 from .runs.isolations import offer
 from .settings import Settings, Switch, background_settings
+from .shares.cpu_days import CpuDays
+from .shares.shares import Shares
 from .skills.context import SkillContext
 from .skills.search import SkillIndex
 from .skills.service import SkillService
@@ -87,6 +90,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         database = HomeDatabase(settings.database_url, home.root)
         privacy = Privacy(settings, home.root, database)
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
+        cpu_days = CpuDays(database)
         service = SkillService(database, keeps_plain_runs=serves)
         registry = Registry(home, discovers=settings.discover)
         index = SkillIndex(service)
@@ -96,7 +100,10 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         try:
             async with Pools(offered.makers) as pools:
                 host_functions.update(run_calls.handlers(pools, journal))
-                executor = Executor(settings, pools, offered, host_functions, privacy, archive, service, journal)
+                shares = Shares(settings, cpu_days, DEFAULT_TENANT)
+                executor = Executor(
+                    settings, pools, offered, host_functions, privacy, archive, service, journal, shares
+                )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
                 async with _background(executor, home) as background:
@@ -111,7 +118,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                         for task in tasks:
                             task.cancel()
         finally:
-            await _close(database, privacy, service, registry, journal=journal, archive=archive)
+            await _close(database, privacy, service, registry, journal=journal, archive=archive, cpu_days=cpu_days)
 
 
 @asynccontextmanager
@@ -123,7 +130,8 @@ async def _background(executor: Executor, home: Home) -> AsyncIterator[Backgroun
     def own_executor() -> Executor:
         if not made:
             offered = offer(settings, home)
-            made.append(replace(executor, settings=settings, pools=Pools(offered.makers), offer=offered))
+            pools = Pools(offered.makers)
+            made.append(replace(executor, settings=settings, pools=pools, offer=offered, takes_queued=True))
         return made[0]
 
     file = None if settings.database_url else home.root / DATABASE_FILE
@@ -161,11 +169,13 @@ async def _close(
     *,
     journal: Journal,
     archive: RunKeeper,
+    cpu_days: CpuDays,
 ) -> None:
     async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
         ending.callback(database.close)
         ending.push_async_callback(_closed, "The lines of the privacy audit", privacy.close)
         ending.push_async_callback(_closed, "The journals of the last runs", journal.close)
+        ending.push_async_callback(_closed, "The CPU seconds of the last runs", cpu_days.close)
         ending.push_async_callback(_closed, "The records of the last runs", service.close)
         ending.push_async_callback(settled, CLOSING_SECONDS)
         ending.push_async_callback(registry.close)

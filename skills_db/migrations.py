@@ -224,6 +224,18 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX sealab_background_run_by_owner ON sealab_background_run (owner, status)",
         ),
     ),
+    Migration(
+        "0011_cpu_days",
+        (
+            """CREATE TABLE sealab_cpu_day (
+                day TEXT NOT NULL,
+                tenant TEXT NOT NULL,
+                principal TEXT NOT NULL,
+                seconds {float} NOT NULL,
+                PRIMARY KEY (day, tenant, principal)
+            )""",
+        ),
+    ),
 )
 
 _WORDS = {

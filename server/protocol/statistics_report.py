@@ -17,6 +17,7 @@ from ..app import App
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
 from ..settings import Settings
+from ..shares.shares import SharesReport
 from ..stats.registry_report import RegistryReport
 from ..stats.run_stats import Process, Runs, processes_now
 
@@ -130,6 +131,7 @@ class Statistics(TypedDict):
     limits: LimitsReport
     isolation: IsolationReport
     runs: Runs
+    shares: SharesReport
     pool: PoolReport
     server: Process
     workers: Process
@@ -141,8 +143,8 @@ class Statistics(TypedDict):
     uptime_seconds: float
 
 
-async def statistics_of(app: App) -> Statistics:
-    """Look at everything now."""
+async def statistics_of(app: App, caller: str) -> Statistics:
+    """Look at everything now, and at what the caller of that scope has used."""
     server, workers = await anyio.to_thread.run_sync(processes_now)
     pools = app.pools.stats()
     usage = await in_thread(Kind.FILES, app.workspace.usage)
@@ -151,6 +153,7 @@ async def statistics_of(app: App) -> Statistics:
         limits=_limits(app.settings),
         isolation=_isolation(app, pools),
         runs=app.executor.stats.summary(),
+        shares=app.executor.shares.report(caller),
         pool=_pool(pools),
         server=server,
         workers=workers,

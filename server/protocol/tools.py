@@ -186,8 +186,8 @@ def _runner(app: App, reported_layers: ReportedLayers) -> _Run:
 
 
 def _get_execution_stats(app: App) -> StrictTool:
-    async def get_execution_stats() -> Annotated[CallToolResult, Statistics]:
-        statistics = await statistics_of(app)
+    async def get_execution_stats(ctx: Context[None, None]) -> Annotated[CallToolResult, Statistics]:
+        statistics = await statistics_of(app, caller_of(ctx.request_context).scope)
         return answered(statistics, json.dumps(statistics))
 
     return StrictTool.published(

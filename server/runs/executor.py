@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..journal.journal import Journal
     from ..privacy.privacy import Privacy
     from ..settings import Settings
+    from ..shares.shares import Shares
     from .archive import RunKeeper
     from .isolations import Offer
 
@@ -38,5 +39,8 @@ class Executor:
     archive: RunKeeper
     recorder: RunRecorder
     journal: Journal
+    shares: Shares
     stats: RunStats = field(default_factory=RunStats)
     last_runs: LastRuns = field(default_factory=LastRuns)
+    takes_queued: bool = False
+    """Whether it runs what was queued, and so was admitted before."""

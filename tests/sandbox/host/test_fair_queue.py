@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sealab.sandbox.errors import Busy
-from sealab.sandbox.host.fair_queue import Turn, Turns
+from sealab.sandbox.host.fair_queue import Owner, Turn, Turns
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Job
 
@@ -39,7 +39,7 @@ class Jobs:
         self.tasks: dict[asyncio.Task[None], str] = {}
 
     async def _job(self, caller: str) -> None:
-        async with self.turns.turn(caller, None) as turn:
+        async with self.turns.turn(Owner("", caller), None) as turn:
             job = Running(caller, turn)
             self.began.append(caller)
             self.running.append(job)
@@ -202,9 +202,9 @@ async def test_who_has_begun_goes_on_before_who_has_not() -> None:
 
 async def test_what_waits_too_long_is_told_so_and_has_taken_nothing() -> None:
     turns: Turns[None] = Turns(1, queue_seconds=0.05)
-    async with turns.turn("a", None):
+    async with turns.turn(Owner("", "a"), None):
         with pytest.raises(Busy, match=r"0\.05 seconds.*Call again in about 1 seconds"):
-            async with turns.turn("b", None):
+            async with turns.turn(Owner("", "b"), None):
                 raise AssertionError("there was no turn to have")
         assert (turns.free, turns.waiting) == (0, 0)
     assert (turns.free, turns.running) == (1, 0)
@@ -231,17 +231,17 @@ async def test_a_full_queue_refuses_the_newest_of_whoever_has_most_of_it() -> No
 
 async def test_what_does_not_fit_waits_and_holds_up_no_other_caller() -> None:
     large = {"a"}
-    turns: Turns[str] = Turns(2, fits=lambda caller, _what: caller not in large)
+    turns: Turns[str] = Turns(2, refusal=lambda owner, _what: "it is too large" if owner.caller in large else None)
     began = []
 
     async def job(caller: str) -> None:
-        async with turns.turn(caller, "job"):
+        async with turns.turn(Owner("", caller), "job"):
             began.append(caller)
 
     waits = asyncio.create_task(job("a"))
     await settled()
     await job("b")
-    assert (began, turns.next_caller()) == (["b"], None)
+    assert (began, turns.next_owner()) == (["b"], None)
     large.clear()
     turns.serve()
     await waits
