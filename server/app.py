@@ -91,7 +91,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         privacy = Privacy(settings, home.root, database)
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
         cpu_days = CpuDays(database)
-        service = SkillService(database, keeps_plain_runs=serves)
+        service = SkillService(database, keeps_plain_runs=serves, bytes_max=settings.skills_quota_mb * 1_000_000)
         registry = Registry(home, discovers=settings.discover)
         index = SkillIndex(service)
         registry.extra_documents.append(index)

@@ -247,6 +247,10 @@ class Settings:
     """
     workspace_quota_mb: int = _setting(_whole(0), 1000)
     """Bytes in the workspace."""
+    skills_quota_mb: int = _setting(_whole(1), 256)
+    """What all versions of all skills of a tenant may take. Past it nothing is saved."""
+    vault_values_max: int = _setting(_whole(1), 12_000_000)
+    """Values of one caller in the vault. Past it nothing more is hidden, and so nothing with new values is shown."""
     output_max_chars: int = _setting(_whole(200), 20_000)
     """What the model sees of output and result together, and of any other answer. The rest is kept and named."""
     output_format: OutputFormat = _setting(_one_of(OutputFormat), OutputFormat.AUTO)

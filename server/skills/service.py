@@ -47,10 +47,11 @@ class SkillService:
     """The store of skills below one home, and the records of what ran.
 
     `keeps_plain_runs` says whether runs that use no skill are recorded too, as a server does; a command that runs one
-    program does not open a database for it.
+    program does not open a database for it. The store keeps `bytes_max` at most.
     """
 
-    def __init__(self, database: HomeDatabase, *, keeps_plain_runs: bool = True) -> None:
+    def __init__(self, database: HomeDatabase, *, keeps_plain_runs: bool = True, bytes_max: int | None = None) -> None:
+        self._bytes_max = bytes_max
         self._database = database
         self._keeps_plain_runs = keeps_plain_runs
         self._store: SkillStore | None = None
@@ -76,7 +77,7 @@ class SkillService:
         if self._store is None:
             from ...skills_db.skills import SkillStore
 
-            self._store = SkillStore(self._database())
+            self._store = SkillStore(self._database(), bytes_max=self._bytes_max)
         return self._store
 
     def run_store(self) -> RunStore:
