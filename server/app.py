@@ -6,15 +6,18 @@ import asyncio
 import gc
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from ..sandbox.host.pools import Pools
+from ..sandbox.host.pools import JobRunner, Pools
+from ..sandbox.host.shared_runner import SharedRunner
+from ..sandbox.job import Isolation
 from ..skills_db import DATABASE_FILE
 from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
-from .database import HomeDatabase
+from .database import HomeDatabase, database_of
 from .home import Home
 from .host_functions import (
     file_calls,
@@ -27,14 +30,14 @@ from .host_functions import (
 )
 from .host_functions.broker import Handler
 from .host_work import ended_within, settled
-from .identity import DEFAULT_TENANT
 from .journal.journal import Journal
+from .privacy.of_home import privacy_of
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
 from .runs.background.background import Background
 from .runs.background.background_work import BackgroundWork
 from .runs.executor import Executor
-from .runs.isolations import offer
+from .runs.isolations import Offer, offer
 from .settings import Settings, Switch, background_settings
 from .shares.cpu_days import CpuDays
 from .shares.shares import Shares
@@ -62,6 +65,7 @@ class App:
     """One running sealab: what the tools and the command line work with."""
 
     settings: Settings
+    home: Home
     workspace: Workspace
     pools: Pools
     privacy: Privacy
@@ -78,20 +82,80 @@ class App:
 async def running(settings: Settings, home: Home, *, serves: bool = False) -> AsyncIterator[App]:
     """Make the home and the parts, with workers starting in the background; on the way out no process is left.
 
-    `serves` says that this is a server, which records every run, and no command that runs one program.
+    `serves` says that this is a server, which records every run, and no command that runs one program. The home may be
+    a tenant's: it then has workers of its own.
     Raises `HomeError` where the home cannot be made, `SettingsError` where nothing that is allowed can run code, and
     `LevelMissing` where the machine protects too little.
     """
-    home.prepare()
     _prepare_process()
+    home.prepare()
+    offered = offer(settings, home)
+    async with _composed(settings, home, offered, _own_background_pools(settings, home), serves=serves) as app:
+        yield app
+
+
+@asynccontextmanager
+async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
+    """Make the parts of a tenant beside those of the operator, whose workers of `restricted` it shares.
+
+    Full Python sees a workspace, so what runs it is the tenant's own, and starts with the first run that asks for it.
+    Nothing else of a tenant is anybody else's. Raises as `running`.
+    """
+    settings = operators.settings
+    home.prepare()
+    offered = _shared_offer(settings, home, operators.pools.runner, operators.executor.offer)
+
+    def background() -> tuple[Pools, Offer]:
+        background_pools = operators.background.executor().pools
+        own = background_settings(settings)
+        shared = _shared_offer(own, home, background_pools.runner, operators.background.executor().offer)
+        return Pools(shared.makers), shared
+
+    composed = _composed(
+        settings,
+        home,
+        offered,
+        background,
+        serves=True,
+        shelf=operators.skills.service,
+        cpu_days_of_all=operators.executor.shares.cpu_days,
+    )
+    async with composed as app:
+        yield app
+
+
+def _shared_offer(
+    settings: Settings, home: Home, runner: Callable[[Isolation], Awaitable[JobRunner]], operators: Offer
+) -> Offer:
+    """Return what a tenant is offered: what the operator is, with shared workers where they see no folder."""
+    found = offer(settings, home)
+    makers = {isolation: maker for isolation, maker in found.makers.items() if isolation in operators.makers}
+    if Isolation.RESTRICTED in makers:
+        makers[Isolation.RESTRICTED] = lambda: SharedRunner(home.tenant, partial(runner, Isolation.RESTRICTED))
+    return replace(found, makers=makers)
+
+
+@asynccontextmanager
+async def _composed(
+    settings: Settings,
+    home: Home,
+    offered: Offer,
+    background_pools: Callable[[], tuple[Pools, Offer]],
+    *,
+    serves: bool,
+    shelf: SkillService | None = None,
+    cpu_days_of_all: CpuDays | None = None,
+) -> AsyncIterator[App]:
+    """Make and wire the parts of one home. `background_pools` makes what background runs run in, at the first."""
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
         archive = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
-        offered = offer(settings, home)
-        database = HomeDatabase(settings.database_url, home.root)
-        privacy = Privacy(settings, home.root, database)
+        database = database_of(settings.database_url, home)
+        privacy = privacy_of(settings, home, database)
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
-        cpu_days = CpuDays(database)
-        service = SkillService(database, keeps_plain_runs=serves, bytes_max=settings.skills_quota_mb * 1_000_000)
+        cpu_days = cpu_days_of_all or CpuDays(database)
+        service = SkillService(
+            database, keeps_plain_runs=serves, bytes_max=settings.skills_quota_mb * 1_000_000, shelf=shelf
+        )
         registry = Registry(home, discovers=settings.discover)
         index = SkillIndex(service)
         registry.extra_documents.append(index)
@@ -100,15 +164,25 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         try:
             async with Pools(offered.makers) as pools:
                 host_functions.update(run_calls.handlers(pools, journal))
-                shares = Shares(settings, cpu_days, DEFAULT_TENANT)
+                shares = Shares(settings, cpu_days, home.tenant)
                 executor = Executor(
                     settings, pools, offered, host_functions, privacy, archive, service, journal, shares
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
-                async with _background(executor, home) as background:
+                async with _background(executor, home, background_pools) as background:
                     app = App(
-                        settings, workspace, pools, privacy, database, registry, executor, skills, journal, background
+                        settings,
+                        home,
+                        workspace,
+                        pools,
+                        privacy,
+                        database,
+                        registry,
+                        executor,
+                        skills,
+                        journal,
+                        background,
                     )
                     lasting = [privacy.keep_purged(), background.work.serve()] if serves else []
                     tasks = [asyncio.create_task(each) for each in lasting]
@@ -118,26 +192,37 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                         for task in tasks:
                             task.cancel()
         finally:
-            await _close(database, privacy, service, registry, journal=journal, archive=archive, cpu_days=cpu_days)
+            own_days = cpu_days if cpu_days_of_all is None else None
+            await _close(database, privacy, service, registry, journal=journal, archive=archive, cpu_days=own_days)
+
+
+def _own_background_pools(settings: Settings, home: Home) -> Callable[[], tuple[Pools, Offer]]:
+    def made() -> tuple[Pools, Offer]:
+        offered = offer(background_settings(settings), home)
+        return Pools(offered.makers), offered
+
+    return made
 
 
 @asynccontextmanager
-async def _background(executor: Executor, home: Home) -> AsyncIterator[Background]:
+async def _background(
+    executor: Executor, home: Home, pools_of_its_own: Callable[[], tuple[Pools, Offer]]
+) -> AsyncIterator[Background]:
     """Make what takes background runs, with pools of their own that start with the first; at the end they are left."""
     settings = background_settings(executor.settings)
     made: list[Executor] = []
 
     def own_executor() -> Executor:
         if not made:
-            offered = offer(settings, home)
-            pools = Pools(offered.makers)
+            pools, offered = pools_of_its_own()
             made.append(replace(executor, settings=settings, pools=pools, offer=offered, takes_queued=True))
         return made[0]
 
     file = None if settings.database_url else home.root / DATABASE_FILE
     work = BackgroundWork(own_executor, executor.journal, runs_max=settings.background_runs_max, database_file=file)
+    place = "" if home.operators is None else f"{home.tenant}/"
     try:
-        yield Background(own_executor, executor.journal, work, settings.background_queue_max)
+        yield Background(own_executor, executor.journal, work, settings.background_queue_max, place)
     finally:
         await work.aclose()
         for each in made:
@@ -169,13 +254,14 @@ async def _close(
     *,
     journal: Journal,
     archive: RunKeeper,
-    cpu_days: CpuDays,
+    cpu_days: CpuDays | None,
 ) -> None:
     async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
         ending.callback(database.close)
         ending.push_async_callback(_closed, "The lines of the privacy audit", privacy.close)
         ending.push_async_callback(_closed, "The journals of the last runs", journal.close)
-        ending.push_async_callback(_closed, "The CPU seconds of the last runs", cpu_days.close)
+        if cpu_days is not None:
+            ending.push_async_callback(_closed, "The CPU seconds of the last runs", cpu_days.close)
         ending.push_async_callback(_closed, "The records of the last runs", service.close)
         ending.push_async_callback(settled, CLOSING_SECONDS)
         ending.push_async_callback(registry.close)

@@ -25,7 +25,7 @@ from .terminal_escaping import show_visibly
 if TYPE_CHECKING:
     from .app import App
     from .home import Home
-    from .protocol.address import Address
+    from .protocol.address import Address, Exposure
     from .runs.execute import CodeRequest
     from .runs.report import Report
     from .settings import Settings
@@ -201,7 +201,14 @@ def _complete_serve(serve: argparse.ArgumentParser) -> None:
     from .settings import Surface
 
     _add_common(serve, _serve)
-    serve.add_argument("--http", metavar="HOST:PORT", help="serve streamable HTTP at /mcp on this loopback address")
+    serve.add_argument("--http", metavar="HOST:PORT", help="serve streamable HTTP at /mcp on this address")
+    serve.add_argument("--tls-cert", metavar="FILE", help="the certificate of an HTTPS server, with its chain, as PEM")
+    serve.add_argument("--tls-key", metavar="FILE", help="its key, as PEM")
+    serve.add_argument(
+        "--behind-proxy",
+        metavar="CIDR",
+        help="the addresses or networks of the proxy, parted by commas, whose forwarded headers count",
+    )
     serve.add_argument(
         "--surface",
         choices=[surface.value for surface in Surface],
@@ -304,24 +311,35 @@ def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
 def _serve(chosen: argparse.Namespace) -> int:
     import asyncio
 
-    from .protocol.address import Address
+    from .errors import UsageError
+    from .protocol.address import Address, Exposure
+    from .settings import Auth
     from .startup.process_setup import raise_descriptor_limit
     from .stats.watchdog import WatchedLoop
 
     home, settings = _home_and_settings(chosen)
     _print_former_settings(home)
     raise_descriptor_limit()
-    address = None if chosen.http is None else Address.parse(chosen.http)
+    exposure = Exposure.parse(
+        authenticates=settings.auth is not Auth.OFF,
+        certificate=chosen.tls_cert,
+        key=chosen.tls_key,
+        proxies=chosen.behind_proxy,
+        public_url=settings.public_url,
+    )
+    address = None if chosen.http is None else Address.parse(chosen.http, exposure)
+    if address is None and (exposure.has_tls or exposure.proxies):
+        raise UsageError("--tls-cert, --tls-key and --behind-proxy are for HTTP. Give --http HOST:PORT too.")
     if address is None and sys.stdin.isatty():
         print_error(
             "sealab waits for an MCP client on stdin and stdout. `sealab demo` shows what it does; Ctrl-C ends it."
         )
     with asyncio.Runner(loop_factory=WatchedLoop) as runner:
-        runner.run(_serving(settings, home, address))
+        runner.run(_serving(settings, home, address, exposure))
     return Exit.OK
 
 
-async def _serving(settings: Settings, home: Home, address: Address | None) -> None:
+async def _serving(settings: Settings, home: Home, address: Address | None, exposure: Exposure) -> None:
     import asyncio
 
     from .app import running
@@ -334,7 +352,9 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
         await asyncio.sleep(0)
         from .startup.light_import import imported
 
-        serve = imported(_import_stdio if address is None else partial(_import_http, address), http=address is not None)
+        serve = imported(
+            _import_stdio if address is None else partial(_import_http, address, exposure), http=address is not None
+        )
         await starting
         if home.holds_something_to_find or settings.database_url is not None or settings.discover:
             app.registry.warm()
@@ -367,10 +387,10 @@ def _import_stdio() -> Callable[[App], Awaitable[None]]:
     return serve_stdio
 
 
-def _import_http(address: Address) -> Callable[[App], Awaitable[None]]:
+def _import_http(address: Address, exposure: Exposure) -> Callable[[App], Awaitable[None]]:
     from .protocol.web.http_serving import serve_http
 
-    return partial(serve_http, address=address)
+    return partial(serve_http, address=address, exposure=exposure)
 
 
 def _run(chosen: argparse.Namespace) -> int:
@@ -463,6 +483,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "packages": ("check which modules of a package restricted code can import", _complete_group),
     "runs": ("list and show the runs that were journaled, and run them again", _complete_group),
     "approvals": ("answer what background runs wait for", _complete_group),
+    "tokens": ("give out, list and revoke the tokens with which others call over HTTP", _complete_group),
     "skills": ("store, run and test skills, import and export them", _complete_group),
     "completion": ("print the completion script of a shell", _complete_completion),
 }

@@ -75,6 +75,18 @@ class RightMissing(ServerError):
     code = "right"
 
 
+class TenantRefused(ServerError):
+    """A tenant is not served: it was suspended or deleted, or is being deleted."""
+
+    code = "tenant"
+
+
+class TenantsBusy(ServerError):
+    """As many tenants are at work in this process as may be."""
+
+    code = "tenants_busy"
+
+
 class SkillUnfit(ServerError):
     """Code cannot be a skill, or its tests do not pass; nothing was stored."""
 
@@ -161,6 +173,8 @@ EXIT_OF_CODE: Mapping[str, Exit] = MappingProxyType(
         "vault_key": Exit.USAGE,
         "request": Exit.REFUSED,
         "right": Exit.REFUSED,
+        "tenant": Exit.REFUSED,
+        "tenants_busy": Exit.LIMIT,
         "skill_name": Exit.USAGE,
         "skill_not_found": Exit.USAGE,
         "skill_source": Exit.USAGE,

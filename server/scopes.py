@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from .caller import LOCAL, Caller
 from .errors import RequestRefused
 from .fair_line import Owner
-from .identity import LOCAL_IDENTITY, Identity, identity_in
+from .identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity, identity_from, identity_in
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -56,8 +56,29 @@ def owner_of(ctx: ServerRequestContext[Any, Any]) -> Owner:
     return Owner("" if identity is None else identity.tenant, scope_of(ctx))
 
 
+def kept_identity(told: object, scope: str) -> Identity:
+    """Return whose a run is that was kept with its scope; one that goes on has the rights that it began with.
+
+    A run of a principal of which no identity can be read has no rights. One of before there were identities has all.
+    """
+    found = identity_from(told)
+    if found is not None:
+        return found
+    if told is None and not scope.startswith(_PRINCIPAL):
+        return LOCAL_IDENTITY
+    return Identity(DEFAULT_TENANT, scope.removeprefix(_PRINCIPAL), frozenset())
+
+
 def _identity_of(ctx: ServerRequestContext[Any, Any]) -> Identity | None:
     return identity_in(getattr(ctx.request, "scope", {}))
+
+
+def tokens_of(scope: str) -> str:
+    """Return the scope whose tokens the callers of a scope have.
+
+    All principals of a tenant have the same, which its vault keeps apart from those of others by a key of its own.
+    """
+    return LOCAL.scope if scope.startswith(_PRINCIPAL) else scope
 
 
 def connection_of(ctx: ServerRequestContext[Any, Any]) -> str | None:

@@ -27,6 +27,7 @@ PREFIX = "SEALAB_"
 _DIGITS_MAX = 18
 _SHOWN_CHARS_MAX = 200
 _NOT_SETTINGS = frozenset({"SEALAB_HOME"})
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|[0-9a-f:.]*:[0-9a-f:.]*")
 _TYPE = re.compile(r"[A-Z](?:[A-Z0-9_]{0,30}[A-Z0-9])?")
 
 
@@ -73,6 +74,14 @@ class Switch(StrEnum):
 
     ON = "on"
     OFF = "off"
+
+
+class Auth(StrEnum):
+    """Who may call over HTTP: everybody who reaches the server, or who has a token that it or an issuer gave out."""
+
+    OFF = "off"
+    TOKENS = "tokens"
+    OAUTH = "oauth"
 
 
 class PrivacyMode(StrEnum):
@@ -209,6 +218,23 @@ def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise ValueError("a text that is not empty")
     return value.strip()
+
+
+def _public_url(value: object) -> str:
+    """Read the address that clients use: a scheme and a host, perhaps with a port; in lower case, without a slash."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(str(value).strip().lower())
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or parts.scheme not in {"http", "https"} or parts.path not in {"", "/"} or not parts.netloc.isascii():
+        host = None
+    if host is None or parts.query or parts.fragment or "@" in parts.netloc or not _HOST.fullmatch(host):
+        raise ValueError("the address that clients use, such as https://sealab.example")
+    in_url = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{in_url}" + ("" if port is None else f":{port}")
 
 
 def _setting(parser: Callable[[object], _Kept], default: _Kept, *, secret: bool = False) -> _Kept:
@@ -364,11 +390,18 @@ class Settings:
     drain_seconds: float = _setting(_number(0), 30.0)
     """At SIGTERM, how long calls at work may go on."""
     http_sessions_max: int = _setting(_whole(1), 2000)
+    tenants_open_max: int = _setting(_whole(1), 50)
     """MCP sessions of one caller. Then its idlest ends."""
     http_bodies_mb: int = _setting(_whole(16), 128)
     """Request bodies held at once."""
     http_receive_seconds: float = _setting(_number(0.001), 30.0)
     """How long a header, and after it a body, may take to arrive."""
+    auth: Auth = _setting(_one_of(Auth), Auth.OFF)
+    """Who may call over HTTP. `off`: everybody who reaches it, so that it listens on loopback only. `tokens`: who has
+    one of `sealab tokens create`. `oauth`: who has one of `OAUTH_ISSUER`. See [a team](../team.md).
+    """
+    public_url: str | None = _setting(_public_url, None)
+    """The address that clients use where it is not the one listened on, such as `https://sealab.example`."""
     surface: Surface = _setting(_one_of(Surface), Surface.FULL)
     """`full` shows all tools, `code` `execute_code` alone, `bridge` `run_python(code, servers, timeout)` alone."""
     log_level: LogLevel = _setting(_one_of(LogLevel, fold=str.upper), LogLevel.WARNING)

@@ -225,6 +225,39 @@ MIGRATIONS: tuple[Migration, ...] = (
         ),
     ),
     Migration(
+        "0008_tokens",
+        (
+            """CREATE TABLE sealab_token (
+                id {identity},
+                token_id TEXT NOT NULL UNIQUE,
+                name TEXT NOT NULL,
+                tenant TEXT NOT NULL,
+                principal TEXT NOT NULL,
+                scopes TEXT NOT NULL,
+                mark TEXT NOT NULL,
+                digest TEXT NOT NULL UNIQUE,
+                created {float} NOT NULL,
+                expires {float},
+                revoked {float},
+                used {float}
+            )""",
+            "CREATE INDEX sealab_token_by_mark ON sealab_token (mark)",
+            "CREATE INDEX sealab_token_by_tenant ON sealab_token (tenant, id)",
+        ),
+    ),
+    Migration(
+        "0009_tenants",
+        (
+            """CREATE TABLE sealab_tenant (
+                id TEXT PRIMARY KEY,
+                created {float} NOT NULL,
+                status TEXT NOT NULL,
+                changed {float} NOT NULL,
+                proof TEXT
+            )""",
+        ),
+    ),
+    Migration(
         "0011_cpu_days",
         (
             """CREATE TABLE sealab_cpu_day (

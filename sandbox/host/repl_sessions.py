@@ -34,7 +34,7 @@ _ENDING: dict[Status, str] = {
 
 def shown(name: str) -> str:
     """Return the name of a session as its owner knows it."""
-    return name.rpartition("/")[2]
+    return name.rpartition("\0")[2].rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ...sandbox.job import Isolation, Job, Limits
 from ...sandbox.python_versions import require_walked
 from ...skills_db.errors import SkillsDbError
 from ..app import App, running
-from ..database import HomeDatabase
+from ..database import database_of
 from ..errors import Exit, ServerError
 from ..home import Home
 from ..settings import PrivacyLevel, Settings
@@ -152,7 +152,7 @@ def _database(settings: Settings, home: Home) -> DatabaseFinding:
                 return DatabaseFinding(place=place, ok=True, note="there is none yet; it is made when it is needed")
             if found := damage_of(file):
                 return DatabaseFinding(place=place, ok=False, note=str(damaged(place, found)))
-        database = HomeDatabase(settings.database_url, home.root)
+        database = database_of(settings.database_url, home)
         try:
             database()
         finally:

@@ -23,6 +23,7 @@ from ...tools_registry.errors import RegistryError, ToolAmbiguous, ToolUnknown
 from ...tools_registry.models import Tool
 from ..caller import Ask, NoMoreQuestions
 from ..host_work import Kind, checked, in_thread
+from ..identity import Right
 from ..journal.changes import waits_for_user
 from ..scopes import is_one_user
 from ..upstream_tools import approval, discovery
@@ -84,6 +85,8 @@ async def judge_calls(registry: Registry, calls: Calls, arguments: Arguments) ->
     such call is certain to be made; then those that are not certain are named too. Servers that cannot be asked are
     left to the calls.
     """
+    if not calls.caller.identity.may(Right.TOOLS_READ):
+        return None  # the calls will say it
     try:
         with slot_given_back():
             return await _judged(
@@ -115,13 +118,17 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
             why = approval.why_refused(found.name, server) if decision is Decision.REFUSE else _quarantined(found)
             refused += [place.said(why) for place in ending]
             continue
+        if not calls.dry_run and not server.only_reads(found) and not calls.caller.identity.may(Right.TOOLS_WRITE):
+            why = f"{found.full_name} may write, and the token lacks the scope {Right.TOOLS_WRITE}."
+            refused += [place.said(why) for place in ending]
+            continue
         allowed.append((found, places))
         if await _needs_asking(registry, calls, found, server):
             before = to_ask.get(found.full_name)  # under another of its names
             earlier = () if before is None else before.places
             to_ask[found.full_name] = _Planned(found, server, (*earlier, *places))
             if calls.caller.ask is None and not calls.dry_run:
-                refused += [place.said(approval.why_unasked(found, server)) for place in ending]
+                refused += [place.said(_why_unasked(calls, found, server)) for place in ending]
     wrong = await _faults(registry, known, named, allowed)
     if refused or any(each.certain for each in wrong):
         if await _are_old(registry, wrong):
@@ -135,6 +142,10 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
     if not to_ask or calls.caller.ask is None or not are_all_known:
         return None
     return await _asked_at_start(registry, calls, list(to_ask.values()))
+
+
+def _why_unasked(calls: Calls, tool: Tool, server: ServerConfig) -> str:
+    return approval.why_unasked(tool, server, may_approve=calls.caller.identity.may(Right.APPROVE))
 
 
 async def _needs_asking(registry: Registry, calls: Calls, tool: Tool, server: ServerConfig) -> bool:
@@ -229,7 +240,7 @@ async def approved(
         return
     ask, name = calls.caller.ask, kept.full_name
     if ask is None:
-        await _fail(registry, calls, tool, approval.why_unasked(tool, server))
+        await _fail(registry, calls, tool, _why_unasked(calls, tool, server))
     if name in calls.approvals.declined:
         await _fail(registry, calls, tool, approval.why_not_approved(tool))
     told_of = await privacy.kept_value(calls.caller.scope, dict(arguments))  # before anything of it is cut

@@ -21,6 +21,7 @@ from ...tools_registry.errors import AnswerRefused, OutcomeUnknown, RegistryErro
 from ...tools_registry.models import Tool
 from ..errors import RequestRefused
 from ..host_work import Kind, in_thread
+from ..identity import Right
 from ..journal.changes import Change, before_change
 from ..journal.replaying import OUTCOME_UNKNOWN
 from ..privacy.gates.tool_gate import ANSWERED_BY, Recipient, given_to
@@ -104,6 +105,8 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 calls.log.made_up.setdefault(tool.full_name, approval.why_not_dry(tool, server))
                 calls.log.forget(entry)
                 return await _placeholder(registry, tool, fitting)
+            if not server.only_reads(tool):
+                calls.caller.identity.require(Right.TOOLS_WRITE)
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=fitting)
             may_change = not server.only_reads(tool)

@@ -22,7 +22,7 @@ from ...skills_db.errors import SkillsDbError
 from ..database import Opening
 from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused, SettingsError
 from ..host_work import Kind, charged, in_thread
-from ..scopes import is_brief
+from ..scopes import is_brief, tokens_of
 from ..settings import PrivacyLevel as Mode
 from ..settings import Settings
 from .token_texts import TOKEN, tokens_in
@@ -76,18 +76,39 @@ class FileText:
     unknown: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class TenantVault:
+    """Whose vault it is, where it is a tenant's; `is_keyed` says whether the operator's was made with a key. Blocks."""
+
+    id: str
+    operators_home: Path
+    is_keyed: Callable[[], bool]
+
+
 class Privacy:
-    """Hides personal data from the model and gives it to tools, for the scopes of one server."""
+    """Hides personal data from the model and gives it to tools, for the scopes of one server.
+
+    A scope is whose a run is; its tokens are those of `tokens_of`, which principals of one tenant have in common.
+    """
 
     def __init__(
-        self, settings: Settings, home: Path, database: Callable[[], Database], *, durable: bool = False
+        self,
+        settings: Settings,
+        home: Path,
+        database: Callable[[], Database],
+        *,
+        durable: bool = False,
+        tenant: TenantVault | None = None,
     ) -> None:
         """Make it; with `durable`, for texts that are thrown away once hidden, no power cut loses a token.
 
         Otherwise, where the vault is a file, one may take along the tokens of the last half second (`AuditNotes`).
+        That of a `tenant` has a key derived from the operator's, whose file of recognizers it uses.
         """
-        if settings.privacy_recognizers is not None and settings.privacy is not Mode.OFF:
-            judge_recognizers(settings, home)
+        self._operators = home if tenant is None else tenant.operators_home
+        self._tenant = tenant
+        if tenant is None and settings.privacy_recognizers is not None and settings.privacy is not Mode.OFF:
+            judge_recognizers(settings, self._operators)
         self._durable = durable
         self._settings = settings
         self._home = home
@@ -120,6 +141,7 @@ class Privacy:
 
     def new_run_tokens(self, scope: str) -> RunTokens:
         """Return the tokens of a run or request that begins: see `run_tokens`."""
+        scope = tokens_of(scope)
         if self.shows_values:
             return RunTokens(scope)
         if self.filters:
@@ -165,6 +187,7 @@ class Privacy:
 
     async def hide_window(self, scope: str, text: str, start: int, end: int) -> str:
         """Return `text[start:end]` with tokens in it; windows read one after the other are the whole text."""
+        scope = tokens_of(scope)
         window = await self._run([Text(text)], lambda: self.sanitizer().hide_window(scope, text, start, end))
         self._notes.add(scope, "hide", MODEL, window.types)
         return window.text
@@ -210,7 +233,7 @@ class Privacy:
         """Return where known values stand in a value, outside its tokens. Raises `PrivacyFailed`."""
         if is_harmless(value):
             return ()
-        part = part_of(value)
+        scope, part = tokens_of(scope), part_of(value)
 
         def find() -> Sequence[KnownPlace]:
             _refuse_too_long([part])
@@ -231,7 +254,7 @@ class Privacy:
     async def restored_for_model(self, scope: str, text: str) -> Restored:
         """Return a text with values in for its tokens, for the model. Raises `RequestRefused` where that may not be."""
         if not self.shows_values:
-            self._notes.add(scope, "refuse", MODEL, {"": len(TOKEN.findall(text))})
+            self._notes.add(tokens_of(scope), "refuse", MODEL, {"": len(TOKEN.findall(text))})
             raise RequestRefused(
                 "Values are not shown to the model here: RESTORE_TO_MODEL is false. Let code write them to a file that "
                 "the user reads, with write_file(name, restore_pii(text)), or give the tokens to a tool as they are."
@@ -289,7 +312,7 @@ class Privacy:
 
     def note(self, action: str, destination: str, types: Mapping[str, int], *, scope: str, run: str = "") -> None:
         """Have it noted in the audit that something was done with values, by a run if one did; returns at once."""
-        self._notes.add(scope, action, destination, types, run=run)
+        self._notes.add(tokens_of(scope), action, destination, types, run=run)
 
     def vault(self) -> Vault:
         """Return the vault, opened at its first use. Blocks. Raises `VaultKeyError`, or what the database raises."""
@@ -304,7 +327,7 @@ class Privacy:
                 from .detection.detect import Mode as DetectionMode
                 from .tokens.sanitizer import Sanitizer
 
-                options = detector_options(self._settings, self._home)
+                options = detector_options(self._settings, self._operators)
                 self._sanitizer = Sanitizer(
                     Detector(options),
                     vault,
@@ -324,11 +347,14 @@ class Privacy:
     def key(self) -> bytes:
         """Return the vault's master key, made at first use. Blocks. Raises `VaultKeyError`."""
         from ...skills_db.vault import is_keyed
+        from ...skills_db.vault_keys import tenants_key
         from .tokens.keys import master_key
 
         settings = self._settings
-        is_needed = partial(is_keyed, self._database())
-        return master_key(settings.vault_key, self._home, keyring=settings.vault_keyring, is_needed=is_needed)
+        tenant = self._tenant
+        is_needed = partial(is_keyed, self._database()) if tenant is None else tenant.is_keyed
+        master = master_key(settings.vault_key, self._operators, keyring=settings.vault_keyring, is_needed=is_needed)
+        return master if tenant is None else tenants_key(master, tenant.id)
 
     def _open_vault(self) -> Vault:
         from ...skills_db.vault import Vault
@@ -351,6 +377,7 @@ class Privacy:
         _refuse_too_long([*parts, *kept])
         if is_brief(scope):
             self._brief[scope] = None
+        scope = tokens_of(scope)
         hidden = self.sanitizer().hide(scope, parts, kept, run_tokens=run_tokens)
         if destination is not None:
             self._notes.add(scope, "hide", destination, hidden.types, run=run)
@@ -358,13 +385,14 @@ class Privacy:
 
     def _learn(self, scope: str, part: Part, run_tokens: RunTokens | None) -> Sequence[str]:
         _refuse_too_long([part])
-        return self.sanitizer().learn(scope, (part,), run_tokens)
+        return self.sanitizer().learn(tokens_of(scope), (part,), run_tokens)
 
     async def _restored(
         self, scope: str, value: Json, destination: str, allows: Allows | None = None, *, run: str = ""
     ) -> Restored:
         from .tokens.restoring import Restored, allow_all
 
+        asker, scope = scope, tokens_of(scope)
         lenient = self._settings.privacy_lenient_restore
         part = part_of(value)
         untouched = Restored(value, {}, ())
@@ -376,7 +404,7 @@ class Privacy:
             if not lenient and not holds_token(value):
                 return untouched
             _refuse_too_long([part])
-            room = self._guesses.room(scope)
+            room = self._guesses.room(asker)
             if not room:
                 raise _guessed()
             sanitizer = self.sanitizer()
@@ -385,7 +413,7 @@ class Privacy:
             else:
                 done = sanitizer.restore_value(scope, value, lenient=lenient, allows=chosen)
             if done.unknown:
-                self._guesses.spend(scope, len(done.unknown))
+                self._guesses.spend(asker, len(done.unknown))
                 self._notes.add(scope, "unknown", destination, {"": len(done.unknown)}, run=run)
             if len(done.unknown) > room:
                 raise _guessed()

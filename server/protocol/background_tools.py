@@ -17,7 +17,7 @@ from ..runs.background.background import ENDED
 from ..runs.report import Report
 from ..scopes import connection_of, scope_of
 from .answers import ReportedLayers, answered, answered_run
-from .elicitation import Conversations, Newest, can_be_asked, only_opens_links
+from .elicitation import Conversations, Newest, can_be_asked, may_approve, only_opens_links
 from .strict_tool import StrictTool
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def get_run_tool(
         connection = connection_of(ctx.request_context)
         approval = state.approval
         link = None
-        if approval is not None and only_opens_links(ctx.client_capabilities):
+        if approval is not None and only_opens_links(ctx.client_capabilities) and may_approve(ctx):
             link = await link_of(background, state, approval, ctx.request_context.request)
         if approval is None or (link is None and not can_be_asked(ctx)):
             return answered_state(state, reported_layers, form, connection)

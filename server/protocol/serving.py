@@ -25,6 +25,7 @@ from .draining import OpenRequests
 from .extensions.skills_extension import ServerWithSkills
 from .extensions.tasks_extension import TasksExtension
 from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS, PRIVATE, PROGRAM, SKILL
+from .message_rights import RightsOfMessages
 from .privacy_tools import TOOLS as PRIVACY_TOOLS
 from .stdio import StandardInput, StandardOutput
 from .strict_tool import StrictTool
@@ -51,7 +52,7 @@ def mcp_server(
         log_level=app.settings.log_level.value,
         extensions=[TasksExtension(app.background, app.settings.output_format)] if _has_get_run(shown) else [],
         tools=shown,
-        middleware=[*([] if requests is None else [requests]), *_filters(app), attached],
+        middleware=[*([] if requests is None else [requests]), RightsOfMessages(), *_filters(app), attached],
         subscriptions=attached.bus,
     )
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from ...sandbox.errors import ContainerMissing, WorkerLost
 from ...sandbox.guest_names import needs_network
 from ...sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal
+from ..identity import LOCAL_IDENTITY, Identity
+from ..rights import ISOLATIONS, missing
 from ..startup.package_names import distribution_of
 
 if TYPE_CHECKING:
@@ -22,16 +24,24 @@ _HELPERS = frozenset({"mcp", "skills", "tools"})
 
 
 async def escalated(
-    executor: Executor, job: Job, calls: HostCalls, outcome: Outcome, *, ask: Ask | None = None
+    executor: Executor,
+    job: Job,
+    calls: HostCalls,
+    outcome: Outcome,
+    *,
+    ask: Ask | None = None,
+    identity: Identity = LOCAL_IDENTITY,
 ) -> Outcome:
     """Return what a container makes of refused code, or the refusal with a hint that says what would allow it.
 
     A refused run has not begun, so that in the container is its first. A session stays where it is. Where the operator
-    set APPROVE_CONTAINER, `ask` asks the user first.
+    set APPROVE_CONTAINER, `ask` asks the user first. `identity` must have the rights that a container needs.
     """
     if outcome.refusal is None or outcome.isolation is not Isolation.RESTRICTED:
         return outcome
     obstacle = _obstacle(executor, job, outcome.refusal)
+    if obstacle is None and (lacks := list(missing(identity, ISOLATIONS[Isolation.CONTAINER]))):
+        obstacle = f"A container could run it, for which the token lacks the scope {' '.join(lacks)}."
     if obstacle is None and executor.settings.approve_container:
         obstacle = await _not_approved(outcome, ask)
     if obstacle is None:

@@ -23,6 +23,7 @@ from ..journal.journal import BegunRun, Kept, recorder_of
 from ..journal.recording import RunJournal
 from ..privacy.gates.program_gate import ProgramTokens, with_values
 from ..privacy.gates.run_gate import CalledTool, EndedRun, Gate, LeftTokens, ReturnedShape, ShownRun, WrittenName
+from ..rights import ISOLATIONS, require
 from ..scopes import session_of
 from .escalation import escalated
 from .ids import new_run_id
@@ -105,7 +106,13 @@ async def execute(
     run_id = request.run_id or new_run_id()
     job, program = await with_values(executor.privacy, request.caller.scope, allowed(request, executor), run=run_id)
     run = BegunRun(
-        run_id, job, request.caller.scope, request.session, request.dry_run, is_patient=request.outlives_worker
+        run_id,
+        job,
+        request.caller.scope,
+        request.session,
+        request.dry_run,
+        is_patient=request.outlives_worker,
+        identity=request.caller.identity,
     )
     journal = executor.journal.begin(run)
 
@@ -199,7 +206,9 @@ async def _run(
                 rebuild = None if recorder is None else rebuild_of(executor, request, job)
                 outcome = await executor.pools.run(job, answer, recorder, rebuild)
                 if request.isolation == AUTO:
-                    outcome = await escalated(executor, job, answer, outcome, ask=gate.caller.ask)
+                    outcome = await escalated(
+                        executor, job, answer, outcome, ask=gate.caller.ask, identity=gate.caller.identity
+                    )
             await reporter.flush()
         except Busy as busy:
             return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
@@ -291,6 +300,7 @@ def allowed(request: CodeRequest, executor: Executor) -> Job:
     if isolation is None:
         kept_at = None if session is None else executor.pools.home_of(session)
         isolation = kept_at or executor.pools.default
+    require(request.caller.identity, ISOLATIONS, isolation.value)
     return Job(
         code=request.code,
         context_vars=request.context_vars,

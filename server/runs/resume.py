@@ -9,11 +9,12 @@ Its time limit counts anew. Its temporary files are gone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from ...sandbox.job import HostCalls, Isolation, Job
+from ...sandbox.job import HostCalls, Isolation, Job, Json
 from ..caller import Ask, Caller, Progress
 from ..errors import RequestRefused
 from ..host_functions.broker import Calls
@@ -22,7 +23,7 @@ from ..journal.journal import BegunRun
 from ..journal.replaying import RecordedCall, RunResume, recorded_calls, said_by_user
 from ..privacy.gates.program_gate import ProgramTokens
 from ..privacy.gates.run_gate import Gate
-from ..scopes import session_of
+from ..scopes import kept_identity, session_of
 from ..settings import Settings
 from .execute import Begun, CodeRequest, Execution, executed
 from .recorded_runs import job_of
@@ -54,15 +55,18 @@ async def resume(
         await _check_session(executor, record.scope, name, record.after)
     record = await in_thread(Kind.DATABASE, partial(journal.resume, run_id, scope), charged=False)
     job = _within_maxima(job_of(record, session, was_cut=True), executor.settings)
+    identity = kept_identity(cast("Mapping[str, Json]", record.header).get("identity"), record.scope)
     request = CodeRequest(
         job.code,
         session=name,
         isolation=Isolation.RESTRICTED,
         dry_run=record.header["dry_run"] is True,
-        caller=Caller(record.scope, ask),
+        caller=Caller(record.scope, ask, identity),
         outlives_worker=outlives_worker,
     )
-    begun_run = BegunRun(run_id, job, record.scope, name, request.dry_run, is_patient=outlives_worker)
+    begun_run = BegunRun(
+        run_id, job, record.scope, name, request.dry_run, is_patient=outlives_worker, identity=identity
+    )
     going_on = journal.going_on(record, begun_run)
 
     def answering(calls: Calls, gate: Gate) -> HostCalls:

@@ -20,6 +20,7 @@ from ..caller import LOCAL, Caller, Progress
 from ..errors import RequestRefused, SkillUnfit
 from ..host_functions.broker import Calls
 from ..host_work import Kind, account, in_thread
+from ..identity import Right
 from ..runs.execute import CodeRequest, Execution, execute
 from ..runs.isolations import AUTO
 from ..runs.last_runs import LAST
@@ -137,6 +138,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     facts = await facts_of(context.executor, code, reading, nested=request.within is not None, caller=request.caller)
     draft = _draft(request, facts)
     _refuse_too_much(draft)
+    await _judge_publishing(context, request.caller, draft.name, draft.tags)
     warnings = [*await _warnings_of_run(context, request), *await _warnings(context, draft, facts)]
     recorder = Recorder() if request.record else None
     await run_tests(context.executor, plan_of(draft), caller=request.caller, within=request.within, recorder=recorder)
@@ -247,10 +249,24 @@ async def run(context: SkillContext, request: RunSkillRequest, *, progress: Prog
     return execution
 
 
-async def delete(context: SkillContext, name: str) -> DeletedSkill:
-    """Delete a skill with all its versions, until it is restored or purged. Raises `SkillNotFound`."""
+async def delete(context: SkillContext, name: str, *, caller: Caller = LOCAL) -> DeletedSkill:
+    """Delete a skill with all its versions, until it is restored or purged.
+
+    Raises `SkillNotFound`, and `RightMissing` for one on the shared shelf that the caller may not change.
+    """
+    await _judge_publishing(context, caller, name)
     versions = await context.service.ask(lambda store: store.delete(name))
     return DeletedSkill(name=name, deleted_versions=len(versions))
+
+
+async def _judge_publishing(context: SkillContext, caller: Caller, name: str, tags: Sequence[str] = ()) -> None:
+    """Raise `RightMissing` where a caller without the right would change what all tenants read."""
+    if not context.service.publishes or caller.identity.may(Right.ADMIN):
+        return
+    from ...skills_db.tenants.shelf import SHARED, is_shared
+
+    if SHARED in map(str.casefold, tags) or await context.service.ask(lambda store: is_shared(store, name)):
+        caller.identity.require(Right.ADMIN)
 
 
 async def examine(context: SkillContext, name: str, *, record: bool = False, caller: Caller = LOCAL) -> Outcome:

@@ -106,7 +106,7 @@ def wire(
     log_problems(catalog)
     upstreams = Upstreams(
         configuration,
-        state=home.registry,
+        state=home.operators_registry,
         on_list_changed=on_list_changed,
         read_large=read_large,
         in_thread=with_checkpoints,

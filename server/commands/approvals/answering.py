@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ...database import HomeDatabase
+from ...database import database_of
 from ...errors import Exit, UsageError
 from ...home import Home
 from ...journal.journal import Journal
-from ...privacy.privacy import Privacy
+from ...privacy.of_home import privacy_of
 from ...runs.background.approval_links import pages_at
 from ...runs.background.background import run_state
 from ...settings import Settings
@@ -59,8 +59,8 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[arg
 @contextmanager
 def _store(home: Home, settings: Settings) -> Iterator[BackgroundStore]:
     home.prepare()
-    database = HomeDatabase(settings.database_url, home.root)
-    privacy = Privacy(settings, home.root, database)
+    database = database_of(settings.database_url, home)
+    privacy = privacy_of(settings, home, database)
     try:
         yield Journal(settings, database, privacy.key, keeps=False).background()
     finally:

@@ -54,6 +54,8 @@ class Background:
     journal: Journal
     work: BackgroundWork
     queue_max: int
+    place: str = ""
+    """What stands before the token in the path of a link that answers a question: the tenant, with a slash."""
 
     async def submit(self, request: CodeRequest) -> RunState:
         """Queue a run. Once this returns, it survives the end of the server.

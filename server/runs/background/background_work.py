@@ -25,6 +25,7 @@ from ...caller import Progress as Tell
 from ...errors import KNOWN_ERRORS, HostWorkBusy, RequestRefused
 from ...host_work import OWNER, Kind, in_thread
 from ...journal.writer import PASSING
+from ...scopes import kept_identity
 from ..execute import CodeRequest, Execution, RunCut, execute
 from ..resume import resume
 from .background_reports import Progress, cancelled, execution_told, without_result
@@ -117,6 +118,11 @@ class BackgroundWork:
     def wake(self) -> None:
         """Have waiting runs looked for at once."""
         self._woken.set()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether this process runs one now."""
+        return bool(self._active)
 
     def end_of(self, run_id: str) -> asyncio.Event | None:
         """Return what is set once a run has ended on which this process is at work, else None."""
@@ -385,6 +391,7 @@ class BackgroundWork:
 def _request_of(claimed: Claimed, settings: Settings) -> CodeRequest:
     """Return what was queued. Maxima that the operator has lowered since bound a run that was accepted."""
     told = cast("dict[str, Json]", claimed.request)
+    scope = cast("str", told["scope"])
     seconds, memory_mb = cast("float | None", told["timeout_seconds"]), cast("int | None", told["memory_mb"])
     return CodeRequest(
         code=cast("str", told["code"]),
@@ -393,7 +400,7 @@ def _request_of(claimed: Claimed, settings: Settings) -> CodeRequest:
         memory_mb=None if memory_mb is None else min(memory_mb, settings.max_memory_mb),
         isolation=cast("str", told["isolation"]),
         dry_run=cast("bool", told["dry_run"]),
-        caller=Caller(scope=cast("str", told["scope"])),
+        caller=Caller(scope, identity=kept_identity(told.get("identity"), scope)),
         run_id=claimed.run_id,
     )
 
