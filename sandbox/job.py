@@ -127,11 +127,12 @@ class Job:
 
     With `reads` the code only compiles, and the result is what it says of itself. `within` names the skill whose
     variables the code finds beside its own. A job that is `nested` was asked for by a running one, which waits for it:
-    it is never refused for others that wait. `caller` says for whom it runs: callers share turns and sessions fairly.
-    `tenant` says whose caller that is. `arguments` are `sys.argv`, the program's name first; none leave it as it is.
-    `literals` are texts, and what the program has in their place wherever its source has them in a constant; tracebacks
-    show the source as it is. One that `tells_reads` asks the host (`learn_path`) before it opens a file of the
-    workspace by itself, and has it hide the texts of its figures (`hide_labels`).
+    it is never refused for others that wait. `caller` says for whom it runs, and `tenant` whose caller that is, where
+    there is more than one: tenants, and the callers of each, share turns and sessions fairly.
+    `arguments` are `sys.argv`, the program's name first; none leave it as it is. `literals` are texts, and what the
+    program has in their place wherever its source has them in a constant; tracebacks show the source as it is. One that
+    `tells_reads` asks the host (`learn_path`) before it opens a file of the workspace by itself, and has it hide the
+    texts of its figures (`hide_labels`).
 
     In `restricted`, a job with the `start` and the `trace` (all pieces, joined) of an earlier run, with its code and
     variables, does what that run did, as long as its calls are answered as they were. Where the trace ends it goes on

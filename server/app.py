@@ -43,6 +43,8 @@ from .runs.background.background_work import BackgroundWork
 from .runs.executor import Executor
 from .runs.isolations import Offer, offer
 from .settings import AuditMode, Settings, Switch, background_settings
+from .shares.cpu_days import CpuDays
+from .shares.shares import Shares
 from .skills.context import SkillContext
 from .skills.search import SkillIndex
 from .skills.service import SkillService
@@ -83,6 +85,17 @@ class App:
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
 
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What the tenants of one server have in common, in the operator's database. It ends with the operator's app."""
+
+    policy: Decider
+    audit: AuditTrail
+    cpu_days: CpuDays
+    shelf: SkillService | None = None
+    is_others: bool = False
+
+
 @asynccontextmanager
 async def running(
     settings: Settings, home: Home, *, serves: bool = False, policy: Decider | None = None
@@ -99,21 +112,23 @@ async def running(
     home.prepare()
     own_policy = await asyncio.to_thread(policy_of, settings, home) if policy is None else None
     offered = offer(settings, home)
-    composed = _composed(
-        settings,
-        home,
-        offered,
-        _own_background_pools(settings, home),
-        serves=serves,
-        policy=policy or own_policy or NO_POLICY,
+    database = database_of(settings.database_url, home)
+    operators = database if home.operators is None else database_of(settings.database_url, Home(home.operators))
+    shared = _Shared(
+        policy or own_policy or NO_POLICY,
+        _audit(settings, home, operators, serves=serves),
+        CpuDays(operators),
     )
-    async with composed as app:
-        watching = asyncio.create_task(own_policy.watch()) if isinstance(own_policy, PolicyFile) else None
-        try:
-            yield app
-        finally:
-            if watching is not None:
-                watching.cancel()
+    composed = _composed(
+        settings, home, offered, _own_background_pools(settings, home), database=database, serves=serves, shared=shared
+    )
+    async with AsyncExitStack() as stack:
+        stack.callback(operators.close)
+        app = await stack.enter_async_context(composed)
+        if isinstance(own_policy, PolicyFile):
+            watching = asyncio.create_task(own_policy.watch())
+            stack.callback(watching.cancel)
+        yield app
 
 
 @asynccontextmanager
@@ -133,15 +148,16 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         shared = _shared_offer(own, home, background_pools.runner, operators.background.executor().offer)
         return Pools(shared.makers), shared
 
-    composed = _composed(
-        settings,
-        home,
-        offered,
-        background,
-        serves=True,
-        policy=operators.executor.policy,
-        operators=operators,
+    executor = operators.executor
+    shared = _Shared(
+        executor.policy,
+        replace(executor.audit, tenant=home.tenant),
+        executor.shares.cpu_days,
+        operators.skills.service,
+        is_others=True,
     )
+    database = database_of(settings.database_url, home)
+    composed = _composed(settings, home, offered, background, database=database, serves=True, shared=shared)
     async with composed as app:
         yield app
 
@@ -164,24 +180,19 @@ async def _composed(
     offered: Offer,
     background_pools: Callable[[], tuple[Pools, Offer]],
     *,
+    database: HomeDatabase,
     serves: bool,
-    policy: Decider,
-    operators: App | None = None,
+    shared: _Shared,
 ) -> AsyncIterator[App]:
-    """Make and wire the parts of one home, which is a tenant's where its server is that of the `operators`.
-
-    `background_pools` makes what background runs run in, at the first.
-    """
-    shelf = None if operators is None else operators.skills.service
+    """Make and wire the parts of one home. `background_pools` makes what background runs run in, at the first."""
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
         archive = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
-        database = database_of(settings.database_url, home)
-        own_audit = UNAUDITED if operators is not None else _audit(settings, home, database, serves=serves)
-        audit = own_audit if operators is None else replace(operators.audit, tenant=home.tenant)
-        privacy = privacy_of(settings, home, database, policy=policy, told=audit.of_privacy)
+        privacy = privacy_of(settings, home, database, policy=shared.policy, told=shared.audit.of_privacy)
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
-        service = SkillService(database, keeps_plain_runs=serves, shelf=shelf)
-        registry = Registry(home, discovers=settings.discover, policy=policy)
+        service = SkillService(
+            database, keeps_plain_runs=serves, bytes_max=settings.skills_quota_mb * 1_000_000, shelf=shared.shelf
+        )
+        registry = Registry(home, discovers=settings.discover, policy=shared.policy)
         index = SkillIndex(service)
         registry.extra_documents.append(index)
         registry.refreshers.append(index.refresh)
@@ -198,8 +209,9 @@ async def _composed(
                     archive,
                     service,
                     journal,
-                    policy=policy,
-                    audit=audit,
+                    Shares(settings, shared.cpu_days, home.tenant),
+                    policy=shared.policy,
+                    audit=shared.audit,
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
@@ -216,7 +228,7 @@ async def _composed(
                         skills,
                         journal,
                         background,
-                        audit,
+                        shared.audit,
                     )
                     lasting = [privacy.keep_purged(), background.work.serve()] if serves else []
                     tasks = [asyncio.create_task(each) for each in lasting]
@@ -226,16 +238,15 @@ async def _composed(
                         for task in tasks:
                             task.cancel()
         finally:
-            await _close(database, privacy, service, registry, journal=journal, archive=archive, audit=own_audit)
+            await _close(database, privacy, service, registry, journal=journal, archive=archive, shared=shared)
 
 
-def _audit(settings: Settings, home: Home, database: HomeDatabase, *, serves: bool) -> AuditTrail:
-    """Return what notes the events of the home. A command notes them only where that is required."""
+def _audit(settings: Settings, home: Home, operators: HomeDatabase, *, serves: bool) -> AuditTrail:
+    """Return what notes the events of a home in the operator's database; for a command only where that is required."""
     if settings.audit is AuditMode.OFF or not (serves or settings.audit is AuditMode.REQUIRED):
         return UNAUDITED
-    operators = home if home.operators is None else Home(home.operators)
-    kept_in = database if home.operators is None else database_of(settings.database_url, operators)
-    store = audit_store(kept_in, privacy_of(settings, operators, kept_in).key)
+    operators_home = home if home.operators is None else Home(home.operators)
+    store = audit_store(operators, privacy_of(settings, operators_home, operators).key)
     return AuditTrail(AuditLog(store), home.tenant, is_required=settings.audit is AuditMode.REQUIRED)
 
 
@@ -258,7 +269,7 @@ async def _background(
     def own_executor() -> Executor:
         if not made:
             pools, offered = pools_of_its_own()
-            made.append(replace(executor, settings=settings, pools=pools, offer=offered))
+            made.append(replace(executor, settings=settings, pools=pools, offer=offered, takes_queued=True))
         return made[0]
 
     file = None if settings.database_url else home.root / DATABASE_FILE
@@ -297,14 +308,17 @@ async def _close(
     *,
     journal: Journal,
     archive: RunKeeper,
-    audit: AuditTrail,
+    shared: _Shared,
 ) -> None:
+    own_audit = UNAUDITED if shared.is_others else shared.audit
     async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
         ending.callback(database.close)
-        audited = _Beside("The lines of the audit log", audit.close)
+        audited = _Beside("The lines of the audit log", own_audit.close)
         ending.push_async_callback(audited.end)
         ending.push_async_callback(_closed, "The lines of the privacy audit", privacy.close)
         ending.push_async_callback(_closed, "The journals of the last runs", journal.close)
+        if not shared.is_others:
+            ending.push_async_callback(_closed, "The CPU seconds of the last runs", shared.cpu_days.close)
         ending.push_async_callback(_closed, "The records of the last runs", service.close)
         ending.callback(audited.begin)
         ending.push_async_callback(settled, CLOSING_SECONDS)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from .caller import LOCAL, Caller
 from .errors import RequestRefused
+from .fair_line import Owner
 from .identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity, identity_from, identity_in
 
 if TYPE_CHECKING:
@@ -48,6 +49,12 @@ def scope_of(ctx: ServerRequestContext[Any, Any]) -> str:
     if session := headers.get("mcp-session-id"):
         return f"{_SESSION}{session}"
     return "http"
+
+
+def owner_of(ctx: ServerRequestContext[Any, Any]) -> Owner:
+    """Return whose turn work for a request takes."""
+    identity = _identity_of(ctx)
+    return Owner("" if identity is None else identity.tenant, scope_of(ctx))
 
 
 def kept_identity(told: object, scope: str) -> Identity:

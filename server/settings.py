@@ -297,6 +297,10 @@ class Settings:
     """
     workspace_quota_mb: int = _setting(_whole(0), 1000)
     """Bytes in the workspace."""
+    skills_quota_mb: int = _setting(_whole(1), 256)
+    """What all versions of all skills of a tenant may take. Past it nothing is saved."""
+    vault_values_max: int = _setting(_whole(1), 12_000_000)
+    """Values of one caller in the vault. Past it nothing more is hidden, and so nothing with new values is shown."""
     output_max_chars: int = _setting(_whole(200), 20_000)
     """What the model sees of output and result together, and of any other answer. The rest is kept and named."""
     output_format: OutputFormat = _setting(_one_of(OutputFormat), OutputFormat.AUTO)
@@ -319,6 +323,28 @@ class Settings:
     """Sessions alive at once, of which one caller may have three quarters."""
     session_idle_seconds: float = _setting(_number(0.001), 600.0)
     """How long an idle session keeps its process. With a journal its next call rebuilds it."""
+    caller_runs_max: int = _setting(_whole(0), 0)
+    """Foreground runs of one caller at once; further ones wait. 0 leaves it to fairness. See
+    [shares](../team.md#shares).
+    """
+    tenant_runs_max: int = _setting(_whole(0), 0)
+    """The same of all callers of a tenant together."""
+    caller_runs_per_minute: int = _setting(_whole(0), 0)
+    """Runs that one caller may begin or queue within any minute. Past it the answer has the status `busy`. 0 is no
+    bound.
+    """
+    tenant_runs_per_minute: int = _setting(_whole(0), 0)
+    """The same of all callers of a tenant together."""
+    caller_cpu_seconds_per_day: float = _setting(_number(0), 0.0)
+    """CPU seconds of one caller on a day of UTC, kept in the operator's database. Past it no run of it begins before
+    the next day: the status is `busy`. 0 is no bound.
+    """
+    tenant_cpu_seconds_per_day: float = _setting(_number(0), 0.0)
+    """The same of all callers of a tenant together."""
+    caller_sessions_max: int = _setting(_whole(0), 0)
+    """Sessions of one caller. 0 leaves it to three quarters of SESSIONS_MAX."""
+    tenant_sessions_max: int = _setting(_whole(0), 0)
+    """Sessions of all callers of a tenant. 0 leaves it to three quarters of SESSIONS_MAX."""
     discover: bool = _setting(_yes_or_no, False)
     """Use the servers of Claude's programs and of plain MCP files too, those of the folder that sealab starts in among
     them: anyone who can write these can start programs as you.
@@ -437,6 +463,8 @@ def background_settings(settings: Settings) -> Settings:
         timeout_seconds=most,
         max_timeout_seconds=most,
         queue_seconds=most,
+        caller_runs_max=0,
+        tenant_runs_max=0,
         workers_spare=0,
         workers_max=max(1, min(settings.workers_max, (os.cpu_count() or 1) // 2)),
     )

@@ -262,6 +262,18 @@ MIGRATIONS: tuple[Migration, ...] = (
         ),
     ),
     Migration("0010_audit", audit.TABLES, audit.TRIGGERS),
+    Migration(
+        "0011_cpu_days",
+        (
+            """CREATE TABLE sealab_cpu_day (
+                day TEXT NOT NULL,
+                tenant TEXT NOT NULL,
+                principal TEXT NOT NULL,
+                seconds {float} NOT NULL,
+                PRIMARY KEY (day, tenant, principal)
+            )""",
+        ),
+    ),
 )
 
 _WORDS = {

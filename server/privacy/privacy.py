@@ -386,7 +386,9 @@ class Privacy:
         from ...skills_db.vault import Vault
 
         days = self._settings.privacy_ttl_days
-        return Vault(self._database(), self.key(), ttl_days=days, is_brief=is_brief)
+        return Vault(
+            self._database(), self.key(), ttl_days=days, is_brief=is_brief, values_max=self._settings.vault_values_max
+        )
 
     def _hide(
         self,

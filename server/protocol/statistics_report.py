@@ -17,6 +17,7 @@ from ..app import App
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
 from ..settings import Settings
+from ..shares.shares import SharesReport
 from ..stats.registry_report import RegistryReport
 from ..stats.run_stats import Process, Runs, processes_now
 
@@ -133,6 +134,7 @@ class Statistics(TypedDict):
     limits: LimitsReport
     isolation: IsolationReport
     runs: Runs
+    shares: SharesReport
     pool: NotRequired[PoolReport]
     server: NotRequired[Process]
     workers: NotRequired[Process]
@@ -144,8 +146,11 @@ class Statistics(TypedDict):
     uptime_seconds: float
 
 
-async def statistics_of(app: App, *, of_machine: bool = True) -> Statistics:
-    """Look at everything now; without `of_machine` at what this app has, and nothing that others share."""
+async def statistics_of(app: App, caller: str, *, of_machine: bool = True) -> Statistics:
+    """Look at everything now, and at what the caller of that scope has used.
+
+    Without `of_machine` at what this app has, and nothing that others share.
+    """
     pools = app.pools.stats()
     usage = await in_thread(Kind.FILES, app.workspace.usage)
     vault, skills = await asyncio.gather(_vault(app), _skills(app))
@@ -153,6 +158,7 @@ async def statistics_of(app: App, *, of_machine: bool = True) -> Statistics:
         limits=_limits(app.settings),
         isolation=_isolation(app, pools, of_machine=of_machine),
         runs=app.executor.stats.summary(),
+        shares=app.executor.shares.report(caller),
         workspace=WorkspaceReport(used_bytes=usage.used_bytes, quota_bytes=usage.quota_bytes, entries=usage.entries),
         vault=vault,
         skills=skills,

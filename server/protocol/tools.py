@@ -194,7 +194,8 @@ def _sees_machine(caller: Caller) -> bool:
 
 def _get_execution_stats(app: App) -> StrictTool:
     async def get_execution_stats(ctx: Context[None, None]) -> Annotated[CallToolResult, Statistics]:
-        statistics = await statistics_of(app, of_machine=_sees_machine(caller_of(ctx.request_context)))
+        caller = caller_of(ctx.request_context)
+        statistics = await statistics_of(app, caller.scope, of_machine=_sees_machine(caller))
         return answered(statistics, json.dumps(statistics))
 
     return StrictTool.published(

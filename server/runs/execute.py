@@ -211,15 +211,16 @@ async def _run(
     reporter: ProgressReporter,
 ) -> Outcome:
     """Run the job, then send the progress that is left. A run for which there was no place in time is `busy`."""
-    with reporter, charged_to(Account.of(job.limits.timeout_seconds)):
+    with reporter, charged_to(Account.of(job.limits.timeout_seconds)) as account:
         try:
-            recorder = recorder_of(journal, job.isolation)
-            rebuild = None if recorder is None else rebuild_of(executor, request, job)
-            outcome = await executor.pools.run(job, answer, recorder, rebuild)
-            if request.isolation == AUTO:
-                outcome = await escalated(
-                    executor, job, answer, outcome, caller=gate.caller, background=request.background
-                )
+            async with executor.shares.run(job.caller, account, was_queued=executor.takes_queued):
+                recorder = recorder_of(journal, job.isolation)
+                rebuild = None if recorder is None else rebuild_of(executor, request, job)
+                outcome = await executor.pools.run(job, answer, recorder, rebuild)
+                if request.isolation == AUTO:
+                    outcome = await escalated(
+                        executor, job, answer, outcome, caller=gate.caller, background=request.background
+                    )
             await reporter.flush()
         except Busy as busy:
             return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)

@@ -22,8 +22,8 @@ SHARED = "shared"
 class ShelvedSkills(SkillStore):
     """A store that also reads the published skills of `shelf`; where both have a name, its own is meant."""
 
-    def __init__(self, database: Database, shelf: SkillStore) -> None:
-        super().__init__(database)
+    def __init__(self, database: Database, shelf: SkillStore, *, bytes_max: int | None = None) -> None:
+        super().__init__(database, bytes_max=bytes_max)
         self._shelf = shelf
         self._merged: tuple[object, object, Mapping[str, SkillSummary]] = (None, None, {})
 

@@ -76,7 +76,7 @@ async def serve_http(app: App, address: Address, exposure: Exposure = Exposure()
     settings = app.settings
     _check_tls(exposure)
     requests = OpenRequests()
-    tenants = Tenants(app, partial(served, requests=requests), open_max=settings.tenants_open_max)
+    tenants = Tenants(app, partial(served, requests=requests, all_sessions=set()), open_max=settings.tenants_open_max)
     with address.listen() as listener:
         async with tenants:
             await _serve(app, address, listener, tenants=tenants, requests=requests, exposure=exposure)

@@ -46,8 +46,11 @@ class ServedApp:
 
 
 @asynccontextmanager
-async def served(app: App, requests: OpenRequests) -> AsyncIterator[ServedApp]:
-    """Make the MCP server of an app and its sessions, which end with the context. `requests` counts what is at work."""
+async def served(app: App, requests: OpenRequests, all_sessions: set[McpSessions]) -> AsyncIterator[ServedApp]:
+    """Make the MCP server of an app and its sessions, which end with the context.
+
+    `requests` counts what is at work, and `all_sessions` are those of all tenants.
+    """
     tools = tools_of(app)
     mcp = mcp_server(app, requests, tools)
     most = app.settings.http_sessions_max
@@ -58,7 +61,11 @@ async def served(app: App, requests: OpenRequests) -> AsyncIterator[ServedApp]:
         max_sessions=most * CALLERS_WORTH,
     )
     async with web.router.lifespan_context(web):
-        yield ServedApp(app, McpSessions(web, most, host="127.0.0.1", path=MCP_PATH), tools)
+        sessions = McpSessions(web, most, host="127.0.0.1", path=MCP_PATH, all_sessions=all_sessions)
+        try:
+            yield ServedApp(app, sessions, tools)
+        finally:
+            sessions.leave()
 
 
 class TenantApps:

@@ -77,7 +77,8 @@ class Background:
     async def submit(self, request: CodeRequest) -> RunState:
         """Queue a run. Once this returns, it survives the end of the server.
 
-        Raises `RequestRefused` for what the operator does not allow, and what writing to the database raises.
+        Raises `RequestRefused` for what the operator does not allow, `Busy` where the caller or its tenant has used up
+        its share, and what writing to the database raises.
         """
         if request.session is not None:
             raise RequestRefused(
@@ -93,6 +94,7 @@ class Background:
             raise
         if request.timeout_seconds is None:
             request = replace(request, timeout_seconds=executor.settings.timeout_seconds)
+        await executor.shares.admit(request.caller.scope)
         run_id, scope, told = new_run_id(), request.caller.scope, request_told(request)
         expires = self.work.now() + self.journal.life_of(scope)
         put = await self._ask(lambda store: store.put(run_id, scope, told, expires=expires, most=self.queue_max))

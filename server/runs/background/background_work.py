@@ -23,7 +23,7 @@ from ....skills_db.errors import JournalDamaged, JournalNewer, JournalNotFound, 
 from ...caller import RUNNING, Ask, Caller
 from ...caller import Progress as Tell
 from ...errors import KNOWN_ERRORS, HostWorkBusy, RequestRefused
-from ...host_work import Kind, in_thread
+from ...host_work import OWNER, Kind, in_thread
 from ...journal.writer import PASSING
 from ...scopes import kept_identity
 from ..execute import CodeRequest, Execution, RunCut, execute
@@ -242,6 +242,7 @@ class BackgroundWork:
 
     async def _executed(self, active: _Active, claimed: Claimed) -> Execution:
         executor = self._executor()
+        OWNER.set(executor.shares.owner(claimed.owner))
         request = _request_of(claimed, executor.settings)
 
         async def tell(value: float, total: float, message: str) -> None:
