@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .discovery import IssuerMetadata, discover
 from .issuer_link import IssuerLink
+from .issuer_metadata import IssuerMetadata, discover
 from .signing_keys import SigningKeys
 from .verifier import VerifierUnavailable
 

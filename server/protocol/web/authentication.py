@@ -17,8 +17,9 @@ from urllib.parse import parse_qsl
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...access.guesses import Guesses
+from ...access.names import DEFAULT_RIGHTS
 from ...access.verifier import Verifier, VerifierUnavailable
-from ...identity import IDENTITY, Identity
+from ...identity import IDENTITY, Identity, Right
 from ...rights import WITHOUT_TOKEN
 from .challenges import MetadataUrl, challenge
 from .error_responses import refusal
@@ -159,7 +160,10 @@ class Authentication:
             await asyncio.sleep(RECHECK_SECONDS)
 
     def _refused(self, scope: Scope, status: int, text: str, error: str | None) -> ASGIApp:
-        return refusal(status, text, challenge=challenge(scope, error=error, metadata=self._metadata))
+        # What an OAuth client asks its issuer for (MCP 2025-11-25, Protected Resource Metadata Discovery Requirements).
+        rights = [] if self._metadata is None else [right for right in Right if right in DEFAULT_RIGHTS]
+        said = challenge(scope, error=error, rights=rights, metadata=self._metadata)
+        return refusal(status, text, challenge=said)
 
 
 def _misplaced(scope: Scope) -> str | None:

@@ -99,6 +99,7 @@ def test_without_a_token_the_answer_says_where_to_learn_of_the_issuer(
     assert f'resource_metadata="{metadata}"' in answer.challenge
     assert answer.challenge.startswith("Bearer ")
     assert "error=" not in answer.challenge
+    assert 'scope="run run:container ' in answer.challenge
     for path in (metadata, metadata.removesuffix("/mcp")):
         found = json.loads(send(path, method="GET").body)
         assert (found["resource"], found["authorization_servers"]) == (url, [provider.issuer])
