@@ -10,7 +10,7 @@ from ...tools_registry.configuration import Approve
 from ..identity import Identity
 from .access import Access, Ruling, stricter
 from .cedar import PolicySet
-from .rules import PolicyRule
+from .policy_rules import PolicyRule
 
 DECISIONS_KEPT = 16_384
 _KEPT_CHARS_MAX = 512

@@ -19,8 +19,8 @@ from .written_requests import WrittenRequest, access_of, expectations_in, identi
 if TYPE_CHECKING:
     from ...home import Home
     from ...policy.access import Access
+    from ...policy.policy_rules import PolicyRule
     from ...policy.rulebook import Rulebook
-    from ...policy.rules import PolicyRule
     from ...settings import Settings
 
 
@@ -93,7 +93,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
 
 
 def _check(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    from ...policy.rules import PolicyFaulty
+    from ...policy.policy_rules import PolicyFaulty
 
     path = _path(chosen.file, home, settings)
     try:
@@ -184,7 +184,7 @@ def _read(path: Path) -> Rulebook:
 
 
 def _book(chosen: argparse.Namespace, home: Home, settings: Settings) -> Rulebook:
-    from ...policy.rules import PolicyFaulty
+    from ...policy.policy_rules import PolicyFaulty
 
     path = _path(chosen.policy, home, settings)
     try:

@@ -180,7 +180,7 @@ async def test_every_way_to_resolve_tokens_passes_the_brake(opened: Opens) -> No
         with pytest.raises(RequestRefused, match="Wait a minute"):
             await way(real)
         assert await way("no token") is not None
-    assert await privacy.restored("another", real, destination="workspace") == real
+    assert await privacy.restored(Caller("another"), real, destination="workspace") == real
 
 
 async def test_a_file_with_too_many_unknown_tokens_is_refused_in_words(tmp_path: Path) -> None:
