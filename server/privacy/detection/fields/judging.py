@@ -15,7 +15,7 @@ from ..findings import PiiType
 from ..scripts import without_accents
 from .local_keys import local_rule_for
 from .name_keys import is_name_key, looks_like_full_name, person
-from .policy_rules import BEGINS_WITH_NAME, GENERIC_KEYS, LIKELY, SURE, FieldRule, FieldVerdict, rule_for
+from .rules import BEGINS_WITH_NAME, GENERIC_KEYS, LIKELY, SURE, FieldRule, FieldVerdict, rule_for
 from .values import digits
 
 _MAX_KEY_WORDS = 8

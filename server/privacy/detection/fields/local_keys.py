@@ -8,7 +8,7 @@ from functools import lru_cache
 from ..findings import PiiType
 from ..scripts import without_accents
 from . import values
-from .policy_rules import NEVER, FieldRule, phrases
+from .rules import NEVER, FieldRule, phrases
 
 
 def _words(text: str) -> str:

@@ -7,7 +7,7 @@ import re
 from ..findings import PiiType
 from ..names.local_names import looks_like_local_name
 from .local_keys import names_people
-from .policy_rules import LIKELY, NEVER, SURE, FieldVerdict, phrases
+from .rules import LIKELY, NEVER, SURE, FieldVerdict, phrases
 from .values import PLACEHOLDERS, digits, letters
 
 _NAME_KEYS = phrases(
