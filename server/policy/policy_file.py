@@ -17,8 +17,8 @@ from ..errors import SettingsError
 from ..host_work import Kind, in_thread
 from ..identity import Identity
 from .access import NO_POLICY, Access, Decider, Ruling
+from .policy_rules import PolicyFault, PolicyFaulty, rules_of
 from .rulebook import Rulebook
-from .rules import Fault, PolicyFaulty, rules_of
 
 if TYPE_CHECKING:
     from ..home import Home
@@ -155,7 +155,7 @@ def _stamp_of(path: Path) -> _Stamp:
     except FileNotFoundError:
         raise PolicyMissing from None
     except OSError as error:
-        raise PolicyFaulty([Fault(path.name, 1, f"it cannot be read: {error.strerror}")]) from None
+        raise PolicyFaulty([PolicyFault(path.name, 1, f"it cannot be read: {error.strerror}")]) from None
     return tuple((name, stat.st_mtime_ns, stat.st_size, stat.st_ino) for name, stat in found)
 
 
@@ -164,7 +164,7 @@ def _texts_of(path: Path) -> dict[str, str]:
 
 
 def _text_of(file: Path) -> str:
-    fault = partial(Fault, file.name)
+    fault = partial(PolicyFault, file.name)
     try:
         return file.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from ...tools_registry.configuration import Approve
 from ..identity import Identity
 from .access import Access, Ruling, stricter
 from .cedar import PolicySet
-from .rules import Rule
+from .policy_rules import PolicyRule
 
 DECISIONS_KEPT = 16_384
 _KEPT_CHARS_MAX = 512
@@ -21,14 +21,14 @@ _KEPT_CHARS_MAX = 512
 class Explained:
     """One rule that speaks of somebody, an action and a resource; it `applies` unless a condition of it fails."""
 
-    rule: Rule
+    rule: PolicyRule
     applies: bool
 
 
 class Rulebook:
     """The rules of one version; safe to use from several threads."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[PolicyRule]) -> None:
         self.rules = tuple(rules)
         self._named = {str(number): rule for number, rule in enumerate(self.rules)}
         self._set = PolicySet({each: rule.policy for each, rule in self._named.items()})

@@ -24,8 +24,8 @@ from ..database import Opening
 from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused, SettingsError
 from ..host_work import Kind, charged, in_thread
 from ..policy.access import NO_POLICY, Decider
-from ..policy.restoring import CODE, FILE, RestoreRulings
-from ..policy.restoring import MODEL as TO_MODEL
+from ..policy.restore_rulings import CODE, FILE, RestoreRulings
+from ..policy.restore_rulings import MODEL as TO_MODEL
 from ..scopes import is_brief, tokens_of
 from ..settings import PrivacyLevel as Mode
 from ..settings import Settings

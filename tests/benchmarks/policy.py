@@ -24,8 +24,8 @@ from sealab.server.app import App, running
 from sealab.server.home import Home
 from sealab.server.identity import ALL_RIGHTS, LOCAL_IDENTITY, Identity
 from sealab.server.policy.access import run_access
+from sealab.server.policy.policy_rules import rules_of
 from sealab.server.policy.rulebook import Rulebook
-from sealab.server.policy.rules import rules_of
 from sealab.server.runs.execute import CodeRequest, execute
 from sealab.server.settings import Settings
 

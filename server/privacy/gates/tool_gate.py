@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 from ....sandbox.job import Json
 from ...caller import Caller
 from ...errors import RequestRefused
-from ...policy.restoring import TOOL, RestoreRulings
+from ...policy.restore_rulings import TOOL, RestoreRulings
 from ..privacy import Privacy
 from ..tokens.restore_policy import RestorePolicy
 

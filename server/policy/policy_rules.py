@@ -23,7 +23,7 @@ _BLANK = re.compile(r"(?:\s|//[^\n]*)*")
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class PolicyFault:
     """What is wrong with a policy, and where."""
 
     file: str
@@ -37,13 +37,13 @@ class Fault:
 class PolicyFaulty(Exception):
     """A policy cannot be used; `faults` are all that was found."""
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
+    def __init__(self, faults: Sequence[PolicyFault]) -> None:
         super().__init__("\n".join(map(str, faults)))
         self.faults = tuple(faults)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PolicyRule:
     """One rule: `name` is its `@id`, else its file and line. `policy` is what Cedar made of it."""
 
     name: str
@@ -54,15 +54,15 @@ class Rule:
     policy: Mapping[str, Any] = field(repr=False, compare=False)
 
 
-def rules_of(texts: Mapping[str, str]) -> tuple[Rule, ...]:
+def rules_of(texts: Mapping[str, str]) -> tuple[PolicyRule, ...]:
     """Return the rules of texts by the names of their files. Takes time: call it in a thread.
 
     Raises `PolicyFaulty` with everything that is wrong, and `SettingsError` where Cedar is not installed.
     """
-    rules: list[Rule] = []
-    found: list[Fault] = []
+    rules: list[PolicyRule] = []
+    found: list[PolicyFault] = []
     for file, text in texts.items():
-        read: list[tuple[Rule, str]] = []
+        read: list[tuple[PolicyRule, str]] = []
         before = len(found)
         for line, statement in _statements(text):
             try:
@@ -73,15 +73,17 @@ def rules_of(texts: Mapping[str, str]) -> tuple[Rule, ...]:
         is_read = len(found) == before
         whole = cedar.faults(text) if is_read else []
         if whole or not is_read:
-            each_alone = [Fault(file, rule.line, each) for rule, statement in read for each in cedar.faults(statement)]
-            found += each_alone or [Fault(file, 1, each) for each in whole]
+            each_alone = [
+                PolicyFault(file, rule.line, each) for rule, statement in read for each in cedar.faults(statement)
+            ]
+            found += each_alone or [PolicyFault(file, 1, each) for each in whole]
         rules += [rule for rule, _ in read]
-    named: dict[str, Rule] = {}
+    named: dict[str, PolicyRule] = {}
     for rule in rules:
         other = named.setdefault(rule.name, rule)
         if other is not rule:
             message = f"the id {rule.name!r} is that of the rule in {other.file}:{other.line} too"
-            found.append(Fault(rule.file, rule.line, message))
+            found.append(PolicyFault(rule.file, rule.line, message))
     if found:
         raise PolicyFaulty(found)
     return tuple(rules)
@@ -105,22 +107,24 @@ def _placed(text: str, start: int, end: int) -> tuple[int, str]:
     return text.count("\n", 0, begin) + 1, text[begin:end]
 
 
-def _read(file: str, line: int, statement: str) -> Rule:
+def _read(file: str, line: int, statement: str) -> PolicyRule:
     """Return the rule that a statement is, before it is checked by the schema. Raises `PolicyFaulty`."""
     try:
         policies = cedar.parsed(statement)
     except ValueError as error:
-        raise PolicyFaulty([Fault(file, line, f"this is no rule: {error}")]) from None
+        raise PolicyFaulty([PolicyFault(file, line, f"this is no rule: {error}")]) from None
     if len(policies) != 1:
-        raise PolicyFaulty([Fault(file, line, "this is no rule: it has to be one permit or forbid up to a semicolon")])
+        raise PolicyFaulty(
+            [PolicyFault(file, line, "this is no rule: it has to be one permit or forbid up to a semicolon")]
+        )
     [policy] = policies
     annotations: Mapping[str, str | None] = policy.get("annotations", {})
     permits = policy["effect"] == "permit"
-    wrong = [Fault(file, line, each) for each in _wrong_annotations(annotations, policy, permits=permits)]
+    wrong = [PolicyFault(file, line, each) for each in _wrong_annotations(annotations, policy, permits=permits)]
     if wrong:
         raise PolicyFaulty(wrong)
     said = annotations.get("approval")
-    return Rule(
+    return PolicyRule(
         name=annotations.get("id") or f"{file}:{line}",
         file=file,
         line=line,

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ..errors import UsageError
-from ..identity import ALL_RIGHTS, DEFAULT_TENANT, Identity, Right
-from .terminal import print_error
+from ...errors import UsageError
+from ...identity import ALL_RIGHTS, DEFAULT_TENANT, Identity, Right
+from ..terminal import print_error
 
 if TYPE_CHECKING:
-    from ..policy.access import Access
-    from ..settings import Settings
-    from ..upstream_tools.registry import Registry
+    from ...policy.access import Access
+    from ...settings import Settings
+    from ...upstream_tools.registry import Registry
 
 _KEYS = frozenset({"principal", "action", "resource", "expect", "tenant", "rights", "context", "reads", "approval"})
 _UID = re.compile(r'\w+::"(.*)"')
@@ -25,13 +25,13 @@ _UID = re.compile(r'\w+::"(.*)"')
 class Expectation:
     """What is to come of a request; without an `approval` any will do."""
 
-    asked: Asked
+    asked: WrittenRequest
     allowed: bool
     approval: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WrittenRequest:
     """A request as it is written on a command line or in a file of expectations."""
 
     principal: str
@@ -43,7 +43,7 @@ class Asked:
     reads: bool = False
 
 
-def identity_of(asked: Asked) -> Identity:
+def identity_of(asked: WrittenRequest) -> Identity:
     """Return the identity that is asked about. Raises `UsageError`."""
     principal = _bare(asked.principal)
     tenant, slash, name = principal.partition("/")
@@ -62,10 +62,10 @@ def identity_of(asked: Asked) -> Identity:
     return Identity(tenant, name, frozenset(known[each] for each in asked.rights))
 
 
-async def access_of(asked: Asked, registry: Registry, settings: Settings) -> Access:
+async def access_of(asked: WrittenRequest, registry: Registry, settings: Settings) -> Access:
     """Return what is asked about, with the usual context where nothing else is given. Raises `UsageError`."""
-    from ...sandbox.job import Isolation
-    from ..policy.access import Action, restore_access, run_access
+    from ....sandbox.job import Isolation
+    from ...policy.access import Action, restore_access, run_access
 
     action, resource = _bare(asked.action), _bare(asked.resource)
     context = dict(asked.context or {})
@@ -90,8 +90,8 @@ async def access_of(asked: Asked, registry: Registry, settings: Settings) -> Acc
 
 async def _call(resource: str, registry: Registry, *, reads: bool) -> Access:
     """Return the access of a call of a tool, as far as it is known here. Starts no server."""
-    from ...tools_registry.models import Tool
-    from ..policy.access import call_access
+    from ....tools_registry.models import Tool
+    from ...policy.access import call_access
 
     catalog, configuration = await registry.catalog(), await registry.configuration()
     if resource in catalog:
@@ -153,7 +153,7 @@ def _expectation(file: str, number: int, told: Mapping[str, object]) -> Expectat
     rights, context = told.get("rights"), told.get("context")
     if not isinstance(rights, list | None) or not isinstance(context, dict | None):
         raise UsageError(f"{where}: rights are a list, and context is a table. Correct it.")
-    asked = Asked(
+    asked = WrittenRequest(
         cast("str", told["principal"]),
         cast("str", told["action"]),
         cast("str", told["resource"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sealab.server.policy.rules import PolicyFaulty, rules_of
+from sealab.server.policy.policy_rules import PolicyFaulty, rules_of
 from sealab.tools_registry.configuration import Approve
 
 TEXT = """\

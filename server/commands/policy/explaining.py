@@ -10,18 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from ..errors import Exit, UsageError
-from ..identity import DEFAULT_TENANT, Identity
-from .group import Begin, Options, add_commands
-from .policy_requests import Asked, access_of, expectations_in, identity_of
-from .terminal import print_error
+from ...errors import Exit, UsageError
+from ...identity import DEFAULT_TENANT, Identity
+from ..group import Begin, Options, add_commands
+from ..terminal import print_error
+from .written_requests import WrittenRequest, access_of, expectations_in, identity_of
 
 if TYPE_CHECKING:
-    from ..home import Home
-    from ..policy.access import Access
-    from ..policy.rulebook import Rulebook
-    from ..policy.rules import Rule
-    from ..settings import Settings
+    from ...home import Home
+    from ...policy.access import Access
+    from ...policy.policy_rules import PolicyRule
+    from ...policy.rulebook import Rulebook
+    from ...settings import Settings
 
 
 class NamedRule(TypedDict):
@@ -93,11 +93,11 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
 
 
 def _check(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    from ..policy.rules import PolicyFaulty
+    from ...policy.policy_rules import PolicyFaulty
 
     path = _path(chosen.file, home, settings)
     try:
-        rules: Sequence[Rule] = _read(path).rules
+        rules: Sequence[PolicyRule] = _read(path).rules
         faults: Sequence[Mapping[str, object]] = ()
         lines: Sequence[str] = ()
     except PolicyFaulty as faulty:
@@ -123,7 +123,7 @@ def _explain(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
         if not isinstance(given, dict):
             raise UsageError('--context is no JSON object. Give one, such as {"timeout_seconds": 60}.')
         context = given
-    asked = Asked(
+    asked = WrittenRequest(
         chosen.principal, chosen.action, chosen.resource, chosen.tenant, chosen.rights, context, reads=chosen.reads
     )
     [told] = asyncio.run(_explained([asked], _book(chosen, home, settings), home, settings))
@@ -158,7 +158,7 @@ def _test(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
 
 
 def _schema(chosen: argparse.Namespace) -> int:
-    from ..policy.cedar import schema_text
+    from ...policy.cedar import schema_text
 
     text = schema_text()
     print(json.dumps({"schema": text}) if chosen.json else text, end="\n" if chosen.json else "")
@@ -166,7 +166,7 @@ def _schema(chosen: argparse.Namespace) -> int:
 
 
 def _path(given: str | None, home: Home, settings: Settings) -> Path:
-    from ..policy.policy_file import path_of
+    from ...policy.policy_file import path_of
 
     path = Path(given) if given is not None else path_of(settings, home)
     if path is None:
@@ -175,7 +175,7 @@ def _path(given: str | None, home: Home, settings: Settings) -> Path:
 
 
 def _read(path: Path) -> Rulebook:
-    from ..policy.policy_file import PolicyMissing, read_rules
+    from ...policy.policy_file import PolicyMissing, read_rules
 
     try:
         return read_rules(path)
@@ -184,7 +184,7 @@ def _read(path: Path) -> Rulebook:
 
 
 def _book(chosen: argparse.Namespace, home: Home, settings: Settings) -> Rulebook:
-    from ..policy.rules import PolicyFaulty
+    from ...policy.policy_rules import PolicyFaulty
 
     path = _path(chosen.policy, home, settings)
     try:
@@ -194,8 +194,10 @@ def _book(chosen: argparse.Namespace, home: Home, settings: Settings) -> Ruleboo
         raise UsageError("The policy cannot be used. Correct what `sealab policy check` names.") from None
 
 
-async def _explained(asked: Sequence[Asked], book: Rulebook, home: Home, settings: Settings) -> list[Explanation]:
-    from ..upstream_tools.registry import Registry
+async def _explained(
+    asked: Sequence[WrittenRequest], book: Rulebook, home: Home, settings: Settings
+) -> list[Explanation]:
+    from ...upstream_tools.registry import Registry
 
     registry = Registry(home, discovers=settings.discover)
     try:
@@ -205,7 +207,7 @@ async def _explained(asked: Sequence[Asked], book: Rulebook, home: Home, setting
 
 
 def _explanation(book: Rulebook, who: Identity, access: Access) -> Explanation:
-    from ..policy.cedar import principal_id
+    from ...policy.cedar import principal_id
 
     ruling = book.decide(who, access)
     named = {rule.name: rule for rule in book.rules}
@@ -223,7 +225,7 @@ def _explanation(book: Rulebook, who: Identity, access: Access) -> Explanation:
     )
 
 
-def _named(rule: Rule) -> NamedRule:
+def _named(rule: PolicyRule) -> NamedRule:
     return NamedRule(id=rule.name, file=rule.file, line=rule.line, effect="permit" if rule.permits else "forbid")
 
 
