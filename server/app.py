@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ..sandbox.host.pools import Pools
 from ..skills_db import DATABASE_FILE
@@ -44,6 +45,9 @@ from .skills.service import SkillService
 from .startup.process_setup import LoopErrors
 from .stats.watchdog import LoopStats
 from .upstream_tools.registry import Registry
+
+if TYPE_CHECKING:
+    from ..skills_db.audit.audit_store import AuditStore
 
 CLOSING_SECONDS = 2.0
 """How long the end of the process waits for each: work that was begun, records of runs, lines of the audit."""
@@ -91,7 +95,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         archive = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
         offered = offer(settings, home)
         database = HomeDatabase(settings.database_url, home.root)
-        audit = _audit(settings, home, database, serves=serves)
+        audit = _audit(settings, audit_store(database, lambda: privacy.key()), serves=serves)  # noqa: PLW0108 - made below
         privacy = Privacy(settings, home.root, database, told=audit.of_privacy)
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
         service = SkillService(database, keeps_plain_runs=serves)
@@ -133,11 +137,10 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
             await _close(database, privacy, service, registry, journal=journal, archive=archive, audit=audit)
 
 
-def _audit(settings: Settings, home: Home, database: HomeDatabase, *, serves: bool) -> AuditTrail:
+def _audit(settings: Settings, store: Callable[[], AuditStore], *, serves: bool) -> AuditTrail:
     """Return what notes the events of the home. A command notes them only where that is required."""
     if settings.audit is AuditMode.OFF or not (serves or settings.audit is AuditMode.REQUIRED):
         return UNAUDITED
-    store = audit_store(database, Privacy(settings, home.root, database).key)
     return AuditTrail(AuditLog(store), is_required=settings.audit is AuditMode.REQUIRED)
 
 
