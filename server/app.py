@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ..sandbox.host.pools import JobRunner, Pools
 from ..sandbox.host.shared_runner import SharedRunner
@@ -51,6 +52,9 @@ from .skills.service import SkillService
 from .startup.process_setup import LoopErrors
 from .stats.watchdog import LoopStats
 from .upstream_tools.registry import Registry
+
+if TYPE_CHECKING:
+    from ..skills_db.audit.audit_store import AuditStore
 
 CLOSING_SECONDS = 2.0
 """How long the end of the process waits for each: work that was begun, records of runs, lines of the audit."""
@@ -113,14 +117,16 @@ async def running(
     own_policy = await asyncio.to_thread(policy_of, settings, home) if policy is None else None
     offered = offer(settings, home)
     database = database_of(settings.database_url, home)
-    operators = database if home.operators is None else database_of(settings.database_url, Home(home.operators))
-    shared = _Shared(
-        policy or own_policy or NO_POLICY,
-        _audit(settings, home, operators, serves=serves),
-        CpuDays(operators),
-    )
+    operators_root = home.operators or home.root
+    operators = database if home.operators is None else database_of(settings.database_url, Home(operators_root))
+    decider = policy or own_policy or NO_POLICY
+    audit = _audit(settings, home, audit_store(operators, lambda: operators_privacy.key()), serves=serves)  # noqa: PLW0108 - made below
+    privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy)
+    operators_privacy = privacy if operators is database else privacy_of(settings, Home(operators_root), operators)
+    shared = _Shared(decider, audit, CpuDays(operators))
+    background = _own_background_pools(settings, home)
     composed = _composed(
-        settings, home, offered, _own_background_pools(settings, home), database=database, serves=serves, shared=shared
+        settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
     )
     async with AsyncExitStack() as stack:
         stack.callback(operators.close)
@@ -157,7 +163,10 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         is_others=True,
     )
     database = database_of(settings.database_url, home)
-    composed = _composed(settings, home, offered, background, database=database, serves=True, shared=shared)
+    privacy = privacy_of(settings, home, database, policy=shared.policy, told=shared.audit.of_privacy)
+    composed = _composed(
+        settings, home, offered, background, database=database, privacy=privacy, serves=True, shared=shared
+    )
     async with composed as app:
         yield app
 
@@ -181,13 +190,13 @@ async def _composed(
     background_pools: Callable[[], tuple[Pools, Offer]],
     *,
     database: HomeDatabase,
+    privacy: Privacy,
     serves: bool,
     shared: _Shared,
 ) -> AsyncIterator[App]:
     """Make and wire the parts of one home. `background_pools` makes what background runs run in, at the first."""
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
         archive = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
-        privacy = privacy_of(settings, home, database, policy=shared.policy, told=shared.audit.of_privacy)
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
         service = SkillService(
             database, keeps_plain_runs=serves, bytes_max=settings.skills_quota_mb * 1_000_000, shelf=shared.shelf
@@ -241,12 +250,10 @@ async def _composed(
             await _close(database, privacy, service, registry, journal=journal, archive=archive, shared=shared)
 
 
-def _audit(settings: Settings, home: Home, operators: HomeDatabase, *, serves: bool) -> AuditTrail:
-    """Return what notes the events of a home in the operator's database; for a command only where that is required."""
+def _audit(settings: Settings, home: Home, store: Callable[[], AuditStore], *, serves: bool) -> AuditTrail:
+    """Return what notes the events of a home; those of a command only where that is required."""
     if settings.audit is AuditMode.OFF or not (serves or settings.audit is AuditMode.REQUIRED):
         return UNAUDITED
-    operators_home = home if home.operators is None else Home(home.operators)
-    store = audit_store(operators, privacy_of(settings, operators_home, operators).key)
     return AuditTrail(AuditLog(store), home.tenant, is_required=settings.audit is AuditMode.REQUIRED)
 
 

@@ -81,6 +81,13 @@ class ToolCallLine:
     outcome: str = ""
     ms: float = 0.0
 
+    @classmethod
+    def of_unfound(cls, left_out_of: str | None, outcome: str) -> ToolCallLine:
+        """Return that of a tool that was not found, or is left out of a server: its name is not kept."""
+        if left_out_of is None:
+            return cls("", "unknown tool", "", outcome=outcome)
+        return cls(f"{left_out_of}.?", "refused", "allow, deny", outcome=outcome)
+
 
 @dataclass(frozen=True, slots=True)
 class AuditTrail:

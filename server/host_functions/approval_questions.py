@@ -21,6 +21,7 @@ from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
 from ...tools_registry.errors import RegistryError, ToolAmbiguous, ToolUnknown
 from ...tools_registry.models import Tool
+from ..audit.trail import ToolCallLine
 from ..caller import Ask, NoMoreQuestions
 from ..errors import PolicyRefused
 from ..host_work import Kind, checked, in_thread
@@ -109,6 +110,9 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
         ending = [place for place in places if place.ends_program]
         if isinstance(found, ToolUnknown):
             refused += [place.said(str(found)) for place in ending]
+            if ending and found.left_out_of is not None:
+                line = ToolCallLine.of_unfound(found.left_out_of, "not sent")
+                calls.audit.tool_called(calls.caller, calls.outermost.attachments.run_id, line)
             continue
         try:
             server = config_of(found, known.configuration)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
+from ...tools_registry.errors import ToolUnknown
 from ..audit.trail import ToolCallLine
 from ..errors import AuditUnwritten
 from ..journal.replaying import OUTCOME_UNKNOWN
@@ -41,6 +42,8 @@ class AuditedCall:
     chars_in: int = 0
     chars_out: int = 0
     outcome: str = ""
+    left_out_of: str | None = None
+    """The server of which the operator's patterns leave out a tool of that name, whether or not there is one."""
 
     def judged(self, tool: Tool, server: ServerConfig) -> Decision:
         """Return what becomes of the call by the operator's configuration of its server."""
@@ -83,9 +86,10 @@ class AuditedCall:
 
     def _line(self) -> ToolCallLine:
         entry = self.entry
-        tool, decision = (entry.tool, self.decision) if entry.found else ("", "unknown tool")
         ms = entry.ms if self.outcome else 0.0
-        return ToolCallLine(tool, decision, self.rule, self.chars_in, self.chars_out, self.outcome, ms)
+        if not entry.found:
+            return ToolCallLine.of_unfound(self.left_out_of, self.outcome)
+        return ToolCallLine(entry.tool, self.decision, self.rule, self.chars_in, self.chars_out, self.outcome, ms)
 
 
 @contextmanager
@@ -96,6 +100,8 @@ def audited(calls: Calls, entry: Entry) -> Iterator[AuditedCall]:
         yield line
     except HostCallError as error:
         line.outcome = "unknown" if error.type == OUTCOME_UNKNOWN else "error"
+        if isinstance(error.__cause__, ToolUnknown):
+            line.left_out_of = error.__cause__.left_out_of
         raise
     except BaseException:
         line.outcome = "broken off"

@@ -40,6 +40,7 @@ def verified(home: Path) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 async def test_a_server_writes_down_runs_calls_and_decisions_and_no_value_of_them(
     transport: str, tmp_path: Path
@@ -57,11 +58,14 @@ async def test_a_server_writes_down_runs_calls_and_decisions_and_no_value_of_the
     )
 
     async def use(target: Any) -> None:
-        async with Client(target, read_timeout_seconds=50) as client:
-            answer = await client.call_tool("execute_code", {"code": code, "context_vars": {CANARY: CANARY}})
+        async with Client(target, read_timeout_seconds=120) as client:
+            answer = await client.call_tool(
+                "execute_code", {"code": code, "context_vars": {CANARY: CANARY}, "timeout_seconds": 110}
+            )
             assert answer.structured_content is not None
             assert answer.structured_content["success"], answer.structured_content
             await client.call_tool("execute_code", {"code": f"raise ValueError('{CANARY}')"})
+            await client.call_tool("execute_code", {"code": "await tools.up.as_text()"})
             await client.call_tool("execute_code", {"code": "1", "timeout_seconds": 9999})
             saved = {"name": "kept", "code": f"def kept():\n    return '{CANARY}'\n", "description": CANARY}
             await client.call_tool("save_skill", saved)
@@ -76,14 +80,19 @@ async def test_a_server_writes_down_runs_calls_and_decisions_and_no_value_of_the
     kinds = [each["event"] for each in found]
     assert kinds[0] == "server.started"
     assert kinds[-1] == "server.stopped"
-    assert kinds.count("run.began") == kinds.count("run.ended") == 2
-    assert [each["outcome"] for each in found if each["event"] == "run.ended"] == ["ok", "error"]
+    assert kinds.count("run.began") == kinds.count("run.ended") == 3
+    assert [each["outcome"] for each in found if each["event"] == "run.ended"] == ["ok", "error", "refused"]
     [refused] = [each for each in found if each["event"] == "run.refused"]
     assert refused["rule"] == "request"
     calls = [(each["tool"], each["decision"], each["outcome"]) for each in found if each["event"] == "tool.called"]
-    assert calls == [("up.append", "allowed", "ok"), ("up.as_text", "refused", "error"), ("", "unknown tool", "error")]
+    assert calls == [
+        ("up.append", "allowed", "ok"),
+        ("up.?", "refused", "error"),
+        ("", "unknown tool", "error"),
+        ("up.?", "refused", "not sent"),
+    ]
     run = next(each["run"] for each in found if each["event"] == "run.began")
-    assert {each["run"] for each in found if each["event"] == "tool.called"} == {run}
+    assert [each["run"] == run for each in found if each["event"] == "tool.called"] == [True, True, True, False]
     [restored] = [each for each in found if each["event"] == "privacy.restored"]
     assert restored["details"] == {"to": "code", "EMAIL": 1}
     assert [each["details"]["skill"] for each in found if each["event"].startswith("skill.")] == ["kept", "kept"]
