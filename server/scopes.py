@@ -129,5 +129,7 @@ def session_of(scope: str, name: str) -> str:
         raise RequestRefused(
             "The session's name cannot be used. Give 1 to 64 letters, digits, dots, dashes or underscores."
         )
+    if "\0" in scope:  # which parts tenants from what theirs is
+        raise RequestRefused("The principal's name cannot be used, since it has a NUL character. Use another token.")
     owner = scope.removeprefix(_CREDENTIALS).removeprefix(_PRINCIPAL)
     return name if owner == scope else f"{owner}/{name}"
