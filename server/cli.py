@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 SHELLS = ("bash", "zsh", "fish")
 _WARM_AFTER_SECONDS = 0.5
 """What loads for seconds begins when a client has had its list of tools."""
-_VALUED_OPTIONS = frozenset({"--home", "--config", "--log-level"})
+_VALUED_OPTIONS = frozenset({"--home", "--config", "--log-level", "--tenant"})
 """The options of every command that take a value."""
 _PIPE_CHARS_MAX = 1 << 40
 """Characters of a run's output for another program: more than a run can give, so that nothing is cut."""
+_OF_TENANTS = frozenset({"runs", "approvals", "skills", "pii"})
+"""The groups of commands that work on what one tenant has."""
 _DISCOVERY_FILE = "discovery_config.json"
 _DOCTOR_EXIT_CODES = (
     "Exit codes: 0 the required level is reached and all works, 1 it is not reached, 2 wrong usage, 3 it is reached, "
@@ -273,8 +275,9 @@ def _complete_container(group: argparse.ArgumentParser) -> None:
 
 
 def _complete_group(group: argparse.ArgumentParser) -> None:
-    module = import_module(f".commands.{group.prog.split()[-1]}", __package__)
-    module.add_to(group, _home_and_settings, _add_common)
+    name = group.prog.split()[-1]
+    module = import_module(f".commands.{name}", __package__)
+    module.add_to(group, _home_and_settings, _add_common_of_tenant if name in _OF_TENANTS else _add_common)
 
 
 def _add_debug(parser: argparse.ArgumentParser) -> None:
@@ -292,6 +295,12 @@ def _add_common(parser: argparse.ArgumentParser, command: Callable[[argparse.Nam
     parser.add_argument("--log-level", metavar="LEVEL", help=f"what goes to stderr: {', '.join(LogLevel)}")
 
 
+def _add_common_of_tenant(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every command, and the one of those that work on what a tenant has."""
+    _add_common(parser)
+    parser.add_argument("--tenant", dest="tenants_home", metavar="TENANT", help="work on what this tenant has")
+
+
 def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
     from .home import find_home
     from .settings import read_settings
@@ -305,6 +314,10 @@ def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
         command_line={"surface": getattr(chosen, "surface", None), "log_level": chosen.log_level},
     )
     set_up_log(settings.log_level.value)
+    if (tenant := getattr(chosen, "tenants_home", None)) is not None:
+        from .tenants.commanding import home_of_tenant
+
+        home = home_of_tenant(settings, home, tenant)
     return home, settings
 
 
@@ -484,6 +497,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "runs": ("list and show the runs that were journaled, and run them again", _complete_group),
     "approvals": ("answer what background runs wait for", _complete_group),
     "tokens": ("give out, list and revoke the tokens with which others call over HTTP", _complete_group),
+    "tenants": ("list, show, export and delete the tenants that share this server", _complete_group),
     "skills": ("store, run and test skills, import and export them", _complete_group),
     "completion": ("print the completion script of a shell", _complete_completion),
 }

@@ -81,6 +81,11 @@ def tokens_of(scope: str) -> str:
     return LOCAL.scope if scope.startswith(_PRINCIPAL) else scope
 
 
+def is_principal(scope: str) -> bool:
+    """Return whether a scope is that of a caller whom the server has authenticated."""
+    return scope.startswith(_PRINCIPAL)
+
+
 def connection_of(ctx: ServerRequestContext[Any, Any]) -> str | None:
     """Return what marks the connection of a request among those of the process; None where a request has none."""
     headers = getattr(ctx.request, "headers", None)
@@ -111,5 +116,7 @@ def session_of(scope: str, name: str) -> str:
         raise RequestRefused(
             "The session's name cannot be used. Give 1 to 64 letters, digits, dots, dashes or underscores."
         )
+    if "\0" in scope:  # which parts tenants from what theirs is
+        raise RequestRefused("The principal's name cannot be used, since it has a NUL character. Use another token.")
     owner = scope.removeprefix(_CREDENTIALS).removeprefix(_PRINCIPAL)
     return name if owner == scope else f"{owner}/{name}"

@@ -390,8 +390,9 @@ class Settings:
     drain_seconds: float = _setting(_number(0), 30.0)
     """At SIGTERM, how long calls at work may go on."""
     http_sessions_max: int = _setting(_whole(1), 2000)
-    tenants_open_max: int = _setting(_whole(1), 50)
     """MCP sessions of one caller. Then its idlest ends."""
+    tenants_open_max: int = _setting(_whole(1), 50)
+    """Tenants open at once besides `default`. Then the idlest that nothing is at work in is closed."""
     http_bodies_mb: int = _setting(_whole(16), 128)
     """Request bodies held at once."""
     http_receive_seconds: float = _setting(_number(0.001), 30.0)

@@ -32,6 +32,12 @@ def quoted(schema: str) -> str:
     return '"' + schema.replace('"', '""') + '"'
 
 
+def is_there(engine: sa.Engine, schema: str) -> bool:
+    """Return whether there is a schema of that name."""
+    with engine.connect() as connection:
+        return _is_there(connection, schema)
+
+
 def make(engine: sa.Engine, schema: str) -> None:
     """Make a schema, unless it is there. The role needs no right to make one that is."""
     with engine.begin() as connection:

@@ -15,8 +15,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ....skills_db.errors import JournalNotFound
+from ...caller import Caller
 from ...errors import RequestRefused
 from ...host_work import Kind, in_thread
+from ...identity import Right
+from ...scopes import is_principal
 from ..execute import CodeRequest, allowed
 from ..ids import new_run_id
 from .background_reports import (
@@ -44,6 +47,17 @@ _POLL_SECONDS = (0.25, 0.5, 1.0, 2.0)
 """How often a run is looked for that another process runs; the last for good."""
 QUEUED, RUNNING, ENDED = "queued", "running", "ended"
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a caller may do with a run: `scope` is whose it has to be, None for anybody's.
+
+    Who `answers_alone` may answer its question, and neither read its report nor end it.
+    """
+
+    scope: str | None
+    answers_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +109,29 @@ class Background:
         await self._ask(lambda store: store.put_parked(run_id, request.caller.scope, told, question, expires=expires))
         return await self.queued_state(run_id, request.caller.scope)
 
+    async def reach(self, run_id: str, caller: Caller) -> Reach:
+        """Return how far a caller reaches a run: who has the right, those of others of the tenant too.
+
+        Raises what reading the database raises.
+        """
+        own = Reach(caller.scope)
+        if not is_principal(caller.scope):
+            return own
+        if caller.identity.may(Right.ADMIN):
+            return Reach(None)
+        if caller.identity.may(Right.APPROVE):
+            try:
+                await self.queued_state(run_id, caller.scope)
+            except JournalNotFound:
+                with suppress(JournalNotFound):
+                    if (await self.queued_state(run_id, None)).approval is not None:
+                        return Reach(None, answers_alone=True)
+        return own
+
     async def state(
-        self, run_id: str, scope: str, *, wait_seconds: float = 0.0, told_of: Approval | None = None
+        self, run_id: str, scope: str | None, *, wait_seconds: float = 0.0, told_of: Approval | None = None
     ) -> RunState:
-        """Return how far a run of the scope is; with `wait_seconds`, once it has ended or that time is over.
+        """Return how far a run of the scope or of any is; with `wait_seconds`, once it ended or that time is over.
 
         A run that waits for an answer is told of at once, unless its question was `told_of` already.
         Raises `RequestRefused` for too long a wait, and `JournalNotFound` where the scope has no such run.
@@ -123,8 +156,8 @@ class Background:
                 async with asyncio.timeout(min(left, poll) if end is None else left):
                     await (asyncio.Event() if end is None else end).wait()
 
-    async def cancel(self, run_id: str, scope: str) -> None:
-        """Have a background run of the scope end. Raises `JournalNotFound` where the scope has no such run."""
+    async def cancel(self, run_id: str, scope: str | None) -> None:
+        """Have a background run of the scope, or of any, end. Raises `JournalNotFound` where it has no such run."""
         await self._ask(lambda store: store.cancel(run_id, execution_told(cancelled(run_id)), scope=scope))
         await self.work.cancel(run_id)
 
@@ -146,7 +179,7 @@ class Background:
         """Return what the token of a link stands for, None where it is none of this database's."""
         return await self._ask(lambda store: store.linked(token))
 
-    async def _state(self, run_id: str, scope: str) -> RunState:
+    async def _state(self, run_id: str, scope: str | None) -> RunState:
         try:
             return await self.queued_state(run_id, scope)
         except JournalNotFound:
@@ -158,7 +191,7 @@ class Background:
         progress = self.work.progress_of(run_id)
         return state if progress is None or state.status == ENDED else replace(state, progress=progress)
 
-    async def _foreground(self, run_id: str, scope: str) -> RunState:
+    async def _foreground(self, run_id: str, scope: str | None) -> RunState:
         """Return how far a run is that was not queued, from its journal."""
         await self.journal.stored()
         try:
