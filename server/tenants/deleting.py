@@ -25,10 +25,10 @@ from ..identity import DEFAULT_TENANT
 from ..settings import Settings
 from .contents import counts_of
 from .locks import TenantLock
-from .tenants import CLOSING_SECONDS, LOOK_SECONDS
+from .tenants import LOOK_SECONDS
 
-WAIT_SECONDS = 2 * CLOSING_SECONDS + 5 * LOOK_SECONDS
-"""How long servers of this machine have to close the tenant; those of others close theirs within that time."""
+WAIT_SECONDS = 60.0
+"""How long servers of this machine have at most to close the tenant."""
 
 
 def known_tenant(operators: Database, tenant: str) -> Tenant:

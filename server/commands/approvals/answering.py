@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ...database import database_of
 from ...errors import Exit, UsageError
 from ...home import Home
+from ...identity import DEFAULT_TENANT
 from ...journal.journal import Journal
 from ...privacy.of_home import privacy_of
 from ...runs.background.approval_links import pages_at
@@ -69,7 +70,7 @@ def _store(home: Home, settings: Settings) -> Iterator[BackgroundStore]:
 
 
 def _list(chosen: argparse.Namespace, store: BackgroundStore) -> int:
-    pages = None if chosen.url is None else pages_at(chosen.url)
+    pages = None if chosen.url is None else pages_at(chosen.url) + _place(chosen.tenants_home)
     told: list[dict[str, str]] = []
     for state in map(run_state, store.waiting(most=_LISTED_MAX)):
         if (approval := state.approval) is not None:
@@ -85,6 +86,11 @@ def _list(chosen: argparse.Namespace, store: BackgroundStore) -> int:
         link = [each["link"]] if "link" in each else []
         print(each["id"], each["question"], *link, "", sep="\n")
     return Exit.OK
+
+
+def _place(tenant: str | None) -> str:
+    """Return what the links of a tenant have before their token."""
+    return "" if tenant in {None, DEFAULT_TENANT} else f"{tenant}/"
 
 
 def _approve(chosen: argparse.Namespace, store: BackgroundStore) -> int:
