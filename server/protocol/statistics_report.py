@@ -149,7 +149,7 @@ class Statistics(TypedDict):
 async def statistics_of(app: App, caller: str, *, of_machine: bool = True) -> Statistics:
     """Look at everything now, and at what the caller of that scope has used.
 
-    Without `of_machine` at what this app has, and nothing that others share.
+    Without `of_machine` it is what this app has, and nothing that others share.
     """
     pools = app.pools.stats()
     usage = await in_thread(Kind.FILES, app.workspace.usage)

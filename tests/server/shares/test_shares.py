@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from sealab.sandbox.host.run_bounds import RunBounds
 from sealab.sandbox.job import Job
 
 from ...sandbox.conftest import no_calls
+from ...waiting import until
 from ..conftest import in_this_process
 
 ONE_SPARE = {"SEALAB_WORKERS_SPARE": "1"}
@@ -26,6 +27,10 @@ async def run(caller: Any, code: str, **arguments: Any) -> dict[str, Any]:
     answer = await caller.call("execute_code", code=code, **arguments)
     assert answer.structured_content is not None
     return dict(answer.structured_content)
+
+
+async def is_idle(caller: Any) -> bool:
+    return not (await shares(caller))["caller"]["runs"]
 
 
 async def shares(caller: Any) -> dict[str, Any]:
@@ -72,12 +77,10 @@ async def test_a_cancelled_run_is_charged_too(tmp_path: Path) -> None:
     code = f"{BURN}\nwrite_file('burnt', 'x')\nimport asyncio\nawait asyncio.sleep(600)"
     async with in_this_process(tmp_path, env) as caller:
         first = asyncio.create_task(run(caller, code))
-        while not os.path.exists(tmp_path / "workspace" / "burnt"):  # noqa: ASYNC110, ASYNC240 - the run writes it
-            await asyncio.sleep(0.01)
+        await until((tmp_path / "workspace" / "burnt").exists)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
-        while (await shares(caller))["caller"]["runs"]:  # noqa: ASYNC110 - the server ends it a moment later
-            await asyncio.sleep(0.01)
+        await until(partial(is_idle, caller))
         used = await shares(caller)
         refused = await run(caller, "1")
     assert used["tenant"]["cpu_seconds_today"] > 0.02
@@ -95,8 +98,7 @@ async def test_runs_at_once_wait_and_are_then_told_whose_bound_it_was(bounds: Ru
     sleeps = "import asyncio\nawait asyncio.sleep(600)"
     async with Pool(PoolSettings(spares=1, queue_seconds=0.2, bounds=bounds)) as pool:
         first = asyncio.create_task(pool.run(Job(sleeps, caller="a", tenant="T"), no_calls))
-        while not bounds.runs_of(Owner("T", "a")):  # noqa: ASYNC110 - nothing else says that it has begun
-            await asyncio.sleep(0)
+        await until(lambda: bounds.runs_of(Owner("T", "a")))
         with pytest.raises(Busy, match=whose):
             await pool.run(Job("1", caller="a", tenant="T"), no_calls)
         other = Job("6 * 7", caller="a", tenant="U")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .content import storable
-from .engine import Database
-from .sql import sa
+from ..content import storable
+from ..engine import Database
+from ..sql import sa
 
 DAYS_KEPT = 35
 """How many days are kept, today included."""
