@@ -94,8 +94,11 @@ class Served:
 
 
 @contextmanager
-def server(scale: Scale) -> Iterator[Served]:
-    """Run a server with its defaults under `AUTH=tokens`, in a home of its own, with a token for each client."""
+def server(scale: Scale, *, warm_clients: int | None = None) -> Iterator[Served]:
+    """Run a server with its defaults under `AUTH=tokens`, in a home of its own, with a token for each client.
+
+    Of each tenant so many clients have made a call when it is given, or all.
+    """
     plain = {key: value for key, value in os.environ.items() if not key.startswith("SEALAB_")}
     settings = {"SEALAB_AUTH": "tokens", "SEALAB_TENANTS_OPEN_MAX": str(scale.tenants + 1)}
     with tempfile.TemporaryDirectory() as folder:
@@ -105,7 +108,7 @@ def server(scale: Scale) -> Iterator[Served]:
         with log.open("wb") as stderr, subprocess.Popen(command, stderr=stderr, env=plain | settings) as process:
             try:
                 served = Served(said_by(log), psutil.Process(process.pid), tokens)
-                every = [token for some in tokens.values() for token in some]
+                every = [token for some in tokens.values() for token in some[:warm_clients]]
                 # Opens each tenant, and has each token known: what the first calls build is not what is measured.
                 warm = Load(served.url, len(every), 1, era=LEGACY, tokens=every, open_at_once=20, ends_sessions=True)
                 told(warm)
@@ -200,7 +203,7 @@ def beside(table: Table, scale: Scale) -> None:
 def memory(table: Table, scale: Scale) -> None:
     """What a client costs: connected, with a session in the older era, after one call."""
     for era in (MODERN, LEGACY):
-        with server(scale) as served:
+        with server(scale, warm_clients=1) as served:
             before = quiet(served)
             clients = Clients(load_of(served, scale, era, seconds=None, calls=1, pause_seconds=20))
             clients.go()
