@@ -6,12 +6,13 @@ and for an issuer, and the noise in logs. Each address has its own count, so non
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import math
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 GUESSES_MAX = 30
 """Tokens that are not valid which an address may send at once."""
@@ -24,45 +25,79 @@ _V6_PREFIX = 64
 
 @dataclass(slots=True)
 class _Count:
+    """What one address sent: `guesses` as of `at`, tokens that are `judged` now, and those that wait to be."""
+
     guesses: float
     at: float
+    judged: int = 0
+    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
 
 
 class Guesses:
-    """Counts tokens that turned out not to be valid, by the address that they came from."""
+    """Counts tokens that turned out not to be valid, by the address that they came from.
+
+    Of one address at most as many are judged at once as it may still guess; the others wait until these are judged, so
+    that many valid tokens at once are none too many. Belongs to one event loop.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._counts: OrderedDict[str, _Count] = OrderedDict()
 
-    def wait_seconds(self, address: str) -> int:
-        """Return after how many whole seconds the address may send a token again; 0 for at once."""
-        count = self._counts.get(block_of(address))
-        if count is None:
-            return 0
-        over = self._now(count) - (GUESSES_MAX - 1)
-        return max(0, math.ceil(over * GUESS_SECONDS))
+    async def turn(self, address: str) -> int:
+        """Wait until a token of the address may be judged, and return 0; `judged` must follow.
 
-    def begin(self, address: str) -> None:
-        """Count a token as a guess until it turns out to be valid: those that are judged at once count too."""
+        Return after how many whole seconds it may send one again where it has sent too many that are not valid.
+        """
         block = block_of(address)
-        count = self._counts.setdefault(block, _Count(0.0, self._clock()))
-        count.guesses, count.at = self._now(count) + 1, self._clock()
-        self._counts.move_to_end(block)
-        if len(self._counts) > ADDRESSES_MAX:
-            self._counts.popitem(last=False)
+        while True:
+            count = self._counts.setdefault(block, _Count(0.0, self._clock()))
+            self._counts.move_to_end(block)
+            now = self._now(count)
+            if now > GUESSES_MAX - 1:
+                _wake_next(count)  # which is told the same
+                return math.ceil((now - (GUESSES_MAX - 1)) * GUESS_SECONDS)
+            if now + count.judged < GUESSES_MAX:
+                count.judged += 1
+                self._forget()
+                return 0
+            waiting = asyncio.get_running_loop().create_future()
+            count.waiting.append(waiting)
+            try:
+                await waiting
+            except asyncio.CancelledError:
+                if waiting.done() and not waiting.cancelled():
+                    _wake_next(count)  # whose turn this one does not take
+                raise
 
-    def was_none(self, address: str) -> None:
-        """Take back a count: the token is valid, or could not be judged."""
+    def judged(self, address: str, *, is_guess: bool) -> None:
+        """Take that a token that had its turn was judged: it is a guess where it is not valid."""
         block = block_of(address)
-        count = self._counts.get(block)
-        if count is not None:
-            count.guesses, count.at = max(0.0, self._now(count) - 1), self._clock()
-            if not count.guesses:
-                del self._counts[block]
+        count = self._counts[block]
+        count.judged -= 1
+        if is_guess:
+            count.guesses, count.at = self._now(count) + 1, self._clock()
+        _wake_next(count)
+        if not (count.judged or count.waiting or self._now(count)):
+            del self._counts[block]
 
     def _now(self, count: _Count) -> float:
         return max(0.0, count.guesses - (self._clock() - count.at) / GUESS_SECONDS)
+
+    def _forget(self) -> None:
+        """Drop the address that sent none for longest, if there are too many; those with tokens at work stay."""
+        if len(self._counts) > ADDRESSES_MAX:
+            idle = next((block for block, count in self._counts.items() if not (count.judged or count.waiting)), None)
+            if idle is not None:
+                del self._counts[idle]
+
+
+def _wake_next(count: _Count) -> None:
+    while count.waiting:
+        waiting = count.waiting.popleft()
+        if not waiting.done():
+            waiting.set_result(None)
+            return
 
 
 def block_of(address: str) -> str:

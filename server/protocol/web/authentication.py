@@ -92,19 +92,20 @@ class Authentication:
         client = scope.get("client")
         address = "" if client is None else str(client[0])
         mark = hashlib.sha256(token.encode("ascii")).digest()
-        if mark not in self._accepted and (wait := self._guesses.wait_seconds(address)):
+        is_known = mark in self._accepted
+        if not is_known and (wait := await self._guesses.turn(address)):
             text = f"Too many tokens that are not valid came from this address. Send a valid one in {wait} seconds."
             return refusal(429, text, retry_after=wait)
-        self._guesses.begin(address)
+        is_guess = False
         try:
             identity = await self._verifier.identity_of(token)
-        except BaseException:
-            self._guesses.was_none(address)
-            raise
+            is_guess = identity is None
+        finally:
+            if not is_known:
+                self._guesses.judged(address, is_guess=is_guess)
         if identity is None:
             self._accepted.pop(mark, None)
             return self._refused(scope, 401, f"The token is not valid, or no longer. {self._how}", _INVALID_TOKEN)
-        self._guesses.was_none(address)
         self._accepted[mark] = None
         self._accepted.move_to_end(mark)
         if len(self._accepted) > ACCEPTED_MAX:
