@@ -110,7 +110,7 @@ def _create(chosen: argparse.Namespace, store: TokenStore) -> int:
     if chosen.json:
         print(json.dumps({"token": token, **_told(made)}))
         return Exit.OK
-    print(token)
+    print(token, flush=True)
     until = "never expires" if made.expires is None else f"expires at {_moment(made.expires)}"
     print(
         f"Token {made.id} of {made.principal} in tenant {made.tenant}: it {until}, and may {' '.join(made.scopes)}. It "
