@@ -109,7 +109,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         shared = _shared_offer(own, home, background_pools.runner, operators.background.executor().offer)
         return Pools(shared.makers), shared
 
-    composed = _composed(settings, home, offered, background, serves=True, shelf=operators.skills.service)
+    composed = _composed(settings, home, offered, background, serves=True, operators=operators)
     async with composed as app:
         yield app
 
@@ -133,14 +133,15 @@ async def _composed(
     background_pools: Callable[[], tuple[Pools, Offer]],
     *,
     serves: bool,
-    shelf: SkillService | None = None,
+    operators: App | None = None,
 ) -> AsyncIterator[App]:
     """Make and wire the parts of one home. `background_pools` makes what background runs run in, at the first."""
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
         archive = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
         database = database_of(settings.database_url, home)
-        privacy = privacy_of(settings, home, database)
+        privacy = privacy_of(settings, home, database, operators=None if operators is None else operators.database)
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
+        shelf = None if operators is None else operators.skills.service
         service = SkillService(database, keeps_plain_runs=serves, shelf=shelf)
         registry = Registry(home, discovers=settings.discover)
         index = SkillIndex(service)
