@@ -15,6 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError
 
 from ...sandbox.job import Isolation
+from ..access.message_rights import RightsOfMessages
 from ..app import App
 from ..privacy.gates import log_gate
 from ..privacy.gates.answer_gate import AnswerFilter
@@ -25,7 +26,6 @@ from .draining import OpenRequests
 from .extensions.skills_extension import ServerWithSkills
 from .extensions.tasks_extension import TasksExtension
 from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS, PRIVATE, PROGRAM, SKILL
-from .message_rights import RightsOfMessages
 from .privacy_tools import TOOLS as PRIVACY_TOOLS
 from .stdio import StandardInput, StandardOutput
 from .strict_tool import StrictTool

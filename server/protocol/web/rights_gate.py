@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 from collections import deque
 
-import pydantic_core
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...identity import ALL_RIGHTS, Right, identity_in
@@ -23,6 +23,7 @@ from .challenges import MetadataUrl, challenge
 from .error_responses import refusal
 
 _VERSION = b"mcp-protocol-version"
+_ANYTHING: TypeAdapter[object] = TypeAdapter(object)
 
 
 class RightsGate:
@@ -65,7 +66,7 @@ def needed_in(body: bytes, version: bytes | None) -> tuple[Right, ...]:
         if version is not None and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS:
             read = json.loads(body)
         else:
-            read = pydantic_core.from_json(body)
+            read = _ANYTHING.validate_json(body)
     except (ValueError, RecursionError):
         return ()
     messages = read if isinstance(read, list) else [read]

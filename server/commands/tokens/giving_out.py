@@ -13,17 +13,17 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ..access.names import DEFAULT_SCOPE, principal_name, rights_of, tenant_name
-from ..access.token_text import digest_of, new_token
-from ..database import HomeDatabase
-from ..errors import Exit, UsageError
-from ..identity import DEFAULT_TENANT, Right
-from .group import EXIT_CODES, Begin, Options, Parser
+from ...access.names import DEFAULT_SCOPE, principal_name, rights_of, tenant_name
+from ...access.token_text import digest_of, new_token
+from ...database import HomeDatabase
+from ...errors import Exit, UsageError
+from ...identity import DEFAULT_TENANT, Right
+from ..group import EXIT_CODES, Begin, Options, Parser
 
 if TYPE_CHECKING:
-    from ...skills_db.tokens import StoredToken, TokenStore
-    from ..home import Home
-    from ..settings import Settings
+    from ....skills_db.tokens import StoredToken, TokenStore
+    from ...home import Home
+    from ...settings import Settings
 
 _NEVER = "never"
 _EXPIRES = "90d"
@@ -84,7 +84,7 @@ def _store(home: Home, settings: Settings) -> Iterator[TokenStore]:
     home.prepare()
     database = HomeDatabase(settings.database_url, home.root)
     try:
-        from ...skills_db.tokens import TokenStore
+        from ....skills_db.tokens import TokenStore
 
         yield TokenStore(database())
     finally:
@@ -110,7 +110,7 @@ def _create(chosen: argparse.Namespace, store: TokenStore) -> int:
     if chosen.json:
         print(json.dumps({"token": token, **_told(made)}))
         return Exit.OK
-    print(token)
+    print(token, flush=True)
     until = "never expires" if made.expires is None else f"expires at {_moment(made.expires)}"
     print(
         f"Token {made.id} of {made.principal} in tenant {made.tenant}: it {until}, and may {' '.join(made.scopes)}. It "
