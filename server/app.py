@@ -121,7 +121,7 @@ async def running(
     operators = database if home.operators is None else database_of(settings.database_url, Home(operators_root))
     decider = policy or own_policy or NO_POLICY
     audit = _audit(settings, home, audit_store(operators, lambda: operators_privacy.key()), serves=serves)  # noqa: PLW0108 - made below
-    privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy)
+    privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
     operators_privacy = privacy if operators is database else privacy_of(settings, Home(operators_root), operators)
     shared = _Shared(decider, audit, CpuDays(operators))
     background = _own_background_pools(settings, home)
@@ -163,7 +163,14 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         is_others=True,
     )
     database = database_of(settings.database_url, home)
-    privacy = privacy_of(settings, home, database, policy=shared.policy, told=shared.audit.of_privacy)
+    privacy = privacy_of(
+        settings,
+        home,
+        database,
+        policy=shared.policy,
+        told=shared.audit.of_privacy,
+        operators=operators.database,
+    )
     composed = _composed(
         settings, home, offered, background, database=database, privacy=privacy, serves=True, shared=shared
     )

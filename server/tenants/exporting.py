@@ -21,7 +21,6 @@ from ...skills_db.engine import Database
 from ...workspace.errors import WorkspaceError
 from ...workspace.names import Name
 from ...workspace.paths import Found, Root
-from ..database import database_of
 from ..errors import UsageError
 from ..home import Home
 from ..journal.journal import Journal
@@ -72,9 +71,9 @@ def _written(settings: Settings, home: Home, operators: Database, file: BinaryIO
                 with TemporaryDirectory() as folder:
                     skills = backup(database, Path(folder) / "skills.zip")
                     archive.write(skills.path, "skills-and-runs.zip", zipfile.ZIP_STORED)
+                runs = _runs(settings, home, database, operators)
                 manifest |= {"skills": skills.skills, "skill_versions": skills.versions, "run_records": skills.runs}
         if database is not None:
-            runs = _runs(settings, home)
             archive.writestr("runs.json", json.dumps(runs, ensure_ascii=False))
             manifest["runs"] = len(runs)
         manifest |= _files(home, archive)
@@ -82,12 +81,11 @@ def _written(settings: Settings, home: Home, operators: Database, file: BinaryIO
     return manifest
 
 
-def _runs(settings: Settings, home: Home) -> list[dict[str, object]]:
-    with closing(database_of(settings.database_url, home)) as database:
-        privacy = privacy_of(settings, home, database)
-        journal = Journal(settings, database, privacy.key, keeps=False)
-        found = listed_runs(journal.store(), journal.background(), since=0.0, status=None, tool=None, limit=_RUNS_MAX)
-        return [dict(each) for each in found]
+def _runs(settings: Settings, home: Home, database: Database, operators: Database) -> list[dict[str, object]]:
+    privacy = privacy_of(settings, home, lambda: database, operators=lambda: operators)
+    journal = Journal(settings, lambda: database, privacy.key, keeps=False)
+    found = listed_runs(journal.store(), journal.background(), since=0.0, status=None, tool=None, limit=_RUNS_MAX)
+    return [dict(each) for each in found]
 
 
 def _files(home: Home, archive: zipfile.ZipFile) -> dict[str, object]:

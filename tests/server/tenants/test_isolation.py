@@ -19,6 +19,7 @@ from sealab.server.rights import HOST_FUNCTIONS, METHODS, RESOURCES, ROUTES
 
 from .team import Member, Reply, command, team_server, token
 
+pytestmark = pytest.mark.timeout(400)  # the first test waits for the server and three tenants
 CANARY = "zanzibar-quetzal"
 EMAIL = "quetzal.feather@zanzibar-example.org"
 TASKS = {"io.modelcontextprotocol/tasks": {}}
@@ -332,7 +333,6 @@ def _takes_tenant() -> dict[str, bool]:
     return found
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("who", ["owner", "mate", "other"])
 def test_each_sees_what_is_theirs_and_nothing_else(team: Team, who: str) -> None:
     before = team.state()
@@ -340,7 +340,6 @@ def test_each_sees_what_is_theirs_and_nothing_else(team: Team, who: str) -> None
     assert who == "owner" or team.state() == before
 
 
-@pytest.mark.timeout(240)
 def test_nobody_without_a_token_gets_any_further(team: Team) -> None:
     before = team.state()
     for line in (*LINES, *CHANGES):
@@ -350,7 +349,6 @@ def test_nobody_without_a_token_gets_any_further(team: Team) -> None:
     assert team.state() == before
 
 
-@pytest.mark.timeout(240)
 def test_nothing_of_another_tenant_can_be_changed(team: Team) -> None:
     before = team.state()
     for line in CHANGES:
@@ -393,7 +391,6 @@ def test_no_name_stands_for_a_tenant_beside_its_own(team: Team, name: str) -> No
     assert sorted(each.name for each in (team.home / "tenants").iterdir() if each.is_dir()) == ["acme", "acme-2"]
 
 
-@pytest.mark.timeout(300)
 def test_commands_work_on_one_tenant_alone(team: Team) -> None:
     for group in (("skills", "list"), ("runs", "list", "--limit", "9999"), ("approvals", "list"), ("pii", "audit")):
         own = command(team.home, *group, "--tenant", "acme", "--json")
