@@ -365,6 +365,31 @@ def test_a_file_that_another_program_holds_is_told_after_a_while(file_place: Pla
         assert store.save(draft("a")).version == 1
 
 
+OTHER_PROGRAM = """\
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
+try:
+    connection.execute("BEGIN IMMEDIATE")
+except sqlite3.OperationalError as error:
+    print(error)
+else:
+    print("begun")
+"""
+
+
+def test_to_open_a_file_again_leaves_the_locks_of_the_one_that_is_open(file_place: Place):
+    def other_program() -> str:
+        command = [sys.executable, "-c", OTHER_PROGRAM, str(file_place.home / DATABASE_FILE)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    with file_place.open() as database:
+        with database.transaction():
+            assert other_program() == "database is locked"
+            engine._make_private(file_place.home / DATABASE_FILE)
+            assert other_program() == "database is locked"
+        assert other_program() == "begun"
+
+
 def test_a_thread_that_waits_too_long_for_another_is_told(file_place: Place, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(engine, "BUSY_SECONDS", 0.2)
     with file_place.open() as database:
