@@ -204,8 +204,8 @@ def _open_file(file: Path, place: str) -> Database:
 def _make_private(file: Path) -> None:
     """Make the file if it is missing, for its owner alone: SQLite gives its side files the mode of the file itself.
 
-    One that is there is not opened: closing it would end the locks that SQLite holds on it for another `Database` of this
-    process (fcntl(2), "Advisory record locking"; https://www.sqlite.org/howtocorrupt.html, 2.2).
+    One that is there is not opened: to close it would end the locks that SQLite holds on it in this process (fcntl(2),
+    "Advisory record locking"; https://www.sqlite.org/howtocorrupt.html, 2.2).
     Raises `OSError` where it cannot be made, read or written.
     """
     try:
