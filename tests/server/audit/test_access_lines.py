@@ -226,6 +226,24 @@ def command_audit(home: Path, *arguments: str) -> list[str]:
     return ended.stdout.splitlines()
 
 
+@pytest.mark.timeout(180)
+def test_a_background_run_is_written_down_as_that_of_who_began_it_also_after_a_restart(tmp_path: Path) -> None:
+    ana = made(tmp_path, "ana", "--tenant", "acme", "--scope", "run")
+    late = "import asyncio\nfor _ in range(3000):\n    await asyncio.sleep(0.1)\nresult = 1"
+    with team_server(tmp_path, **ONE_SPARE) as url:
+        reply = Member(url, ana.token).call("execute_code", code=late, background=True)
+        assert not reply.failed, reply.said
+        wait_until(lambda: of(lines(tmp_path), "run.began"))
+    with team_server(tmp_path, **ONE_SPARE) as url:
+        member = Member(url, ana.token)
+        wait_until(lambda: len(of(lines(tmp_path), "run.began")) == 2)
+        member.call("get_run", run_id=reply.structured["run_id"], cancel=True)
+    began = of(lines(tmp_path), "run.began")
+    assert {(each["tenant"], each["principal"], each["credential"]) for each in began} == {
+        ("acme", "ana", ana.told["id"])
+    }
+
+
 @pytest.mark.timeout(120)
 def test_a_principal_reads_no_line_of_the_log_whatever_its_rights(tmp_path: Path) -> None:
     everything = ",".join(Right)
