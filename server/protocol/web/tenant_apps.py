@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ....skills_db.errors import SkillsDbError
 from ...app import App
+from ...audit.trail import DenialReason
 from ...errors import HomeError, HostWorkBusy, RequestRefused, TenantRefused, TenantsBusy
 from ...identity import DEFAULT_TENANT, identity_in
 from ...tenants.question_places import tenant_of_link
@@ -22,6 +23,7 @@ from ..draining import OpenRequests
 from ..serving import mcp_server
 from ..strict_tool import StrictTool
 from ..tools import tools_of
+from .access_lines import AccessLines
 from .approval_pages import QuestionPlace
 from .bodies import BODY_BYTES_MAX
 from .error_responses import refusal
@@ -73,6 +75,7 @@ class TenantApps:
 
     def __init__(self, tenants: Tenants[ServedApp]) -> None:
         self._tenants = tenants
+        self._lines = AccessLines(tenants.own.app.audit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -85,7 +88,9 @@ class TenantApps:
             try:
                 app: ASGIApp = (await stack.enter_async_context(self._tenants.using(tenant))).sessions
             except (TenantRefused, RequestRefused) as error:
-                app = refusal(403, str(error))
+                answer = refusal(403, str(error))
+                reason = DenialReason.TENANT
+                app = await self._lines.denied(scope, answer, status=403, reason=reason, identity=identity)
             except (TenantsBusy, HostWorkBusy, SkillsDbError, HomeError) as error:
                 app = refusal(503, str(error), retry_after=_RETRY_SECONDS)
             await app(scope, receive, send)

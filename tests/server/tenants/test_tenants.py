@@ -98,9 +98,9 @@ async def test_a_token_means_the_same_to_all_principals_of_a_tenant_and_nothing_
         text = "mail quetzal.feather@zanzibar-example.org"
         hidden = await a.app.privacy.hide_text("principal alice", text)
         assert "@" not in hidden
-        assert (await a.app.privacy.restored_for_model("principal bob", hidden)).content == text
+        assert (await a.app.privacy.restored_for_model(Caller(scope="principal bob"), hidden)).content == text
         for app, scope in ((b.app, "principal alice"), (b.app, "home"), (tenants.own.app, "principal alice")):
-            assert (await app.privacy.restored_for_model(scope, hidden)).content == hidden
+            assert (await app.privacy.restored_for_model(Caller(scope=scope), hidden)).content == hidden
             assert await app.privacy.hide_text(scope, text) != hidden
         keys = {each.app.privacy.key() for each in (a, b, tenants.own)}
         assert len(keys) == 3
