@@ -35,6 +35,7 @@ from .runs.background.background_work import BackgroundWork
 from .runs.executor import Executor
 from .runs.isolations import offer
 from .settings import Settings, Switch, background_settings
+from .sign_ins.sign_ins import SignIns
 from .skills.context import SkillContext
 from .skills.search import SkillIndex
 from .skills.service import SkillService
@@ -68,6 +69,7 @@ class App:
     skills: SkillContext
     journal: Journal
     background: Background
+    sign_ins: SignIns
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
 
@@ -88,7 +90,8 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         privacy = Privacy(settings, home.root, database)
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
         service = SkillService(database, keeps_plain_runs=serves)
-        registry = Registry(home, discovers=settings.discover)
+        sign_ins = SignIns(database, privacy.key)
+        registry = Registry(home, discovers=settings.discover, sign_ins=sign_ins)
         index = SkillIndex(service)
         registry.extra_documents.append(index)
         registry.refreshers.append(index.refresh)
@@ -101,7 +104,17 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
                 async with _background(executor, home) as background:
                     app = App(
-                        settings, workspace, pools, privacy, database, registry, executor, skills, journal, background
+                        settings,
+                        workspace,
+                        pools,
+                        privacy,
+                        database,
+                        registry,
+                        executor,
+                        skills,
+                        journal,
+                        background,
+                        sign_ins,
                     )
                     lasting = [privacy.keep_purged(), background.work.serve()] if serves else []
                     tasks = [asyncio.create_task(each) for each in lasting]

@@ -86,8 +86,8 @@ class ServerConfig:
     `reads` and `writes` say of a tool goes before what its server says. `openapi` is the address or the path of a
     document; `url` then says where its service is, or is empty where the document says it. `restore` is the privacy
     part of the server's policy, as written; `allow_tokens` holds patterns of the tools that may be given tokens of
-    personal data as they are. `sign_in` says whose account the server sees, and `token_exchange` how a caller's own token
-    gets it. What may hold secrets is left out of the representation.
+    personal data as they are. `sign_in` says whose account the server sees, and `token_exchange` how a caller's own
+    token gets it. What may hold secrets is left out of the representation.
     """
 
     name: str

@@ -34,6 +34,7 @@ from .approval_questions import approved, is_granted, judge_calls
 from .broker import Arguments, Calls, Handler, Tell
 from .call_log import BYTES_MAX, RETURNS_MAX
 from .run_calls import MESSAGE_CHARS_MAX
+from .sign_in_questions import signed_in, with_sign_in
 
 _TEXT = (str,)
 _TEXT_OR_NONE = (str, type(None))
@@ -82,6 +83,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
     with calls.log.call(name) as entry:
         try:
             pay(calls, await chars_of([given, arguments.get("positional")]))
+            await _list_as_caller(registry, calls, name)
             with slot_given_back():
                 tool = await discovery.found(registry, name)
             entry.tool, entry.found = tool.full_name, True
@@ -106,12 +108,13 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 return await _placeholder(registry, tool, fitting)
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=fitting)
+            await signed_in(registry, calls, server)
             may_change = not server.only_reads(tool)
             if may_change:
                 await before_change(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
-            with slot_given_back():
-                told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
-                result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)
+            told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
+            send = partial(registry.call, tool, fitting, on_progress=told, keep=calls.attachments.keep)
+            result = await with_sign_in(registry, calls, server, lambda owner: send(owner=owner))
         except RegistryError as error:
             unknown = may_change and isinstance(error, AnswerRefused | OutcomeUnknown)
             kind = OUTCOME_UNKNOWN if unknown else "ToolError"
@@ -124,6 +127,13 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         pay(calls, await chars_of(value))
         await _note_returns(registry, calls, tool)
         return value
+
+
+async def _list_as_caller(registry: Registry, calls: Calls, name: str) -> None:
+    """List the tools of a server that lists none without a sign-in of its caller, where they are not known."""
+    server = await registry.listed_by_callers(name)
+    if server is not None:
+        await with_sign_in(registry, calls, server, partial(registry.list_as, server.name))
 
 
 async def _note_returns(registry: Registry, calls: Calls, tool: Tool) -> None:

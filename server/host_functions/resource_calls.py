@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Literal, cast
 
+from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.job import Json
 from ...tools_registry.errors import RegistryError
 from ...tools_registry.models import Tool
+from ..errors import RequestRefused
 from ..privacy.privacy import Privacy
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import Decision
@@ -21,7 +23,8 @@ from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
 from .approval_questions import approved
 from .broker import Arguments, Calls, Handler
-from .registry_calls import answered, failed, given_to_tool, pay
+from .registry_calls import failed, given_to_tool, pay
+from .sign_in_questions import with_sign_in
 
 READ_RESOURCE = "read_resource"
 _KEPT_AS = f"{READ_RESOURCE}\0"
@@ -55,8 +58,8 @@ async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arg
             given = await given_to_tool(privacy, calls, tool, server, {"uri": arguments["uri"]})
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=given, kept_as=_KEPT_AS)
-            with slot_given_back():
-                value = await registry.read_resource(name, cast("str", given["uri"]), keep=calls.attachments.keep)
+            read = partial(registry.read_resource, name, cast("str", given["uri"]), keep=calls.attachments.keep)
+            value = await with_sign_in(registry, calls, server, lambda owner: read(owner=owner))
         except RegistryError as error:
             raise failed(str(error)) from error
         pay(calls, await chars_of(value))
@@ -64,10 +67,15 @@ async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arg
 
 
 async def _list(registry: Registry, kind: Literal["resources", "prompts"], calls: Calls, arguments: Arguments) -> Json:
-    async def listed() -> Json:
-        name = await discovery.server_name(registry, cast("str", arguments["server"]))
-        return cast("Json", await registry.listed_beside_tools(name, kind))
-
-    value = await answered(listed())
+    try:
+        with slot_given_back():
+            name = await discovery.server_name(registry, cast("str", arguments["server"]))
+            server = (await registry.configuration()).server(name)
+        listed = await with_sign_in(registry, calls, server, partial(registry.listed_beside_tools, name, kind))
+    except RegistryError as error:
+        raise failed(str(error)) from error
+    except RequestRefused as error:
+        raise HostCallError(str(error), type="ValueError") from error
+    value = cast("Json", listed)
     pay(calls, await chars_of(value))
     return value

@@ -15,7 +15,10 @@ from ..configuration import ServerConfig
 from ..errors import SignInNeeded
 
 Token = Callable[[], Awaitable[str]]
-"""Gives the access token of now. Raises `SignInNeeded` where there is none, `httpx2.ConnectError` where it is unknown."""
+"""Gives the access token of now.
+
+Raises `SignInNeeded` where there is none, and `httpx2.ConnectError` where that cannot be told.
+"""
 
 
 class SignedRequests(httpx2.Auth):

@@ -194,9 +194,7 @@ def _credentials(client: OAuthClientInformationFull) -> tuple[str, str, str]:
     return client.client_id, client.client_secret or "", client.token_endpoint_auth_method or "none"
 
 
-def _request(
-    endpoint: str, form: Mapping[str, str], credentials: tuple[str, str, str], beside: str
-) -> httpx2.Request:
+def _request(endpoint: str, form: Mapping[str, str], credentials: tuple[str, str, str], beside: str) -> httpx2.Request:
     """Return a request that says which client sends it (RFC 6749, section 2.3.1)."""
     require_safe(endpoint, beside)
     client_id, secret, method = credentials

@@ -153,6 +153,13 @@ def _is_refusal(response: httpx2.Response) -> bool:
 @asynccontextmanager
 async def signing_in(config: ServerConfig, folder: Path, show: Show, wait_seconds: float) -> AsyncIterator[httpx2.Auth]:
     """Give what signs requests and lets the user sign in when the server asks for it; `show` gets the address."""
+    async with coming_back(config, wait_seconds) as (redirect_uri, answered):
+        yield provider(config, KeptSignIn(folder, config), redirect_uri, show, answered)
+
+
+@asynccontextmanager
+async def coming_back(config: ServerConfig, wait_seconds: float) -> AsyncIterator[tuple[str, Answer]]:
+    """Listen on this machine for a browser that comes back from an issuer; give where, and what waits for it."""
     came: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
 
     async def answered() -> AuthorizationCodeResult:
@@ -167,7 +174,7 @@ async def signing_in(config: ServerConfig, folder: Path, show: Show, wait_second
     listener = await asyncio.start_server(lambda reader, writer: _come_back(reader, writer, came), "127.0.0.1", 0)
     async with listener:
         port = listener.sockets[0].getsockname()[1]
-        yield provider(config, KeptSignIn(folder, config), f"http://127.0.0.1:{port}{_PATH}", show, answered)
+        yield f"http://127.0.0.1:{port}{_PATH}", answered
 
 
 def provider(

@@ -137,8 +137,8 @@ class Upstreams:
         """`state` is the folder where pins and sign-ins are kept; without one nothing outlives the object.
 
         `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_in` goes before the
-        sign-ins that are kept, `sign_for` signs for the owners of a server's sign-ins, `era` says how the protocol version is found, `read_large` reads large answers, and
-        `in_thread` does what else takes long.
+        sign-ins that are kept, `sign_for` signs for the owners of a server's sign-ins, `era` says how the protocol
+        version is found, `read_large` reads large answers, and `in_thread` does what else takes long.
         """
         self.configuration = configuration
         self._keep = keep
@@ -224,9 +224,7 @@ class Upstreams:
             raise link.refusal
         return Listed(tuple(raw(tool) for tool in link.tools if config.permits(tool.name)), _info(config, link).version)
 
-    async def read_resource(
-        self, server: str, uri: str, *, keep: Keep | None = None, owner: Owner = OPERATOR
-    ) -> Json:
+    async def read_resource(self, server: str, uri: str, *, keep: Keep | None = None, owner: Owner = OPERATOR) -> Json:
         """Return what a resource of a server holds, see `resources.read_contents`. Raises as `list_tools`."""
         connection = await self._usable(server, owner)
         from .resources import read_contents

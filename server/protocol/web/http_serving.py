@@ -30,6 +30,7 @@ from .exchanges import LAST_ANSWERS_SECONDS, Exchanges
 from .fair_starts import FairStarts
 from .header_checks import NamedHosts
 from .mcp_sessions import CALLERS_WORTH, McpSessions
+from .sign_in_pages import SignInPages
 
 MCP_PATH = "/mcp"
 QUEUE_FULL = "As many runs wait to begin as may. Call again in a moment."
@@ -142,5 +143,5 @@ def _asgi(mcp: MCPServer[None], app: App, address: Address, port: int) -> tuple[
     sessions = McpSessions(web, settings.http_sessions_max, host="127.0.0.1", path=MCP_PATH)
     bodies = Bodies(sessions, settings.http_bodies_mb * 1_000_000)
     pages = ApprovalPages(FairStarts(bodies), app.background, app.privacy)
-    named = NamedHosts(pages, names, port)
+    named = NamedHosts(SignInPages(pages, app.sign_ins, app.registry), names, port)
     return Exchanges(named, partial(_why_not_ready, app)), sessions
