@@ -521,9 +521,10 @@ class _Entry:
 
     def _sign_in(self, kind: Transport) -> SignInOf:
         value = self.entry.get("sign_in", SignInOf.OPERATOR)
-        if not isinstance(value, str) or value not in SignInOf:
-            raise self._wrong("sign_in", f"one of {', '.join(SignInOf)}")
-        whose = SignInOf(value)
+        try:
+            whose = SignInOf(str(value))
+        except ValueError:
+            raise self._wrong("sign_in", f"one of {', '.join(SignInOf)}") from None
         if whose is SignInOf.OPERATOR:
             return whose
         if kind not in {Transport.HTTP, Transport.SSE}:

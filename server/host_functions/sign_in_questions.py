@@ -133,8 +133,8 @@ async def _sign_in(sign_ins: SignIns, calls: Calls, server: ServerConfig, owner:
 async def _asked(sign_ins: SignIns, calls: Calls, server: ServerConfig, owner: Owner, open_link: OpenLink) -> None:
     caller = calls.caller
     text = (
-        f"The server {server.name!r} wants a sign-in of {_whose(server)}: code that is run here then uses that account. "
-        "Open the page of the sign-in?"
+        f"The server {server.name!r} wants a sign-in of {_whose(server)}: code that runs here then uses that "
+        "account. Open the page of the sign-in?"
     )
 
     async def show(address: str) -> None:

@@ -291,7 +291,7 @@ class Registry:
             helper = helper_for_tool_name(name)
             if helper is not None:
                 raise ToolUnknown(helper) from None
-            if server is None or server in wired.fresh:
+            if server is None or server in wired.fresh or not _is_operators(wired, server):
                 raise
             await self._ask_one(wired, server)
             return await _got(wired.catalog, name, category)
@@ -340,9 +340,12 @@ class Registry:
             return False
 
     async def refresh(self, server: str) -> bool:
-        """List a server's tools unless done in this session; return whether it was. Raises `RegistryError`."""
+        """List a server's tools unless done in this session; return whether it was. Raises `RegistryError`.
+
+        A server that is called with sign-ins of callers is listed where one of them calls it.
+        """
         wired = await self._current()
-        if server in wired.fresh:
+        if server in wired.fresh or not _is_operators(wired, server):
             return False
         await self._ask_one(wired, server)
         return True
@@ -501,6 +504,10 @@ class Registry:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+
+def _is_operators(wired: Wired, server: str) -> bool:
+    return wired.configuration.server(server).sign_in is SignInOf.OPERATOR
 
 
 def learned_of(home: Home) -> Path:
