@@ -28,6 +28,7 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, BaseModel, ValidationError
 from typing_extensions import override
 
+from ..authorizing.token_endpoint import Granted, issuer_client, revoked
 from ..configuration import ServerConfig, Transport
 from ..errors import SignInNeeded
 from ..files import write_whole
@@ -98,6 +99,17 @@ class KeptSignIn:
         """Remember how this client is registered; it is written with the tokens."""
         self._kept.client = client_info
 
+    def granted(self) -> Granted | None:
+        """Return what the sign-in gave, as it can be revoked; None where its issuer is not known."""
+        kept = self._kept
+        if kept.tokens is None or kept.client is None or kept.metadata is None:
+            return None
+        return Granted(url=kept.url, tokens=kept.tokens, client=kept.client, metadata=kept.metadata)
+
+    def forget(self) -> None:
+        """Remove the file. Blocks."""
+        self._file.unlink(missing_ok=True)
+
     def _save(self) -> None:
         write_whole(self._file, self._kept.model_dump_json(exclude_none=True))
 
@@ -121,6 +133,19 @@ def kept_sign_in(config: ServerConfig, folder: Path) -> httpx2.Auth | None:
         )
 
     return _KeptOnly(provider(config, kept, f"http://127.0.0.1{_PATH}", refuse, refuse), refuse)
+
+
+async def signed_out(config: ServerConfig, folder: Path) -> tuple[bool, bool]:
+    """Forget the sign-in that is kept for a server; return whether there was one, and whether it was revoked."""
+    kept = KeptSignIn(folder, config)
+    if not kept.load():
+        return False, False
+    granted = kept.granted()
+    await asyncio.to_thread(kept.forget)
+    if granted is None:
+        return True, False
+    async with issuer_client() as client:
+        return True, await revoked(client, granted)
 
 
 class _KeptOnly(httpx2.Auth):
