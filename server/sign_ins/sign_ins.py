@@ -91,6 +91,11 @@ class SignIns:
 
         return SignedRequests(server, partial(self._token, server, owner))
 
+    @property
+    def is_renewing(self) -> bool:
+        """Whether this process renews a sign-in."""
+        return bool(self._renewing)
+
     async def keep(self, server: ServerConfig, owner: Owner, granted: Granted) -> None:
         """Keep what a sign-in gave, in the place of an earlier one."""
         told = granted.model_dump(mode="json", exclude_none=True)

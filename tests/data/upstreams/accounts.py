@@ -32,7 +32,7 @@ sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 sock.bind(("127.0.0.1", int(sys.argv[1])))
 sock.listen()
 here = f"http://127.0.0.1:{sock.getsockname()[1]}"
-behaves: dict[str, Any] = {"lasts": 3600, "iss": here, "refuses_all": False, "slow": 0, "denies": False}
+behaves: dict[str, Any] = {"lasts": 3600, "iss": here, "refuses_all": False, "slow": 0, "late": 0, "denies": False}
 clients: dict[str, dict[str, Any]] = {}
 codes: dict[str, dict[str, Any]] = {}
 access: dict[str, tuple[str, float]] = {}
@@ -159,7 +159,9 @@ async def token(request: Request) -> Response:
         return refused("invalid_grant")
     refresh[form["refresh_token"]] = account, sign_in, True
     told["renewed"].append(account)
-    return given(account, sign_in)
+    answer = given(account, sign_in)
+    await asyncio.sleep(behaves["late"])
+    return answer
 
 
 @server.custom_route("/revoke", methods=["POST"])
