@@ -11,6 +11,7 @@ import base64
 import hashlib
 import secrets
 from dataclasses import dataclass, field
+from typing import Literal
 from urllib.parse import urlencode, urlsplit
 
 import httpx2
@@ -43,6 +44,8 @@ from ..configuration import ServerConfig
 from ..errors import SignInFailed
 from .token_endpoint import Granted, code_redeemed, require_safe, sent
 
+Method = Literal["none", "client_secret_basic", "client_secret_post"]
+"""How a client says who it is at the token endpoint (RFC 7591, section 2)."""
 _USABLE = frozenset({None, "none", "client_secret_post", "client_secret_basic"})
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -206,9 +209,9 @@ async def _registered(
     return registered
 
 
-def _wanted_method(metadata: OAuthMetadata) -> str | None:
+def _wanted_method(metadata: OAuthMetadata) -> Method | None:
     supported = metadata.token_endpoint_auth_methods_supported
-    wanted = ("none", "client_secret_basic", "client_secret_post")
+    wanted: tuple[Method, ...] = ("none", "client_secret_basic", "client_secret_post")
     return next((each for each in wanted if supported is not None and each in supported), None)
 
 
