@@ -39,7 +39,7 @@ async def with_sign_in(
     Raises what `send` raises, `RequestRefused`, and `HostCallError` where there is no sign-in.
     """
     if server.sign_in is SignInOf.OPERATOR:
-        return await send(OPERATOR)
+        return await _sent(send, OPERATOR)
     sign_ins = registry.sign_ins
     if sign_ins is None:
         raise _failed(

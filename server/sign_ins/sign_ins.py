@@ -62,7 +62,7 @@ class SignIns:
         """Return whose sign-in a caller's call of a server uses. Raises `RequestRefused` where that cannot be told."""
         if server.sign_in is SignInOf.OPERATOR:
             return OPERATOR
-        if caller.identity is not LOCAL_IDENTITY and caller.identity.tenant != self._tenant:
+        if caller.identity != LOCAL_IDENTITY and caller.identity.tenant != self._tenant:
             raise RequestRefused("This caller is another tenant's. Call the server of that tenant.")
         if server.sign_in is SignInOf.TENANT:
             return Owner(f"tenant\0{self._tenant}")

@@ -66,7 +66,7 @@ async def asked_sign_in(sign_ins: SignIns, server: ServerConfig, owner: Owner, c
     """Begin to ask a caller's user to sign in to a server, by a link to a page of this server."""
     link = secrets.token_urlsafe(32)
     identity = caller.identity
-    who = "the local user" if identity is LOCAL_IDENTITY else f"{identity.principal} of the tenant {identity.tenant}"
+    who = "the local user" if identity == LOCAL_IDENTITY else f"{identity.principal} of the tenant {identity.tenant}"
     if server.sign_in is SignInOf.TENANT:
         who = f"everybody of the tenant {identity.tenant}"
     request = {"server": server.name, "url": server.url, "owner": owner, "who": who, "origin": caller.origin}
