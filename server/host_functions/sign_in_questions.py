@@ -51,14 +51,13 @@ async def with_sign_in(
     try:
         return await _sent(send, owner)
     except SignInNeeded:
+        if await sign_ins.version(server, owner) == version and server.name in calls.approvals.signed_in:
+            raise _not_taken(server) from None
         await _ready(sign_ins, calls, server, owner, after=version)
     try:
         return await _sent(send, owner)
     except SignInNeeded:
-        raise _failed(
-            f"The server {server.name!r} does not take the sign-in that was just made. Ask its operator; to try again, "
-            "run the code again."
-        ) from None
+        raise _not_taken(server) from None
 
 
 async def signed_in(registry: Registry, calls: Calls, server: ServerConfig) -> None:
@@ -147,6 +146,13 @@ async def _asked(sign_ins: SignIns, calls: Calls, server: ServerConfig, owner: O
     asked = await asked_sign_in(sign_ins, server, owner, caller)
     await show(f"{caller.origin}{PATH}{asked.link}")
     await asked.ended()
+
+
+def _not_taken(server: ServerConfig) -> HostCallError:
+    return _failed(
+        f"The server {server.name!r} does not take the sign-in that was made for it. Ask its operator; to sign in "
+        "again, run the code again."
+    )
 
 
 def _whose(server: ServerConfig) -> str:

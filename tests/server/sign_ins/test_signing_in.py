@@ -141,7 +141,7 @@ async def test_an_upstream_that_refuses_every_token_asks_its_user_once_a_run(url
     async with calling(url, "ada", user) as caller:
         first = (await caller.run(CODE))["error"]
         second = (await caller.run(CODE))["error"]
-    assert "does not take the sign-in that was just made" in first["message"]
+    assert "does not take the sign-in that was made" in first["message"]
     assert "does not take the sign-in" in second["message"]
     assert len(user.asked) == 2
 
