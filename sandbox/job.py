@@ -127,7 +127,8 @@ class Job:
 
     With `reads` the code only compiles, and the result is what it says of itself. `within` names the skill whose
     variables the code finds beside its own. A job that is `nested` was asked for by a running one, which waits for it:
-    it is never refused for others that wait. `caller` says for whom it runs: callers share turns and sessions fairly.
+    it is never refused for others that wait. `caller` says for whom it runs, and `tenant` whose caller that is, where
+    there is more than one: tenants, and the callers of each, share turns and sessions fairly.
     `arguments` are `sys.argv`, the program's name first; none leave it as it is. `literals` are texts, and what the
     program has in their place wherever its source has them in a constant; tracebacks show the source as it is. One that
     `tells_reads` asks the host (`learn_path`) before it opens a file of the workspace by itself, and has it hide the
@@ -148,6 +149,7 @@ class Job:
     within: str | None = None
     nested: bool = False
     caller: str = ""
+    tenant: str = ""
     arguments: tuple[str, ...] = ()
     literals: Mapping[str, Json] = field(default_factory=dict)
     tells_reads: bool = False

@@ -6,15 +6,21 @@ import asyncio
 import gc
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
-from ..sandbox.host.pools import Pools
+from ..sandbox.host.pools import JobRunner, Pools
+from ..sandbox.host.shared_runner import SharedRunner
+from ..sandbox.job import Isolation
 from ..skills_db import DATABASE_FILE
 from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
-from .database import HomeDatabase
+from .audit.audit_log import AuditLog, audit_store
+from .audit.trail import UNAUDITED, AuditTrail
+from .database import HomeDatabase, database_of
 from .home import Home
 from .host_functions import (
     file_calls,
@@ -28,13 +34,18 @@ from .host_functions import (
 from .host_functions.broker import Handler
 from .host_work import ended_within, settled
 from .journal.journal import Journal
+from .policy.access import NO_POLICY, Decider
+from .policy.policy_file import PolicyFile, policy_of
+from .privacy.of_home import privacy_of
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
 from .runs.background.background import Background
 from .runs.background.background_work import BackgroundWork
 from .runs.executor import Executor
-from .runs.isolations import offer
-from .settings import Settings, Switch, background_settings
+from .runs.isolations import Offer, offer
+from .settings import AuditMode, Settings, Switch, background_settings
+from .shares.cpu_days import CpuDays
+from .shares.shares import Shares
 from .sign_ins.sign_ins import SignIns
 from .skills.context import SkillContext
 from .skills.search import SkillIndex
@@ -43,8 +54,13 @@ from .startup.process_setup import LoopErrors
 from .stats.watchdog import LoopStats
 from .upstream_tools.registry import Registry
 
+if TYPE_CHECKING:
+    from ..skills_db.audit.audit_store import AuditStore
+
 CLOSING_SECONDS = 2.0
 """How long the end of the process waits for each: work that was begun, records of runs, lines of the audit."""
+AUDIT_CLOSING_SECONDS = 8.0
+"""The same for the audit log, of which an orderly end must lose nothing on a busy machine."""
 _LOG = logging.getLogger(__name__)
 _SWITCH_SECONDS = 0.001
 """How long a thread that computes may hold the interpreter while the event loop waits for it: each of the many system
@@ -60,6 +76,7 @@ class App:
     """One running sealab: what the tools and the command line work with."""
 
     settings: Settings
+    home: Home
     workspace: Workspace
     pools: Pools
     privacy: Privacy
@@ -70,28 +87,131 @@ class App:
     journal: Journal
     background: Background
     sign_ins: SignIns
+    audit: AuditTrail = UNAUDITED
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
 
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What the tenants of one server have in common, in the operator's database. It ends with the operator's app."""
+
+    policy: Decider
+    audit: AuditTrail
+    cpu_days: CpuDays
+    shelf: SkillService | None = None
+    is_others: bool = False
+
+
 @asynccontextmanager
-async def running(settings: Settings, home: Home, *, serves: bool = False) -> AsyncIterator[App]:
+async def running(
+    settings: Settings, home: Home, *, serves: bool = False, policy: Decider | None = None
+) -> AsyncIterator[App]:
     """Make the home and the parts, with workers starting in the background; on the way out no process is left.
 
-    `serves` says that this is a server, which records every run, and no command that runs one program.
-    Raises `HomeError` where the home cannot be made, `SettingsError` where nothing that is allowed can run code, and
-    `LevelMissing` where the machine protects too little.
+    `serves` says that this is a server, which records every run, and no command that runs one program. The home may be
+    a tenant's: it then has workers of its own. `policy` is what decides in place of POLICY, where it is opened already
+    and watched by whoever opened it.
+    Raises `HomeError` where the home cannot be made, `SettingsError` where nothing that is allowed can run code or the
+    policy cannot be used, and `LevelMissing` where the machine protects too little.
     """
-    home.prepare()
     _prepare_process()
+    home.prepare()
+    own_policy = await asyncio.to_thread(policy_of, settings, home) if policy is None else None
+    offered = offer(settings, home)
+    database = database_of(settings.database_url, home)
+    operators_root = home.operators or home.root
+    operators = database if home.operators is None else database_of(settings.database_url, Home(operators_root))
+    decider = policy or own_policy or NO_POLICY
+    audit = _audit(settings, home, audit_store(operators, lambda: operators_privacy.key()), serves=serves)  # noqa: PLW0108 - made below
+    privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
+    operators_privacy = privacy if operators is database else privacy_of(settings, Home(operators_root), operators)
+    shared = _Shared(decider, audit, CpuDays(operators))
+    background = _own_background_pools(settings, home)
+    composed = _composed(
+        settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
+    )
+    async with AsyncExitStack() as stack:
+        stack.callback(operators.close)
+        app = await stack.enter_async_context(composed)
+        if isinstance(own_policy, PolicyFile):
+            watching = asyncio.create_task(own_policy.watch())
+            stack.callback(watching.cancel)
+        yield app
+
+
+@asynccontextmanager
+async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
+    """Make the parts of a tenant beside those of the operator, whose workers of `restricted` it shares.
+
+    Full Python sees a workspace, so what runs it is the tenant's own, and starts with the first run that asks for it.
+    Nothing else of a tenant is anybody else's. Raises as `running`.
+    """
+    settings = operators.settings
+    home.prepare()
+    offered = _shared_offer(settings, home, operators.pools.runner, operators.executor.offer)
+
+    def background() -> tuple[Pools, Offer]:
+        background_pools = operators.background.executor().pools
+        own = background_settings(settings)
+        shared = _shared_offer(own, home, background_pools.runner, operators.background.executor().offer)
+        return Pools(shared.makers), shared
+
+    executor = operators.executor
+    shared = _Shared(
+        executor.policy,
+        replace(executor.audit, tenant=home.tenant),
+        executor.shares.cpu_days,
+        operators.skills.service,
+        is_others=True,
+    )
+    database = database_of(settings.database_url, home)
+    privacy = privacy_of(
+        settings,
+        home,
+        database,
+        policy=shared.policy,
+        told=shared.audit.of_privacy,
+        operators=operators.database,
+    )
+    composed = _composed(
+        settings, home, offered, background, database=database, privacy=privacy, serves=True, shared=shared
+    )
+    async with composed as app:
+        yield app
+
+
+def _shared_offer(
+    settings: Settings, home: Home, runner: Callable[[Isolation], Awaitable[JobRunner]], operators: Offer
+) -> Offer:
+    """Return what a tenant is offered: what the operator is, with shared workers where they see no folder."""
+    found = offer(settings, home)
+    makers = {isolation: maker for isolation, maker in found.makers.items() if isolation in operators.makers}
+    if Isolation.RESTRICTED in makers:
+        makers[Isolation.RESTRICTED] = lambda: SharedRunner(home.tenant, partial(runner, Isolation.RESTRICTED))
+    return replace(found, makers=makers)
+
+
+@asynccontextmanager
+async def _composed(
+    settings: Settings,
+    home: Home,
+    offered: Offer,
+    background_pools: Callable[[], tuple[Pools, Offer]],
+    *,
+    database: HomeDatabase,
+    privacy: Privacy,
+    serves: bool,
+    shared: _Shared,
+) -> AsyncIterator[App]:
+    """Make and wire the parts of one home. `background_pools` makes what background runs run in, at the first."""
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
         archive = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
-        offered = offer(settings, home)
-        database = HomeDatabase(settings.database_url, home.root)
-        privacy = Privacy(settings, home.root, database)
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
-        service = SkillService(database, keeps_plain_runs=serves)
-        sign_ins = SignIns(database, privacy.key)
-        registry = Registry(home, discovers=settings.discover, sign_ins=sign_ins)
+        service = SkillService(
+            database, keeps_plain_runs=serves, bytes_max=settings.skills_quota_mb * 1_000_000, shelf=shared.shelf
+        )
+        sign_ins = SignIns(database, privacy.key, audit=shared.audit, tenant=home.tenant)
+        registry = Registry(home, discovers=settings.discover, policy=shared.policy, sign_ins=sign_ins)
         index = SkillIndex(service)
         registry.extra_documents.append(index)
         registry.refreshers.append(index.refresh)
@@ -99,12 +219,25 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         try:
             async with Pools(offered.makers) as pools:
                 host_functions.update(run_calls.handlers(pools, journal))
-                executor = Executor(settings, pools, offered, host_functions, privacy, archive, service, journal)
+                executor = Executor(
+                    settings,
+                    pools,
+                    offered,
+                    host_functions,
+                    privacy,
+                    archive,
+                    service,
+                    journal,
+                    Shares(settings, shared.cpu_days, home.tenant),
+                    policy=shared.policy,
+                    audit=shared.audit,
+                )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
-                async with _background(executor, home) as background:
+                async with _background(executor, home, background_pools) as background:
                     app = App(
                         settings,
+                        home,
                         workspace,
                         pools,
                         privacy,
@@ -115,6 +248,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                         journal,
                         background,
                         sign_ins,
+                        shared.audit,
                     )
                     lasting = [privacy.keep_purged(), background.work.serve()] if serves else []
                     tasks = [asyncio.create_task(each) for each in lasting]
@@ -124,25 +258,43 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                         for task in tasks:
                             task.cancel()
         finally:
-            await _close(database, privacy, service, registry, journal=journal, archive=archive)
+            await _close(database, privacy, service, registry, journal=journal, archive=archive, shared=shared)
+
+
+def _audit(settings: Settings, home: Home, store: Callable[[], AuditStore], *, serves: bool) -> AuditTrail:
+    """Return what notes the events of a home; those of a command only where that is required."""
+    if settings.audit is AuditMode.OFF or not (serves or settings.audit is AuditMode.REQUIRED):
+        return UNAUDITED
+    return AuditTrail(AuditLog(store), home.tenant, is_required=settings.audit is AuditMode.REQUIRED)
+
+
+def _own_background_pools(settings: Settings, home: Home) -> Callable[[], tuple[Pools, Offer]]:
+    def made() -> tuple[Pools, Offer]:
+        offered = offer(background_settings(settings), home)
+        return Pools(offered.makers), offered
+
+    return made
 
 
 @asynccontextmanager
-async def _background(executor: Executor, home: Home) -> AsyncIterator[Background]:
+async def _background(
+    executor: Executor, home: Home, pools_of_its_own: Callable[[], tuple[Pools, Offer]]
+) -> AsyncIterator[Background]:
     """Make what takes background runs, with pools of their own that start with the first; at the end they are left."""
     settings = background_settings(executor.settings)
     made: list[Executor] = []
 
     def own_executor() -> Executor:
         if not made:
-            offered = offer(settings, home)
-            made.append(replace(executor, settings=settings, pools=Pools(offered.makers), offer=offered))
+            pools, offered = pools_of_its_own()
+            made.append(replace(executor, settings=settings, pools=pools, offer=offered, takes_queued=True))
         return made[0]
 
     file = None if settings.database_url else home.root / DATABASE_FILE
     work = BackgroundWork(own_executor, executor.journal, runs_max=settings.background_runs_max, database_file=file)
+    place = "" if home.operators is None else f"{home.tenant}/"
     try:
-        yield Background(own_executor, executor.journal, work, settings.background_queue_max)
+        yield Background(own_executor, executor.journal, work, settings.background_queue_max, executor.audit, place)
     finally:
         await work.aclose()
         for each in made:
@@ -174,18 +326,40 @@ async def _close(
     *,
     journal: Journal,
     archive: RunKeeper,
+    shared: _Shared,
 ) -> None:
+    own_audit = UNAUDITED if shared.is_others else shared.audit
     async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
         ending.callback(database.close)
+        audited = _Beside("The lines of the audit log", own_audit.close)
+        ending.push_async_callback(audited.end)
         ending.push_async_callback(_closed, "The lines of the privacy audit", privacy.close)
         ending.push_async_callback(_closed, "The journals of the last runs", journal.close)
+        if not shared.is_others:
+            ending.push_async_callback(_closed, "The CPU seconds of the last runs", shared.cpu_days.close)
         ending.push_async_callback(_closed, "The records of the last runs", service.close)
+        ending.callback(audited.begin)
         ending.push_async_callback(settled, CLOSING_SECONDS)
         ending.push_async_callback(registry.close)
         ending.push_async_callback(archive.aclose)
 
 
-async def _closed(what: str, close: Callable[[], None]) -> None:
+class _Beside:
+    """Closes something while other things are closed, since it may take longer than each of them."""
+
+    def __init__(self, what: str, close: Callable[[], None]) -> None:
+        self._closed = partial(_closed, what, close, AUDIT_CLOSING_SECONDS)
+        self._closing: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        self._closing = asyncio.create_task(self._closed())
+
+    async def end(self) -> None:
+        if self._closing is not None:
+            await self._closing
+
+
+async def _closed(what: str, close: Callable[[], None], seconds: float = CLOSING_SECONDS) -> None:
     """Write what no caller waits for, unless the database does not answer."""
-    if not await ended_within(CLOSING_SECONDS, close):
+    if not await ended_within(seconds, close):
         _LOG.warning("%s could not be written: the database did not answer in time.", what)

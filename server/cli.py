@@ -25,18 +25,22 @@ from .terminal_escaping import show_visibly
 if TYPE_CHECKING:
     from .app import App
     from .home import Home
-    from .protocol.address import Address
+    from .protocol.address import Address, Exposure
     from .runs.execute import CodeRequest
     from .runs.report import Report
     from .settings import Settings
 
+_LEAVE_LINES = frozenset({"approvals", "container", "init", "pii", "runs", "servers", "skills"})
+"""The commands, or groups of commands, of which some leave a line in the audit log."""
 SHELLS = ("bash", "zsh", "fish")
 _WARM_AFTER_SECONDS = 0.5
 """What loads for seconds begins when a client has had its list of tools."""
-_VALUED_OPTIONS = frozenset({"--home", "--config", "--log-level"})
+_VALUED_OPTIONS = frozenset({"--home", "--config", "--log-level", "--tenant"})
 """The options of every command that take a value."""
 _PIPE_CHARS_MAX = 1 << 40
 """Characters of a run's output for another program: more than a run can give, so that nothing is cut."""
+_OF_TENANTS = frozenset({"runs", "approvals", "skills", "pii"})
+"""The groups of commands that work on what one tenant has."""
 _DISCOVERY_FILE = "discovery_config.json"
 _DOCTOR_EXIT_CODES = (
     "Exit codes: 0 the required level is reached and all works, 1 it is not reached, 2 wrong usage, 3 it is reached, "
@@ -65,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         show_visibly(stdout=given[0] not in {"guard", "serve"})
         chosen = make_parser(given[0]).parse_args(given)
-        return _ended(int(chosen.command(chosen)))
+        return _ended(_run_command(given, chosen))
     except KeyboardInterrupt:
         return 128 + 2
     except Exception as error:
@@ -84,6 +88,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return exit_of(cause)
         print_error(f"sealab: This is a fault of sealab itself: {type(cause).__name__}: {cause}. {_TRACE_HINT}")
         return Exit.FAILED
+
+
+def _run_command(given: Sequence[str], chosen: argparse.Namespace) -> int:
+    """Run a command; one that changes who may do what, or takes data out, leaves a line in the audit log."""
+    if given[0] in _LEAVE_LINES:
+        from .commands.audit.acts import AUDITED, run_audited
+
+        words = next((words for words in (" ".join(given[:2]), given[0]) if words in AUDITED), None)
+        if words is not None:
+            return run_audited(words, chosen, _home_and_settings)
+    return int(chosen.command(chosen))
 
 
 def _open_streams() -> bool:
@@ -201,7 +216,14 @@ def _complete_serve(serve: argparse.ArgumentParser) -> None:
     from .settings import Surface
 
     _add_common(serve, _serve)
-    serve.add_argument("--http", metavar="HOST:PORT", help="serve streamable HTTP at /mcp on this loopback address")
+    serve.add_argument("--http", metavar="HOST:PORT", help="serve streamable HTTP at /mcp on this address")
+    serve.add_argument("--tls-cert", metavar="FILE", help="the certificate of an HTTPS server, with its chain, as PEM")
+    serve.add_argument("--tls-key", metavar="FILE", help="its key, as PEM")
+    serve.add_argument(
+        "--behind-proxy",
+        metavar="CIDR",
+        help="the addresses or networks of the proxy, parted by commas, whose forwarded headers count",
+    )
     serve.add_argument(
         "--surface",
         choices=[surface.value for surface in Surface],
@@ -265,9 +287,16 @@ def _complete_container(group: argparse.ArgumentParser) -> None:
     container.add_to(commands, _home_and_settings, _add_common)
 
 
+def _complete_audit(audit: argparse.ArgumentParser) -> None:
+    from .commands.audit import add_to
+
+    add_to(audit, _home_and_settings, _add_common)
+
+
 def _complete_group(group: argparse.ArgumentParser) -> None:
-    module = import_module(f".commands.{group.prog.split()[-1]}", __package__)
-    module.add_to(group, _home_and_settings, _add_common)
+    name = group.prog.split()[-1]
+    module = import_module(f".commands.{name}", __package__)
+    module.add_to(group, _home_and_settings, _add_common_of_tenant if name in _OF_TENANTS else _add_common)
 
 
 def _add_debug(parser: argparse.ArgumentParser) -> None:
@@ -285,6 +314,12 @@ def _add_common(parser: argparse.ArgumentParser, command: Callable[[argparse.Nam
     parser.add_argument("--log-level", metavar="LEVEL", help=f"what goes to stderr: {', '.join(LogLevel)}")
 
 
+def _add_common_of_tenant(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every command, and the one of those that work on what a tenant has."""
+    _add_common(parser)
+    parser.add_argument("--tenant", dest="tenants_home", metavar="TENANT", help="work on what this tenant has")
+
+
 def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
     from .home import find_home
     from .settings import read_settings
@@ -298,30 +333,45 @@ def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
         command_line={"surface": getattr(chosen, "surface", None), "log_level": chosen.log_level},
     )
     set_up_log(settings.log_level.value)
+    if (tenant := getattr(chosen, "tenants_home", None)) is not None:
+        from .tenants.commanding import home_of_tenant
+
+        home = home_of_tenant(settings, home, tenant)
     return home, settings
 
 
 def _serve(chosen: argparse.Namespace) -> int:
     import asyncio
 
-    from .protocol.address import Address
+    from .errors import UsageError
+    from .protocol.address import Address, Exposure
+    from .settings import Auth
     from .startup.process_setup import raise_descriptor_limit
     from .stats.watchdog import WatchedLoop
 
     home, settings = _home_and_settings(chosen)
     _print_former_settings(home)
     raise_descriptor_limit()
-    address = None if chosen.http is None else Address.parse(chosen.http)
+    exposure = Exposure.parse(
+        authenticates=settings.auth is not Auth.OFF,
+        certificate=chosen.tls_cert,
+        key=chosen.tls_key,
+        proxies=chosen.behind_proxy,
+        public_url=settings.public_url,
+    )
+    address = None if chosen.http is None else Address.parse(chosen.http, exposure)
+    if address is None and (exposure.has_tls or exposure.proxies):
+        raise UsageError("--tls-cert, --tls-key and --behind-proxy are for HTTP. Give --http HOST:PORT too.")
     if address is None and sys.stdin.isatty():
         print_error(
             "sealab waits for an MCP client on stdin and stdout. `sealab demo` shows what it does; Ctrl-C ends it."
         )
     with asyncio.Runner(loop_factory=WatchedLoop) as runner:
-        runner.run(_serving(settings, home, address))
+        runner.run(_serving(settings, home, address, exposure))
     return Exit.OK
 
 
-async def _serving(settings: Settings, home: Home, address: Address | None) -> None:
+async def _serving(settings: Settings, home: Home, address: Address | None, exposure: Exposure) -> None:
     import asyncio
 
     from .app import running
@@ -334,14 +384,18 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
         await asyncio.sleep(0)
         from .startup.light_import import imported
 
-        serve = imported(_import_stdio if address is None else partial(_import_http, address), http=address is not None)
+        serve = imported(
+            _import_stdio if address is None else partial(_import_http, address, exposure), http=address is not None
+        )
         await starting
         if home.holds_something_to_find or settings.database_url is not None or settings.discover:
             app.registry.warm()
         if app.privacy.filters:
             asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
+        await app.audit.server_started("stdio" if address is None else "http")
         with watching(app.loop_stats):
             await serve(app)
+        app.audit.server_stopped()
 
 
 def _print_former_settings(home: Home) -> None:
@@ -367,10 +421,10 @@ def _import_stdio() -> Callable[[App], Awaitable[None]]:
     return serve_stdio
 
 
-def _import_http(address: Address) -> Callable[[App], Awaitable[None]]:
+def _import_http(address: Address, exposure: Exposure) -> Callable[[App], Awaitable[None]]:
     from .protocol.web.http_serving import serve_http
 
-    return partial(serve_http, address=address)
+    return partial(serve_http, address=address, exposure=exposure)
 
 
 def _run(chosen: argparse.Namespace) -> int:
@@ -460,9 +514,13 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "pii": ("replace personal data in files by tokens, restore or delete it", _complete_group),
     "guard": ("put the privacy filter before any MCP server", _complete_guard),
     "tools": ("search and show upstream tools, write typed stubs for them", _complete_group),
+    "policy": ("check, explain and test the rules of a policy", _complete_group),
     "packages": ("check which modules of a package restricted code can import", _complete_group),
     "runs": ("list and show the runs that were journaled, and run them again", _complete_group),
     "approvals": ("answer what background runs wait for", _complete_group),
+    "tokens": ("give out, list and revoke the tokens with which others call over HTTP", _complete_group),
+    "tenants": ("list, show, export and delete the tenants that share this server", _complete_group),
+    "audit": ("list what happened, and check that no line of it was changed", _complete_audit),
     "skills": ("store, run and test skills, import and export them", _complete_group),
     "completion": ("print the completion script of a shell", _complete_completion),
 }

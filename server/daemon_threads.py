@@ -1,20 +1,22 @@
-"""Threads that do blocking work: a fixed number, with a bounded queue, and not waited for when the process ends."""
+"""Threads that do blocking work: so many, with a bounded, fair queue, and not waited for when the process ends."""
 
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
 from .errors import HostWorkBusy
+from .fair_line import NOBODY, FairLine, Owner
 
 _T = TypeVar("_T")
 
 
 class DaemonThreads(Executor):
-    """Does work in `most` threads at a time, in the order in which it comes.
+    """Does work in `most` threads at a time: that of each tenant, and in it of each caller, in turns, in its order.
+
+    Where `waiting_max` wait, one more is refused, or the newest of whoever has more of them waiting.
 
     The standard library's executor makes the process wait at its end for threads that hang, in a database that does not
     answer, for as long as they do.
@@ -24,7 +26,7 @@ class DaemonThreads(Executor):
         self._most = most
         self._name = name
         self._waiting_max = waiting_max
-        self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._waiting: FairLine[tuple[Future[Any], Callable[[], Any]]] = FairLine()
         self._changed = threading.Condition()
         self._threads = 0
         self._idle = 0
@@ -33,31 +35,43 @@ class DaemonThreads(Executor):
     def busy(self) -> bool:
         """Whether there is work that waits or is being done."""
         with self._changed:
-            return self._idle < self._threads or any(not future.cancelled() for future, _ in self._waiting)
+            return self._idle < self._threads or self._waiting.any(lambda each: not each[0].cancelled())
 
     def submit(self, work: Callable[..., _T], /, *args: Any, **named: Any) -> Future[_T]:
-        """Have work done. Raises `HostWorkBusy` where too much waits already."""
+        """Have work done, for nobody in particular. Raises as `submit_for`."""
+        return self.submit_for(NOBODY, lambda: work(*args, **named))
+
+    def submit_for(self, owner: Owner, work: Callable[[], _T]) -> Future[_T]:
+        """Have work done for that owner. Raises `HostWorkBusy`, or its future does, where too much waits."""
         future: Future[_T] = Future()
+        refused: Future[Any] | None = None
         with self._changed:
             if len(self._waiting) >= self._waiting_max:
-                self._waiting = deque(each for each in self._waiting if not each[0].cancelled())
+                self._waiting.drop(lambda each: each[0].cancelled())
             if len(self._waiting) >= self._waiting_max:
-                raise HostWorkBusy(
-                    f"{self._waiting_max} calls wait for the server's {self._name}, as many as may. Try again in a "
-                    "moment."
-                )
-            self._waiting.append((future, lambda: work(*args, **named)))
-            if self._idle >= len(self._waiting):
+                newest = self._waiting.newest_of_most(owner)
+                if newest is None:
+                    raise self._busy()
+                refused = newest[0]
+            self._waiting.put(owner, (future, work))
+            wakes = self._idle >= len(self._waiting)
+            if wakes:
                 self._changed.notify()
-                return future
-            starts = self._threads < self._most
+            starts = not wakes and self._threads < self._most
             if starts:
                 self._threads += 1
                 self._idle += 1
                 number = self._threads
+        if refused is not None and refused.set_running_or_notify_cancel():
+            refused.set_exception(self._busy())
         if starts:
             self._start(number)
         return future
+
+    def _busy(self) -> HostWorkBusy:
+        return HostWorkBusy(
+            f"{self._waiting_max} calls wait for the server's {self._name}, as many as may. Try again in a moment."
+        )
 
     def _start(self, number: int) -> None:
         try:
@@ -73,7 +87,7 @@ class DaemonThreads(Executor):
             with self._changed:
                 while not self._waiting:
                     self._changed.wait()
-                future, work = self._waiting.popleft()
+                future, work = self._waiting.take()
                 self._idle -= 1
             if future.set_running_or_notify_cancel():
                 try:

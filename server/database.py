@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ..skills_db.errors import DatabaseUnreachable
+from .home import Home
 
 if TYPE_CHECKING:
     from ..skills_db.engine import Database
@@ -62,9 +63,10 @@ class Opening(Generic[T]):
 class HomeDatabase:
     """Opens the database at `url`, or the file in the home, at its first use; the same one for all who ask."""
 
-    def __init__(self, url: str | None, home: Path) -> None:
+    def __init__(self, url: str | None, home: Path, *, tenant: str | None = None) -> None:
         self._url = url
         self._home = home
+        self._tenant = tenant
         self._opening = Opening(self._open)
 
     def __call__(self) -> Database:
@@ -80,4 +82,12 @@ class HomeDatabase:
     def _open(self) -> Database:
         from ..skills_db.engine import open_database
 
-        return open_database(self._url, self._home)
+        return open_database(self._url, self._home, tenant=self._tenant)
+
+
+def database_of(url: str | None, home: Home) -> HomeDatabase:
+    """Return the database of a home.
+
+    A tenant's is apart from all others: a file in its home, or a schema of its own where `url` is a server's.
+    """
+    return HomeDatabase(url, home.root, tenant=None if home.operators is None else home.tenant)

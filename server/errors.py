@@ -6,11 +6,13 @@
     ├── UsageError        a command was given something that is not there or not readable
     ├── AddressRefused    HTTP was asked to listen where it must not
     ├── RequestRefused    a request asks for more than the operator allows, or for something that is not there
+    │   └── PolicyRefused     the policy does not permit it to this caller
     ├── RightMissing      the caller's token does not have the scope that the request needs
     ├── SkillUnfit        code cannot be a skill, or its tests do not pass; nothing was stored
     ├── SkillNameRefused  a skill cannot have this name
     ├── HostWorkRefused   a run asks the host to compute more than it may, or has ended
     │   └── HostWorkBusy      too much of the same kind waits, or waited too long; nothing of it was begun
+    ├── AuditUnwritten    the line of a request cannot be kept in the audit log, which is required
     └── ArgumentsRefused  the arguments of a skill do not fit its parameters
 
 The folders' own trees are in their `errors.py`. Every error has a stable `code` and a message of two sentences: what
@@ -69,10 +71,35 @@ class RequestRefused(ServerError):
     code = "request"
 
 
+class PolicyRefused(RequestRefused):
+    """The policy does not permit something to this caller; the message names the rules, never what they say.
+
+    `rule` names them for the audit log.
+    """
+
+    code = "policy"
+
+    def __init__(self, message: str, *, rule: str = "") -> None:
+        super().__init__(message)
+        self.rule = rule
+
+
 class RightMissing(ServerError):
     """The caller's token does not have the scope that a request needs."""
 
     code = "right"
+
+
+class TenantRefused(ServerError):
+    """A tenant is not served: it was suspended or deleted, or is being deleted."""
+
+    code = "tenant"
+
+
+class TenantsBusy(ServerError):
+    """As many tenants are at work in this process as may be."""
+
+    code = "tenants_busy"
 
 
 class SkillUnfit(ServerError):
@@ -99,6 +126,12 @@ class HostWorkBusy(HostWorkRefused):
     code = "busy"
 
 
+class AuditUnwritten(ServerError):
+    """The audit log cannot be written, and a request is refused whose line cannot be kept."""
+
+    code = "audit"
+
+
 class ArgumentsRefused(ServerError):
     """The arguments of a skill do not fit its parameters; nothing ran."""
 
@@ -117,6 +150,7 @@ class PrivacyFailed(ServerError):
     code = "privacy"
 
 
+KnownError = ServerError | SandboxError | WorkspaceError | RegistryError | SkillsDbError
 KNOWN_ERRORS = (ServerError, SandboxError, WorkspaceError, RegistryError, SkillsDbError)
 """Errors whose message is meant for the caller. Anything else is a fault of sealab's own."""
 
@@ -160,7 +194,11 @@ EXIT_OF_CODE: Mapping[str, Exit] = MappingProxyType(
         "address": Exit.USAGE,
         "vault_key": Exit.USAGE,
         "request": Exit.REFUSED,
+        "policy": Exit.REFUSED,
+        "audit": Exit.REFUSED,
         "right": Exit.REFUSED,
+        "tenant": Exit.REFUSED,
+        "tenants_busy": Exit.LIMIT,
         "skill_name": Exit.USAGE,
         "skill_not_found": Exit.USAGE,
         "skill_source": Exit.USAGE,
@@ -196,6 +234,6 @@ EXIT_OF_STATUS: Mapping[Status, Exit] = MappingProxyType(
 """The exit code of `sealab run` for each way a run can end."""
 
 
-def exit_of(error: ServerError | SandboxError | WorkspaceError | RegistryError | SkillsDbError) -> Exit:
+def exit_of(error: KnownError) -> Exit:
     """Return the exit code for a known error."""
     return EXIT_OF_CODE.get(error.code, Exit.FAILED)

@@ -10,13 +10,36 @@ from pathlib import Path
 
 from ..skills_db import DATABASE_FILE
 from .errors import HomeError
+from .identity import DEFAULT_TENANT
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The home folder and what has its place in it. Nothing is made until `prepare`."""
+    """The home folder and what has its place in it. Nothing is made until `prepare`.
+
+    The home of a tenant lies below that of the operator, whose servers, definitions of tools and images it shares.
+    """
 
     root: Path
+    tenant: str = DEFAULT_TENANT
+    operators: Path | None = None
+    """The operator's home, where this is a tenant's."""
+
+    @property
+    def operators_root(self) -> Path:
+        """The operator's home, which is this one unless it is a tenant's."""
+        return self.operators or self.root
+
+    @property
+    def tenants(self) -> Path:
+        """Where the homes of tenants are."""
+        return self.operators_root / "tenants"
+
+    def of_tenant(self, tenant: str) -> Home:
+        """Return the home of a tenant, whose id `access.names` has judged; that of `default` is the operator's own."""
+        if tenant == DEFAULT_TENANT:
+            return Home(self.operators_root)
+        return Home(self.tenants / tenant, tenant, self.operators_root)
 
     @property
     def settings_file(self) -> Path:
@@ -31,17 +54,22 @@ class Home:
     @property
     def servers_file(self) -> Path:
         """The file of upstream servers, which need not exist."""
-        return self.root / "mcp.json"
+        return self.operators_root / "mcp.json"
 
     @property
     def tools(self) -> Path:
         """Where definitions of tools are, which need not exist."""
-        return self.root / "tools"
+        return self.operators_root / "tools"
 
     @property
     def registry(self) -> Path:
         """Where is kept what upstream servers listed before, and what was learned of their answers."""
         return self.root / "registry"
+
+    @property
+    def operators_registry(self) -> Path:
+        """Where pins of and sign-ins to upstream servers are kept, which are the operator's."""
+        return self.operators_root / "registry"
 
     @property
     def holds_something_to_find(self) -> bool:
@@ -56,11 +84,12 @@ class Home:
     @property
     def containers(self) -> Path:
         """Where the images for containers are, and what their engine keeps."""
-        return self.root / "container"
+        return self.operators_root / "container"
 
     def prepare(self) -> None:
         """Make the folders, readable by their owner alone. Raises `HomeError` where that cannot be."""
-        for folder in (self.root, self.workspace):
+        above = () if self.operators is None else (self.operators, self.tenants)
+        for folder in (*above, self.root, self.workspace):
             _make_private(folder)
 
 

@@ -23,6 +23,7 @@ from typing import TypeVar
 
 from .daemon_threads import DaemonThreads
 from .errors import HostWorkBusy, HostWorkRefused
+from .fair_line import NOBODY, Owner
 
 CPU_SHARE = 1.0
 """CPU seconds of the host for each second of a run's time limit; the filter of what it shows has as much again."""
@@ -112,6 +113,10 @@ _ACCOUNT: ContextVar[Account | None] = ContextVar("_ACCOUNT", default=None)
 _METER: ContextVar[_Meter | None] = ContextVar("_METER", default=None)
 
 
+OWNER: ContextVar[Owner] = ContextVar("OWNER", default=NOBODY)
+"""For whom something is done: work of each kind takes turns between tenants, and between the callers of each."""
+
+
 def account() -> Account | None:
     """Return the account of the run on whose behalf something is done, if there is one."""
     return _ACCOUNT.get()
@@ -176,7 +181,7 @@ async def settled(seconds: float) -> bool:
 
 
 async def _done(kind: Kind, work: Callable[[], _T]) -> _T:
-    submitted = _executor(kind).submit(work)
+    submitted = _executor(kind).submit_for(OWNER.get(), work)
     refused = False
 
     def refuse() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from ..sandbox.job import Json
 from .errors import RightMissing
 
 DEFAULT_TENANT = "default"
@@ -62,6 +63,30 @@ class Identity:
             raise RightMissing(
                 f"This needs the scope {right}, which the token does not have. Use a token that was given it."
             )
+
+
+def identity_told(identity: Identity) -> dict[str, Json]:
+    """Return an identity as JSON, to be kept with what it began."""
+    return {
+        "tenant": identity.tenant,
+        "principal": identity.principal,
+        "rights": sorted(identity.rights),
+        "credential": identity.credential,
+    }
+
+
+def identity_from(told: object) -> Identity | None:
+    """Return what `identity_told` made JSON of, without rights that this version does not know; None for all else."""
+    match told:
+        case {
+            "tenant": str(tenant),
+            "principal": str(principal),
+            "rights": list(rights),
+            "credential": str(credential),
+        }:
+            known = frozenset(right for right in Right if right.value in rights)
+            return Identity(tenant, principal, known, credential)
+    return None
 
 
 LOCAL_IDENTITY = Identity(DEFAULT_TENANT, "local", ALL_RIGHTS)

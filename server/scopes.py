@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from .caller import LOCAL, Caller
 from .errors import RequestRefused
-from .identity import BEARER, LOCAL_IDENTITY, Identity, identity_in
+from .fair_line import Owner
+from .identity import BEARER, DEFAULT_TENANT, LOCAL_IDENTITY, Identity, identity_from, identity_in
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _CREDENTIALS = "http credentials "
 _PRINCIPAL = "principal "
 _SESSION = "http session "
+_MARK_CHARS = 16
 _SESSION_NAME = re.compile(r"[\w.-]{1,64}")
 
 
@@ -57,14 +59,58 @@ def scope_of(ctx: ServerRequestContext[Any, Any]) -> str:
     return "http"
 
 
+def owner_of(ctx: ServerRequestContext[Any, Any]) -> Owner:
+    """Return whose turn work for a request takes."""
+    identity = _identity_of(ctx)
+    return Owner("" if identity is None else identity.tenant, scope_of(ctx))
+
+
+def kept_identity(told: object, scope: str) -> Identity:
+    """Return whose a run is that was kept with its scope; one that goes on has the rights that it began with.
+
+    A run of a principal of which no identity can be read has no rights. One of before there were identities has all.
+    """
+    found = identity_from(told)
+    if found is not None:
+        return found
+    if told is None and not scope.startswith(_PRINCIPAL):
+        return LOCAL_IDENTITY
+    return Identity(DEFAULT_TENANT, scope.removeprefix(_PRINCIPAL), frozenset())
+
+
 def _identity_of(ctx: ServerRequestContext[Any, Any]) -> Identity | None:
     return identity_in(getattr(ctx.request, "scope", {}))
+
+
+def tokens_of(scope: str) -> str:
+    """Return the scope whose tokens the callers of a scope have.
+
+    All principals of a tenant have the same, which its vault keeps apart from those of others by a key of its own.
+    """
+    return LOCAL.scope if scope.startswith(_PRINCIPAL) else scope
+
+
+def is_principal(scope: str) -> bool:
+    """Return whether a scope is that of a caller whom the server has authenticated."""
+    return scope.startswith(_PRINCIPAL)
 
 
 def connection_of(ctx: ServerRequestContext[Any, Any]) -> str | None:
     """Return what marks the connection of a request among those of the process; None where a request has none."""
     headers = getattr(ctx.request, "headers", None)
     return "" if headers is None else headers.get("mcp-session-id")
+
+
+def principal_of(scope: str) -> str:
+    """Return the principal that a scope names, for the audit; of credentials and sessions a mark that opens nothing."""
+    if scope == LOCAL.scope:
+        return LOCAL_IDENTITY.principal
+    if scope.startswith(_PRINCIPAL):
+        return scope.removeprefix(_PRINCIPAL)
+    for start, kind in ((_CREDENTIALS, "credentials"), (_SESSION, "session")):
+        if scope.startswith(start):
+            return f"{kind}:{hashlib.sha256(scope.encode()).hexdigest()[:_MARK_CHARS]}"
+    return scope
 
 
 def is_brief(scope: str) -> bool:
@@ -96,5 +142,7 @@ def session_of(scope: str, name: str) -> str:
         raise RequestRefused(
             "The session's name cannot be used. Give 1 to 64 letters, digits, dots, dashes or underscores."
         )
+    if "\0" in scope:  # which parts tenants from what theirs is
+        raise RequestRefused("The principal's name cannot be used, since it has a NUL character. Use another token.")
     owner = scope.removeprefix(_CREDENTIALS).removeprefix(_PRINCIPAL)
     return name if owner == scope else f"{owner}/{name}"

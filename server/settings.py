@@ -22,11 +22,13 @@ from typing import Any, TypeVar
 from ..sandbox.confine.levels import Level, default_level
 from ..sandbox.job import Isolation
 from .errors import SettingsError
+from .secure_urls import fault_of_url
 
 PREFIX = "SEALAB_"
 _DIGITS_MAX = 18
 _SHOWN_CHARS_MAX = 200
 _NOT_SETTINGS = frozenset({"SEALAB_HOME"})
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|[0-9a-f:.]*:[0-9a-f:.]*")
 _TYPE = re.compile(r"[A-Z](?:[A-Z0-9_]{0,30}[A-Z0-9])?")
 
 
@@ -73,6 +75,22 @@ class Switch(StrEnum):
 
     ON = "on"
     OFF = "off"
+
+
+class Auth(StrEnum):
+    """Who may call over HTTP: everybody who reaches the server, or who has a token that it or an issuer gave out."""
+
+    OFF = "off"
+    TOKENS = "tokens"
+    OAUTH = "oauth"
+
+
+class AuditMode(StrEnum):
+    """Whether what happens is kept in the audit log, and whether a request is refused whose line cannot be kept."""
+
+    ON = "on"
+    OFF = "off"
+    REQUIRED = "required"
 
 
 class PrivacyMode(StrEnum):
@@ -211,6 +229,38 @@ def _text(value: object) -> str:
     return value.strip()
 
 
+def _issuer(value: object) -> str:
+    """Read the identifier of an issuer, which is a URL (RFC 8414, 2)."""
+    text = _text(value)
+    if (fault := fault_of_url(text)) is not None:
+        raise ValueError(fault)
+    return text
+
+
+def _endpoint(value: object) -> str:
+    text = _text(value)
+    if (fault := fault_of_url(text, query=True)) is not None:
+        raise ValueError(fault)
+    return text
+
+
+def _public_url(value: object) -> str:
+    """Read the address that clients use: a scheme and a host, perhaps with a port; in lower case, without a slash."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(str(value).strip().lower())
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or parts.scheme not in {"http", "https"} or parts.path not in {"", "/"} or not parts.netloc.isascii():
+        host = None
+    if host is None or parts.query or parts.fragment or "@" in parts.netloc or not _HOST.fullmatch(host):
+        raise ValueError("a URL such as https://sealab.example")
+    in_url = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{in_url}" + ("" if port is None else f":{port}")
+
+
 def _setting(parser: Callable[[object], _Kept], default: _Kept, *, secret: bool = False) -> _Kept:
     """Declare a setting: what reads its value, and its default; a secret is never shown."""
     return field(default=default, repr=not secret, metadata={"parser": parser, "secret": secret})
@@ -247,6 +297,10 @@ class Settings:
     """
     workspace_quota_mb: int = _setting(_whole(0), 1000)
     """Bytes in the workspace."""
+    skills_quota_mb: int = _setting(_whole(1), 256)
+    """What all versions of all skills of a tenant may take. Past it nothing is saved."""
+    vault_values_max: int = _setting(_whole(1), 12_000_000)
+    """Values of one caller in the vault. Past it nothing more is hidden, and so nothing with new values is shown."""
     output_max_chars: int = _setting(_whole(200), 20_000)
     """What the model sees of output and result together, and of any other answer. The rest is kept and named."""
     output_format: OutputFormat = _setting(_one_of(OutputFormat), OutputFormat.AUTO)
@@ -269,6 +323,28 @@ class Settings:
     """Sessions alive at once, of which one caller may have three quarters."""
     session_idle_seconds: float = _setting(_number(0.001), 600.0)
     """How long an idle session keeps its process. With a journal its next call rebuilds it."""
+    caller_runs_max: int = _setting(_whole(0), 0)
+    """Foreground runs of one caller at once; further ones wait. 0 leaves it to fairness. See
+    [shares](../team.md#shares).
+    """
+    tenant_runs_max: int = _setting(_whole(0), 0)
+    """The same of all callers of a tenant together."""
+    caller_runs_per_minute: int = _setting(_whole(0), 0)
+    """Runs that one caller may begin or queue within any minute. Past it the answer has the status `busy`. 0 is no
+    bound.
+    """
+    tenant_runs_per_minute: int = _setting(_whole(0), 0)
+    """The same of all callers of a tenant together."""
+    caller_cpu_seconds_per_day: float = _setting(_number(0), 0.0)
+    """CPU seconds of one caller on a day of UTC, kept in the operator's database. Past it no run of it begins before
+    the next day: the status is `busy`. 0 is no bound.
+    """
+    tenant_cpu_seconds_per_day: float = _setting(_number(0), 0.0)
+    """The same of all callers of a tenant together."""
+    caller_sessions_max: int = _setting(_whole(0), 0)
+    """Sessions of one caller. 0 leaves it to three quarters of SESSIONS_MAX."""
+    tenant_sessions_max: int = _setting(_whole(0), 0)
+    """Sessions of all callers of a tenant. 0 leaves it to three quarters of SESSIONS_MAX."""
     discover: bool = _setting(_yes_or_no, False)
     """Use the servers of Claude's programs and of plain MCP files too, those of the folder that sealab starts in among
     them: anyone who can write these can start programs as you.
@@ -327,6 +403,10 @@ class Settings:
     """Days that the journal of a run is kept. 0 keeps it until the quota drops it."""
     journal_quota_mb: int = _setting(_whole(1), 200)
     """What the journals of one caller may take. Past it the oldest are dropped."""
+    audit: AuditMode = _setting(_one_of(AuditMode), AuditMode.ON)
+    """`on`: runs, calls of tools, approvals and admin acts are kept in the audit log, without values. `required`: what
+    cannot be kept there is refused. `off`: nothing is kept. See [audit](../audit.md).
+    """
     session_rebuild_seconds: float = _setting(_number(0.001), 10.0)
     """CPU seconds that it may take to rebuild a session that has lost its process. Beyond it the session ends."""
     background_timeout_seconds: float = _setting(_number(0.001), 3600.0)
@@ -339,10 +419,36 @@ class Settings:
     """At SIGTERM, how long calls at work may go on."""
     http_sessions_max: int = _setting(_whole(1), 2000)
     """MCP sessions of one caller. Then its idlest ends."""
+    tenants_open_max: int = _setting(_whole(1), 50)
+    """Tenants open at once besides `default`. Then the idlest that nothing is at work in is closed."""
     http_bodies_mb: int = _setting(_whole(16), 128)
     """Request bodies held at once."""
     http_receive_seconds: float = _setting(_number(0.001), 30.0)
     """How long a header, and after it a body, may take to arrive."""
+    auth: Auth = _setting(_one_of(Auth), Auth.OFF)
+    """Who may call over HTTP. `off`: everybody who reaches it, so that it listens on loopback only. `tokens`: who has
+    one of `sealab tokens create`. `oauth`: who has one of `OAUTH_ISSUER`. See [a team](../team.md).
+    """
+    public_url: str | None = _setting(_public_url, None)
+    """The address that clients use where it is not the one listened on, such as `https://sealab.example`."""
+    oauth_issuer: str | None = _setting(_issuer, None)
+    """Who makes the access tokens that callers send, as it stands in these, such as `https://idp.example/realms/team`.
+    See [a team](../team.md#oauth).
+    """
+    oauth_audience: str | None = _setting(_text, None)
+    """What stands in tokens that are for this server (`aud`), best its own URL, `https://sealab.example/mcp`."""
+    oauth_tenant_claim: str | None = _setting(_text, None)
+    """The claim that names the tenant of a caller, such as `tenant` or `org.name`. By default all are of one tenant."""
+    oauth_introspection_url: str | None = _setting(_endpoint, None)
+    """Where the issuer says whether a token is active. By default where its metadata says."""
+    oauth_client_id: str | None = _setting(_text, None)
+    """The name by which this server asks there. Without it, tokens that are not JWTs are refused."""
+    oauth_client_secret: str | None = _setting(_text, None, secret=True)
+    """The secret that goes with the name."""
+    policy: str | None = _setting(_text, None)
+    """A policy in Cedar: a file, or a folder of `*.cedar` files, absolute or within the home, with the `policy` extra.
+    What no rule of it permits is refused. See [policy](../policy.md).
+    """
     surface: Surface = _setting(_one_of(Surface), Surface.FULL)
     """`full` shows all tools, `code` `execute_code` alone, `bridge` `run_python(code, servers, timeout)` alone."""
     log_level: LogLevel = _setting(_one_of(LogLevel, fold=str.upper), LogLevel.WARNING)
@@ -357,6 +463,8 @@ def background_settings(settings: Settings) -> Settings:
         timeout_seconds=most,
         max_timeout_seconds=most,
         queue_seconds=most,
+        caller_runs_max=0,
+        tenant_runs_max=0,
         workers_spare=0,
         workers_max=max(1, min(settings.workers_max, (os.cpu_count() or 1) // 2)),
     )
@@ -461,8 +569,26 @@ def _check(settings: Settings) -> None:
                 f"{usual.upper()} is {getattr(settings, usual):g}, which is above {most.upper()}, "
                 f"{getattr(settings, most):g}. Lower the one or raise the other."
             )
+    _check_oauth(settings)
 
 
+def _check_oauth(settings: Settings) -> None:
+    if settings.auth is Auth.OAUTH and settings.oauth_issuer is None:
+        raise SettingsError("AUTH is oauth without an issuer. Set OAUTH_ISSUER and OAUTH_AUDIENCE.")
+    for name, needed in _NEEDED_WITH:
+        if getattr(settings, name) is not None and getattr(settings, needed) is None:
+            raise SettingsError(f"{name.upper()} is set without {needed.upper()}. Set that too, or neither.")
+
+
+_NEEDED_WITH = (
+    ("oauth_issuer", "oauth_audience"),
+    ("oauth_audience", "oauth_issuer"),
+    ("oauth_tenant_claim", "oauth_issuer"),
+    ("oauth_introspection_url", "oauth_client_id"),
+    ("oauth_client_id", "oauth_client_secret"),
+    ("oauth_client_secret", "oauth_client_id"),
+    ("oauth_client_id", "oauth_issuer"),
+)
 _USUAL_AND_MOST = (
     ("timeout_seconds", "max_timeout_seconds"),
     ("memory_mb", "max_memory_mb"),

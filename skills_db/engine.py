@@ -22,21 +22,24 @@ from .errors import CommitUnknown, DatabaseUnavailable
 from .failures import connection_lost, translated
 from .file_check import refuse_damage
 from .sql import ArgumentError, ConnectionPoolEntry, DBAPIConnection, DBAPIError, Session, sa
+from .tenants import schemas
+from .tenants.schemas import schema_of
 
 BUSY_SECONDS = 30.0
 """How long a change waits for those of other threads and programs."""
 _RETRY_SECONDS = 0.01
 
 
-def open_database(url: str | None, home: Path) -> Database:
+def open_database(url: str | None, home: Path, *, tenant: str | None = None) -> Database:
     """Open the database at `url`, or `sealab.db` in the folder `home`, and bring its tables up to date.
 
     `url` is `postgresql://user:password@host:port/name` (`postgres://` too) or `sqlite:////path/to/file`; `None` means
     the file in `home`, which must exist. Two programs may open the same database at the same moment.
+    What a `tenant` has is a schema of its own on a PostgreSQL server, else the file in its `home`, whatever `url` says.
     Raises `DatabaseUnavailable`, `DatabaseDamaged` or `DatabaseNewer`.
     """
-    place, file = place_of(url, home)
-    database = _open_server(_parsed(url or ""), place) if file is None else _open_file(file, place)
+    place, file = place_of(url, home, tenant=tenant)
+    database = _open_server(_parsed(url or ""), place, tenant) if file is None else _open_file(file, place)
     try:
         with translated(database.place):
             migrations.apply(database.migrating)
@@ -46,14 +49,19 @@ def open_database(url: str | None, home: Path) -> Database:
     return database
 
 
-def place_of(url: str | None, home: Path) -> tuple[str, Path | None]:
+def place_of(url: str | None, home: Path, *, tenant: str | None = None) -> tuple[str, Path | None]:
     """Return what messages call the database at `url` or in `home`, and its file, unless a server has it.
+
+    That of a tenant is never the file that `url` names, which is the operator's.
 
     Raises `DatabaseUnavailable` where `url` is not a valid address.
     """
     address = None if url is None else _parsed(url)
     if address is None or address.drivername == "sqlite":
-        file = home / DATABASE_FILE if address is None else Path(address.database or "").absolute()
+        if address is None or tenant is not None:
+            file = home / DATABASE_FILE
+        else:
+            file = Path(address.database or "").absolute()
         return f"The database file {file}", file
     host = address.host or address.query.get("host") or "this machine"
     return f"The PostgreSQL database {address.database or '(the default)'} on {host}", None
@@ -227,8 +235,10 @@ def _begin_on_file(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _open_server(address: sa.URL, place: str) -> Database:
-    database = Database(postgresql.make_engine(address, busy_seconds=lambda: BUSY_SECONDS), place, None)
+def _open_server(address: sa.URL, place: str, tenant: str | None) -> Database:
+    schema = None if tenant is None else schema_of(tenant)
+    engine = postgresql.make_engine(address, busy_seconds=lambda: BUSY_SECONDS, schema=schema)
+    database = Database(engine, place, None)
     with database.read() as session:
         encoding = session.connection().exec_driver_sql("SHOW server_encoding").scalar_one()
     if encoding != "UTF8":
@@ -236,4 +246,7 @@ def _open_server(address: sa.URL, place: str) -> Database:
         raise DatabaseUnavailable(
             f"{place} keeps text as {encoding}, which cannot hold every skill. Create it with ENCODING 'UTF8'."
         )
+    if schema is not None:
+        with translated(place):
+            schemas.make(database.migrating, schema)
     return database

@@ -19,7 +19,8 @@
     ├── JournalErased         the journal of a run was erased, since it told of a person
     ├── JournalNewer          a journal was written by a newer sealab; this one would misread it
     ├── JournalDamaged        a journal was changed or cut
-    └── SignInUnreadable      a sign-in to an upstream server was changed, or sealed with another key
+    ├── SignInUnreadable      a sign-in to an upstream server was changed, or sealed with another key
+    └── AuditDamaged          the audit log was changed from outside
 
 Each class has a stable `code`. A message says what was wrong, then what to do; it never holds a password, nor
 anything that was to be stored. Whatever is raised, nothing was changed, except where `CommitUnknown` says otherwise.
@@ -154,3 +155,9 @@ class SignInUnreadable(SkillsDbError):
     """A sign-in to an upstream server was changed, or sealed with another key."""
 
     code = "sign_in_unreadable"
+
+
+class AuditDamaged(SkillsDbError):
+    """The audit log was changed by somebody who has not its key, or put back to an earlier state."""
+
+    code = "audit_damaged"

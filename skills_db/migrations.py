@@ -7,9 +7,11 @@ half-made. The table `sealab_migration` lists which were applied, and by which v
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from .audit import schema as audit
 from .errors import DatabaseNewer
 from .models import UtcTime
 from .sql import sa
@@ -23,11 +25,13 @@ class Migration:
     """One step: SQL that both SQLite and PostgreSQL understand.
 
     `{identity}` stands for the type of a primary key that counts by itself, `{time}` for a moment, `{bytes}` for
-    binary data, `{float}` for a number of 64 bits.
+    binary data, `{float}` for a number of 64 bits. `only` has what comes after it on one kind of database alone, as it
+    stands.
     """
 
     name: str
     statements: tuple[str, ...]
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -225,6 +229,52 @@ MIGRATIONS: tuple[Migration, ...] = (
         ),
     ),
     Migration(
+        "0008_tokens",
+        (
+            """CREATE TABLE sealab_token (
+                id {identity},
+                token_id TEXT NOT NULL UNIQUE,
+                name TEXT NOT NULL,
+                tenant TEXT NOT NULL,
+                principal TEXT NOT NULL,
+                scopes TEXT NOT NULL,
+                mark TEXT NOT NULL,
+                digest TEXT NOT NULL UNIQUE,
+                created {float} NOT NULL,
+                expires {float},
+                revoked {float},
+                used {float}
+            )""",
+            "CREATE INDEX sealab_token_by_mark ON sealab_token (mark)",
+            "CREATE INDEX sealab_token_by_tenant ON sealab_token (tenant, id)",
+        ),
+    ),
+    Migration(
+        "0009_tenants",
+        (
+            """CREATE TABLE sealab_tenant (
+                id TEXT PRIMARY KEY,
+                created {float} NOT NULL,
+                status TEXT NOT NULL,
+                changed {float} NOT NULL,
+                proof TEXT
+            )""",
+        ),
+    ),
+    Migration("0010_audit", audit.TABLES, audit.TRIGGERS),
+    Migration(
+        "0011_cpu_days",
+        (
+            """CREATE TABLE sealab_cpu_day (
+                day TEXT NOT NULL,
+                tenant TEXT NOT NULL,
+                principal TEXT NOT NULL,
+                seconds {float} NOT NULL,
+                PRIMARY KEY (day, tenant, principal)
+            )""",
+        ),
+    ),
+    Migration(
         "0012_sign_ins",
         (
             """CREATE TABLE sealab_sign_in (
@@ -292,6 +342,8 @@ def apply(engine: sa.Engine, steps: tuple[Migration, ...] = MIGRATIONS) -> tuple
         for step in missing:
             for statement in step.statements:
                 connection.exec_driver_sql(statement.format_map(words))
+            for statement in step.only.get(engine.dialect.name, ()):
+                connection.exec_driver_sql(statement)
             connection.execute(
                 sa.text("INSERT INTO sealab_migration VALUES (:name, :at, :program)").bindparams(
                     sa.bindparam("name", step.name),

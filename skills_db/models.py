@@ -116,3 +116,24 @@ class RunRow(SQLModel, table=True):
     kind: str = Field(sa_type=Text)
     skill: str | None = Field(default=None, sa_type=Text)
     version: int | None = None
+
+
+class TokenRow(SQLModel, table=True):
+    """A bearer token that this server gave out: whom it stands for, and a digest of it; the token itself is not kept.
+
+    Moments are in seconds since 1970. `mark` is the beginning of the digest, by which it is looked up.
+    """
+
+    __tablename__: ClassVar[str] = "sealab_token"
+    id: int | None = Field(default=None, primary_key=True)
+    token_id: str = Field(sa_type=Text, unique=True)
+    name: str = Field(sa_type=Text)
+    tenant: str = Field(sa_type=Text)
+    principal: str = Field(sa_type=Text)
+    scopes: str = Field(sa_type=Text)
+    mark: str = Field(sa_type=Text)
+    digest: str = Field(sa_type=Text, unique=True)
+    created: float
+    expires: float | None = None
+    revoked: float | None = None
+    used: float | None = None

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from .errors import DatabaseUnavailable
 from .sql import ConnectionPoolEntry, DBAPIConnection, InvalidatePoolError, sa
+from .tenants.schemas import quoted
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -40,8 +42,10 @@ class Bounded(Protocol):
     answer_seconds: float
 
 
-def make_engine(address: sa.URL, *, busy_seconds: Callable[[], float]) -> sa.Engine:
+def make_engine(address: sa.URL, *, busy_seconds: Callable[[], float], schema: str | None = None) -> sa.Engine:
     """Make the engine of the server at `address`; `busy_seconds` says how long a change may wait for others.
+
+    With a `schema` its connections see what that has, and nothing else of the database.
 
     Raises `DatabaseUnavailable` where the driver is not installed.
     """
@@ -60,7 +64,7 @@ def make_engine(address: sa.URL, *, busy_seconds: Callable[[], float]) -> sa.Eng
         pool_timeout=PING_SECONDS,
     )
     sa.event.listen(engine, "do_connect", lambda _dialect, _entry, _given, options: connect(**options))
-    sa.event.listen(engine, "connect", _prepare)
+    sa.event.listen(engine, "connect", partial(_prepare, schema))
     sa.event.listen(engine, "checkout", lambda connection, entry, _checked_out: _ping(engine, connection, entry))
     sa.event.listen(engine, "begin", lambda connection: _begin(connection, min(busy_seconds(), LOCK_SECONDS)))
     return engine
@@ -117,9 +121,11 @@ _READABLE = 1
 _NEW = "sealab new"
 
 
-def _prepare(connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
+def _prepare(schema: str | None, connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
     entry.info[_NEW] = True
     cursor = connection.cursor()
+    if schema is not None:
+        cursor.execute(f"SET SESSION search_path = {quoted(schema)}")
     cursor.execute(f"SET SESSION statement_timeout = '{STATEMENT_SECONDS}s'")
     cursor.execute("SHOW synchronous_commit")
     row = cursor.fetchone()

@@ -76,8 +76,10 @@ class SkillCounts:
 class SkillStore:
     """Skills in a database. Any number of stores, threads and programs may share one."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, bytes_max: int | None = None) -> None:
+        """Make it; by default it keeps `STORE_BYTES_MAX`."""
         self._database = database
+        self._bytes_max = bytes_max
         self._summaries: Mapping[str, SkillSummary] = {}
         self._summaries_lock = threading.Lock()
         self._summarized = -1
@@ -107,10 +109,12 @@ class SkillStore:
             skill.last_version = skill.live_version = number
             skill.revision = revision
             session.flush()
-            if session.exec(select(sa.func.sum(VersionRow.size))).one() > STORE_BYTES_MAX:
+            most = STORE_BYTES_MAX if self._bytes_max is None else self._bytes_max
+            if session.exec(select(sa.func.sum(VersionRow.size))).one() > most:
                 raise StoreFull(
-                    f"The store holds {STORE_BYTES_MAX // 1_000_000} MB of skills, the most that it keeps, so nothing "
-                    "was saved. Have the user delete some, and remove them for good with `sealab skills purge`."
+                    f"The store holds {most // 1_000_000} MB of skills, the most that it keeps for this tenant "
+                    "(SKILLS_QUOTA_MB), so nothing was saved. Have the user delete some, and remove them for good with "
+                    "`sealab skills purge`."
                 )
         return Saved(draft.name, number, created=True, content_hash=content_hash)
 

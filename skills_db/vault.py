@@ -138,8 +138,11 @@ class Vault:
         *,
         ttl_days: float | None = None,
         is_brief: Callable[[str], bool] = lambda _scope: False,
+        values_max: int | None = None,
     ) -> None:
         """Open the vault; entries live `ttl_days` after they were last met, or without end.
+
+        A scope has at most `values_max` of them, by default `SCOPE_VALUES_MAX`.
 
         Those of a scope that `is_brief` live no longer than `BRIEF_DAYS`: they cannot be asked for after that.
         Raises `VaultKeyWrong` when the vault was made with another key, and what `Database` raises.
@@ -150,6 +153,7 @@ class Vault:
         self._keys = VaultKeys(key)
         self._ttl_seconds = None if ttl_days is None else ttl_days * SECONDS_PER_DAY
         self._is_brief = is_brief
+        self._values_max = values_max
         self._links = VaultLinks(database)
         self._check_key()
         drop_expired(database)
@@ -397,12 +401,13 @@ class Vault:
         """Count what is new, and raise `VaultFull` where a scope has too much with it."""
         added = {"scope": self._keys.of_scope(scope).name, "values": new.values, "bytes": new.bytes}
         total = connection.execute(_ADD_TO_TOTAL, added).one()
-        values, size = SCOPE_VALUES_MAX, SCOPE_BYTES_MAX
+        values, size = SCOPE_VALUES_MAX if self._values_max is None else self._values_max, SCOPE_BYTES_MAX
         if self._is_brief(scope):
             values, size = min(values, BRIEF_VALUES_MAX), min(size, BRIEF_BYTES_MAX)
         if total.values_of > values or total.bytes_of > size:
             raise VaultFull(
-                f"The vault holds {values} values or {size} bytes of this caller, the most that it keeps. Have some "
+                f"The vault holds {values} values or {size} bytes of this caller, the most that it keeps "
+                "(VAULT_VALUES_MAX). Have some "
                 "forgotten with `sealab pii forget`, or kept for less time with PRIVACY_TTL_DAYS."
             )
 

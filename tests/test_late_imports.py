@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("server", "skills_db", "tools_registry", "workspace")
 
 LATE = {
+    "cedarpy": "server/policy/cedar.py",
     "sqlalchemy": "skills_db/sql.py",
     "sqlmodel": "skills_db/sql.py",
     "cryptography": "skills_db/cipher.py",

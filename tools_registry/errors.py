@@ -36,13 +36,14 @@ class RegistryError(Exception):
 
 
 class ToolUnknown(RegistryError):
-    """No tool has this name."""
+    """No tool has this name, or the operator leaves it out: then `left_out_of` is its server, which may not have it."""
 
     code = "tool_unknown"
 
-    def __init__(self, message: str, nearest: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, nearest: Sequence[str] = (), *, left_out_of: str | None = None) -> None:
         super().__init__(message)
         self.nearest = tuple(nearest)
+        self.left_out_of = left_out_of
 
 
 class ToolAmbiguous(RegistryError):

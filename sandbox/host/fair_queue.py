@@ -1,4 +1,4 @@
-"""Turns to compute, shared fairly between callers: the caller with the fewest is served next.
+"""Turns to compute, shared fairly: the tenant with the fewest is served next, and in it the caller with the fewest.
 
 A job takes a turn before it begins, gives it back while it waits for something, and takes one again before it goes on.
 """
@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from ..errors import Busy
 
@@ -19,6 +19,13 @@ _T = TypeVar("_T")
 
 _WEIGHT_OF_NEWEST = 0.1
 """How much the newest begin counts in the mean time between two."""
+
+
+class Owner(NamedTuple):
+    """Whose a job is: a caller of a tenant. The tenant is empty where there is only one."""
+
+    tenant: str
+    caller: str
 
 
 @dataclass(slots=True, eq=False)
@@ -40,13 +47,13 @@ class _Queue(Generic[_T]):
 class Turn(Generic[_T]):
     """The turn of one job. `held` says whether it computes now, since the time `since` of the loop."""
 
-    __slots__ = ("_again", "_ended", "_turns", "caller", "held", "since", "what")
+    __slots__ = ("_again", "_ended", "_turns", "held", "owner", "since", "what")
 
-    def __init__(self, turns: Turns[_T], caller: str, what: _T) -> None:
+    def __init__(self, turns: Turns[_T], owner: Owner, what: _T) -> None:
         self._turns = turns
         self._again: asyncio.Future[None] | None = None
         self._ended = False
-        self.caller = caller
+        self.owner = owner
         self.what = what
         self.held = False
         self.since = 0.0
@@ -60,7 +67,7 @@ class Turn(Generic[_T]):
         """Let another have it, until `take_again`."""
         if self.held:
             self.held = False
-            self._turns._freed(self.caller)
+            self._turns._freed(self.owner)
 
     def take_if_free(self) -> bool:
         """Take one again where no other has to wait for that; return whether it is held."""
@@ -75,7 +82,7 @@ class Turn(Generic[_T]):
             return
         if self._again is None:
             self._again = asyncio.get_running_loop().create_future()
-            self._turns._queue(self.caller).goes_on.append(self)
+            self._turns._queue(self.owner).goes_on.append(self)
             self._turns.changes += 1
         await asyncio.shield(self._again)
 
@@ -97,9 +104,9 @@ class Turn(Generic[_T]):
         """Wait no longer."""
         again, self._again = self._again, None
         if again is not None:
-            self._turns._queue(self.caller).goes_on.remove(self)
+            self._turns._queue(self.owner).goes_on.remove(self)
             self._turns.changes += 1
-            self._turns._tidy(self.caller)
+            self._turns._tidy(self.owner)
             if not again.done():
                 again.set_result(None)
 
@@ -114,11 +121,13 @@ class Turn(Generic[_T]):
 class Turns(Generic[_T]):
     """At most `maximum` turns at once.
 
-    A free turn goes to the waiting caller that has the fewest turns now, of equals to the one that had none for the
-    longest time. The jobs of one caller are served in their order, those that have begun before those that have not.
-    At most `queue_max` jobs wait to begin, each for at most `queue_seconds`; where one more comes, it is refused, or
-    the newest of the caller that has more of them waiting. `fits` says whether a job may begin now; what does not fit
-    waits. Belongs to one event loop.
+    A free turn goes to the waiting tenant that has the fewest turns now, of equals to the one that had none for the
+    longest time; within the tenant to its waiting caller by the same rule. So one more job of a tenant waits for one
+    turn to become free at most, however many jobs of others wait. The jobs of one caller are served in their order,
+    those that have begun before those that have not. At most `queue_max` jobs wait to begin, each for at most
+    `queue_seconds`; where one more comes, it is refused, or the newest of the tenant, and in it of the caller, that has
+    more of them waiting. `refusal` says why a job may not begin now, or None where it may; what may not waits, and is
+    told that reason at its end. Belongs to one event loop.
     """
 
     def __init__(
@@ -127,32 +136,33 @@ class Turns(Generic[_T]):
         *,
         queue_max: int = 1000,
         queue_seconds: float = 30.0,
-        fits: Callable[[str, _T], bool] = lambda _caller, _what: True,
+        refusal: Callable[[Owner, _T], str | None] = lambda _owner, _what: None,
     ) -> None:
         self.maximum = maximum
         self.free = maximum
         self._queue_max = queue_max
         self._queue_seconds = queue_seconds
-        self._fits = fits
-        self._running: Counter[str] = Counter()
-        self._queues: dict[str, _Queue[_T]] = {}  # the caller that had none for longest first
-        self._begun: dict[str, set[Turn[_T]]] = {}
-        self._all_begun = 0
+        self._refusal = refusal
+        self._running: Counter[Owner] = Counter()
+        self._running_of: Counter[str] = Counter()
+        self._queues: dict[str, dict[str, _Queue[_T]]] = {}  # by tenant and caller, who had none for longest first
+        self._begun: dict[Owner, set[Turn[_T]]] = {}
+        self._begun_of: Counter[str] = Counter()
+        self._waiting: Counter[str] = Counter()
         self.changes = 0
         """Goes up whenever a turn is given, given back or wanted again."""
-        self._begins = 0
         self._seconds_between = 0.0
         self._began = 0.0
 
     @property
     def running(self) -> int:
         """How many turns are taken."""
-        return self._running.total()
+        return self._running_of.total()
 
     @property
     def waiting(self) -> int:
         """How many jobs wait to begin."""
-        return self._begins
+        return self._waiting.total()
 
     @property
     def wanted(self) -> bool:
@@ -162,33 +172,46 @@ class Turns(Generic[_T]):
     @property
     def begun_by_all(self) -> int:
         """How many jobs have begun and not ended."""
-        return self._all_begun
+        return self._begun_of.total()
 
-    def begun_by(self, caller: str) -> int:
+    def begun_by(self, owner: Owner) -> int:
         """Return how many jobs of that caller have begun and not ended."""
-        return len(self._begun.get(caller, ()))
+        return len(self._begun.get(owner, ()))
+
+    def begun_by_tenant(self, tenant: str) -> int:
+        """Return how many jobs of that tenant have begun and not ended."""
+        return self._begun_of[tenant]
 
     def begun(self) -> Iterator[Turn[_T]]:
         """Give the turn of each job that has begun and not ended, held or not."""
         for turns in self._begun.values():
             yield from turns
 
-    def taken_by(self, caller: str) -> int:
+    def taken_by(self, owner: Owner) -> int:
         """Return how many turns that caller has."""
-        return self._running[caller]
+        return self._running[owner]
 
-    def next_caller(self) -> str | None:
+    def taken_by_tenant(self, tenant: str) -> int:
+        """Return how many turns that tenant has."""
+        return self._running_of[tenant]
+
+    def next_owner(self) -> Owner | None:
         """Return the caller that gets the next turn, or None where none waits that could use one now."""
-        return next(filter(self._is_ready, sorted(self._queues, key=self._running.__getitem__)), None)
+        for tenant in sorted(self._queues, key=self._running_of.__getitem__):
+            owners = [Owner(tenant, caller) for caller in self._queues[tenant]]
+            owners.sort(key=self._running.__getitem__)
+            if (found := next(filter(self._is_ready, owners), None)) is not None:
+                return found
+        return None
 
     @asynccontextmanager
-    async def turn(self, caller: str, what: _T, *, nested: bool = False) -> AsyncIterator[Turn[_T]]:
+    async def turn(self, owner: Owner, what: _T, *, nested: bool = False) -> AsyncIterator[Turn[_T]]:
         """Wait for a turn and hold it.
 
         A `nested` job is waited for by one that has begun, and so is never refused for the length of the queue.
         Raises `Busy`.
         """
-        turn = await self._begin(caller, what, nested=nested)
+        turn = await self._begin(owner, what, nested=nested)
         try:
             yield turn
         finally:
@@ -199,18 +222,18 @@ class Turns(Generic[_T]):
         while self.free > 0 and self._queues and self._serve_one():
             pass
 
-    async def _begin(self, caller: str, what: _T, *, nested: bool) -> Turn[_T]:
-        if self.free > 0 and not self._queues and self._fits(caller, what):
-            return self._start(caller, what)
+    async def _begin(self, owner: Owner, what: _T, *, nested: bool) -> Turn[_T]:
+        if self.free > 0 and not self._queues and self._refusal(owner, what) is None:
+            return self._start(owner, what)
         if not nested:
-            self._make_room(caller)
+            self._make_room(owner)
         waits = _Begin(what, asyncio.get_running_loop().create_future())
-        begins = self._queue(caller).begins
+        begins = self._queue(owner).begins
         if nested:
             begins.appendleft(waits)
         else:
             begins.append(waits)
-        self._begins += 1
+        self._waiting[owner.tenant] += 1
         self.serve()
         try:
             async with asyncio.timeout(self._queue_seconds):
@@ -218,108 +241,139 @@ class Turns(Generic[_T]):
         except TimeoutError:
             if not waits.served.cancelled():  # it was decided in the same moment
                 return waits.served.result()
-            self._forget(caller, waits)
-            raise Busy(f"No run could begin for {self._queue_seconds:g} seconds.", self._seconds_to_wait()) from None
+            self._forget(owner, waits)
+            why = self._refusal(owner, what) or "all turns of the server to compute were taken"
+            raise Busy(
+                f"No run could begin for {self._queue_seconds:g} seconds: {why}.", self._seconds_to_wait()
+            ) from None
         except asyncio.CancelledError:
             if waits.served.cancelled():
-                self._forget(caller, waits)
+                self._forget(owner, waits)
             elif waits.served.exception() is None:  # the turn came in the same moment
                 waits.served.result().end()
             raise
 
-    def _start(self, caller: str, what: _T) -> Turn[_T]:
-        turn = Turn(self, caller, what)
-        self._begun.setdefault(caller, set()).add(turn)
-        self._all_begun += 1
+    def _start(self, owner: Owner, what: _T) -> Turn[_T]:
+        turn = Turn(self, owner, what)
+        self._begun.setdefault(owner, set()).add(turn)
+        self._begun_of[owner.tenant] += 1
         self._given(turn)
         return turn
 
     def _left(self, turn: Turn[_T]) -> None:
-        self._all_begun -= 1
-        begun = self._begun[turn.caller]
+        owner = turn.owner
+        _count_down(self._begun_of, owner.tenant)
+        begun = self._begun[owner]
         begun.discard(turn)
         if not begun:
-            del self._begun[turn.caller]
+            del self._begun[owner]
 
-    def _make_room(self, caller: str) -> None:
-        """Refuse this job, or the newest that waits of a caller with more of them, where too many wait."""
-        if self._begins < self._queue_max:
+    def _make_room(self, owner: Owner) -> None:
+        """Refuse this job, or the newest that waits of whoever has more of them, where too many wait."""
+        if self.waiting < self._queue_max:
             return
-        most = max(self._queues, key=lambda each: len(self._queues[each].begins))
-        own = len(self._queues[caller].begins) if caller in self._queues else 0
-        refusal = Busy(f"{self._begins} runs wait to begin already.", self._seconds_to_wait())
-        if len(self._queues[most].begins) <= own + 1:
+        refusal = Busy(
+            f"{self.waiting} runs wait to begin already, as many as may on this server (QUEUE_MAX).",
+            self._seconds_to_wait(),
+        )
+        tenant = owner.tenant
+        if self._waiting:
+            most, waiting = self._waiting.most_common(1)[0]
+            if waiting > self._waiting[tenant] + 1:
+                tenant = most
+        queues = self._queues.get(tenant, {})
+        own = len(queues[owner.caller].begins) if tenant == owner.tenant and owner.caller in queues else 0
+        caller = max(queues, key=lambda each: len(queues[each].begins), default=None)
+        if caller is None or (tenant == owner.tenant and len(queues[caller].begins) <= own + 1):
             raise refusal
-        newest = self._queues[most].begins[-1]
-        self._forget(most, newest)
+        newest = queues[caller].begins[-1]
+        self._forget(Owner(tenant, caller), newest)
         if not newest.served.done():
             newest.served.set_exception(refusal)
 
     def _seconds_to_wait(self) -> float:
-        return min(max(1, math.ceil(self._begins * self._seconds_between)), max(1.0, self._queue_seconds))
+        return min(max(1, math.ceil(self.waiting * self._seconds_between)), max(1.0, self._queue_seconds))
 
-    def _queue(self, caller: str) -> _Queue[_T]:
-        return self._queues.setdefault(caller, _Queue())
+    def _queue(self, owner: Owner) -> _Queue[_T]:
+        return self._queues.setdefault(owner.tenant, {}).setdefault(owner.caller, _Queue())
 
-    def _tidy(self, caller: str) -> None:
-        queue = self._queues.get(caller)
+    def _queue_of(self, owner: Owner) -> _Queue[_T] | None:
+        return self._queues.get(owner.tenant, {}).get(owner.caller)
+
+    def _tidy(self, owner: Owner) -> None:
+        queue = self._queue_of(owner)
         if queue is not None and not queue.goes_on and not queue.begins:
-            del self._queues[caller]
+            queues = self._queues[owner.tenant]
+            del queues[owner.caller]
+            if not queues:
+                del self._queues[owner.tenant]
 
-    def _forget(self, caller: str, waits: _Begin[_T]) -> None:
-        queue = self._queues.get(caller)
+    def _forget(self, owner: Owner, waits: _Begin[_T]) -> None:
+        queue = self._queue_of(owner)
         if queue is not None and waits in queue.begins:
             queue.begins.remove(waits)
-            self._begins -= 1
-            self._tidy(caller)
+            _count_down(self._waiting, owner.tenant)
+            self._tidy(owner)
 
     def _given(self, turn: Turn[_T]) -> None:
         self.changes += 1
         self.free -= 1
-        self._running[turn.caller] += 1
+        self._running[turn.owner] += 1
+        self._running_of[turn.owner.tenant] += 1
         turn.held = True
         turn.since = asyncio.get_running_loop().time()
 
-    def _freed(self, caller: str) -> None:
+    def _freed(self, owner: Owner) -> None:
         self.changes += 1
-        self._running[caller] -= 1
-        if not self._running[caller]:
-            del self._running[caller]
+        _count_down(self._running, owner)
+        _count_down(self._running_of, owner.tenant)
         self.free += 1
-        if caller in self._queues:
-            self._queues[caller] = self._queues.pop(caller)
+        self._last_of(owner)
         self.serve()
 
-    def _is_ready(self, caller: str) -> bool:
-        queue = self._queues[caller]
-        return bool(queue.goes_on) or (bool(queue.begins) and self._fits(caller, queue.begins[0].what))
+    def _is_ready(self, owner: Owner) -> bool:
+        queue = self._queues[owner.tenant][owner.caller]
+        return bool(queue.goes_on) or (bool(queue.begins) and self._refusal(owner, queue.begins[0].what) is None)
 
     def _serve_one(self) -> bool:
-        caller = self.next_caller()
-        if caller is None:
+        owner = self.next_owner()
+        if owner is None:
             return False
-        queue = self._queues[caller]
+        queue = self._queue(owner)
         if queue.goes_on:
             queue.goes_on.popleft()._serve()
         else:
             waits = queue.begins.popleft()
-            self._begins -= 1
+            _count_down(self._waiting, owner.tenant)
             if not waits.served.done():  # else it was cancelled a moment ago
                 self._note_begin()
-                waits.served.set_result(self._start(caller, waits.what))
-        self._last_of(caller)
+                waits.served.set_result(self._start(owner, waits.what))
+        self._last_of(owner)
+        self._tidy(owner)
         return True
 
-    def _last_of(self, caller: str) -> None:
-        """Let the others that have as many turns be served before this caller is again."""
-        self._queues[caller] = self._queues.pop(caller)
-        self._tidy(caller)
+    def _last_of(self, owner: Owner) -> None:
+        """Let the others that have as many turns be served before this caller and its tenant are again."""
+        if self._queue_of(owner) is not None:
+            queues = self._queues[owner.tenant] = self._queues.pop(owner.tenant)
+            queues[owner.caller] = queues.pop(owner.caller)
+        elif owner.tenant in self._queues:
+            self._queues[owner.tenant] = self._queues.pop(owner.tenant)
 
     def _note_begin(self) -> None:
         now = asyncio.get_running_loop().time()
         if self._began:
             self._seconds_between += (now - self._began - self._seconds_between) * _WEIGHT_OF_NEWEST
         self._began = now
+
+
+_Key = TypeVar("_Key")
+
+
+def _count_down(counter: Counter[_Key], key: _Key) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]
 
 
 def of_one_caller(places: int) -> int:

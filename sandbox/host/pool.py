@@ -27,7 +27,8 @@ from ..errors import ContainerMissing, LevelMissing, LimitRefused, WorkerLost
 from ..job import HostCalls, Isolation, Job, Limits, Outcome, Rebuild, Recorder
 from ..wire.zygote_config import ZygoteConfig
 from .free_memory import Memory
-from .repl_sessions import Sessions, SessionState
+from .repl_sessions import SessionRoom, Sessions, SessionState
+from .run_bounds import RunBounds
 from .scheduler import Room, Scheduler, Seat
 from .worker import WorkerHandle
 from .worker_process import Launches
@@ -64,7 +65,9 @@ class PoolSettings:
     full Python that hints may name. `cpus` is how many processors all workers may use together. At most `workers_max`
     workers compute at once, and at most one more than there are processors; at most `queue_max` jobs wait to begin,
     each for `queue_seconds`. A zygote is renewed after `zygote_seconds`, if code ran. `packages` are the modules of
-    packages that restricted code may import, each as the directory that it is in and its name.
+    packages that restricted code may import, each as the directory that it is in and its name. Pools that share
+    `bounds` count the runs of a caller together. `caller_sessions_max` and `tenant_sessions_max` lower what one may
+    have of `sessions_max`; 0 leaves it.
     """
 
     spares: int = 2
@@ -82,6 +85,9 @@ class PoolSettings:
     queue_seconds: float = 30.0
     zygote_seconds: float = 300.0
     packages: tuple[tuple[str, str], ...] = ()
+    bounds: RunBounds = field(default_factory=RunBounds)
+    caller_sessions_max: int = 0
+    tenant_sessions_max: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,9 @@ class Pool:
         self._memory = Memory()
         self._alive_max = _alive_max(settings, self._memory)
         self._scheduler = Scheduler(
-            Room(_turns(settings), self._alive_max, settings.queue_max, settings.queue_seconds), self._memory
+            Room(_turns(settings), self._alive_max, settings.queue_max, settings.queue_seconds),
+            self._memory,
+            settings.bounds,
         )
         self._making: set[asyncio.Task[None]] = set()
         self._retired: list[WorkerHandle] = []
@@ -136,7 +144,10 @@ class Pool:
         self._layers: tuple[str, ...] = ()
         self._closed = False
         self._sessions = Sessions(
-            self._take_worker, self._scheduler.seat, settings.sessions_max, settings.session_idle_seconds
+            self._take_worker,
+            self._scheduler.seat,
+            SessionRoom(settings.sessions_max, settings.caller_sessions_max, settings.tenant_sessions_max),
+            settings.session_idle_seconds,
         )
 
     async def __aenter__(self) -> Self:

@@ -68,7 +68,7 @@ class Pools:
         self.default = next(iter(makers))
 
     async def __aenter__(self) -> Self:
-        await self._runner(self.default)
+        await self.runner(self.default)
         return self
 
     async def __aexit__(
@@ -87,7 +87,7 @@ class Pools:
 
     async def ready(self, isolation: Isolation | None = None) -> None:
         """Wait until a job could start at once there. Raises `SandboxError` when none ever can."""
-        await (await self._runner(isolation or self.default)).ready()
+        await (await self.runner(isolation or self.default)).ready()
 
     async def run(
         self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None, rebuild: Rebuild | None = None
@@ -103,7 +103,7 @@ class Pools:
                     f"The session {shown(job.session)!r} runs at the isolation {home}, and cannot go on at "
                     f"{job.isolation}. Leave isolation out, or use another session."
                 )
-        return await (await self._runner(job.isolation)).run(job, host_calls, recorder, rebuild)
+        return await (await self.runner(job.isolation)).run(job, host_calls, recorder, rebuild)
 
     def home_of(self, session: str) -> Isolation | None:
         """Return the isolation of a session, or None where there is no such session."""
@@ -127,7 +127,8 @@ class Pools:
         """Count what there is now in each pool that has started."""
         return {isolation: runner.stats() for isolation, runner in self._alive.items()}
 
-    async def _runner(self, isolation: Isolation) -> JobRunner:
+    async def runner(self, isolation: Isolation) -> JobRunner:
+        """Return what runs the jobs of an isolation, started. Raises `LimitRefused` for one that is not offered."""
         maker = self._makers.get(isolation)
         if maker is None:
             raise LimitRefused(f"The isolation {isolation} is not offered here. Ask for {' or '.join(self._makers)}.")

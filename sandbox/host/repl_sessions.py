@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import SessionNotRebuilt, SessionRefused, WorkerLost
 from ..job import HostCalls, Isolation, Job, Outcome, Rebuild, Rebuilt, Recorder, Status
-from .fair_queue import of_one_caller
+from .fair_queue import Owner, of_one_caller
 from .scheduler import Seat
 from .worker import WorkerHandle
 
@@ -34,7 +34,7 @@ _ENDING: dict[Status, str] = {
 
 def shown(name: str) -> str:
     """Return the name of a session as its owner knows it."""
-    return name.rpartition("/")[2]
+    return name.rpartition("\0")[2].rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,28 @@ class SessionState:
     idle_seconds: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class SessionRoom:
+    """How many sessions may be alive: of all, of one caller and of one tenant; 0 is no bound of one's own.
+
+    Where there are several, a caller and a named tenant have three quarters of all at most.
+    """
+
+    all: int
+    of_caller: int = 0
+    of_tenant: int = 0
+
+    def of(self, tenant: str) -> tuple[int, int]:
+        """Return how many a caller of that tenant may have, and how many the tenant may."""
+        usual = of_one_caller(self.all)
+        tenant_max = min(self.of_tenant or self.all, usual if tenant else self.all)
+        return min(self.of_caller or usual, usual, tenant_max), tenant_max
+
+
 @dataclass(slots=True)
 class _Session:
     name: str
-    caller: str
+    owner: Owner
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     worker: WorkerHandle | None = None
     memory_mb: int = 0
@@ -68,12 +86,12 @@ class Sessions:
         self,
         take: Callable[[], Awaitable[WorkerHandle]],
         seat: Callable[[Job], AbstractAsyncContextManager[Seat]],
-        sessions_max: int,
+        room: SessionRoom,
         idle_seconds: float,
     ) -> None:
         self._take_worker = take
         self._seat = seat
-        self._sessions_max = sessions_max
+        self._room = room
         self._idle_seconds = idle_seconds
         self._alive: dict[str, _Session] = {}
         self._endings: OrderedDict[str, str] = OrderedDict()
@@ -97,7 +115,7 @@ class Sessions:
         Where as many as allowed are alive, an idle one ends for it (`_make_room`). Raises `SessionRefused` when all of
         them are busy, or when the call's turn did not come within its own time-out.
         """
-        session = self._enter(name, job.caller)
+        session = self._enter(name, Owner(job.tenant, job.caller))
         try:
             await self._wait_turn(session, job.limits.timeout_seconds)
             try:
@@ -137,7 +155,7 @@ class Sessions:
                     shown(each.name), each.ended_calls, None if each.calls else round(now - each.idle_since, 1)
                 )
                 for each in self._alive.values()
-                if each.caller == caller
+                if each.owner.caller == caller
             ),
             key=lambda each: each.name,
         )
@@ -147,44 +165,68 @@ class Sessions:
         for name in list(self._alive):
             self.end(name, "the server is closing")
 
-    def _enter(self, name: str, caller: str) -> _Session:
+    def _enter(self, name: str, owner: Owner) -> _Session:
         session = self._alive.get(name)
         if session is None:
-            self._make_room(caller)
-            session = self._alive[name] = _Session(name, caller)
+            self._make_room(owner)
+            session = self._alive[name] = _Session(name, owner)
         session.calls += 1
         if session.idle is not None:
             session.idle.cancel()
             session.idle = None
         return session
 
-    def _make_room(self, caller: str) -> None:
+    def _make_room(self, owner: Owner) -> None:
         """Have an idle session end where a new one is one too many, or refuse the new one where none may.
 
-        A caller that has as many as one may have loses one of its own. Where all places are taken, the caller with the
-        most loses one; where several have as many, that is this caller. The session that was idle for the longest ends.
-        Busy sessions stay.
+        A caller, or a tenant, that has as many as one may have loses one of its own. Where all places are taken, the
+        tenant with the most loses one, of its caller with the most; where several have as many, that is this one. The
+        session that was idle for the longest ends. Busy sessions stay.
         """
-        counts = Counter(each.caller for each in self._alive.values())
-        own = counts[caller]
-        while own >= of_one_caller(self._sessions_max) or len(self._alive) >= self._sessions_max:
+        counts = Counter(each.owner for each in self._alive.values())
+        tenants = Counter(each.owner.tenant for each in self._alive.values())
+        caller_max, tenant_max = self._room.of(owner.tenant)
+        while True:
             idle = [each for each in self._alive.values() if not each.calls]
-            if own >= of_one_caller(self._sessions_max):
-                full = f"{own} of your sessions are alive, as many as one caller may have of {self._sessions_max},"
-                idle = [each for each in idle if each.caller == caller]
-            else:
+            own, tenant = counts[owner], tenants[owner.tenant]
+            if own >= caller_max:
+                full = f"{own} of your sessions are alive, as many as one caller may have of {self._room.all},"
+                idle = [each for each in idle if each.owner == owner]
+            elif tenant >= tenant_max and tenant_max < self._room.all:
+                full = f"{tenant} sessions of this tenant are alive, as many as one may have of {self._room.all},"
+                idle = [each for each in idle if each.owner.tenant == owner.tenant and counts[each.owner] >= own]
+            elif len(self._alive) >= self._room.all:
                 full = f"{len(self._alive)} sessions are alive, as many as are allowed,"
-                idle = [each for each in idle if counts[each.caller] >= own]
+                idle = [
+                    each
+                    for each in idle
+                    if (
+                        counts[each.owner] >= own
+                        if each.owner.tenant == owner.tenant
+                        else tenants[each.owner.tenant] >= tenant
+                    )
+                ]
+            else:
+                return
             if not idle:
-                names = ", ".join(repr(each.name) for each in self.of(caller)) or "none"
+                names = ", ".join(repr(each.name) for each in self.of(owner.caller)) or "none"
                 raise SessionRefused(
                     f"{full} and none that could end is idle. Yours: {names}. Use one of these, leave out `session`, "
                     "or wait until a call in one has ended."
                 )
-            chosen = min(idle, key=lambda each: (-counts[each.caller], each.caller != caller, each.idle_since))
+            chosen = min(
+                idle,
+                key=lambda each: (
+                    -tenants[each.owner.tenant],
+                    each.owner.tenant != owner.tenant,
+                    -counts[each.owner],
+                    each.owner != owner,
+                    each.idle_since,
+                ),
+            )
             self.end(chosen.name, "a new session needed its place, and it was idle")
-            counts[chosen.caller] -= 1
-            own = counts[caller]
+            counts[chosen.owner] -= 1
+            tenants[chosen.owner.tenant] -= 1
 
     def _leave(self, session: _Session) -> None:
         session.calls -= 1

@@ -2,9 +2,9 @@
 
 What a worker does is seen from outside (`process_state`), never reported by itself. While none waits for a turn nothing
 is looked at. Else a worker that sleeps loses its turn, and takes one again before an answer is sent to it; one that
-woke by itself and computes without a turn takes a free one or is stopped until it has one. A caller with more turns
-than one that waits loses one: its run is stopped, and goes on when it is its turn again. So one caller's long runs do
-not delay another's.
+woke by itself and computes without a turn takes a free one or is stopped until it has one. A tenant with more turns
+than one that waits loses one, and so does a caller within its tenant: its run is stopped, and goes on when it is its
+turn again. So one caller's long runs do not delay another's.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..job import Job
-from .fair_queue import Turn, Turns, of_one_caller
+from .fair_queue import Owner, Turn, Turns, of_one_caller
 from .free_memory import Memory
+from .run_bounds import RunBounds
 from .run_clock import Clock
 
 _LOOK_SECONDS = 0.01
@@ -129,12 +130,14 @@ class Seat:
 class Scheduler:
     """Seats runs fairly between callers. Belongs to one event loop."""
 
-    def __init__(self, room: Room, memory: Memory) -> None:
+    def __init__(self, room: Room, memory: Memory, bounds: RunBounds | None = None) -> None:
         self._room = room
         self._memory = memory
+        self._bounds = bounds or RunBounds()
         self._turns: Turns[Job] = Turns(
-            room.turns, queue_max=room.queue, queue_seconds=room.queue_seconds, fits=self._fits
+            room.turns, queue_max=room.queue, queue_seconds=room.queue_seconds, refusal=self._refusal
         )
+        self._bounds.share(self._turns)
         self._seats: set[Seat] = set()
         self._look: asyncio.TimerHandle | None = None
         self._rests_due = 0.0
@@ -165,7 +168,7 @@ class Scheduler:
         """Wait until a run may begin, and keep its place until it has ended. Raises `Busy`."""
         asked = time.perf_counter()
         self._look_soon()
-        async with self._turns.turn(job.caller, job, nested=job.nested) as turn:
+        async with self._turns.turn(Owner(job.tenant, job.caller), job, nested=job.nested) as turn:
             seat = Seat(turn, (time.perf_counter() - asked) * 1000)
             self._seats.add(seat)
             try:
@@ -179,16 +182,29 @@ class Scheduler:
         if self._look is not None:
             self._look.cancel()
 
-    def _fits(self, caller: str, job: Job) -> bool:
-        """Return whether one more run of that caller may be alive, and has the memory that it may use."""
-        own = self._turns.begun_by(caller)
-        if not job.nested and (self._turns.begun_by_all >= self._room.alive or own >= of_one_caller(self._room.alive)):
-            return False
+    def _refusal(self, owner: Owner, job: Job) -> str | None:
+        """Return why one more run of that caller may not be alive now, for itself or for its memory, or None."""
+        own = self._turns.begun_by(owner)
+        if not job.nested and (why := self._bounds.refusal(owner) or self._too_many(owner, own)) is not None:
+            return why
         # A run on its own has to do with what there is: its own limit ends it, or the kernel does. The first one of a
         # caller does not wait for what others were promised, but may use.
         promised_mb = self._promised_mb()
         needed_mb = job.limits.memory_mb + (promised_mb if own else 0)
-        return not promised_mb or needed_mb * _MIB <= self._memory.free_bytes()
+        if not promised_mb or needed_mb * _MIB <= self._memory.free_bytes():
+            return None
+        return "the server has not enough memory free for what the runs at work may use"
+
+    def _too_many(self, owner: Owner, own: int) -> str | None:
+        """Return why no more run of that caller may be alive with so many others: some places stay free for others."""
+        alive = self._room.alive
+        if self._turns.begun_by_all >= alive:
+            return f"{alive} runs are alive on this server, as many as may"
+        if owner.tenant and self._turns.begun_by_tenant(owner.tenant) >= (alive := of_one_caller(alive)):
+            return f"this tenant has {alive} runs alive, as many as one may"
+        if own >= of_one_caller(alive):
+            return f"this caller has {own} runs alive, as many as one may"
+        return None
 
     def _promised_mb(self) -> int:
         """Return what the runs that compute may use; one that waits keeps what it has, which is no longer free."""
@@ -250,19 +266,24 @@ class Scheduler:
 
     def _share(self) -> None:
         """Stop runs of callers that have more turns than one that waits."""
-        while (caller := self._turns.next_caller()) is not None and self._stop_one_for(caller):
+        while (owner := self._turns.next_owner()) is not None and self._stop_one_for(owner):
             pass
 
-    def _stop_one_for(self, caller: str) -> bool:
-        """Give that caller the turn of one with more turns; return whether there was one to take."""
+    def _stop_one_for(self, owner: Owner) -> bool:
+        """Give that caller the turn of a tenant, or in its own one of a caller, with more; return whether it could."""
         now = asyncio.get_running_loop().time()
-        own = self._turns.taken_by(caller)
-        held = [seat for seat in self._seats if seat.turn.held and seat.turn.caller != caller]
-        held.sort(key=lambda seat: (-self._turns.taken_by(seat.turn.caller), seat.turn.since))
+        held = [seat for seat in self._seats if seat.turn.held and seat.turn.owner != owner]
+        held.sort(key=lambda seat: (-self._more(seat.turn.owner, owner), seat.turn.since))
         for seat in held:
-            more = self._turns.taken_by(seat.turn.caller) - own
+            more = self._more(seat.turn.owner, owner)
             if more < 1:
                 return False
             if now - seat.turn.since >= (_HELD_SECONDS_MIN if more > 1 else _SLICE_SECONDS) and seat.suspend():
                 return True
         return False
+
+    def _more(self, other: Owner, owner: Owner) -> int:
+        """Return how many turns another has more: its tenant, or within the same tenant the caller."""
+        if other.tenant == owner.tenant:
+            return self._turns.taken_by(other) - self._turns.taken_by(owner)
+        return self._turns.taken_by_tenant(other.tenant) - self._turns.taken_by_tenant(owner.tenant)

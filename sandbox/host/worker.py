@@ -35,6 +35,7 @@ from ..wire.job_frame import encode_job
 from ..wire.output import Output
 from ..wire.zygote_packets import ProcessExit
 from .call_slots import CALL_SLOT
+from .cpu_meter import note_cpu
 from .run_clock import CLOCK, Clock
 from .scheduler import Seat
 from .worker_process import Launches, WorkerProcess
@@ -217,8 +218,10 @@ class WorkerHandle:
             done = await self._converse(host_calls, clock, seat, recorder, TRACE_BYTES_MAX - len(job.trace))
             if self._broken_off:
                 done = _timed_out(done, job)
-            return await self._outcome_of(done, clock, seat, cpu_before)
+            outcome = await self._outcome_of(done, clock, seat, cpu_before)
+            note_cpu(outcome.cpu_ms, outcome.duration_ms)
         except asyncio.CancelledError:
+            note_cpu(_difference(self._forked.cpu_ms(), cpu_before), clock.elapsed_ms)
             self.kill()
             raise
         except (EOFError, FrameError) as error:
@@ -226,13 +229,15 @@ class WorkerHandle:
                 await self._wait_for_exit()
             self.kill()
             began = self._calls > calls_before or not self._output.untouched
-            return await self._outcome_of_loss(error, job, clock, seat, began=began)
+            outcome = await self._outcome_of_loss(error, job, clock, seat, began=began)
+            note_cpu(_difference(outcome.cpu_ms, cpu_before), outcome.duration_ms)
         finally:
             clock.stop()
             seat.leave()
             CLOCK.reset(inherited)
             CALL_SLOT.reset(slot)
             self._drop_calls()
+        return outcome
 
     def _clock_of(self, job: Job) -> Clock:
         return Clock(

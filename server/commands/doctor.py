@@ -15,9 +15,10 @@ from ...sandbox.job import Isolation, Job, Limits
 from ...sandbox.python_versions import require_walked
 from ...skills_db.errors import SkillsDbError
 from ..app import App, running
-from ..database import HomeDatabase
-from ..errors import Exit, ServerError
+from ..database import database_of
+from ..errors import Exit, ServerError, SettingsError
 from ..home import Home
+from ..policy.policy_file import PolicyFile, path_of
 from ..settings import PrivacyLevel, Settings
 
 _LANGUAGE = "language"
@@ -61,6 +62,14 @@ class DatabaseFinding(TypedDict):
     note: str
 
 
+class PolicyFinding(TypedDict):
+    """The policy that POLICY names, if any: how many rules it has, and what keeps it from being used."""
+
+    policy: str | None
+    rules: int
+    problem: str | None
+
+
 class Findings(TypedDict):
     """Every layer and every isolation allowed; `reached` says that the required level is, and that code ran under it.
 
@@ -77,6 +86,7 @@ class Findings(TypedDict):
     isolations: list[IsolationFinding]
     privacy: PrivacyFinding
     database: DatabaseFinding
+    policy: PolicyFinding
     problem: str | None
 
 
@@ -89,7 +99,8 @@ def examined(settings: Settings, home: Home) -> Findings:
     isolations, problem = asyncio.run(_try_isolations(settings, home))
     reached = probe.reaches(settings.required_level) and bool(isolations) and isolations[0]["offered"]
     database = _database(settings, home)
-    problem = problem or (None if database["ok"] else database["note"])
+    policy = _policy(settings, home)
+    problem = policy["problem"] or problem or (None if database["ok"] else database["note"])
     active = isolations[0]["layers"] if isolations else []
     found = [
         LayerFinding(
@@ -117,6 +128,7 @@ def examined(settings: Settings, home: Home) -> Findings:
         isolations=isolations,
         privacy=_privacy(settings),
         database=database,
+        policy=policy,
         problem=problem,
     )
 
@@ -139,6 +151,17 @@ def _privacy(settings: Settings) -> PrivacyFinding:
     return PrivacyFinding(privacy=settings.privacy.value, mode=settings.privacy_mode.value, note=note)
 
 
+def _policy(settings: Settings, home: Home) -> PolicyFinding:
+    path = path_of(settings, home)
+    if path is None:
+        return PolicyFinding(policy=None, rules=0, problem=None)
+    try:
+        rulebook = PolicyFile(path).rulebook
+    except SettingsError as error:
+        return PolicyFinding(policy=str(path), rules=0, problem=str(error))
+    return PolicyFinding(policy=str(path), rules=0 if rulebook is None else len(rulebook.rules), problem=None)
+
+
 def _database(settings: Settings, home: Home) -> DatabaseFinding:
     """Look through the whole of a file, however long that takes, or ask the server."""
     from ...skills_db.engine import place_of
@@ -152,7 +175,7 @@ def _database(settings: Settings, home: Home) -> DatabaseFinding:
                 return DatabaseFinding(place=place, ok=True, note="there is none yet; it is made when it is needed")
             if found := damage_of(file):
                 return DatabaseFinding(place=place, ok=False, note=str(damaged(place, found)))
-        database = HomeDatabase(settings.database_url, home.root)
+        database = database_of(settings.database_url, home)
         try:
             database()
         finally:
@@ -222,5 +245,10 @@ def as_lines(findings: Findings) -> Iterator[str]:
     yield f"{'privacy':<14}{state:<24}{privacy['note'] or ''}".rstrip()
     database = findings["database"]
     yield f"{'database':<14}{'usable' if database['ok'] else 'not usable':<24}{database['note']}"
+    policy = findings["policy"]
+    if policy["policy"] is not None:
+        state = "in force" if policy["problem"] is None else "not usable"
+        rules = f"{policy['rules']} rules of {policy['policy']}"
+        yield f"{'policy':<14}{state:<24}{policy['problem'] or rules}"
     yield f"level: {findings['level']} (required: {findings['required_level']})"
     yield "ok" if findings["problem"] is None else findings["problem"]

@@ -34,13 +34,13 @@ class OpenedVault:
 @contextmanager
 def opened_vault(home: Home, settings: Settings) -> Iterator[OpenedVault]:
     """Open what is needed, and write what is to be noted at the end."""
-    from ..database import HomeDatabase
-    from ..privacy.privacy import Privacy
+    from ..database import database_of
+    from ..privacy.of_home import privacy_of
 
     home.prepare()
-    database = HomeDatabase(settings.database_url, home.root)
+    database = database_of(settings.database_url, home)
     try:
-        privacy = Privacy(settings, home.root, database, durable=True)
+        privacy = privacy_of(settings, home, database, durable=True)
         if privacy.is_off:
             raise SettingsError("PRIVACY is off, so there is no vault. Set it to tools or auto.")
         try:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Self, cast
 
 from ...sandbox.job import Json, Status
 from ..caller import Caller
-from ..database import HomeDatabase
+from ..database import database_of
 from ..errors import EXIT_OF_STATUS, Exit, UsageError
 from ..home import Home
 from ..journal.journal import Journal
 from ..journal.transcript import Transcript
-from ..privacy.privacy import Privacy
+from ..privacy.of_home import privacy_of
 from ..runs.background.background_listing import (
     STATUSES,
     cancel,
@@ -247,10 +247,10 @@ class _Opened:
     """The journals of a home and what hides values in them, open until it is left."""
 
     def __init__(self, home: Home, settings: Settings) -> None:
-        database = HomeDatabase(settings.database_url, home.root)
+        database = database_of(settings.database_url, home)
         self._database = closing(database)
         home.prepare()
-        self.privacy = Privacy(settings, home.root, database)
+        self.privacy = privacy_of(settings, home, database)
         self.journal = Journal(settings, database, self.privacy.key, keeps=False)
 
     def __enter__(self) -> Self:

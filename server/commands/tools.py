@@ -17,6 +17,7 @@ from ...sandbox.job import Json
 from ...tools_registry.upstream.results import says_shape
 from ..errors import KNOWN_ERRORS, Exit, RequestRefused, UsageError
 from ..home import Home
+from ..identity import LOCAL_IDENTITY
 from ..settings import Settings
 from ..upstream_tools.registry import Registry
 from .group import Begin, Options, Parser, add_commands
@@ -76,6 +77,7 @@ async def _search(chosen: argparse.Namespace, registry: Registry, _home: Home) -
     try:
         answer = await discovery.search(
             registry,
+            LOCAL_IDENTITY,
             " ".join(chosen.query),
             category=chosen.category,
             detail_level=chosen.detail_level,
@@ -103,7 +105,9 @@ async def _search(chosen: argparse.Namespace, registry: Registry, _home: Home) -
 async def _show(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
     from ..upstream_tools import discovery
 
-    told = await discovery.definition(registry, chosen.name, category=chosen.category, detail_level=chosen.detail_level)
+    told = await discovery.definition(
+        registry, LOCAL_IDENTITY, chosen.name, category=chosen.category, detail_level=chosen.detail_level
+    )
     if chosen.json:
         print(json.dumps(told, ensure_ascii=False))
         return Exit.OK
@@ -118,7 +122,7 @@ async def _show(chosen: argparse.Namespace, registry: Registry, _home: Home) -> 
 async def _categories(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
     from ..upstream_tools import discovery
 
-    answer = await discovery.categories(registry)
+    answer = await discovery.categories(registry, LOCAL_IDENTITY)
     if chosen.json:
         print(json.dumps(answer, ensure_ascii=False))
         return Exit.OK
@@ -141,7 +145,7 @@ async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home)
         if server not in catalog.servers():
             raise UsageError(f"There is no server {server!r}. There are {', '.join(catalog.servers()) or 'none'}.")
     folder = _folder(chosen.folder)
-    asks = await registry.asks()
+    asks = await registry.asks(LOCAL_IDENTITY)
     write = partial(write_stubs, catalog, folder, learned, only=chosen.server, asks=asks, style=Style(chosen.style))
     written = await asyncio.to_thread(write)
     if chosen.json:
@@ -207,7 +211,7 @@ async def _learn_one(
     from ..upstream_tools.tool_arguments import checked
     from ..upstream_tools.wiring import config_of
 
-    tool = await discovery.found(registry, name)
+    tool = await discovery.found(registry, LOCAL_IDENTITY, name)
     server = config_of(tool, await registry.configuration())
     if not server.only_reads(tool) and not force:
         raise RequestRefused(

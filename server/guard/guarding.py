@@ -15,11 +15,12 @@ import anyio
 from ...tools_registry.configuration import ServerConfig, Transport
 from ...tools_registry.errors import ConnectFailed
 from ...tools_registry.upstream.message_faults import MESSAGE_BYTES_MAX
-from ..database import HomeDatabase
+from ..database import database_of
 from ..errors import Exit, UsageError
 from ..home import Home
 from ..host_work import ended_within, settled
 from ..privacy.gates import log_gate
+from ..privacy.of_home import privacy_of
 from ..privacy.privacy import Privacy
 from ..settings import PrivacyLevel, PrivacyMode, Settings
 from ..standard_streams import GRACE_SECONDS, InputLines, OutputLines
@@ -94,14 +95,14 @@ async def _reached(config: ServerConfig, stderr: TextIO, stack: AsyncExitStack) 
 @asynccontextmanager
 async def _filters(settings: Settings, home: Home) -> AsyncIterator[tuple[Privacy, Privacy]]:
     """Give the filter of data, and that of definitions, which looks for no type and so hides known values alone."""
-    database = HomeDatabase(settings.database_url, home.root)
+    database = database_of(settings.database_url, home)
     nothing = replace(
         settings,
         privacy_mode=PrivacyMode.FAST,
         privacy_types=(_NO_TYPE,),
         privacy_patterns={_NO_TYPE: "(?!)"},
     )
-    privacy, known_only = (Privacy(each, home.root, database) for each in (settings, nothing))
+    privacy, known_only = (privacy_of(each, home, database) for each in (settings, nothing))
     privacy.warm()
     purging = asyncio.create_task(privacy.keep_purged())
     try:

@@ -196,7 +196,7 @@ class MessageFilter:
     async def _restored(self, tool: str, arguments: Mapping[str, Json]) -> Mapping[str, Json]:
         server = self._server
         to = Recipient(server.name, tool, server.restore, takes_tokens=server.takes_tokens(tool))
-        return await given_to(self._privacy, LOCAL.scope, to, arguments, note=partial(self._tell_of_left, tool))
+        return await given_to(self._privacy, LOCAL, to, arguments, note=partial(self._tell_of_left, tool))
 
     def _tell_of_left(self, tool: str, left: LeftInCall) -> None:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(left.values.items()))

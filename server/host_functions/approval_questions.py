@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, cast
@@ -21,8 +21,11 @@ from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
 from ...tools_registry.errors import RegistryError, ToolAmbiguous, ToolUnknown
 from ...tools_registry.models import Tool
+from ..audit.trail import ToolCallLine
 from ..caller import Ask, NoMoreQuestions
+from ..errors import PolicyRefused
 from ..host_work import Kind, checked, in_thread
+from ..identity import Right
 from ..journal.changes import waits_for_user
 from ..scopes import is_one_user
 from ..upstream_tools import approval, discovery
@@ -90,6 +93,8 @@ async def judge_calls(registry: Registry, calls: Calls, arguments: Arguments) ->
     such call is certain to be made; then those that are not certain are named too. Servers that cannot be asked are
     left to the calls.
     """
+    if not calls.caller.identity.may(Right.TOOLS_READ):
+        return None  # the calls will say it
     try:
         with slot_given_back():
             return await _judged(
@@ -111,14 +116,26 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
         ending = [place for place in places if place.ends_program]
         if isinstance(found, ToolUnknown):
             refused += [place.said(str(found)) for place in ending]
+            if ending and found.left_out_of is not None:
+                line = ToolCallLine.of_unfound(found.left_out_of, "not sent")
+                calls.audit.tool_called(calls.caller, calls.outermost.attachments.run_id, line)
             continue
         try:
             server = config_of(found, known.configuration)
         except RegistryError:
             continue  # the call will say it
+        ruled = registry.ruled(calls.caller.identity, found, server)
+        if ruled.refusal is not None:
+            refused += [place.said(str(ruled.refusal)) for place in ending]
+            continue
+        server = ruled.server
         decision = approval.decide(found, server)
         if decision is Decision.REFUSE or found.server in known.quarantined:
             why = approval.why_refused(found.name, server) if decision is Decision.REFUSE else _quarantined(found)
+            refused += [place.said(why) for place in ending]
+            continue
+        if not calls.dry_run and not server.only_reads(found) and not calls.caller.identity.may(Right.TOOLS_WRITE):
+            why = f"{found.full_name} may write, and the token lacks the scope {Right.TOOLS_WRITE}."
             refused += [place.said(why) for place in ending]
             continue
         allowed.append((found, places))
@@ -127,8 +144,8 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
             earlier = () if before is None else before.places
             to_ask[found.full_name] = _Planned(found, server, (*earlier, *places))
             if calls.caller.ask is None and not calls.dry_run:
-                refused += [place.said(approval.why_unasked(found, server)) for place in ending]
-    wrong = await _faults(registry, known, named, allowed)
+                refused += [place.said(_why_unasked(calls, found, server)) for place in ending]
+    wrong = await _faults(registry, calls, known, named, allowed)
     if refused or any(each.certain for each in wrong):
         if await _are_old(registry, wrong):
             return await _judged(registry, calls, named)
@@ -143,6 +160,10 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
     return await _asked_at_start(registry, calls, list(to_ask.values()))
 
 
+def _why_unasked(calls: Calls, tool: Tool, server: ServerConfig) -> str:
+    return approval.why_unasked(tool, server, may_approve=calls.caller.identity.may(Right.APPROVE))
+
+
 async def _needs_asking(registry: Registry, calls: Calls, tool: Tool, server: ServerConfig) -> bool:
     """Return whether a user has to say yes before a tool is called; in a dry run, which else makes up its answer."""
     if calls.dry_run:
@@ -154,6 +175,7 @@ async def _needs_asking(registry: Registry, calls: Calls, tool: Tool, server: Se
 
 async def _faults(
     registry: Registry,
+    calls: Calls,
     known: Known,
     named: Mapping[str, list[Place]],
     allowed: Sequence[tuple[Tool, list[Place]]],
@@ -164,13 +186,13 @@ async def _faults(
     for name in known.unknown[:_REFUSED_SHOWN]:
         if any(place.calls for place in named[name]):
             try:
-                await discovery.found(registry, name)
+                await discovery.found(registry, calls.caller.identity, name)
             except (ToolUnknown, ToolAmbiguous) as error:
                 wrong += unknown_faults(named[name], error, first_line=first_line)
-            except RegistryError:
+            except (RegistryError, PolicyRefused):
                 continue  # the call will say it
     if any(place.calls for _, places in allowed for place in places):
-        wrong += await in_thread(Kind.SEARCH, partial(faults, allowed, await registry.describer()))
+        wrong += await in_thread(Kind.SEARCH, partial(faults, allowed, await registry.describer(calls.caller.identity)))
     return wrong
 
 
@@ -189,12 +211,12 @@ async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_P
     always = [ALWAYS] if is_one_user(calls.caller.scope) else []
     choices = [THIS_RUN, *always, *([] if calls.dry_run else [EACH_CALL])]
     text = question.text + approval.OF_DRY_RUN if calls.dry_run else question.text
+    names = question.covers
     try:
         with paused(), waits_for_user():
-            answer = await calls.caller.ask(text, choices)
+            answer = await _answer(calls, calls.caller.ask, text, choices, names)
     except NoMoreQuestions:
         return None  # each call will say so
-    names = question.covers
     if answer is None:
         if calls.dry_run or all(place.caught for each in planned for place in each.places):
             calls.approvals.declined |= names
@@ -235,7 +257,7 @@ async def approved(
         return
     ask, name = calls.caller.ask, kept.full_name
     if ask is None:
-        await _fail(registry, calls, tool, approval.why_unasked(tool, server))
+        await _fail(registry, calls, tool, _why_unasked(calls, tool, server))
     if name in calls.approvals.declined:
         await _fail(registry, calls, tool, approval.why_not_approved(tool))
     told_of = await privacy.kept_value(calls.caller.scope, dict(arguments))  # before anything of it is cut
@@ -265,12 +287,26 @@ async def _asked_in_run(calls: Calls, ask: Ask, name: str, question: str) -> str
     always = [ALWAYS] if is_one_user(calls.caller.scope) else []
     covers_run = name in approvals.asked and name not in approvals.one_by_one
     choices = [THIS_RUN, *always, THIS_CALL] if covers_run else [THIS_CALL, THIS_RUN, *always]
-    answer = await ask(question + approval.COVERS_RUN if covers_run else question, choices)
+    answer = await _answer(calls, ask, question + approval.COVERS_RUN if covers_run else question, choices, {name})
     approvals.asked.add(name)
     if answer in {THIS_RUN, ALWAYS}:
         approvals.granted.add(name)
     elif covers_run and answer == THIS_CALL:
         approvals.one_by_one.add(name)
+    return answer
+
+
+async def _answer(calls: Calls, ask: Ask, question: str, choices: Sequence[str], tools: Collection[str]) -> str | None:
+    """Return what the user answers to a question about tools, as the audit log has it too."""
+    run_id = calls.outermost.attachments.run_id
+    named = [tool.removesuffix("\0") for tool in tools]
+    calls.audit.approval_asked(calls.caller, run_id, named)
+    decision = "none"
+    try:
+        answer = await ask(question, choices)
+        decision = "declined" if answer is None else f"approved: {answer or THIS_CALL}"
+    finally:
+        calls.audit.approval_answered(calls.caller, run_id, named, decision, by="client")
     return answer
 
 
@@ -286,7 +322,7 @@ async def _fail(registry: Registry, calls: Calls, tool: Tool, why: str) -> NoRet
 
 
 async def _what_else(registry: Registry, calls: Calls, tools: Sequence[Tool]) -> str:
-    return approval.what_else(await _reading(registry, tools), in_tests=calls.in_tests)
+    return approval.what_else(await _reading(registry, calls, tools), in_tests=calls.in_tests)
 
 
 async def _refusal(
@@ -316,17 +352,21 @@ async def _refusal(
     }
 
 
-async def _reading(registry: Registry, tools: Iterable[Tool]) -> list[str]:
+async def _reading(registry: Registry, calls: Calls, tools: Iterable[Tool]) -> list[str]:
     """Return the tools of the same servers that need no yes, as code calls them."""
     catalog, configuration = await registry.catalog(), await registry.configuration()
     servers = dict.fromkeys(tool.server for tool in tools)
+
+    def runs(tool: Tool, server: ServerConfig) -> bool:
+        ruled = registry.ruled(calls.caller.identity, tool, server)
+        return ruled.refusal is None and approval.decide(tool, ruled.server) is Decision.RUN
 
     def reading() -> list[str]:
         return [
             ".".join(("tools", *catalog.alias(each)))
             for server in servers
             for each in checked(catalog.tools(server=server))
-            if approval.decide(each, configuration.server(server)) is Decision.RUN
+            if runs(each, configuration.server(server))
         ]
 
     return await in_thread(Kind.SEARCH, reading)

@@ -20,11 +20,13 @@ from ...sandbox.job import Json
 from ...skills_db.errors import SkillsDbError
 from ...workspace.errors import WorkspaceError
 from ...workspace.run_files import RunFiles
+from ..audit.trail import UNAUDITED, AuditTrail
 from ..caller import LOCAL, Caller
-from ..errors import ServerError, shortage_in
+from ..errors import RightMissing, ServerError, shortage_in
 from ..host_work import Kind, in_thread
 from ..journal.changes import Change, before_change
 from ..privacy.tokens.run_tokens import RunTokens
+from ..rights import HOST_FUNCTIONS, require
 from .approval_questions import Approvals
 from .attachments import Attachments
 from .call_log import CallLog, Entry
@@ -113,6 +115,7 @@ class Calls:
     """The code of skills that the program names, as it was read before the program started."""
     approvals: Approvals = field(default_factory=Approvals)
     within: Calls | None = None
+    audit: AuditTrail = UNAUDITED
 
     async def answer(self, name: str, arguments: Arguments) -> Json:
         """Answer one call, or raise `HostCallError` with what was wrong and what to do."""
@@ -123,6 +126,10 @@ class Calls:
                 f"There is no host function {name!r} in this version. Use {', '.join(sorted(self.handlers))}.",
                 type="NotImplementedError",
             )
+        try:
+            require(self.caller.identity, HOST_FUNCTIONS, name)
+        except RightMissing as error:
+            raise HostCallError(str(error), type="PermissionError") from error
         handler.check(name, arguments)
         kept = self.attachments.read(arguments) if name == "read_file" else None
         if kept is not None:
@@ -249,6 +256,7 @@ _EXCEPTION_OF_CODE: Mapping[str, str] = MappingProxyType(
         "skill_refused": "ValueError",
         "skill_not_found": "LookupError",
         "arguments": "TypeError",
+        "right": "PermissionError",
     }
 )
 """The exception class that the code sees for each error code; else `OSError` for the workspace, or `RuntimeError`."""

@@ -89,7 +89,7 @@ async def _restore(privacy: Privacy, calls: Calls, arguments: Arguments) -> Json
     _refuse_when_off(privacy)
     try:
         run = calls.outermost.attachments.run_id
-        return (await privacy.restored_for_code(calls.caller.scope, arguments["content"], run=run)).content
+        return (await privacy.restored_for_code(calls.caller, arguments["content"], run=run)).content
     except ServerError as error:
         raise HostCallError(str(error), type="PermissionError") from error
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
@@ -19,8 +19,9 @@ from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
 from ...tools_registry.errors import AnswerRefused, OutcomeUnknown, RegistryError
 from ...tools_registry.models import Tool
-from ..errors import RequestRefused
+from ..errors import PolicyRefused, RequestRefused
 from ..host_work import Kind, in_thread
+from ..identity import Right
 from ..journal.changes import Change, before_change
 from ..journal.replaying import OUTCOME_UNKNOWN
 from ..privacy.gates.tool_gate import ANSWERED_BY, Recipient, given_to
@@ -31,10 +32,14 @@ from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
 from ..upstream_tools.wiring import config_of
 from .approval_questions import approved, is_granted, judge_calls
+from .audited_calls import AuditedCall, audited
 from .broker import Arguments, Calls, Handler, Tell
 from .call_log import BYTES_MAX, RETURNS_MAX
 from .run_calls import MESSAGE_CHARS_MAX
 from .sign_in_questions import signed_in, with_sign_in
+
+if TYPE_CHECKING:
+    from ...tools_registry.upstream.results import ToolResult
 
 _TEXT = (str,)
 _TEXT_OR_NONE = (str, type(None))
@@ -80,15 +85,15 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
     name = cast("str", arguments["name"])
     given = cast("Mapping[str, Json]", arguments["arguments"])
     may_change = False
-    with calls.log.call(name) as entry:
+    with calls.log.call(name) as entry, audited(calls, entry) as line:
         try:
-            pay(calls, await chars_of([given, arguments.get("positional")]))
+            line.chars_in = await chars_of([given, arguments.get("positional")])
+            pay(calls, line.chars_in)
             await _list_as_caller(registry, calls, name)
             with slot_given_back():
-                tool = await discovery.found(registry, name)
+                tool = await discovery.found(registry, calls.caller.identity, name)
             entry.tool, entry.found = tool.full_name, True
-            server = config_of(tool, await registry.configuration())
-            decision = approval.decide(tool, server)
+            server, decision = await _judged(registry, line, tool)
             if decision is Decision.REFUSE:
                 raise failed(approval.why_refused(tool.name, server))
             if "positional" in arguments:
@@ -98,35 +103,45 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 tool, fitting = await _fitting(registry, tool, given)
             except HostCallError as error:
                 raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=error.type) from error
-            decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
+            server, decision = await _judged(registry, line, tool)  # again: it may just have said what else it does
             if calls.dry_run and not approval.runs_dry(
                 tool, server, is_granted=await is_granted(registry, calls, tool)
             ):
-                calls.log.note_dry(tool.full_name, fitting, await chars_of(fitting))
-                calls.log.made_up.setdefault(tool.full_name, approval.why_not_dry(tool, server))
+                line.dry()
                 calls.log.forget(entry)
-                return await _placeholder(registry, tool, fitting)
+                return await _noted_down(registry, calls, tool, fitting, approval.why_not_dry(tool, server))
+            if not server.only_reads(tool):
+                calls.caller.identity.require(Right.TOOLS_WRITE)
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=fitting)
+                line.approved()
             await signed_in(registry, calls, server)
+            await line.sent()
             may_change = not server.only_reads(tool)
             if may_change:
                 await before_change(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
-            told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
-            send = partial(registry.call, tool, fitting, on_progress=told, keep=calls.attachments.keep)
-            result = await with_sign_in(registry, calls, server, lambda owner: send(owner=owner))
+            result = await _sent(registry, calls, server, tool, fitting)
+        except PolicyRefused as error:
+            raise failed(str(error)) from error
         except RegistryError as error:
             unknown = may_change and isinstance(error, AnswerRefused | OutcomeUnknown)
             kind = OUTCOME_UNKNOWN if unknown else "ToolError"
             raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=kind) from error
         (await registry.usage()).called(calls.caller.scope, tool.full_name)
-        value = result.value
-        if result.attachments and isinstance(value, dict):
-            value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value
+        value = _with_attachments(result)
         ANSWERED_BY.set(f"{tool.server}.{tool.name}")
-        pay(calls, await chars_of(value))
+        line.chars_out = await chars_of(value)
+        pay(calls, line.chars_out)
         await _note_returns(registry, calls, tool)
         return value
+
+
+async def _sent(
+    registry: Registry, calls: Calls, server: ServerConfig, tool: Tool, arguments: Mapping[str, Json]
+) -> ToolResult:
+    told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
+    send = partial(registry.call, tool, arguments, on_progress=told, keep=calls.attachments.keep)
+    return await with_sign_in(registry, calls, server, lambda owner: send(owner=owner))
 
 
 async def _list_as_caller(registry: Registry, calls: Calls, name: str) -> None:
@@ -134,6 +149,26 @@ async def _list_as_caller(registry: Registry, calls: Calls, name: str) -> None:
     server = await registry.listed_by_callers(name)
     if server is not None:
         await with_sign_in(registry, calls, server, partial(registry.list_as, server.name))
+
+
+async def _judged(registry: Registry, line: AuditedCall, tool: Tool) -> tuple[ServerConfig, Decision]:
+    """Return the server's entry as it holds for the caller and the tool, and what becomes of a call.
+
+    Raises `PolicyRefused`.
+    """
+    server = config_of(tool, await registry.configuration())
+    ruled = registry.ruled(line.calls.caller.identity, tool, server)
+    line.ruled(ruled)
+    if ruled.refusal is not None:
+        raise ruled.refusal
+    return ruled.server, line.judged(tool, ruled.server)
+
+
+def _with_attachments(result: ToolResult) -> Json:
+    value = result.value
+    if result.attachments and isinstance(value, dict) and "attachments" not in value:
+        return {**value, "attachments": list(result.attachments)}
+    return value
 
 
 async def _note_returns(registry: Registry, calls: Calls, tool: Tool) -> None:
@@ -144,8 +179,10 @@ async def _note_returns(registry: Registry, calls: Calls, tool: Tool) -> None:
             calls.log.returns[tool.full_name] = untold
 
 
-async def _placeholder(registry: Registry, tool: Tool, arguments: Mapping[str, Json]) -> Json:
-    """Return what stands for the answer of a call that a dry run does not make."""
+async def _noted_down(registry: Registry, calls: Calls, tool: Tool, arguments: Mapping[str, Json], why: str) -> Json:
+    """Note a call that a dry run does not make, and return what stands for its answer."""
+    calls.log.note_dry(tool.full_name, arguments, await chars_of(arguments))
+    calls.log.made_up.setdefault(tool.full_name, why)
     from ...tools_registry.describing.placeholders import placeholder
 
     learned = (await registry.learned()).get(tool.full_name)
@@ -183,7 +220,7 @@ async def given_to_tool(
     try:
         return await given_to(
             privacy,
-            calls.caller.scope,
+            calls.caller,
             to,
             arguments,
             given=calls.given.get(to.name, ()),
@@ -220,6 +257,7 @@ async def _search_tools(registry: Registry, privacy: Privacy, calls: Calls, argu
     return await answered(
         discovery.search(
             registry,
+            calls.caller.identity,
             cast("str", arguments["query"]),
             category=cast("str | None", arguments.get("category")),
             detail_level=cast("str", arguments.get("detail_level", "summary")),
@@ -229,10 +267,11 @@ async def _search_tools(registry: Registry, privacy: Privacy, calls: Calls, argu
     )
 
 
-async def _get_tool_definition(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
+async def _get_tool_definition(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
     return await answered(
         discovery.definition(
             registry,
+            calls.caller.identity,
             cast("str", arguments["tool_name"]),
             category=cast("str | None", arguments.get("category")),
             detail_level=cast("str", arguments.get("detail_level", "full")),
@@ -240,12 +279,12 @@ async def _get_tool_definition(registry: Registry, _calls: Calls, arguments: Arg
     )
 
 
-async def _list_servers(registry: Registry, _calls: Calls, _arguments: Arguments) -> Json:
-    return await answered(discovery.servers(registry))
+async def _list_servers(registry: Registry, calls: Calls, _arguments: Arguments) -> Json:
+    return await answered(discovery.servers(registry, calls.caller.identity))
 
 
-async def _list_names(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    return await answered(discovery.names(registry, cast("str | None", arguments.get("server"))))
+async def _list_names(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
+    return await answered(discovery.names(registry, calls.caller.identity, cast("str | None", arguments.get("server"))))
 
 
 async def _named_servers(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
@@ -253,10 +292,11 @@ async def _named_servers(registry: Registry, _calls: Calls, arguments: Arguments
     return await answered(discovery.named_servers(registry, dict(islice(names.items(), _NAMES_MAX))))
 
 
-async def _list_tools(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
+async def _list_tools(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
     return await answered(
         discovery.tools_of(
             registry,
+            calls.caller.identity,
             cast("str | None", arguments["server"]),
             tool=cast("str | None", arguments.get("tool")),
             detail_level=cast("str", arguments.get("detail_level", "summary")),
@@ -264,16 +304,16 @@ async def _list_tools(registry: Registry, _calls: Calls, arguments: Arguments) -
     )
 
 
-async def _describe_server(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    return await answered(discovery.server(registry, cast("str", arguments["server"])))
+async def _describe_server(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
+    return await answered(discovery.server(registry, calls.caller.identity, cast("str", arguments["server"])))
 
 
-async def _describe_servers(registry: Registry, _calls: Calls, _arguments: Arguments) -> Json:
-    return await answered(discovery.servers_with_tools(registry))
+async def _describe_servers(registry: Registry, calls: Calls, _arguments: Arguments) -> Json:
+    return await answered(discovery.servers_with_tools(registry, calls.caller.identity))
 
 
-async def _capability_summary(registry: Registry, _calls: Calls, _arguments: Arguments) -> Json:
-    return await answered(discovery.summary(registry))
+async def _capability_summary(registry: Registry, calls: Calls, _arguments: Arguments) -> Json:
+    return await answered(discovery.summary(registry, calls.caller.identity))
 
 
 async def answered(asked: Awaitable[object]) -> Json:
@@ -282,6 +322,8 @@ async def answered(asked: Awaitable[object]) -> Json:
         try:
             return cast("Json", await asked)
         except RegistryError as error:
+            raise failed(str(error)) from error
+        except PolicyRefused as error:
             raise failed(str(error)) from error
         except RequestRefused as error:
             raise HostCallError(str(error), type="ValueError") from error

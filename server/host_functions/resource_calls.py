@@ -14,23 +14,22 @@ from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.job import Json
 from ...tools_registry.errors import RegistryError
-from ...tools_registry.models import Tool
 from ..errors import RequestRefused
 from ..privacy.privacy import Privacy
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import Decision
 from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
+from ..upstream_tools.tool_rules import READ_RESOURCE, resource_reader
 from .approval_questions import approved
+from .audited_calls import audited
 from .broker import Arguments, Calls, Handler
 from .registry_calls import failed, given_to_tool, pay
 from .sign_in_questions import with_sign_in
 
-READ_RESOURCE = "read_resource"
 _KEPT_AS = f"{READ_RESOURCE}\0"
 """What a user's yes to reading resources is kept as: no tool has a name that cannot be printed."""
 _TEXT = (str,)
-_READS: Mapping[str, bool] = {"readOnlyHint": True}
 
 
 def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
@@ -46,36 +45,45 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
 
 async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
     named = cast("str", arguments["server"])
-    with calls.log.call(f"{named}.{READ_RESOURCE}") as entry:
+    with calls.log.call(f"{named}.{READ_RESOURCE}") as entry, audited(calls, entry) as line:
         try:
-            name = await discovery.server_name(registry, named)
+            name = await discovery.server_name(registry, calls.caller.identity, named)
             server = (await registry.configuration()).server(name)
-            tool = Tool(READ_RESOURCE, name, name, annotations=_READS)
+            tool = resource_reader(name)
             entry.tool, entry.found = tool.full_name, True
-            decision = approval.decide(tool, server)
+            ruled = registry.ruled(calls.caller.identity, tool, server)
+            line.ruled(ruled)
+            if ruled.refusal is not None:
+                raise failed(str(ruled.refusal))
+            server = ruled.server
+            decision = line.judged(tool, server)
             if decision is Decision.REFUSE:
                 raise failed(approval.why_refused(READ_RESOURCE, server))
             given = await given_to_tool(privacy, calls, tool, server, {"uri": arguments["uri"]})
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=given, kept_as=_KEPT_AS)
+                line.approved()
+            await line.sent()
             read = partial(registry.read_resource, name, cast("str", given["uri"]), keep=calls.attachments.keep)
             value = await with_sign_in(registry, calls, server, lambda owner: read(owner=owner))
         except RegistryError as error:
             raise failed(str(error)) from error
-        pay(calls, await chars_of(value))
+        line.chars_out = await chars_of(value)
+        pay(calls, line.chars_out)
         return value
 
 
 async def _list(registry: Registry, kind: Literal["resources", "prompts"], calls: Calls, arguments: Arguments) -> Json:
     try:
         with slot_given_back():
-            name = await discovery.server_name(registry, cast("str", arguments["server"]))
+            name = await discovery.server_name(registry, calls.caller.identity, cast("str", arguments["server"]))
             server = (await registry.configuration()).server(name)
-        listed = await with_sign_in(registry, calls, server, partial(registry.listed_beside_tools, name, kind))
+        value = cast(
+            "Json", await with_sign_in(registry, calls, server, partial(registry.listed_beside_tools, name, kind))
+        )
     except RegistryError as error:
         raise failed(str(error)) from error
     except RequestRefused as error:
         raise HostCallError(str(error), type="ValueError") from error
-    value = cast("Json", listed)
     pay(calls, await chars_of(value))
     return value

@@ -144,7 +144,7 @@ async def _asked(sign_ins: SignIns, calls: Calls, server: ServerConfig, owner: O
         await signed_in_here(sign_ins, server, owner, show)
         return
     asked = await asked_sign_in(sign_ins, server, owner, caller)
-    await show(f"{caller.origin}{PATH}{asked.link}")
+    await show(f"{caller.origin}{PATH}{sign_ins.place}{asked.link}")
     await asked.ended()
 
 

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from ...sandbox.job import HostCalls, Isolation, Job, Outcome, Recorder, Start
 from ..database import Opening
 from ..host_work import Kind, in_thread
+from ..identity import LOCAL_IDENTITY, Identity
 from ..scopes import is_brief
 from ..settings import Settings
 from .recording import Called, RunJournal, encoded, header_of, size_of
@@ -46,6 +47,7 @@ class BegunRun:
     dry_run: bool = False
     is_patient: bool = False
     """Whether it waits for a database that cannot be written."""
+    identity: Identity = LOCAL_IDENTITY
 
 
 class Kept(Protocol):
@@ -228,7 +230,7 @@ class Journal:
             expires=began + self.life_of(run.scope),
             timeout_seconds=job.limits.timeout_seconds,
             memory_mb=job.limits.memory_mb,
-            header=encoded(header_of(job, start, dry_run=run.dry_run)),
+            header=encoded(header_of(job, start, run.identity, dry_run=run.dry_run)),
             session=run.session,
             number=None if run.session is None else program,
             after=after,

@@ -29,6 +29,7 @@ from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.job import HostCalls, Job, Json, Outcome, Start, Status
 from ...sandbox.wire.bounded_json import is_light, write, write_in_steps
 from ..host_work import Kind, in_thread
+from ..identity import Identity, identity_told
 from .changes import CHANGES, WAITS, Change, Told
 from .replies import error_reply
 from .writer import PASSING, WRITE_BYTES, JournalWriter, WrittenRun, told
@@ -426,7 +427,7 @@ def _kept_of(name: str, text: str) -> dict[str, str]:
     return {name: f"{text[:OUTPUT_KEPT_CHARS]}\n{missing}", f"{name}_sha256": whole.hexdigest()}
 
 
-def header_of(job: Job, start: Start | None, *, dry_run: bool) -> dict[str, Json]:
+def header_of(job: Job, start: Start | None, identity: Identity, *, dry_run: bool) -> dict[str, Json]:
     """Return what a run can be run again from, as JSON."""
     limits = job.limits
     return {
@@ -441,6 +442,7 @@ def header_of(job: Job, start: Start | None, *, dry_run: bool) -> dict[str, Json
         "pids_max": limits.pids_max,
         "seed": None if start is None else start.seed.hex(),
         "time_ns": None if start is None else start.time_ns,
+        "identity": identity_told(identity),
     }
 
 

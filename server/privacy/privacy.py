@@ -19,14 +19,18 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from ...sandbox.job import Json
 from ...skills_db import DATABASE_FILE
 from ...skills_db.errors import SkillsDbError
+from ..caller import Caller
 from ..database import Opening
 from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused, SettingsError
 from ..host_work import Kind, charged, in_thread
-from ..scopes import is_brief
+from ..policy.access import NO_POLICY, Decider
+from ..policy.restore_rulings import CODE, FILE, RestoreRulings
+from ..policy.restore_rulings import MODEL as TO_MODEL
+from ..scopes import is_brief, tokens_of
 from ..settings import PrivacyLevel as Mode
 from ..settings import Settings
 from .token_texts import TOKEN, tokens_in
-from .tokens.audit_notes import AuditNotes, RecordLinks
+from .tokens.audit_notes import AuditNotes, RecordLinks, Told
 from .tokens.known_values import KnownValues
 from .tokens.parts import CHARS_MAX, Part, Text, Tree, is_longer, is_small, part_of
 from .tokens.run_tokens import Brake, RunTokens
@@ -76,18 +80,44 @@ class FileText:
     unknown: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class TenantVault:
+    """Whose vault it is, where it is a tenant's; `is_keyed` says whether the operator's was made with a key. Blocks."""
+
+    id: str
+    operators_home: Path
+    is_keyed: Callable[[], bool]
+
+
 class Privacy:
-    """Hides personal data from the model and gives it to tools, for the scopes of one server."""
+    """Hides personal data from the model and gives it to tools, for the scopes of one server.
+
+    A scope is whose a run is; its tokens are those of `tokens_of`, which principals of one tenant have in common.
+    """
 
     def __init__(
-        self, settings: Settings, home: Path, database: Callable[[], Database], *, durable: bool = False
+        self,
+        settings: Settings,
+        home: Path,
+        database: Callable[[], Database],
+        *,
+        durable: bool = False,
+        policy: Decider = NO_POLICY,
+        tenant: TenantVault | None = None,
+        told: Told | None = None,
     ) -> None:
         """Make it; with `durable`, for texts that are thrown away once hidden, no power cut loses a token.
 
+        `policy` says of each caller which types may be restored where.
         Otherwise, where the vault is a file, one may take along the tokens of the last half second (`AuditNotes`).
+        That of a `tenant` has a key derived from the operator's, whose file of recognizers it uses.
+        `told` is told of what is noted in the audit.
         """
-        if settings.privacy_recognizers is not None and settings.privacy is not Mode.OFF:
-            judge_recognizers(settings, home)
+        self.policy = policy
+        self._operators = home if tenant is None else tenant.operators_home
+        self._tenant = tenant
+        if tenant is None and settings.privacy_recognizers is not None and settings.privacy is not Mode.OFF:
+            judge_recognizers(settings, self._operators)
         self._durable = durable
         self._settings = settings
         self._home = home
@@ -97,7 +127,7 @@ class Privacy:
         self._sanitizer: Sanitizer | None = None
         self._guesses = Brake(GUESSES_MAX, GUESSES_SECONDS)
         self._trials = Brake(TRIALS_MAX, TRIALS_SECONDS, grows=True)
-        self._notes = AuditNotes(self.vault)
+        self._notes = AuditNotes(self.vault, told)
         self._links = RecordLinks(self.vault)
         self._brief: dict[str, None] = {}
         self._loaded = False
@@ -120,6 +150,7 @@ class Privacy:
 
     def new_run_tokens(self, scope: str) -> RunTokens:
         """Return the tokens of a run or request that begins: see `run_tokens`."""
+        scope = tokens_of(scope)
         if self.shows_values:
             return RunTokens(scope)
         if self.filters:
@@ -165,6 +196,7 @@ class Privacy:
 
     async def hide_window(self, scope: str, text: str, start: int, end: int) -> str:
         """Return `text[start:end]` with tokens in it; windows read one after the other are the whole text."""
+        scope = tokens_of(scope)
         window = await self._run([Text(text)], lambda: self.sanitizer().hide_window(scope, text, start, end))
         self._notes.add(scope, "hide", MODEL, window.types)
         return window.text
@@ -182,19 +214,24 @@ class Privacy:
         part = part_of(value)
         return await self._run([part], partial(self._learn, scope, part, run_tokens))
 
-    async def restored(self, scope: str, value: Json, *, destination: str, run: str = "") -> Json:
-        """Return a text or a value with values in for its tokens, for a file. Raises `RequestRefused` for guesses."""
-        return (await self._restored(scope, value, destination, run=run)).content
+    async def restored(self, caller: Caller, value: Json, *, destination: str, run: str = "") -> Json:
+        """Return a text or a value with values in for its tokens, for a file.
 
-    async def for_file(self, scope: str, text: str, *, keeps_tokens: bool = False, run: str = "") -> FileText:
-        """Return a text as a file gets it: with values in for its tokens, or as it is. Raises `RequestRefused`.
+        Raises `RequestRefused` for guesses, and for what the policy does not let into files.
+        """
+        rulings = RestoreRulings(self.policy, caller.identity, FILE)
+        return (await self._ruled(caller.scope, value, destination, rulings, run=run)).content
+
+    async def for_file(self, caller: Caller, text: str, *, keeps_tokens: bool = False, run: str = "") -> FileText:
+        """Return a text as a file gets it: with values in for its tokens, or as it is. Raises as `restored`.
 
         Tokens that are kept are not looked up: which of them the vault holds is not told.
         """
         if keeps_tokens:
             found = await self._run([Text(text)], lambda: len(tokens_in(text)), detects=False) if "[" in text else 0
             return FileText(text, kept=found)
-        done = await self._restored(scope, text, "workspace", run=run)
+        rulings = RestoreRulings(self.policy, caller.identity, FILE)
+        done = await self._ruled(caller.scope, text, "workspace", rulings, run=run)
         return FileText(cast("str", done.content), restored=done.count, unknown=done.unknown)
 
     async def restored_where(
@@ -210,7 +247,7 @@ class Privacy:
         """Return where known values stand in a value, outside its tokens. Raises `PrivacyFailed`."""
         if is_harmless(value):
             return ()
-        part = part_of(value)
+        scope, part = tokens_of(scope), part_of(value)
 
         def find() -> Sequence[KnownPlace]:
             _refuse_too_long([part])
@@ -228,27 +265,39 @@ class Privacy:
             return f" {token} The operator's `restore` for this server says which types it may have; ask the user."
         return f" {token} Pass restore_pii(text) in its place." if self.shows_values else f" {token}"
 
-    async def restored_for_model(self, scope: str, text: str) -> Restored:
+    async def restored_for_model(self, caller: Caller, text: str) -> Restored:
         """Return a text with values in for its tokens, for the model. Raises `RequestRefused` where that may not be."""
         if not self.shows_values:
-            self._notes.add(scope, "refuse", MODEL, {"": len(TOKEN.findall(text))})
+            self._notes.add(tokens_of(caller.scope), "refuse", MODEL, {"": len(TOKEN.findall(text))})
             raise RequestRefused(
                 "Values are not shown to the model here: RESTORE_TO_MODEL is false. Let code write them to a file that "
                 "the user reads, with write_file(name, restore_pii(text)), or give the tokens to a tool as they are."
             )
-        return await self.restored_for_code(scope, text, destination=MODEL)
+        rulings = RestoreRulings(self.policy, caller.identity, TO_MODEL)
+        return await self._ruled(caller.scope, text, MODEL, rulings)
 
-    async def restored_for_code(self, scope: str, value: Json, *, destination: str = "code", run: str = "") -> Restored:
-        """Return what code asked to have restored, or the model; who asks for too many unknown tokens has to wait.
+    async def restored_for_code(
+        self, caller: Caller, value: Json, *, destination: str = CODE, run: str = "", leaves: bool = False
+    ) -> Restored:
+        """Return what code asked to have restored; who asks for too many unknown tokens has to wait.
 
-        Raises `RequestRefused` for guesses, and where code could show the model what it must not see.
+        What the policy does not let code have is refused, or left as tokens where it `leaves` them.
+        Raises `RequestRefused` for that, for guesses, and where code could show the model what it must not see.
         """
-        if destination != MODEL and not (self.filters or self.shows_values):
+        if not (self.filters or self.shows_values):
             raise RequestRefused(
                 "Values are not given back here: RESTORE_TO_MODEL is false, and what code shows is not filtered. "
                 "Work with the tokens, or ask the operator for PRIVACY=auto."
             )
-        return await self._restored(scope, value, destination, run=run)
+        rulings = RestoreRulings(self.policy, caller.identity, CODE)
+        restore = self._restored if leaves else self._ruled
+        return await restore(caller.scope, value, destination, rulings, run=run)
+
+    async def _ruled(
+        self, scope: str, value: Json, destination: str, rulings: RestoreRulings, *, run: str = ""
+    ) -> Restored:
+        """Restore all of it, or raise `PolicyRefused` where the policy refuses some."""
+        return await self._restored(scope, value, destination, rulings, run=run, rulings=rulings)
 
     async def counts(self) -> VaultReport:
         """Count what the vault holds; a vault that nothing has used yet is not opened for that."""
@@ -289,7 +338,7 @@ class Privacy:
 
     def note(self, action: str, destination: str, types: Mapping[str, int], *, scope: str, run: str = "") -> None:
         """Have it noted in the audit that something was done with values, by a run if one did; returns at once."""
-        self._notes.add(scope, action, destination, types, run=run)
+        self._notes.add(tokens_of(scope), action, destination, types, run=run)
 
     def vault(self) -> Vault:
         """Return the vault, opened at its first use. Blocks. Raises `VaultKeyError`, or what the database raises."""
@@ -304,7 +353,7 @@ class Privacy:
                 from .detection.detect import Mode as DetectionMode
                 from .tokens.sanitizer import Sanitizer
 
-                options = detector_options(self._settings, self._home)
+                options = detector_options(self._settings, self._operators)
                 self._sanitizer = Sanitizer(
                     Detector(options),
                     vault,
@@ -324,17 +373,22 @@ class Privacy:
     def key(self) -> bytes:
         """Return the vault's master key, made at first use. Blocks. Raises `VaultKeyError`."""
         from ...skills_db.vault import is_keyed
+        from ...skills_db.vault_keys import tenants_key
         from .tokens.keys import master_key
 
         settings = self._settings
-        is_needed = partial(is_keyed, self._database())
-        return master_key(settings.vault_key, self._home, keyring=settings.vault_keyring, is_needed=is_needed)
+        tenant = self._tenant
+        is_needed = partial(is_keyed, self._database()) if tenant is None else tenant.is_keyed
+        master = master_key(settings.vault_key, self._operators, keyring=settings.vault_keyring, is_needed=is_needed)
+        return master if tenant is None else tenants_key(master, tenant.id)
 
     def _open_vault(self) -> Vault:
         from ...skills_db.vault import Vault
 
         days = self._settings.privacy_ttl_days
-        return Vault(self._database(), self.key(), ttl_days=days, is_brief=is_brief)
+        return Vault(
+            self._database(), self.key(), ttl_days=days, is_brief=is_brief, values_max=self._settings.vault_values_max
+        )
 
     def _hide(
         self,
@@ -349,6 +403,7 @@ class Privacy:
         _refuse_too_long([*parts, *kept])
         if is_brief(scope):
             self._brief[scope] = None
+        scope = tokens_of(scope)
         hidden = self.sanitizer().hide(scope, parts, kept, run_tokens=run_tokens)
         if destination is not None:
             self._notes.add(scope, "hide", destination, hidden.types, run=run)
@@ -356,13 +411,21 @@ class Privacy:
 
     def _learn(self, scope: str, part: Part, run_tokens: RunTokens | None) -> Sequence[str]:
         _refuse_too_long([part])
-        return self.sanitizer().learn(scope, (part,), run_tokens)
+        return self.sanitizer().learn(tokens_of(scope), (part,), run_tokens)
 
     async def _restored(
-        self, scope: str, value: Json, destination: str, allows: Allows | None = None, *, run: str = ""
+        self,
+        scope: str,
+        value: Json,
+        destination: str,
+        allows: Allows | None = None,
+        *,
+        run: str = "",
+        rulings: RestoreRulings | None = None,
     ) -> Restored:
         from .tokens.restoring import Restored, allow_all
 
+        asker, scope = scope, tokens_of(scope)
         lenient = self._settings.privacy_lenient_restore
         part = part_of(value)
         untouched = Restored(value, {}, ())
@@ -374,7 +437,7 @@ class Privacy:
             if not lenient and not holds_token(value):
                 return untouched
             _refuse_too_long([part])
-            room = self._guesses.room(scope)
+            room = self._guesses.room(asker)
             if not room:
                 raise _guessed()
             sanitizer = self.sanitizer()
@@ -383,13 +446,17 @@ class Privacy:
             else:
                 done = sanitizer.restore_value(scope, value, lenient=lenient, allows=chosen)
             if done.unknown:
-                self._guesses.spend(scope, len(done.unknown))
+                self._guesses.spend(asker, len(done.unknown))
                 self._notes.add(scope, "unknown", destination, {"": len(done.unknown)}, run=run)
             if len(done.unknown) > room:
                 raise _guessed()
             return done
 
         restored = await self._run([part], restore, detects=False)
+        refusal = None if rulings is None else rulings.refusal()
+        if refusal is not None:
+            self._notes.add(scope, "refuse", destination, restored.kept, run=run)
+            raise refusal
         self._notes.add(scope, "restore", destination, restored.types, run=run)
         self._notes.add(scope, "keep", destination, restored.kept, run=run)
         return restored

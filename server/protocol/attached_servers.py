@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 from pydantic import BaseModel
 
+from ..scopes import caller_of
 from ..upstream_tools.registry import Registry
 from .strict_tool import StrictTool
 
@@ -42,11 +43,12 @@ class AttachedServers:
         """Bring the description up to date before tools are listed; add to the instructions of a greeting."""
         if ctx.method != _LIST and ctx.method not in _GREETINGS:
             return await call_next(ctx)
-        servers = await self._registry.overview()
+        servers = await self._registry.overview(caller_of(ctx).identity)
         if not self._watched:
             self._watched = True
             self._registry.watch_overview(self._notify_clients)
         if ctx.method == _LIST:
+            # Nothing is waited for until the tools are listed: nobody else's words get in between.
             self._tool.description = f"{self._described} Servers: {servers}." if servers else self._described
             if ctx.protocol_version < _MODERN_SINCE:
                 self._connections.add(ctx.session._connection)  # it outlives the request, and says so nowhere else

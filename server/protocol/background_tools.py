@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, NotRequired, cast
 
 from mcp.server.mcpserver import Context
@@ -15,9 +16,9 @@ from ..caller import Ask, NobodyAnswers, OpenLink
 from ..runs.background.approval_links import link_of
 from ..runs.background.background import ENDED
 from ..runs.report import Report
-from ..scopes import connection_of, scope_of
+from ..scopes import caller_of, connection_of
 from .answers import ReportedLayers, answered, answered_run
-from .elicitation import Conversations, Newest, can_be_asked, only_opens_links
+from .elicitation import Conversations, Newest, can_be_asked, may_approve, only_opens_links
 from .strict_tool import StrictTool
 
 if TYPE_CHECKING:
@@ -71,14 +72,16 @@ def get_run_tool(
     ) -> Annotated[CallToolResult, RunReport]:
         if ctx.request_state is not None:  # the run may have been answered meanwhile, which the earlier call tells
             return cast("CallToolResult", await conversations.resume(ctx, ctx.request_state))
-        scope = scope_of(ctx.request_context)
+        caller = caller_of(ctx.request_context)
+        reach = await background.reach(run_id, caller)
+        scope = reach.scope
         if cancel:
-            await background.cancel(run_id, scope)
+            await background.cancel(run_id, caller.scope if reach.answers_alone else scope)
         state = await background.state(run_id, scope, wait_seconds=wait_seconds)
         connection = connection_of(ctx.request_context)
         approval = state.approval
         link = None
-        if approval is not None and only_opens_links(ctx.client_capabilities):
+        if approval is not None and only_opens_links(ctx.client_capabilities) and may_approve(ctx):
             link = await link_of(background, state, approval, ctx.request_context.request)
         if approval is None or (link is None and not can_be_asked(ctx)):
             return answered_state(state, reported_layers, form, connection)
@@ -91,8 +94,12 @@ def get_run_tool(
             if link is not None and choice is None:
                 return answered_state(state, reported_layers, form, connection)
             # To open a link is no answer yet: that is given at the page.
-            counts = link is not None or await background.answer(approval, choice, scope)
-            later = await background.state(run_id, scope, wait_seconds=wait_seconds, told_of=approval)
+            counts = link is not None or await background.answer(approval, choice, scope, by=caller)
+            if reach.answers_alone:
+                now = await background.queued_state(run_id, None)
+                later = replace(now, execution=None, progress=None)  # whose run it is not is shown no report
+            else:
+                later = await background.state(run_id, scope, wait_seconds=wait_seconds, told_of=approval)
             told = answered_state(later, reported_layers, form, connection)
             return told if counts else _with_earlier(told, approval, later.answer_to(approval.number))
 

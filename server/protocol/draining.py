@@ -1,4 +1,4 @@
-"""The requests that are being worked on: counted, refused while the server stops, ended when no longer awaited.
+"""The requests that are being worked on: each for its owner, refused at a stop, ended when no longer awaited.
 
 A middleware of the SDK, the outermost one, over both transports and in both protocol eras.
 """
@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 from anyio import CancelScope
 from mcp.shared.exceptions import MCPError
 from mcp.types import CONNECTION_CLOSED
+
+from ..host_work import OWNER
+from ..scopes import owner_of
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -93,10 +96,12 @@ class OpenRequests:
             peer.works.add(one.work)
             if peer.gone:
                 one.work.cancel()
+        owner = OWNER.set(owner_of(ctx))
         try:
             with one.work:
                 return await call_next(ctx)
         finally:
+            OWNER.reset(owner)
             self._remove(one)
             if peer is not None:
                 peer.works.discard(one.work)

@@ -29,6 +29,8 @@ from mcp.types import (
 
 from ..caller import Ask, NobodyAnswers, NoMoreQuestions, OpenLink, or_no
 from ..errors import RequestRefused
+from ..identity import Right
+from ..scopes import caller_of
 from ..terminal_escaping import visible
 
 ANSWER_SECONDS = 300.0
@@ -159,7 +161,11 @@ class Conversations:
 
         Raises `RequestRefused` where the request answers questions that are no longer open.
         """
-        held = self.suspended.pop(state, None)
+        held = self.suspended.get(state)
+        if held is not None and _owner_of(held.context) == _owner_of(context):
+            del self.suspended[state]
+        else:
+            held = None
         if held is None or held.task is None:
             raise RequestRefused(
                 "The run that asked this has ended: its answer came too late, or to another server. Run the code again."
@@ -262,6 +268,12 @@ async def _answered(held: _Suspended, kind: str, text: str, choices: Sequence[st
         held.questions.pop(name, None)
 
 
+def _owner_of(context: Context[Any, Any]) -> tuple[str, str]:
+    """Return whose a request is, by its identity alone: of other callers the state is known to nobody else."""
+    identity = caller_of(context.request_context).identity
+    return identity.tenant, identity.principal
+
+
 async def _settled(held: _Suspended) -> None:
     for _ in range(_SETTLE_TIMES_MAX):
         before = len(held.questions)
@@ -273,8 +285,13 @@ async def _settled(held: _Suspended) -> None:
 
 
 def can_be_asked(context: Context[Any, Any]) -> bool:
-    """Return whether the client said that it can put a form to its user."""
-    return _has_forms(context.client_capabilities)
+    """Return whether the client said that it can put a form to its user, and its token may answer for one."""
+    return _has_forms(context.client_capabilities) and may_approve(context)
+
+
+def may_approve(context: Context[Any, Any]) -> bool:
+    """Return whether the answer of the client's user to a question counts."""
+    return caller_of(context.request_context).identity.may(Right.APPROVE)
 
 
 def can_open_links(context: Context[Any, Any]) -> bool:

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from ..privacy.privacy import Privacy
 from ..privacy.tokens.parts import Text
-from ..scopes import scope_of
+from ..scopes import caller_of, scope_of
 from .answers import READS, answered
 from .strict_tool import StrictTool
 
@@ -50,7 +50,7 @@ def privacy_tools(privacy: Privacy) -> list[StrictTool]:
         return answered(answer, sanitized)
 
     async def restore_pii(text: str, ctx: Context[None, None]) -> Annotated[CallToolResult, RestoredAnswer]:
-        restored = await privacy.restored_for_model(scope_of(ctx.request_context), text)
+        restored = await privacy.restored_for_model(caller_of(ctx.request_context), text)
         content = cast("str", restored.content)
         answer = RestoredAnswer(restored_text=content, restored=restored.count, unknown_tokens=list(restored.unknown))
         return answered(answer, content)

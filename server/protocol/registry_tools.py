@@ -12,7 +12,7 @@ from pydantic import WithJsonSchema
 from typing_extensions import TypedDict
 
 from ..runs.truncation import SHOWN_CHARS
-from ..scopes import scope_of
+from ..scopes import caller_of
 from ..upstream_tools import discovery
 from ..upstream_tools.large_json import text_of
 from ..upstream_tools.registry import Registry
@@ -102,13 +102,15 @@ def _search_tools(registry: Registry) -> StrictTool:
         detail_level: Level = "summary",
         limit: Limit = None,
     ) -> Annotated[CallToolResult, SearchAnswer]:
+        caller = caller_of(ctx.request_context)
         found = await discovery.search(
             registry,
+            caller.identity,
             query,
             category=category,
             detail_level=detail_level,
             limit=limit,
-            told_to=scope_of(ctx.request_context),
+            told_to=caller.scope,
         )
         return answered(found, "\n".join(_search_lines(found, limit)) or "no tools found")
 
@@ -167,12 +169,14 @@ def _get_tool_definition(registry: Registry) -> StrictTool:
     async def get_tool_definition(
         tool_name: str, ctx: Context[None, None], *, category: OptionalText = None, detail_level: Level = "full"
     ) -> Annotated[CallToolResult, DefinitionAnswer]:
+        caller = caller_of(ctx.request_context)
         told = await discovery.definition(
             registry,
+            caller.identity,
             tool_name,
             category=category,
             detail_level=detail_level,
-            told_to=scope_of(ctx.request_context),
+            told_to=caller.scope,
         )
         return answered(told, await text_of(told))
 
@@ -186,7 +190,8 @@ def _get_tool_definition(registry: Registry) -> StrictTool:
 
 def _list_tool_categories(registry: Registry) -> StrictTool:
     async def list_tool_categories(ctx: Context[None, None]) -> Annotated[CallToolResult, CategoriesAnswer]:
-        told = await discovery.categories(registry, told_to=scope_of(ctx.request_context))
+        caller = caller_of(ctx.request_context)
+        told = await discovery.categories(registry, caller.identity, told_to=caller.scope)
         categories = cast("Mapping[str, Mapping[str, object]]", told["categories"])
         lines = [f"{name} ({each['tool_count']}): {each['description']}" for name, each in categories.items()]
         lines += [_WHOLE_CATEGORY] if lines else []

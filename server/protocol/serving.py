@@ -15,10 +15,11 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError
 
 from ...sandbox.job import Isolation
+from ..access.message_rights import RightsOfMessages
 from ..app import App
 from ..privacy.gates import log_gate
 from ..privacy.gates.answer_gate import AnswerFilter
-from ..scopes import scope_of
+from ..scopes import caller_of
 from ..startup.signals import signals
 from .attached_servers import AttachedServers
 from .draining import OpenRequests
@@ -51,7 +52,7 @@ def mcp_server(
         log_level=app.settings.log_level.value,
         extensions=[TasksExtension(app.background, app.settings.output_format)] if _has_get_run(shown) else [],
         tools=shown,
-        middleware=[*([] if requests is None else [requests]), *_filters(app), attached],
+        middleware=[*([] if requests is None else [requests]), RightsOfMessages(), *_filters(app), attached],
         subscriptions=attached.bus,
     )
 
@@ -107,7 +108,7 @@ def _filters(app: App) -> list[AnswerFilter]:
         return []
     log_gate.install()
     filtering = frozenset({"execute_code", "run_skill", "read_workspace_file", *PRIVACY_TOOLS})
-    return [AnswerFilter(app.privacy, scope_of, filtering)]
+    return [AnswerFilter(app.privacy, caller_of, filtering)]
 
 
 async def serve_stdio(app: App) -> None:

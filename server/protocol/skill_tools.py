@@ -163,8 +163,8 @@ def _runner(context: SkillContext, reported_layers: ReportedLayers) -> Callable[
 
 
 def _delete_skill(context: SkillContext) -> StrictTool:
-    async def delete_skill(name: str) -> Annotated[CallToolResult, DeletedSkill]:
-        deleted = await skills.delete(context, name)
+    async def delete_skill(name: str, ctx: Context[None, None]) -> Annotated[CallToolResult, DeletedSkill]:
+        deleted = await skills.delete(context, name, caller=caller_of(ctx.request_context))
         return answered(deleted, json.dumps(deleted))
 
     return StrictTool.published(

@@ -17,6 +17,7 @@ from ..app import App
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
 from ..settings import Settings
+from ..shares.shares import SharesReport
 from ..stats.registry_report import RegistryReport
 from ..stats.run_stats import Process, Runs, processes_now
 
@@ -48,9 +49,9 @@ class OneIsolation(TypedDict):
 
     layers: list[str]
     level: str
-    spares: int
-    running: int
-    sessions: int
+    spares: NotRequired[int]
+    running: NotRequired[int]
+    sessions: NotRequired[int]
 
 
 class IsolationReport(TypedDict):
@@ -125,15 +126,19 @@ class SkillsReport(TypedDict):
 
 
 class Statistics(TypedDict):
-    """The limits, the protection, and what has happened since the server started."""
+    """The limits, the protection, and what has happened since the server started.
+
+    What tells of other tenants is shown to none of them: workers, the process, and the event loop.
+    """
 
     limits: LimitsReport
     isolation: IsolationReport
     runs: Runs
-    pool: PoolReport
-    server: Process
-    workers: Process
-    event_loop: EventLoopReport
+    shares: SharesReport
+    pool: NotRequired[PoolReport]
+    server: NotRequired[Process]
+    workers: NotRequired[Process]
+    event_loop: NotRequired[EventLoopReport]
     workspace: WorkspaceReport
     vault: VaultCounts
     skills: SkillsReport
@@ -141,30 +146,35 @@ class Statistics(TypedDict):
     uptime_seconds: float
 
 
-async def statistics_of(app: App) -> Statistics:
-    """Look at everything now."""
-    server, workers = await anyio.to_thread.run_sync(processes_now)
+async def statistics_of(app: App, caller: str, *, of_machine: bool = True) -> Statistics:
+    """Look at everything now, and at what the caller of that scope has used.
+
+    Without `of_machine` it is what this app has, and nothing that others share.
+    """
     pools = app.pools.stats()
     usage = await in_thread(Kind.FILES, app.workspace.usage)
     vault, skills = await asyncio.gather(_vault(app), _skills(app))
-    return Statistics(
+    statistics = Statistics(
         limits=_limits(app.settings),
-        isolation=_isolation(app, pools),
+        isolation=_isolation(app, pools, of_machine=of_machine),
         runs=app.executor.stats.summary(),
-        pool=_pool(pools),
-        server=server,
-        workers=workers,
-        event_loop=EventLoopReport(
-            held=app.loop_stats.held,
-            held_ms_total=round(app.loop_stats.held_ms_total, 3),
-            held_ms_max=round(app.loop_stats.held_ms_max, 3),
-        ),
+        shares=app.executor.shares.report(caller),
         workspace=WorkspaceReport(used_bytes=usage.used_bytes, quota_bytes=usage.quota_bytes, entries=usage.entries),
         vault=vault,
         skills=skills,
         registry=await app.registry.statistics(),
         uptime_seconds=round(app.executor.stats.uptime_seconds(), 3),
     )
+    if of_machine:
+        server, workers = await anyio.to_thread.run_sync(processes_now)
+        statistics["pool"] = _pool(pools)
+        statistics["server"], statistics["workers"] = server, workers
+        statistics["event_loop"] = EventLoopReport(
+            held=app.loop_stats.held,
+            held_ms_total=round(app.loop_stats.held_ms_total, 3),
+            held_ms_max=round(app.loop_stats.held_ms_max, 3),
+        )
+    return statistics
 
 
 def _limits(settings: Settings) -> LimitsReport:
@@ -186,7 +196,7 @@ def _limits(settings: Settings) -> LimitsReport:
     )
 
 
-def _isolation(app: App, pools: Mapping[Isolation, PoolStats]) -> IsolationReport:
+def _isolation(app: App, pools: Mapping[Isolation, PoolStats], *, of_machine: bool) -> IsolationReport:
     default = pools[app.pools.default]
     return IsolationReport(
         available=[isolation.value for isolation in app.pools.offered],
@@ -194,18 +204,15 @@ def _isolation(app: App, pools: Mapping[Isolation, PoolStats]) -> IsolationRepor
         layers=list(default.layers),
         level=level_of(default.layers).value,
         required_level=app.settings.required_level.value,
-        used={
-            isolation.value: OneIsolation(
-                layers=list(pool.layers),
-                level=level_of(pool.layers).value,
-                spares=pool.spares,
-                running=pool.running,
-                sessions=pool.sessions,
-            )
-            for isolation, pool in pools.items()
-            if pool.workers
-        },
+        used={isolation.value: _one(pool, of_machine=of_machine) for isolation, pool in pools.items() if pool.workers},
     )
+
+
+def _one(pool: PoolStats, *, of_machine: bool) -> OneIsolation:
+    told = OneIsolation(layers=list(pool.layers), level=level_of(pool.layers).value)
+    if of_machine:
+        told |= {"spares": pool.spares, "running": pool.running, "sessions": pool.sessions}
+    return told
 
 
 def _pool(pools: Mapping[Isolation, PoolStats]) -> PoolReport:

@@ -17,7 +17,10 @@ from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import PrivateAttr, ValidationError
 
 from ..arguments import missing_argument, unknown_argument, wrong_argument
-from ..errors import KNOWN_ERRORS, shortage_in
+from ..errors import KNOWN_ERRORS, RightMissing, shortage_in
+from ..identity import LOCAL_IDENTITY, Identity
+from ..rights import TOOLS, require
+from ..scopes import caller_of
 from ..terminal_escaping import visible
 from .answers import bounded, short_in_the_middle, visibly
 from .generated_schemas import Schemas, generated_schemas
@@ -90,6 +93,10 @@ class StrictTool(Tool):
     ) -> CallToolResult:
         """Check the arguments and call the function. Raises `ToolError` with the text that the caller gets."""
         del convert_result  # the functions make their own results
+        try:
+            require(_identity_of(context), TOOLS, self.name)
+        except RightMissing as error:
+            raise ToolError(str(error)) from error
         checked = self._checked(arguments)
         if self.context_kwarg is not None:
             checked[self.context_kwarg] = context
@@ -163,6 +170,15 @@ def derived_schemas(function: Callable[..., Awaitable[CallToolResult]]) -> Schem
 def _is_omitted(schema: object, value: object) -> bool:
     types = schema.get("type", ()) if isinstance(schema, Mapping) else ()
     return value is None or (value == "" and "null" not in types)
+
+
+def _identity_of(context: Context[Any, Any]) -> Identity:
+    """Return who calls; a context outside a request is that of this process itself."""
+    try:
+        request = context.request_context
+    except ValueError:
+        return LOCAL_IDENTITY
+    return caller_of(request).identity
 
 
 def _context_of(function: Callable[..., object]) -> str | None:

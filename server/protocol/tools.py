@@ -14,13 +14,14 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from ...sandbox.job import Json
 from ..app import App
-from ..caller import Ask, OpenLink
+from ..caller import Ask, Caller, OpenLink
+from ..identity import DEFAULT_TENANT, Right
 from ..runs.background.background_reports import RunState
 from ..runs.background.parking import executed_or_parked
 from ..runs.execute import CodeRequest
 from ..runs.isolations import AUTO
 from ..runs.report import Report
-from ..scopes import caller_of, connection_of, session_of
+from ..scopes import caller_of, connection_of, is_principal, session_of
 from ..settings import OutputFormat, Surface
 from ..terminal_escaping import visible
 from ..upstream_tools.discovery import server_name
@@ -147,9 +148,9 @@ def _run_python(app: App, conversations: Conversations, reported_layers: Reporte
         servers: list[str] = [],  # noqa: B006 - never changed, and published as the default
         timeout: float = app.settings.timeout_seconds,  # noqa: ASYNC109 - the bridge's name
     ) -> Annotated[CallToolResult, Report]:
-        for name in servers:
-            await server_name(app.registry, name)
         caller = caller_of(ctx.request_context)
+        for name in servers:
+            await server_name(app.registry, caller.identity, name)
         request = CodeRequest(code=code, timeout_seconds=timeout, caller=caller)
         job = partial(run, request, app.settings.output_format, connection_of(ctx.request_context))
         return cast("CallToolResult", await conversations.hold(ctx, job))
@@ -190,9 +191,16 @@ def _runner(app: App, reported_layers: ReportedLayers) -> _Run:
     return run
 
 
+def _sees_machine(caller: Caller) -> bool:
+    """Return whether a caller may see figures of the whole process, which tell what other tenants do."""
+    identity = caller.identity
+    return not is_principal(caller.scope) or (identity.tenant == DEFAULT_TENANT and identity.may(Right.ADMIN))
+
+
 def _get_execution_stats(app: App) -> StrictTool:
-    async def get_execution_stats() -> Annotated[CallToolResult, Statistics]:
-        statistics = await statistics_of(app)
+    async def get_execution_stats(ctx: Context[None, None]) -> Annotated[CallToolResult, Statistics]:
+        caller = caller_of(ctx.request_context)
+        statistics = await statistics_of(app, caller.scope, of_machine=_sees_machine(caller))
         return answered(statistics, json.dumps(statistics))
 
     return StrictTool.published(

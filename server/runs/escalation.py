@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 from ...sandbox.errors import ContainerMissing, WorkerLost
 from ...sandbox.guest_names import needs_network
 from ...sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal
+from ..errors import PolicyRefused
+from ..rights import ISOLATIONS, missing
 from ..startup.package_names import distribution_of
+from .permitted_runs import permit_run
 
 if TYPE_CHECKING:
-    from ..caller import Ask
+    from ..caller import Ask, Caller
     from .executor import Executor
 
 _LOG = logging.getLogger(__name__)
@@ -22,18 +25,22 @@ _HELPERS = frozenset({"mcp", "skills", "tools"})
 
 
 async def escalated(
-    executor: Executor, job: Job, calls: HostCalls, outcome: Outcome, *, ask: Ask | None = None
+    executor: Executor, job: Job, calls: HostCalls, outcome: Outcome, *, caller: Caller, background: bool = False
 ) -> Outcome:
     """Return what a container makes of refused code, or the refusal with a hint that says what would allow it.
 
     A refused run has not begun, so that in the container is its first. A session stays where it is. Where the operator
-    set APPROVE_CONTAINER, `ask` asks the user first.
+    set APPROVE_CONTAINER, the user of `caller` is asked first.
     """
     if outcome.refusal is None or outcome.isolation is not Isolation.RESTRICTED:
         return outcome
     obstacle = _obstacle(executor, job, outcome.refusal)
+    if obstacle is None and (lacks := list(missing(caller.identity, ISOLATIONS[Isolation.CONTAINER]))):
+        obstacle = f"A container could run it, for which the token lacks the scope {' '.join(lacks)}."
+    if obstacle is None:
+        obstacle = _not_permitted(executor, job, caller, background=background)
     if obstacle is None and executor.settings.approve_container:
-        obstacle = await _not_approved(outcome, ask)
+        obstacle = await _not_approved(outcome, caller.ask)
     if obstacle is None:
         try:
             return await executor.pools.run(replace(job, isolation=Isolation.CONTAINER), calls)
@@ -45,6 +52,22 @@ async def escalated(
         _LOG.info("%s was refused. %s", outcome.refusal.module, obstacle)
         return outcome
     return _hinted(outcome, obstacle)
+
+
+def _not_permitted(executor: Executor, job: Job, caller: Caller, *, background: bool) -> str | None:
+    """Say that the policy does not let the code run in a container, or None where it does."""
+    try:
+        permit_run(
+            executor.policy,
+            caller.identity,
+            Isolation.CONTAINER,
+            job.limits,
+            background=background,
+            session=job.session,
+        )
+    except PolicyRefused as refused:
+        return f"A container could run it, but: {refused}"
+    return None
 
 
 async def _not_approved(outcome: Outcome, ask: Ask | None) -> str | None:

@@ -15,7 +15,7 @@ from ...sandbox.job import Failure, HostCalls, Job, Json, Limits, Outcome, Start
 from ...workspace.errors import WorkspaceError
 from ...workspace.names import RUNS
 from ..caller import LOCAL, Caller, Progress
-from ..errors import RequestRefused
+from ..errors import KNOWN_ERRORS, AuditUnwritten, RequestRefused
 from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
 from ..host_work import Account, Kind, charged_to, in_thread
@@ -23,11 +23,13 @@ from ..journal.journal import BegunRun, Kept, recorder_of
 from ..journal.recording import RunJournal
 from ..privacy.gates.program_gate import ProgramTokens, with_values
 from ..privacy.gates.run_gate import CalledTool, EndedRun, Gate, LeftTokens, ReturnedShape, ShownRun, WrittenName
+from ..rights import ISOLATIONS, require
 from ..scopes import session_of
 from .escalation import escalated
 from .ids import new_run_id
 from .images import PNG, Picture, pictured
 from .isolations import AUTO
+from .permitted_runs import permit_run
 from .progress import ProgressReporter
 from .rebuilding import rebuild_of
 from .report import (
@@ -72,6 +74,8 @@ class CodeRequest:
     """That of an earlier run, to have its random numbers and its time again."""
     run_id: str | None = None
     """What the run is to be called, where its caller knows that already."""
+    background: bool = False
+    """Whether it is run for nobody who waits; the policy may say otherwise of such a run."""
     outlives_worker: bool = False
     """Whether its journal is left open, and `RunCut` raised, where its worker is lost: its caller goes on with it."""
 
@@ -99,13 +103,24 @@ async def execute(
 
     `recorded` returns what answers host calls from the record of an earlier run, and beyond it as it is given.
 
-    Raises `RequestRefused` for what the operator does not allow, and the sandbox's own errors where nothing ran.
-    Cancelling the awaiting task kills the run.
+    Raises `RequestRefused` for what the operator or the policy does not allow, and the sandbox's own errors where
+    nothing ran. Cancelling the awaiting task kills the run.
     """
     run_id = request.run_id or new_run_id()
-    job, program = await with_values(executor.privacy, request.caller.scope, allowed(request, executor), run=run_id)
+    try:
+        judged = allowed(request, executor)
+    except KNOWN_ERRORS as error:
+        executor.audit.run_refused(request.caller, run_id, error)
+        raise
+    job, program = await with_values(executor.privacy, request.caller, judged, run=run_id)
     run = BegunRun(
-        run_id, job, request.caller.scope, request.session, request.dry_run, is_patient=request.outlives_worker
+        run_id,
+        job,
+        request.caller.scope,
+        request.session,
+        request.dry_run,
+        is_patient=request.outlives_worker,
+        identity=request.caller.identity,
     )
     journal = executor.journal.begin(run)
 
@@ -146,20 +161,24 @@ async def executed(
         run_tokens=gate.tokens,
         given=gate.given,
         source=job.code,
+        audit=executor.audit,
     )
     answer = begun.answering(calls, gate)
     try:
+        await _audited_begin(executor, request, job, run_id)
         outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter)
         _go_on_without_worker(request, outcome, journal)
     except BaseException as error:
         gate.drop()
         journal.broken_off(Status.CANCELLED.value, job.isolation.value, _called(calls))
+        _audit_broken_off(executor, request, job, calls, error)
         if isinstance(error, asyncio.CancelledError):
             executor.stats.count_cancelled()
         raise
     finally:
         await calls.ended()
     _count(executor, run_id, outcome, calls)
+    _audit_end(executor, request, outcome, calls)
     incomplete = await journal.ended(outcome, _called(calls))
     if request.session is not None:
         incomplete = await journal.stored()  # the next call may have to be given its session anew
@@ -192,17 +211,66 @@ async def _run(
     reporter: ProgressReporter,
 ) -> Outcome:
     """Run the job, then send the progress that is left. A run for which there was no place in time is `busy`."""
-    with reporter, charged_to(Account.of(job.limits.timeout_seconds)):
+    with reporter, charged_to(Account.of(job.limits.timeout_seconds)) as account:
         try:
-            recorder = recorder_of(journal, job.isolation)
-            rebuild = None if recorder is None else rebuild_of(executor, request, job)
-            outcome = await executor.pools.run(job, answer, recorder, rebuild)
-            if request.isolation == AUTO:
-                outcome = await escalated(executor, job, answer, outcome, ask=gate.caller.ask)
+            async with executor.shares.run(job.caller, account, was_queued=executor.takes_queued):
+                recorder = recorder_of(journal, job.isolation)
+                rebuild = None if recorder is None else rebuild_of(executor, request, job)
+                outcome = await executor.pools.run(job, answer, recorder, rebuild)
+                if request.isolation == AUTO:
+                    outcome = await escalated(
+                        executor, job, answer, outcome, caller=gate.caller, background=request.background
+                    )
             await reporter.flush()
         except Busy as busy:
             return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     return outcome
+
+
+async def _audited_begin(executor: Executor, request: CodeRequest, job: Job, run_id: str) -> None:
+    """Have the audit log say that a run begins. Raises `AuditUnwritten`."""
+    await executor.audit.run_began(
+        request.caller,
+        run_id,
+        isolation=job.isolation.value,
+        code_bytes=_bytes_of(job.code),
+        dry_run=request.dry_run,
+    )
+
+
+def _audit_end(executor: Executor, request: CodeRequest, outcome: Outcome, calls: Calls) -> None:
+    executor.audit.run_ended(
+        request.caller,
+        calls.attachments.run_id,
+        status=outcome.status.value,
+        isolation=outcome.isolation.value,
+        ms=outcome.duration_ms,
+        calls=len(calls.log.entries),
+        shown_bytes=_bytes_of(outcome.output) + _bytes_of(outcome.stderr),
+        moved_bytes=calls.log.moved_bytes,
+    )
+
+
+def _audit_broken_off(executor: Executor, request: CodeRequest, job: Job, calls: Calls, error: BaseException) -> None:
+    """Have the audit log say how a run ended that has no outcome; one that goes on elsewhere has not ended."""
+    status = {
+        AuditUnwritten: Status.REFUSED.value,
+        asyncio.CancelledError: Status.CANCELLED.value,
+        RunCut: "cut",
+    }.get(type(error), "failed")
+    executor.audit.run_ended(
+        request.caller,
+        calls.attachments.run_id,
+        status=status,
+        isolation=job.isolation.value,
+        ms=0.0,
+        calls=len(calls.log.entries),
+        moved_bytes=calls.log.moved_bytes,
+    )
+
+
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _go_on_without_worker(request: CodeRequest, outcome: Outcome, journal: Kept) -> None:
@@ -275,7 +343,10 @@ def _pictured(shown: ShownRun, run_id: str, *, filters: bool) -> tuple[ShownRun,
 
 
 def allowed(request: CodeRequest, executor: Executor) -> Job:
-    """Return the job, or raise `RequestRefused`: what is above a maximum is refused, never clamped."""
+    """Return the job, or raise `RequestRefused`: what is above a maximum is refused, never clamped.
+
+    So is what the policy does not permit.
+    """
     settings = executor.settings
     timeout_seconds = settings.timeout_seconds if request.timeout_seconds is None else request.timeout_seconds
     memory_mb = settings.memory_mb if request.memory_mb is None else request.memory_mb
@@ -290,10 +361,15 @@ def allowed(request: CodeRequest, executor: Executor) -> Job:
     if isolation is None:
         kept_at = None if session is None else executor.pools.home_of(session)
         isolation = kept_at or executor.pools.default
+    require(request.caller.identity, ISOLATIONS, isolation.value)
+    limits = Limits(timeout_seconds=timeout_seconds, memory_mb=memory_mb, pids_max=settings.pids_max)
+    permit_run(
+        executor.policy, request.caller.identity, isolation, limits, background=request.background, session=session
+    )
     return Job(
         code=request.code,
         context_vars=request.context_vars,
-        limits=Limits(timeout_seconds=timeout_seconds, memory_mb=memory_mb, pids_max=settings.pids_max),
+        limits=limits,
         session=session,
         isolation=isolation,
         caller=request.caller.scope,
@@ -435,6 +511,8 @@ def _privacy(shown: ShownRun, program: ProgramTokens) -> PrivacyReport:
     privacy = PrivacyReport()
     if program.values:
         privacy["values"] = program.values
+    if program.withheld:
+        privacy["withheld"] = dict(program.withheld)
     if program.unknown:
         privacy["unknown"] = list(program.unknown[:ENTRIES_MAX])
     if shown.privacy_ms >= PRIVACY_MS_LEAST:

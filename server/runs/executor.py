@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from ..audit.trail import UNAUDITED, AuditTrail
+from ..policy.access import NO_POLICY, Decider
 from ..stats.run_stats import RunStats
 from .last_runs import LastRuns
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from ..journal.journal import Journal
     from ..privacy.privacy import Privacy
     from ..settings import Settings
+    from ..shares.shares import Shares
     from .archive import RunKeeper
     from .isolations import Offer
 
@@ -38,5 +41,10 @@ class Executor:
     archive: RunKeeper
     recorder: RunRecorder
     journal: Journal
+    shares: Shares
+    policy: Decider = NO_POLICY
     stats: RunStats = field(default_factory=RunStats)
     last_runs: LastRuns = field(default_factory=LastRuns)
+    audit: AuditTrail = UNAUDITED
+    takes_queued: bool = False
+    """Whether it runs what was queued, and so was admitted before."""

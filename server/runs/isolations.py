@@ -15,6 +15,7 @@ from ...sandbox.container.image import ContainerImage
 from ...sandbox.errors import LevelMissing
 from ...sandbox.host.pool import Pool, PoolSettings
 from ...sandbox.host.pools import JobRunner
+from ...sandbox.host.run_bounds import RunBounds
 from ...sandbox.job import Isolation, Limits
 from ...sandbox.python_versions import require_walked
 from ..errors import RequestRefused, SettingsError
@@ -71,6 +72,7 @@ def offer(settings: Settings, home: Home) -> Offer:
     makers: dict[Isolation, Callable[[], JobRunner]] = {}
     missing: dict[Isolation, str] = {}
     image: ContainerImage | None = None
+    bounds = RunBounds(settings.caller_runs_max, settings.tenant_runs_max)
     for isolation in Isolation:
         if isolation not in settings.allowed_isolation:
             continue
@@ -78,17 +80,17 @@ def offer(settings: Settings, home: Home) -> Offer:
             case Isolation.RESTRICTED:
                 _judge_own_python()
                 packages = _found(settings.packages)
-                makers[isolation] = partial(_restricted_pool, settings, home, wider, packages)
+                makers[isolation] = partial(_restricted_pool, settings, home, bounds, wider, packages)
             case Isolation.PROCESS:
                 _judge_python(settings.process_python)
-                makers[isolation] = lambda: Pool(_pool_settings(settings, home, Isolation.PROCESS, ()))
+                makers[isolation] = lambda: Pool(_pool_settings(settings, home, bounds, Isolation.PROCESS))
             case Isolation.CONTAINER:
                 image = chosen_image(settings, home)
                 reason = _no_container(settings, image)
                 if image is None or reason is not None:
                     missing[isolation] = reason or NO_IMAGE
                 else:
-                    makers[isolation] = partial(_container_pool, settings, home, image)
+                    makers[isolation] = partial(_container_pool, settings, home, bounds, image)
         if isolation in makers and isolation is not Isolation.RESTRICTED:
             wider.append(isolation)
     if not makers:
@@ -110,16 +112,22 @@ def _no_container(settings: Settings, image: ContainerImage | None) -> str | Non
 
 
 def _restricted_pool(
-    settings: Settings, home: Home, wider: Sequence[Isolation], packages: tuple[tuple[str, str], ...]
+    settings: Settings,
+    home: Home,
+    bounds: RunBounds,
+    wider: Sequence[Isolation],
+    packages: tuple[tuple[str, str], ...],
 ) -> JobRunner:
-    pool = _pool_settings(settings, home, Isolation.RESTRICTED, tuple(wider))  # read late: `wider` grows meanwhile
+    pool = _pool_settings(
+        settings, home, bounds, Isolation.RESTRICTED, tuple(wider)
+    )  # read late: `wider` grows meanwhile
     return Pool(replace(pool, packages=packages))
 
 
-def _container_pool(settings: Settings, home: Home, image: ContainerImage) -> JobRunner:
+def _container_pool(settings: Settings, home: Home, bounds: RunBounds, image: ContainerImage) -> JobRunner:
     from ...sandbox.container.container_pool import ContainerPool, ContainerSettings
 
-    pool = _pool_settings(settings, home, Isolation.CONTAINER, ())
+    pool = _pool_settings(settings, home, bounds, Isolation.CONTAINER)
     return ContainerPool(
         ContainerSettings(
             pool=replace(pool, spares=min(pool.spares, 1)),
@@ -131,7 +139,9 @@ def _container_pool(settings: Settings, home: Home, image: ContainerImage) -> Jo
     )
 
 
-def _pool_settings(settings: Settings, home: Home, isolation: Isolation, wider: tuple[Isolation, ...]) -> PoolSettings:
+def _pool_settings(
+    settings: Settings, home: Home, bounds: RunBounds, isolation: Isolation, wider: tuple[Isolation, ...] = ()
+) -> PoolSettings:
     full_python = isolation is not Isolation.RESTRICTED
     return PoolSettings(
         spares=settings.workers_spare,
@@ -151,6 +161,9 @@ def _pool_settings(settings: Settings, home: Home, isolation: Isolation, wider: 
         workspace=str(home.workspace.absolute()) if full_python else None,
         wider=wider,
         cpus=settings.cpus,
+        bounds=bounds,
+        caller_sessions_max=settings.caller_sessions_max,
+        tenant_sessions_max=settings.tenant_sessions_max,
     )
 
 

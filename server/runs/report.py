@@ -97,12 +97,14 @@ class PrivacyReport(TypedDict):
 
     `hidden` says how many different values of each type stand in this report as tokens; `files` what became of the
     tokens that the run wrote to files: so many were `restored` to values or `kept`, and so many are `unknown`. So many
-    tokens in the program and its variables became `values`; those that are `unknown` stand for none, and stayed.
+    tokens in the program and its variables became `values`; those that are `unknown` stand for none, and stayed. The
+    policy `withheld` so many of each type from the code, which stayed too.
     `ms` is how long personal data was looked for in what the code was given, while it ran or waited for that, and in
     what this report shows; it is left out below `PRIVACY_MS_LEAST`.
     """
 
     values: NotRequired[int]
+    withheld: NotRequired[Mapping[str, int]]
     unknown: NotRequired[list[str]]
     hidden: NotRequired[Mapping[str, int]]
     files: NotRequired[Mapping[str, int]]

@@ -9,11 +9,12 @@ Its time limit counts anew. Its temporary files are gone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from ...sandbox.job import HostCalls, Isolation, Job
+from ...sandbox.job import HostCalls, Isolation, Job, Json
 from ..caller import Ask, Caller, Progress
 from ..errors import RequestRefused
 from ..host_functions.broker import Calls
@@ -22,9 +23,10 @@ from ..journal.journal import BegunRun
 from ..journal.replaying import RecordedCall, RunResume, recorded_calls, said_by_user
 from ..privacy.gates.program_gate import ProgramTokens
 from ..privacy.gates.run_gate import Gate
-from ..scopes import session_of
+from ..scopes import kept_identity, session_of
 from ..settings import Settings
 from .execute import Begun, CodeRequest, Execution, executed
+from .permitted_runs import permit_run
 from .recorded_runs import job_of
 
 if TYPE_CHECKING:
@@ -38,18 +40,22 @@ async def resume(
     ask: Ask | None = None,
     scope: str | None = None,
     progress: Progress | None = None,
+    background: bool = False,
     outlives_worker: bool = False,
 ) -> Execution:
     """Go on with a run of a scope, or of any, that was cut, and return its report; see `CodeRequest.outlives_worker`.
 
-    Of two that try, one goes on. Raises `RunNotCut` where it has ended or a process is at work on it, `RequestRefused`
-    where it cannot be run again, and what reading its journal raises.
+    It goes on with the identity that it was begun with, by the policy of now. Of two that try, one goes on. Raises
+    `RunNotCut` where it has ended or a process is at work on it, `RequestRefused` where it cannot be run again or the
+    policy refuses it, and what reading its journal raises.
     """
     journal = executor.journal
     record = await in_thread(Kind.DATABASE, lambda: journal.store().journal(run_id, scope=scope), charged=False)
     name = record.run.session
     session = None if name is None else session_of(record.scope, name)
-    job_of(record, session, was_cut=True)
+    identity = kept_identity(cast("Mapping[str, Json]", record.header).get("identity"), record.scope)
+    limits = _within_maxima(job_of(record, session, was_cut=True), executor.settings).limits
+    permit_run(executor.policy, identity, Isolation.RESTRICTED, limits, background=background, session=session)
     if name is not None:
         await _check_session(executor, record.scope, name, record.after)
     record = await in_thread(Kind.DATABASE, partial(journal.resume, run_id, scope), charged=False)
@@ -59,10 +65,13 @@ async def resume(
         session=name,
         isolation=Isolation.RESTRICTED,
         dry_run=record.header["dry_run"] is True,
-        caller=Caller(record.scope, ask),
+        caller=Caller(record.scope, ask, identity),
+        background=background,
         outlives_worker=outlives_worker,
     )
-    begun_run = BegunRun(run_id, job, record.scope, name, request.dry_run, is_patient=outlives_worker)
+    begun_run = BegunRun(
+        run_id, job, record.scope, name, request.dry_run, is_patient=outlives_worker, identity=identity
+    )
     going_on = journal.going_on(record, begun_run)
 
     def answering(calls: Calls, gate: Gate) -> HostCalls:

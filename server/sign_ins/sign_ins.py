@@ -14,25 +14,28 @@ import logging
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ...tools_registry.authorizing.owners import OPERATOR, Owner
 from ...tools_registry.configuration import ServerConfig, SignInOf
 from ...tools_registry.errors import SignInFailed, SignInNeeded
+from ..audit.trail import UNAUDITED, AuditKind, AuditTrail
 from ..errors import HostWorkRefused, RequestRefused
 from ..host_work import Kind, in_thread
-from ..identity import DEFAULT_TENANT, LOCAL_IDENTITY
-from ..scopes import is_one_user
+from ..identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity
+from ..scopes import is_one_user, of_principal
 
 if TYPE_CHECKING:
     import httpx2
 
+    from ...skills_db.audit.chain import Detail
+    from ...skills_db.engine import Database
     from ...skills_db.sign_ins.sign_in_flows import SignInFlows
+    from ...skills_db.sign_ins.sign_in_keys import Told
     from ...skills_db.sign_ins.sign_in_store import SignInStore, StoredSignIn
     from ...tools_registry.authorizing.token_endpoint import Granted
     from ..caller import Caller
-    from ..database import HomeDatabase
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -42,6 +45,9 @@ LEASE_SECONDS = 60.0
 RENEWED_WITHIN_SECONDS = 75.0
 """How long a request waits until another has renewed its sign-in."""
 _LOOK_SECONDS = 0.1
+REVOKED_WITHIN_SECONDS = 60.0
+"""How long issuers have at most to revoke all sign-ins of a principal, or of a tenant."""
+_REVOKED_AT_ONCE = 8
 EXCHANGED_MAX = 1024
 """Exchanged tokens that are kept in memory; with a further one the oldest is forgotten."""
 
@@ -49,7 +55,15 @@ EXCHANGED_MAX = 1024
 class SignIns:
     """The sign-ins of the callers of one home, which is one tenant's."""
 
-    def __init__(self, database: HomeDatabase, key: Callable[[], bytes], *, tenant: str = DEFAULT_TENANT) -> None:
+    def __init__(
+        self,
+        database: Callable[[], Database],
+        key: Callable[[], bytes],
+        *,
+        tenant: str = DEFAULT_TENANT,
+        audit: AuditTrail = UNAUDITED,
+    ) -> None:
+        self._audit = audit
         self._database = database
         self._key = key
         self._tenant = tenant
@@ -78,6 +92,11 @@ class SignIns:
         own = f"caller\0{self._tenant}\0{scope}"
         return Owner(f"{own}\0{hashlib.sha256(bearer.encode()).hexdigest()}" if bearer else own)
 
+    @property
+    def place(self) -> str:
+        """What stands before the secret in the path of a link: the tenant, with a slash, unless it is `default`."""
+        return "" if self._tenant == DEFAULT_TENANT else f"{self._tenant}/"
+
     async def version(self, server: ServerConfig, owner: Owner) -> int | None:
         """Return the version of an owner's sign-in, None where there is none for this very server."""
         stored = await self._stored(server, owner)
@@ -96,10 +115,12 @@ class SignIns:
         """Whether this process renews a sign-in."""
         return bool(self._renewing)
 
-    async def keep(self, server: ServerConfig, owner: Owner, granted: Granted) -> None:
-        """Keep what a sign-in gave, in the place of an earlier one."""
+    async def keep(self, server: ServerConfig, owner: Owner, granted: Granted, *, principal: str) -> None:
+        """Keep what a sign-in gave, in the place of an earlier one; `principal` is for whom it was made."""
         told = granted.model_dump(mode="json", exclude_none=True)
         await self.ask(lambda store: store.put(owner, server.name, told))
+        details: dict[str, Detail] = {"server": server.name, "sign_in": server.sign_in.value}
+        self._note(AuditKind.UPSTREAM_SIGNED_IN, principal, details)
         _LOG.info("A sign-in to the server %s was made.", server.name)
 
     async def exchange(self, server: ServerConfig, caller: Caller, *, anew: bool = False) -> None:
@@ -126,23 +147,53 @@ class SignIns:
         while len(self._exchanged) > EXCHANGED_MAX:
             self._exchanged.popitem(last=False)
 
-    async def sign_out(self, server: ServerConfig, owner: Owner) -> tuple[bool, bool]:
+    async def sign_out(
+        self, server: ServerConfig, owner: Owner, *, principal: str = LOCAL_IDENTITY.principal
+    ) -> tuple[bool, bool]:
         """Forget an owner's sign-in to a server; return whether there was one, and whether its issuer revoked it."""
         stored = await self._stored(server, owner, whatever_url=True)
         removed = await self.ask(lambda store: store.remove(owner, server.name))
         revoked = removed and stored is not None and await _revoked(stored.told)
+        if removed:
+            details = {"server": server.name, "sign_in": server.sign_in.value, "revoked": revoked}
+            self._note(AuditKind.UPSTREAM_SIGNED_OUT, principal, details)
         return removed, revoked
 
-    async def revoke_all(self, scope: str) -> tuple[int, int]:
-        """Forget every sign-in of the callers of a scope (RFC 7009); return how many, and how many were revoked.
+    async def revoke_all(self, principal: str) -> tuple[int, int]:
+        """Forget every sign-in of a principal (RFC 7009); return how many, and how many their issuers revoked.
 
-        It is for whoever revokes a caller's last token, with `scopes.of_principal(principal)`.
+        It is for whoever revokes the principal's last token.
         """
-        owner = self.of_scope(scope)
-        for key in [each for each in self._exchanged if each[1].startswith(owner)]:
+        owner = self.of_scope(of_principal(principal))
+        for key in [each for each in self._exchanged if each[1].startswith(f"{owner}\0")]:
             del self._exchanged[key]
-        removed = await self.ask(lambda store: store.remove_all(owner))
-        return len(removed), sum([await _revoked(told) for told in removed])
+        removed, given = await self.ask(lambda store: store.remove_all(owner))
+        return await self._all_revoked(removed, given, principal)
+
+    async def revoke_every_one(self) -> tuple[int, int]:
+        """Forget every sign-in there is; return how many, and how many their issuers revoked."""
+        removed, given = await self.ask(lambda store: store.remove_every_one())
+        return await self._all_revoked(removed, given, "")
+
+    async def _all_revoked(self, removed: int, given: Sequence[Told], principal: str) -> tuple[int, int]:
+        """Have issuers revoke, a few at once, for `REVOKED_WITHIN_SECONDS` at most."""
+        asked = asyncio.Semaphore(_REVOKED_AT_ONCE)
+
+        async def one(told: Told) -> bool:
+            async with asked:
+                return await _revoked(told)
+
+        tasks = [asyncio.create_task(one(told)) for told in given]
+        done, late = await asyncio.wait(tasks, timeout=REVOKED_WITHIN_SECONDS) if tasks else (set(), set())
+        for task in late:
+            task.cancel()
+        revoked = sum(task.exception() is None and task.result() for task in done)
+        if removed:
+            self._note(AuditKind.UPSTREAM_SIGNED_OUT, principal, {"sign_ins": removed, "revoked": revoked})
+        return removed, revoked
+
+    def _note(self, kind: AuditKind, principal: str, details: Mapping[str, Detail]) -> None:
+        self._audit.acted(kind, Identity(self._tenant, principal, frozenset()), details=details)
 
     async def ask(self, work: Callable[[SignInStore], _T]) -> _T:
         """Do work with the store, in a thread."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ...tools_registry.configuration import ServerConfig, SignInOf
 from ...tools_registry.errors import SignInFailed, SignInNeeded
+from ..audit.trail import who as who_asks
 from ..identity import LOCAL_IDENTITY
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     from .sign_ins import SignIns
 
 PATH = "/sign-in/"
-"""Where the pages of sign-ins are; a link's secret follows."""
-CALLBACK = f"{PATH}callback"
+"""Where the pages of sign-ins are; a link's secret follows, after the name of a tenant that is not the default one."""
+CALLBACK = "callback"
+"""What stands there in the place of a link's secret where browsers come back to."""
 SIGN_IN_SECONDS = 300.0
 """How long a user may take to sign in."""
 _LOOK_SECONDS = 0.5
@@ -64,12 +66,19 @@ class AskedSignIn:
 
 async def asked_sign_in(sign_ins: SignIns, server: ServerConfig, owner: Owner, caller: Caller) -> AskedSignIn:
     """Begin to ask a caller's user to sign in to a server, by a link to a page of this server."""
-    link = secrets.token_urlsafe(32)
+    link = await sign_ins.ask_flows(lambda flows: flows.new_secret("link"))
     identity = caller.identity
     who = "the local user" if identity == LOCAL_IDENTITY else f"{identity.principal} of the tenant {identity.tenant}"
     if server.sign_in is SignInOf.TENANT:
         who = f"everybody of the tenant {identity.tenant}"
-    request = {"server": server.name, "url": server.url, "owner": owner, "who": who, "origin": caller.origin}
+    request = {
+        "server": server.name,
+        "url": server.url,
+        "owner": owner,
+        "who": who,
+        "principal": who_asks(caller, identity.tenant).principal,
+        "origin": caller.origin,
+    }
     await sign_ins.ask_flows(lambda flows: flows.open(link, owner, server.name, request, seconds=SIGN_IN_SECONDS))
     return AskedSignIn(sign_ins, server.name, link)
 
@@ -84,9 +93,10 @@ async def begun_in_browser(sign_ins: SignIns, server: ServerConfig, link: str, f
 
     _require_same(server, flow)
     async with issuer_client() as client:
-        begun = await begin(client, server, f"{flow.request['origin']}{CALLBACK}")
+        state = await sign_ins.ask_flows(lambda flows: flows.new_secret("state"))
+        begun = await begin(client, server, f"{flow.request['origin']}{PATH}{sign_ins.place}{CALLBACK}", state)
     pending = begun.pending.model_dump(mode="json", exclude_none=True)
-    is_taken = await sign_ins.ask_flows(lambda flows: flows.begin(link, browser, begun.state, pending))
+    is_taken = await sign_ins.ask_flows(lambda flows: flows.begin(link, browser, state, pending))
     return begun.address if is_taken else None
 
 
@@ -117,15 +127,18 @@ async def ended_in_browser(
             return False
         async with issuer_client() as client:
             granted = await finish(client, Pending.model_validate(flow.secrets), code, answer.get("iss"))
-        await sign_ins.keep(server, Owner(str(flow.request["owner"])), granted)
+        principal = str(flow.request["principal"])
+        await sign_ins.keep(server, Owner(str(flow.request["owner"])), granted, principal=principal)
         outcome = SIGNED_IN
     finally:
         await sign_ins.ask_flows(lambda flows: flows.end(key, outcome))
     return True
 
 
-async def signed_in_here(sign_ins: SignIns, server: ServerConfig, owner: Owner, show: Show) -> None:
-    """Have the user of this machine sign in; `show` is given the issuer's address.
+async def signed_in_here(
+    sign_ins: SignIns, server: ServerConfig, owner: Owner, show: Show, *, principal: str = LOCAL_IDENTITY.principal
+) -> None:
+    """Have the user of this machine sign in, for a principal; `show` is given the issuer's address.
 
     Raises `SignInFailed`, `SignInNeeded`.
     """
@@ -134,13 +147,14 @@ async def signed_in_here(sign_ins: SignIns, server: ServerConfig, owner: Owner, 
     from ...tools_registry.upstream.sign_in import coming_back
 
     async with coming_back(server, SIGN_IN_SECONDS) as (redirect_uri, answered), issuer_client() as client:
-        begun = await begin(client, server, redirect_uri)
+        state = secrets.token_urlsafe(32)
+        begun = await begin(client, server, redirect_uri, state)
         await show(begun.address)
         came = await answered()
-        if came.state is None or not secrets.compare_digest(came.state.encode(), begun.state.encode()):
+        if came.state is None or not secrets.compare_digest(came.state.encode(), state.encode()):
             raise SignInFailed("The browser came back with the answer to another sign-in. Sign in again.")
         granted = await finish(client, begun.pending, came.code, came.iss)
-    await sign_ins.keep(server, owner, granted)
+    await sign_ins.keep(server, owner, granted, principal=principal)
 
 
 def _require_same(server: ServerConfig, flow: Flow) -> None:

@@ -47,12 +47,22 @@ class SkillService:
     """The store of skills below one home, and the records of what ran.
 
     `keeps_plain_runs` says whether runs that use no skill are recorded too, as a server does; a command that runs one
-    program does not open a database for it.
+    program does not open a database for it. The store keeps `bytes_max` at most. `shelf` has the skills that this store
+    may read beside its own: of those, the ones that are tagged `SHARED`.
     """
 
-    def __init__(self, database: HomeDatabase, *, keeps_plain_runs: bool = True) -> None:
+    def __init__(
+        self,
+        database: HomeDatabase,
+        *,
+        keeps_plain_runs: bool = True,
+        bytes_max: int | None = None,
+        shelf: SkillService | None = None,
+    ) -> None:
+        self._bytes_max = bytes_max
         self._database = database
         self._keeps_plain_runs = keeps_plain_runs
+        self._shelf = shelf
         self._store: SkillStore | None = None
         self._runs: RunStore | None = None
         self._ended: WriteBehind[_EndedRun] = WriteBehind(
@@ -74,10 +84,20 @@ class SkillService:
     def store(self) -> SkillStore:
         """Return the store; call it from a thread."""
         if self._store is None:
-            from ...skills_db.skills import SkillStore
+            if self._shelf is None:
+                from ...skills_db.skills import SkillStore
 
-            self._store = SkillStore(self._database())
+                self._store = SkillStore(self._database(), bytes_max=self._bytes_max)
+            else:
+                from ...skills_db.tenants.shelf import ShelvedSkills
+
+                self._store = ShelvedSkills(self._database(), self._shelf.store(), bytes_max=self._bytes_max)
         return self._store
+
+    @property
+    def publishes(self) -> bool:
+        """Whether others read the skills of this store that are tagged as shared."""
+        return self._shelf is None
 
     def run_store(self) -> RunStore:
         """Return the records; call it from a thread."""

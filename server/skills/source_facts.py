@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -75,7 +75,7 @@ async def facts_of(
     outcome = await executor.pools.run(job, _no_calls)
     wider = outcome.refusal is not None
     if wider:
-        outcome = await escalated(executor, job, _no_calls, outcome)
+        outcome = await escalated(executor, job, _no_calls, outcome, caller=replace(caller, ask=None))
     if outcome.status is not Status.OK:
         raise SkillUnfit(_why(reading.name, outcome))
     return await in_thread(Kind.SEARCH, partial(_judged, reading.name, outcome.result, wider=wider))

@@ -20,6 +20,7 @@ from ..host_functions.broker import Arguments, Calls, Handler
 from ..host_work import charged
 from ..privacy.gates.run_gate import Gate
 from ..runs.escalation import escalated
+from ..runs.permitted_runs import permit_run
 from .recordings import Recorder, Replay
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ async def run_tests(
     """
     caller = replace(caller, ask=_pausing(caller.ask))
     job = _job(executor, plan, caller, nested=within is not None)
+    permit_run(executor.policy, caller.identity, job.isolation, job.limits)
     handlers = _handlers(executor, plan, recorder, replay)
     run_tokens = executor.privacy.new_run_tokens(caller.scope) if within is None else within.run_tokens
     calls = Calls(
@@ -94,6 +96,7 @@ async def run_tests(
         in_tests=True,
         within=within,
         run_tokens=run_tokens,
+        audit=executor.audit,
     )
     calls.source = job.code
     if within is not None:
@@ -104,7 +107,7 @@ async def run_tests(
         answer = gate.around(calls.answer)
         try:
             outcome = await executor.pools.run(job, answer)
-            outcome = await escalated(executor, job, answer, outcome)
+            outcome = await escalated(executor, job, answer, outcome, caller=replace(caller, ask=None))
         finally:
             await calls.ended()
         await gate.learned()

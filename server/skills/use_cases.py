@@ -16,10 +16,12 @@ from ...skills_db.errors import SkillNotFound, SkillRefused
 from ...tools_registry.errors import RegistryError
 from ...workspace.archive import RunArchive
 from ...workspace.errors import WorkspaceError
+from ..audit.trail import AuditKind
 from ..caller import LOCAL, Caller, Progress
 from ..errors import RequestRefused, SkillUnfit
 from ..host_functions.broker import Calls
 from ..host_work import Kind, account, in_thread
+from ..identity import Right
 from ..runs.execute import CodeRequest, Execution, execute
 from ..runs.isolations import AUTO
 from ..runs.last_runs import LAST
@@ -137,6 +139,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     facts = await facts_of(context.executor, code, reading, nested=request.within is not None, caller=request.caller)
     draft = _draft(request, facts)
     _refuse_too_much(draft)
+    await _judge_publishing(context, request.caller, draft.name, draft.tags)
     warnings = [*await _warnings_of_run(context, request), *await _warnings(context, draft, facts)]
     recorder = Recorder() if request.record else None
     await run_tests(context.executor, plan_of(draft), caller=request.caller, within=request.within, recorder=recorder)
@@ -144,6 +147,9 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
         recordings = await context.executor.privacy.kept_value(request.caller.scope, recorder.recordings())
         draft = replace(draft, recordings=recordings)
     version = await _stored_as(context, draft, request.within)
+    if request.within is None or not request.within.dry_run:
+        context.executor.audit.skill_changed(request.caller, AuditKind.SKILL_SAVED, draft.name, version=version)
+        await context.executor.audit.kept()
     return SavedSkill(
         name=draft.name,
         version=version,
@@ -247,10 +253,26 @@ async def run(context: SkillContext, request: RunSkillRequest, *, progress: Prog
     return execution
 
 
-async def delete(context: SkillContext, name: str) -> DeletedSkill:
-    """Delete a skill with all its versions, until it is restored or purged. Raises `SkillNotFound`."""
+async def delete(context: SkillContext, name: str, *, caller: Caller = LOCAL) -> DeletedSkill:
+    """Delete a skill with all its versions, until it is restored or purged.
+
+    Raises `SkillNotFound`, and `RightMissing` for one on the shared shelf that the caller may not change.
+    """
+    await _judge_publishing(context, caller, name)
     versions = await context.service.ask(lambda store: store.delete(name))
+    context.executor.audit.skill_changed(caller, AuditKind.SKILL_DELETED, name)
+    await context.executor.audit.kept()
     return DeletedSkill(name=name, deleted_versions=len(versions))
+
+
+async def _judge_publishing(context: SkillContext, caller: Caller, name: str, tags: Sequence[str] = ()) -> None:
+    """Raise `RightMissing` where a caller without the right would change what all tenants read."""
+    if not context.service.publishes or caller.identity.may(Right.ADMIN):
+        return
+    from ...skills_db.tenants.shelf import SHARED, is_shared
+
+    if SHARED in map(str.casefold, tags) or await context.service.ask(lambda store: is_shared(store, name)):
+        caller.identity.require(Right.ADMIN)
 
 
 async def examine(context: SkillContext, name: str, *, record: bool = False, caller: Caller = LOCAL) -> Outcome:

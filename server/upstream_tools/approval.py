@@ -17,6 +17,7 @@ from ...tools_registry.configuration import Approve, ServerConfig
 from ...tools_registry.models import Tool
 from ..arguments import shown
 from ..host_work import checked
+from ..identity import Right
 
 SHOWN_CHARS_MAX = 4_000
 """Characters of the calls, or of the arguments of one call, in a question."""
@@ -96,12 +97,10 @@ def why_refused(tool: str, server: ServerConfig) -> str:
     return f"The operator does not allow {server.name}.{tool}. Use another tool."
 
 
-def why_unasked(tool: Tool, server: ServerConfig) -> str:
-    """Say why a call that needs a yes is refused where the client cannot ask its user."""
-    return (
-        f"{_tool_named(tool)} {_may_write(tool, server)}, so a user has to approve the call, "
-        "and this client cannot ask one."
-    )
+def why_unasked(tool: Tool, server: ServerConfig, *, may_approve: bool = True) -> str:
+    """Say why a call that needs a yes is refused: the client cannot ask its user, or the token may not approve."""
+    why = "this client cannot ask one" if may_approve else f"the token lacks the scope {Right.APPROVE}"
+    return f"{_tool_named(tool)} {_may_write(tool, server)}, so a user has to approve the call, and {why}."
 
 
 def why_no_more_questions(tool: Tool, server: ServerConfig, asked: int) -> str:

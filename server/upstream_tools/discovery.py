@@ -14,19 +14,20 @@ from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
 from ...tools_registry.names import fold, identifier, nearest, test_of
 from ..errors import RequestRefused
 from ..host_work import Kind, checked, in_thread
+from ..identity import Identity
+from ..policy.access import call_access
 from ..scopes import is_brief
 from .extras import Extra
 from .helpers_in_code import helpers_for_query
 from .large_json import chars_of
 from .registry import Registry
-from .wiring import is_permitted
+from .tool_rules import refused, resource_reader
 
 if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
     from ...tools_registry.describing.details import Describer, DetailLevel
     from ...tools_registry.models import Tool
-    from ...tools_registry.search.ranking import Hit
-    from ...tools_registry.search.usage import Usage
+    from ...tools_registry.search.ranking import Hit, SearchIndex
 
 LIMIT_MAX = 100
 """The most tools that one search gives."""
@@ -47,6 +48,7 @@ _RETURN_CHARS_MAX = 300
 
 async def search(
     registry: Registry,
+    who: Identity,
     query: str,
     *,
     category: str | None = None,
@@ -56,6 +58,8 @@ async def search(
     asked_by: str | None = None,
 ) -> dict[str, Json]:
     """Return `{query, category, detail_level, count, tools}`, best first; raises `RequestRefused`, `RegistryError`.
+
+    Found are tools that `who` may call.
 
     Without a limit these are `LIMIT_DEFAULT`, or a whole category where the query is blank. `told_to` is the scope of
     the caller whose model reads the answer; code that runs reads it without one. `asked_by` is the scope of the caller
@@ -68,13 +72,14 @@ async def search(
     _check_chars("category", category or "")
     limit = _limit(limit, query, category)
     await registry.list_unlisted()
-    hits = await _hits(registry, query, category, limit, asked_by or told_to)
+    hits = await _hits(registry, who, query, category=category, limit=limit, owner=asked_by or told_to)
     catalog = await registry.catalog()
     extras = {extra.document.key: extra for extra in registry.extras()}
     hits = [hit for hit in hits if hit.key in extras or hit.key in catalog]  # an index may be older
     if not hits and category is not None:
-        _check_category(category, {*catalog.categories(), *(extra.document.category for extra in registry.extras())})
-    tools = await _described_hits(registry, catalog, extras, hits, level)
+        shown = {tool.category for tool in await registry.shown(who, catalog.tools())}
+        _check_category(category, {*shown, *(extra.document.category for extra in registry.extras())})
+    tools = await _described_hits(registry, who, catalog, extras, hits, level=level)
     answer: dict[str, Json] = {
         "query": query,
         "category": category,
@@ -83,36 +88,66 @@ async def search(
         "tools": tools,
     }
     answer |= await _remarks(registry, query, hits)
-    of_category = len(catalog.categories().get(category, ())) if category is not None and not query.strip() else 0
+    of_category = 0
+    if category is not None and not query.strip() and len(tools) == LISTED_MAX:
+        of_category = len(await registry.shown(who, catalog.categories().get(category, ())))
     if of_category > len(tools) == LISTED_MAX:
         answer["weak"] = f"These are {LISTED_MAX} of {of_category} tools. Search the category for what they do."
     return await _sent(registry, answer, tools, told_to)
 
 
-async def _hits(registry: Registry, query: str, category: str | None, limit: int, owner: str | None) -> list[Hit]:
-    """Search in a thread; with what `owner` called after searches in like words, where that is known."""
+async def _hits(
+    registry: Registry, who: Identity, query: str, *, category: str | None, limit: int, owner: str | None
+) -> list[Hit]:
+    """Search in a thread; with what `owner` called after searches in like words, where that is known.
+
+    Where the policy hides some of what is found, more is searched for in their place.
+    """
     index = await registry.index()
-    search_index = partial(index.search, query, category=category, limit=limit)
     usage = None if owner is None or not query.strip() else await registry.usage()
-    if owner is None or usage is None:
-        return await in_thread(Kind.SEARCH, search_index)
-    return await in_thread(Kind.SEARCH, partial(_searched, search_index, usage, owner, query))
+    used = None if owner is None or usage is None else partial(usage.likeness, owner, query)
+    asked = limit
+    while True:
+        found = await in_thread(Kind.SEARCH, partial(_searched, index, query, category, asked, used))
+        hits = await _shown_hits(registry, who, found)
+        if len(hits) >= limit or len(found) < asked or asked >= LISTED_MAX:
+            break
+        asked = min(LISTED_MAX, 4 * asked)
+    if owner is not None and usage is not None:
+        await in_thread(Kind.SEARCH, partial(usage.searched, owner, query, brief=is_brief(owner)))
+    return hits[:limit]
 
 
-def _searched(search_index: Callable[..., list[Hit]], usage: Usage, owner: str, query: str) -> list[Hit]:
-    """Search with what the owner called after searches in like words, and note this search."""
-    hits = search_index(used=usage.likeness(owner, query))
-    usage.searched(owner, query, brief=is_brief(owner))
-    return hits
+async def _shown_hits(registry: Registry, who: Identity, hits: list[Hit]) -> list[Hit]:
+    """Return the hits that are no tools, and those of tools that a caller is shown."""
+    if not registry.policy.governs:
+        return hits
+    catalog = await registry.catalog()
+    tools = [catalog.get(hit.key) for hit in hits if hit.key in catalog]
+    hidden = {tool.full_name for tool in tools} - {tool.full_name for tool in await registry.shown(who, tools)}
+    return [hit for hit in hits if hit.key not in hidden]
+
+
+def _searched(
+    index: SearchIndex, query: str, category: str | None, limit: int, used: Callable[[], Mapping[str, float]] | None
+) -> list[Hit]:
+    likeness = None if used is None else used()
+    return index.search(query, category=category, limit=limit, used=likeness)
 
 
 async def _described_hits(
-    registry: Registry, catalog: Catalog, extras: Mapping[str, Extra], hits: Sequence[Hit], level: DetailLevel
+    registry: Registry,
+    who: Identity,
+    catalog: Catalog,
+    extras: Mapping[str, Extra],
+    hits: Sequence[Hit],
+    *,
+    level: DetailLevel,
 ) -> list[Json]:
     """Return what is known of each hit, in their order, with its score."""
     beside = {hit.key: await extras[hit.key].defined(level) for hit in hits if hit.key in extras}
     found = [catalog.get(hit.key) for hit in hits if hit.key not in extras]
-    told = iter(await _told(registry, found, level))
+    told = iter(await _told(registry, who, found, level))
     return [{**(beside.get(hit.key) or next(told)), "score": round(hit.score, 4)} for hit in hits]
 
 
@@ -143,6 +178,7 @@ def _limit(asked: int | None, query: str, category: str | None) -> int:
 
 async def definition(
     registry: Registry,
+    who: Identity,
     tool_name: str,
     *,
     category: str | None = None,
@@ -160,16 +196,16 @@ async def definition(
     if extra is not None:
         told = await extra.defined(level)
         return await _sent(registry, told, [told], told_to)
-    tool = await _found_or_near(registry, tool_name, category)
-    [told] = await _told(registry, [tool], level)
+    tool = await _found_or_near(registry, who, tool_name, category)
+    [told] = await _told(registry, who, [tool], level)
     return await _sent(registry, told, [told], told_to)
 
 
-async def _found_or_near(registry: Registry, name: str, category: str | None) -> Tool:
+async def _found_or_near(registry: Registry, who: Identity, name: str, category: str | None) -> Tool:
     """Return the tool that a name means. Raises `RegistryError`, which names the nearest, be it a skill."""
     beside = [each.document for each in registry.extras() if category in {None, each.document.category}]
     try:
-        return await found(registry, name, category)
+        return await found(registry, who, name, category)
     except (ToolUnknown, CategoryUnknown) as error:
         if not beside or (isinstance(error, ToolUnknown) and error.nearest):
             raise
@@ -182,8 +218,26 @@ async def _found_or_near(registry: Registry, name: str, category: str | None) ->
         raise ToolUnknown(f"There is no tool {name!r}. {hint}", nearest=keys) from None
 
 
-async def found(registry: Registry, name: str, category: str | None = None) -> Tool:
-    """Return the tool that a name means. Raises `RegistryError`, which names the nearest."""
+async def found(registry: Registry, who: Identity, name: str, category: str | None = None) -> Tool:
+    """Return the tool that a name means. Raises `RegistryError`, which names the nearest that `who` may call.
+
+    Raises `PolicyRefused` for one that the policy does not let `who` call.
+    """
+    try:
+        tool = await _found(registry, who, name, category)
+    except ToolUnknown as error:
+        catalog = await registry.catalog()
+        near = [catalog.get(each) for each in error.nearest if each in catalog]
+        if len(await registry.shown(who, near)) == len(near):
+            raise
+        raise ToolUnknown(f"There is no tool {name!r}. search_tools finds what there is.") from None
+    ruling = registry.policy.decide(who, call_access(tool, (await registry.configuration()).servers.get(tool.server)))
+    if not ruling.allowed:
+        raise refused(tool, ruling)
+    return tool
+
+
+async def _found(registry: Registry, who: Identity, name: str, category: str | None) -> Tool:
     try:
         return await registry.find(name, category)
     except ToolUnknown as error:
@@ -195,41 +249,38 @@ async def found(registry: Registry, name: str, category: str | None = None) -> T
         names = (await registry.catalog()).servers() if dot else {}
         if not dot or any(server in {each.name, each.alias} for each in names.values()):
             raise
-        having = await _having(registry, name)
+        having = await _having(registry, who, name)
         if error.nearest and not having:
             raise
         hint = f"Use {' or '.join(having)}." if having else offered(server, names)
         raise ToolUnknown(f"There is no server {server!r}. {hint}", nearest=having) from None
 
 
-async def _having(registry: Registry, name: str) -> list[str]:
-    """Return how code calls the tools of that name, on whatever server."""
+async def _having(registry: Registry, who: Identity, name: str) -> list[str]:
+    """Return how code calls the tools of that name, on whatever server, that a caller is shown."""
     await registry.list_unlisted()
-    catalog, configuration = await registry.catalog(), await registry.configuration()
+    catalog = await registry.catalog()
     tool = fold(name.rpartition(".")[2])
 
     def having() -> list[Tool]:
-        return [
-            each for each in checked(catalog.tools()) if fold(each.name) == tool and is_permitted(each, configuration)
-        ]
+        return [each for each in checked(catalog.tools()) if fold(each.name) == tool]
 
-    shown = (await in_thread(Kind.SEARCH, having))[:_NAMES_SHOWN]
+    shown = (await registry.shown(who, await in_thread(Kind.SEARCH, having)))[:_NAMES_SHOWN]
     return [".".join(("tools", *catalog.alias(each))) for each in shown]
 
 
-async def categories(registry: Registry, *, told_to: str | None = None) -> dict[str, Json]:
+async def categories(registry: Registry, who: Identity, *, told_to: str | None = None) -> dict[str, Json]:
     """Return `{categories: {name: {description, tool_count}}, total_tools, servers}`. Raises `RegistryError`.
 
     `told_to` is as in `search`. `unreachable` says of servers whose tools are not known why that is so, and `problems`
     of files of definitions why they were left out; each is there only where there is something to say.
     """
     await registry.list_unlisted()
-    configuration = await registry.configuration()
     catalog = await registry.catalog()
-    grouped = {
-        name: [tool for tool in tools if is_permitted(tool, configuration)]
-        for name, tools in catalog.categories().items()
-    }
+    grouped: dict[str, list[Tool]] = {}
+    for tool in await registry.shown(who, catalog.tools()):
+        grouped.setdefault(tool.category, []).append(tool)
+    grouped = {name: grouped[name] for name in catalog.categories() if name in grouped}
     shown: dict[str, Json] = {
         name: {"description": _described(tools), "tool_count": len(tools)} for name, tools in grouped.items() if tools
     }
@@ -242,7 +293,7 @@ async def categories(registry: Registry, *, told_to: str | None = None) -> dict[
     answer: dict[str, Json] = {
         "categories": shown,
         "total_tools": sum(map(len, grouped.values())),
-        "servers": list(catalog.servers()),
+        "servers": await _shown_servers(registry, who),
     }
     unreachable = await registry.unreachable()
     if unreachable:
@@ -252,16 +303,34 @@ async def categories(registry: Registry, *, told_to: str | None = None) -> dict[
     return await _sent(registry, answer, [], told_to)
 
 
-async def servers(registry: Registry) -> list[Json]:
+async def _shown_servers(registry: Registry, who: Identity) -> list[Json]:
+    """Return the names of the servers that a caller is shown: not one whose known tools it may none of them call."""
+    catalog = await registry.catalog()
+    if not registry.policy.governs:
+        return [*catalog.servers()]
+    shown = {tool.server for tool in await registry.shown(who, catalog.tools())}
+    return [
+        name
+        for name in catalog.servers()
+        if name in shown
+        or not catalog.tools(server=name)
+        or registry.policy.decide(who, call_access(resource_reader(name), None)).allowed
+    ]
+
+
+async def servers(registry: Registry, who: Identity) -> list[Json]:
     """Return every server with what is known of it, without starting one. Raises `RegistryError`."""
     catalog, upstreams = await registry.catalog(), await registry.upstreams()
     listed: list[Json] = []
+    shown = await _shown_servers(registry, who)
     for entry in catalog.servers().values():
+        if entry.name not in shown:
+            continue
         told: dict[str, Json] = {
             "name": entry.name,
             "alias": entry.alias,
             "category": entry.category,
-            "tool_count": entry.tool_count,
+            "tool_count": await _count(registry, who, entry.name, entry.tool_count),
             "configured": entry.configured,
         }
         if entry.version:
@@ -275,32 +344,41 @@ async def servers(registry: Registry) -> list[Json]:
     return listed
 
 
-async def server(registry: Registry, name: str) -> dict[str, Json]:
+async def _count(registry: Registry, who: Identity, name: str, known: int) -> int:
+    """Return how many of a server's `known` tools a caller is shown."""
+    if not registry.policy.governs:
+        return known
+    return len(await registry.shown(who, (await registry.catalog()).tools(server=name)))
+
+
+async def server(registry: Registry, who: Identity, name: str) -> dict[str, Json]:
     """Return what is known of one server: as `servers` says it, with `cwd` and `tools`. Raises `RegistryError`.
 
     Each tool is `{name, alias, description, input_schema}`; the alias is its name in code.
     """
-    own = await server_name(registry, name)
-    told = next(each for each in await servers(registry) if isinstance(each, dict) and each["name"] == own)
-    return await _with_tools(registry, told, await _known_tools(registry, own))
+    own = await server_name(registry, who, name)
+    told = next(each for each in await servers(registry, who) if isinstance(each, dict) and each["name"] == own)
+    return await _with_tools(registry, who, told, await _known_tools(registry, who, own))
 
 
-async def servers_with_tools(registry: Registry) -> list[Json]:
+async def servers_with_tools(registry: Registry, who: Identity) -> list[Json]:
     """Return every server as `server` does, with the tools that are known. Starts none."""
-    catalog, configuration = await registry.catalog(), await registry.configuration()
+    catalog = await registry.catalog()
     listed: list[Json] = []
-    for each in await servers(registry):
+    for each in await servers(registry, who):
         assert isinstance(each, dict)
         known = catalog.tools(server=str(each["name"]))
-        listed.append(await _with_tools(registry, each, [tool for tool in known if is_permitted(tool, configuration)]))
+        listed.append(await _with_tools(registry, who, each, await registry.shown(who, known)))
     return listed
 
 
-async def _with_tools(registry: Registry, told: Mapping[str, Json], tools: Sequence[Tool]) -> dict[str, Json]:
+async def _with_tools(
+    registry: Registry, who: Identity, told: Mapping[str, Json], tools: Sequence[Tool]
+) -> dict[str, Json]:
     configuration = await registry.configuration()
     entry = configuration.servers.get(str(told["name"]))
-    full = await _told(registry, tools, _level("full"))
-    describer = await registry.describer()
+    full = await _told(registry, who, tools, _level("full"))
+    describer = await registry.describer(who)
     listed: list[Json] = [
         {
             "name": tool.name,
@@ -314,7 +392,7 @@ async def _with_tools(registry: Registry, told: Mapping[str, Json], tools: Seque
 
 
 async def tools_of(
-    registry: Registry, name: str | None, *, tool: str | None = None, detail_level: str = "summary"
+    registry: Registry, who: Identity, name: str | None, *, tool: str | None = None, detail_level: str = "summary"
 ) -> list[Json]:
     """Return what is known of a server's tools, or of one of them, asking the server if it has never said.
 
@@ -323,13 +401,12 @@ async def tools_of(
     level = _level(detail_level)
     if name is None:
         await registry.list_unlisted()
-        catalog, configuration = await registry.catalog(), await registry.configuration()
-        permitted = [each for each in catalog.tools() if is_permitted(each, configuration)]
-        return [*await _told(registry, permitted, level)]
-    own = await server_name(registry, name)
+        shown = await registry.shown(who, (await registry.catalog()).tools())
+        return [*await _told(registry, who, shown, level)]
+    own = await server_name(registry, who, name)
     if tool is not None:
-        return [await definition(registry, f"{own}.{tool}", detail_level=detail_level)]
-    return [*await _told(registry, await _known_tools(registry, own), level)]
+        return [await definition(registry, who, f"{own}.{tool}", detail_level=detail_level)]
+    return [*await _told(registry, who, await _known_tools(registry, who, own), level)]
 
 
 async def named_servers(registry: Registry, uses: Mapping[str, Json]) -> list[Json]:
@@ -350,19 +427,20 @@ async def named_servers(registry: Registry, uses: Mapping[str, Json]) -> list[Js
     return found
 
 
-async def names(registry: Registry, name: str | None) -> list[Json]:
+async def names(registry: Registry, who: Identity, name: str | None) -> list[Json]:
     """Return the names by which code finds the servers, or the tools of one. Raises `RegistryError`."""
     catalog = await registry.catalog()
     if name is None:
-        return [entry.alias for entry in catalog.servers().values()]
-    known = await _known_tools(registry, await server_name(registry, name))
+        shown = await _shown_servers(registry, who)
+        return [entry.alias for entry in catalog.servers().values() if entry.name in shown]
+    known = await _known_tools(registry, who, await server_name(registry, who, name))
     return [catalog.alias(each)[1] for each in known]
 
 
-async def summary(registry: Registry) -> str:
+async def summary(registry: Registry, who: Identity) -> str:
     """Say in a few lines which servers there are and how code reaches their tools."""
     lines = ["await tools.<server>.<tool>(**arguments) calls an upstream tool; search_tools(query) finds one."]
-    for each in await servers(registry):
+    for each in await servers(registry, who):
         assert isinstance(each, dict)
         count = each["tool_count"] or "no known"
         lines.append(f"{each['alias']}: {count} tools ({each.get('state', 'not configured')})")
@@ -392,20 +470,21 @@ async def untold_returns(registry: Registry, tool: Tool, scope: str) -> str | No
     return known
 
 
-async def server_name(registry: Registry, name: str) -> str:
-    """Return the server that a name or alias means. Raises `ServerUnknown`."""
-    entries = (await registry.catalog()).servers()
+async def server_name(registry: Registry, who: Identity, name: str) -> str:
+    """Return the server that a name or alias means, of those that a caller is shown. Raises `ServerUnknown`."""
+    shown = await _shown_servers(registry, who)
+    entries = {key: each for key, each in (await registry.catalog()).servers().items() if each.name in shown}
     own = next((each.name for each in entries.values() if name in {each.name, each.alias}), None)
     if own is None:
         raise ServerUnknown(f"There is no server {name!r}. {offered(name, entries)}")
     return own
 
 
-async def _known_tools(registry: Registry, own: str) -> list[Tool]:
+async def _known_tools(registry: Registry, who: Identity, own: str) -> list[Tool]:
     catalog, configuration = await registry.catalog(), await registry.configuration()
     if own in configuration.enabled and not catalog.is_listed(own) and not catalog.tools(server=own):
         await registry.refresh(own)
-    return [tool for tool in catalog.tools(server=own) if is_permitted(tool, configuration)]
+    return await registry.shown(who, catalog.tools(server=own))
 
 
 def _level(detail_level: str) -> DetailLevel:
@@ -423,9 +502,9 @@ def _check_chars(what: str, text: str) -> None:
         raise RequestRefused(f"The {what} has {len(text)} characters. Give at most {QUERY_CHARS_MAX}.")
 
 
-async def _told(registry: Registry, tools: Sequence[Tool], level: DetailLevel) -> list[dict[str, Json]]:
+async def _told(registry: Registry, who: Identity, tools: Sequence[Tool], level: DetailLevel) -> list[dict[str, Json]]:
     """Describe each tool. A definition may have megabytes, so they are read in a thread."""
-    describer, quarantined = await registry.describer(), await registry.quarantined()
+    describer, quarantined = await registry.describer(who), await registry.quarantined()
     told = await in_thread(Kind.SEARCH, lambda: [_described_as(describer, tool, level) for tool in checked(tools)])
     for tool, each in zip(tools, told, strict=True):
         found = await registry.flags(tool)

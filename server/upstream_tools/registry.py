@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,9 @@ from ...tools_registry.upstream.results import says_shape
 from ..database import Opening
 from ..errors import HostWorkRefused
 from ..home import Home
-from ..host_work import Kind, in_thread
+from ..host_work import Kind, checked, in_thread
+from ..identity import LOCAL_IDENTITY, Identity
+from ..policy.access import NO_POLICY, Decider
 from ..stats.registry_report import RegistryReport, published_chars, tokens
 from .approval import Decision, decide
 from .definitions_folder import DefinitionsFolder
@@ -31,6 +33,7 @@ from .extras import Extra, Extras
 from .helpers_in_code import helper_for_tool_name
 from .overview import overview
 from .shown_return_types import ShownReturnTypes
+from .tool_rules import RuledServer, ruled, shows
 from .wiring import Wired, index_of, is_permitted, log_problems, wire
 
 if TYPE_CHECKING:
@@ -79,10 +82,13 @@ class Registry:
         environment: Mapping[str, str] | None = None,
         *,
         discovers: bool = False,
+        policy: Decider = NO_POLICY,
         sign_ins: SignIns | None = None,
     ) -> None:
         """`sign_ins` has the sign-ins of callers; without them only the operator's are used."""
         self.sign_ins = sign_ins
+        self.policy = policy
+        """What says of each caller which tools it may see and call."""
         self._home = home
         self._discovers = discovers
         self._environment = os.environ if environment is None else environment
@@ -193,21 +199,36 @@ class Registry:
                 return each
         return None
 
-    async def describer(self) -> Describer:
-        """Return what describes tools, with what was learned of their answers."""
+    async def describer(self, who: Identity = LOCAL_IDENTITY) -> Describer:
+        """Return what describes tools to a caller, with what was learned of their answers."""
         from ...tools_registry.describing.details import Describer
 
-        return Describer(await self.catalog(), await self.learned(), await self.asks())
+        return Describer(await self.catalog(), await self.learned(), await self.asks(who))
 
-    async def asks(self) -> Callable[[Tool], bool]:
-        """Return what says whether a user is asked before a call of a tool. Raises `RegistryError`."""
+    async def asks(self, who: Identity) -> Callable[[Tool], bool]:
+        """Return what says whether a user is asked before a caller's call of a tool. Raises `RegistryError`."""
         servers = (await self.configuration()).servers
 
         def asks(tool: Tool) -> bool:
             server = servers.get(tool.server)
-            return server is not None and decide(tool, server) is Decision.ASK
+            return server is not None and decide(tool, self.ruled(who, tool, server).server) is Decision.ASK
 
         return asks
+
+    def ruled(self, who: Identity, tool: Tool, server: ServerConfig) -> RuledServer:
+        """Return the server's entry as it holds for a caller and a tool."""
+        return ruled(self.policy, who, tool, server)
+
+    async def shown(self, who: Identity, tools: Iterable[Tool]) -> list[Tool]:
+        """Return which of some tools a caller is shown. Raises `RegistryError`."""
+        configuration = await self.configuration()
+        if not self.policy.governs:
+            return [tool for tool in tools if is_permitted(tool, configuration)]
+        return await in_thread(
+            Kind.SEARCH,
+            lambda: [tool for tool in checked(tools, every=8) if shows(self.policy, who, tool, configuration)],
+            charged=False,
+        )
 
     async def statistics(self) -> RegistryReport:
         """Count what is known, without starting a server or reading anything that was not read before."""
@@ -236,8 +257,10 @@ class Registry:
             known = self._flagged[tool.full_name] = tool, found
         return known[1]
 
-    async def overview(self) -> str:
+    async def overview(self, who: Identity | None = None) -> str:
         """Say in one line which servers are attached and what for; empty without one. Starts no server.
+
+        With `who` only of tools that the policy lets that caller call.
 
         Where `mcp.json` cannot be read, that is what was last said.
         """
@@ -247,6 +270,9 @@ class Registry:
             wired = await self._current()
         except RegistryError:
             return self._overview[1]
+        if who is not None and self.policy.governs:
+            tools = await self.shown(who, wired.catalog.tools())
+            return await asyncio.to_thread(_overview_of, wired, tools)
         state = (wired.catalog, wired.catalog.revision)
         if self._overview[0] != state:
             self._overview = state, await asyncio.to_thread(_overview_of, wired)
@@ -548,12 +574,16 @@ def _unknown(wired: Wired, servers: Mapping[str, str | None]) -> list[str]:
     ]
 
 
-def _overview_of(wired: Wired) -> str:
+def _overview_of(wired: Wired, shown: Sequence[Tool] | None = None) -> str:
+    """Say which servers there are; with `shown`, none that has tools and none of these."""
     tools: dict[str, list[str]] = {wired.catalog.server_alias(server): [] for server in wired.configuration.enabled}
-    for tool in wired.catalog.tools():
+    for tool in wired.catalog.tools() if shown is None else shown:
         alias = wired.catalog.server_alias(tool.server)
         if alias in tools and is_permitted(tool, wired.configuration):
             tools[alias].append(tool.name)
+    if shown is not None:
+        known = {wired.catalog.server_alias(tool.server) for tool in wired.catalog.tools()}
+        tools = {alias: names for alias, names in tools.items() if names or alias not in known}
     return overview(tools)
 
 

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from ...sandbox.job import Json
 from ..errors import RequestRefused
 from ..home import find_home
+from ..identity import LOCAL_IDENTITY
 from .registry import Registry
 from .wiring import config_of
 
@@ -48,7 +49,7 @@ async def _called(registry: Registry, name: str, arguments: Mapping[str, Json]) 
     from . import approval, discovery
     from .tool_arguments import checked
 
-    tool = await discovery.found(registry, name)
+    tool = await discovery.found(registry, LOCAL_IDENTITY, name)
     server = config_of(tool, await registry.configuration())
     decision = approval.decide(tool, server)
     if decision is approval.Decision.REFUSE:

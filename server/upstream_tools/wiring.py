@@ -74,7 +74,7 @@ class Wired:
         config = self.configuration.enabled[server]
         tool = name.removeprefix(server).removeprefix(self.catalog.server_alias(server)).removeprefix(".")
         if not config.permits(tool):
-            raise ToolUnknown(why_refused(tool, config))
+            raise ToolUnknown(why_refused(tool, config), left_out_of=server)
 
     async def wind_up(self) -> None:
         """End the connections once no call uses them."""
@@ -108,7 +108,7 @@ def wire(
     log_problems(catalog)
     upstreams = Upstreams(
         configuration,
-        state=home.registry,
+        state=home.operators_registry,
         on_list_changed=on_list_changed,
         sign_for=sign_for,
         read_large=read_large,

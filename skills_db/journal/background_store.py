@@ -83,6 +83,12 @@ class BackgroundState:
     has_ended_journal: bool = True
 
 
+def may_begin(database: Database, now: float) -> bool:
+    """Return whether a background run in a database waits for a process, at that time in seconds since 1970."""
+    with database.read() as session:
+        return session.execute(_HAS_WORK, {"now": now}).first() is not None
+
+
 class BackgroundStore:
     """The background runs of one database under one master key; `process` names who leases."""
 
@@ -124,8 +130,7 @@ class BackgroundStore:
 
     def has_work(self) -> bool:
         """Return whether a run waits for a process."""
-        with self._database.read() as session:
-            return session.execute(_HAS_WORK, {"now": time.time()}).first() is not None
+        return may_begin(self._database, time.time())
 
     def claim(self, lease_seconds: float, *, most: int) -> Claimed | None:
         """Take the next run: of those whose owners have the fewest under way, the one that waits longest.

@@ -6,14 +6,25 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+_MAY_BEGIN = "SELECT 1 FROM sealab_background_run WHERE status IN ('queued', 'running') AND leased_until < ? LIMIT 1"
+
+
+def any_may_begin(file: Path, now: float) -> bool:
+    """Return whether a background run in the file is nobody's, and waits for no answer. Blocks."""
+    return _any(file, _MAY_BEGIN, (now,))
+
 
 def any_wait(file: Path) -> bool:
     """Return whether a background run in the file has not ended; False where there is no such file or table. Blocks."""
+    return _any(file, "SELECT 1 FROM sealab_background_run WHERE status <> 'ended' LIMIT 1", ())
+
+
+def _any(file: Path, query: str, values: tuple[float, ...]) -> bool:
     if not file.exists():
         return False
     try:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            found = connection.execute("SELECT 1 FROM sealab_background_run WHERE status <> 'ended' LIMIT 1").fetchone()
+            found = connection.execute(query, values).fetchone()
     except sqlite3.Error:
         return False
     return found is not None

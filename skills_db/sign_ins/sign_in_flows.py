@@ -55,6 +55,10 @@ class SignInFlows:
         self._database = database
         self._keys = keys
 
+    def new_secret(self, kind: str) -> str:
+        """Return a secret for a `link` or a `state`, see `SignInKeys.new_secret`."""
+        return self._keys.new_secret(kind)
+
     def open(self, link: str, person: str, server: str, request: Told, *, seconds: float) -> None:
         """Keep a sign-in that is asked for; `link` is the secret of its address."""
         now = time.time()

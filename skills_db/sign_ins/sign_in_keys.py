@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import json
 import os
+import secrets
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 _NONCE_BYTES = 12
+_MARK_CHARS = 32
+SECRET_CHARS_MAX = 100
 Told = Mapping[str, object]
 
 
@@ -42,6 +45,21 @@ class SignInKeys:
     def secret(self, kind: str, secret: str) -> str:
         """Return what the database keeps of a random secret that a browser sends: enough to know it again."""
         return self._hash(f"{kind} secrets", secret)
+
+    def new_secret(self, kind: str) -> str:
+        """Return a random secret of 256 bits that `is_own` knows: URL-safe base64, a dot, and hexadecimal digits."""
+        said = secrets.token_urlsafe(32)
+        return f"{said}.{self._mark(kind, said)}"
+
+    def is_own(self, kind: str, secret: str) -> bool:
+        """Return whether a secret was made with these keys, which nobody who sends it could guess; nothing is read."""
+        said, _, mark = secret.partition(".")
+        if len(secret) > SECRET_CHARS_MAX or not secret.isascii():
+            return False
+        return hmac.compare_digest(self._mark(kind, said), mark)
+
+    def _mark(self, kind: str, said: str) -> str:
+        return self._hash(f"{kind} marks", said)[:_MARK_CHARS]
 
     def sealed(self, owner: str, part: str, told: Told) -> bytes:
         """Encrypt a part of what is kept for an owner."""

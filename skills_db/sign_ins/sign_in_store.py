@@ -12,6 +12,8 @@ Everything here blocks: call it from a thread.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -98,22 +100,28 @@ class SignInStore:
                 session.execute(_REMOVE_FLOWS, asked)
             return removed
 
-    def remove_all(self, person: str) -> tuple[Told, ...]:
-        """Forget every sign-in of a person, and those under way; return what they gave, so that it can be revoked.
+    def remove_all(self, person: str) -> tuple[int, tuple[Told, ...]]:
+        """Forget every sign-in of a person, and those under way.
 
-        What cannot be read any more is forgotten too, and cannot be revoked.
+        Return how many there were, and what those gave that can be read, so that it can be revoked.
         """
         asked = {"person": self.keys.person(person)}
         with self._database.transaction() as session:
             rows = session.execute(_REMOVE_ALL, asked).all()
             session.execute(_REMOVE_ALL_FLOWS, asked)
-        found = []
+        return len(rows), tuple(self._readable(rows))
+
+    def remove_every_one(self) -> tuple[int, tuple[Told, ...]]:
+        """Forget all sign-ins of the database; return how many there were, and what those gave that can be read."""
+        with self._database.transaction() as session:
+            rows = session.execute(_REMOVE_EVERY_ONE).all()
+            session.execute(_REMOVE_EVERY_FLOW)
+        return len(rows), tuple(self._readable(rows))
+
+    def _readable(self, rows: Sequence[sa.Row[tuple[object, ...]]]) -> Iterator[Told]:
         for row in rows:
-            try:
-                found.append(self.keys.opened(row.owner, _TOKENS, row.sealed))
-            except SealBroken:
-                continue
-        return tuple(found)
+            with suppress(SealBroken):
+                yield self.keys.opened(row.owner, _TOKENS, row.sealed)
 
     def _opened(self, owner: str, sealed: object, server: str) -> Told:
         try:
@@ -149,4 +157,6 @@ _REMOVE = sa.text(
 )
 _REMOVE_FLOWS = sa.text("DELETE FROM sealab_sign_in_flow WHERE owner = :owner")
 _REMOVE_ALL = sa.text("DELETE FROM sealab_sign_in WHERE person = :person RETURNING owner, sealed")
+_REMOVE_EVERY_ONE = sa.text("DELETE FROM sealab_sign_in RETURNING owner, sealed")
+_REMOVE_EVERY_FLOW = sa.text("DELETE FROM sealab_sign_in_flow")
 _REMOVE_ALL_FLOWS = sa.text("DELETE FROM sealab_sign_in_flow WHERE person = :person")

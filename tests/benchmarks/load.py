@@ -38,7 +38,7 @@ from tests.benchmarks.stdio_latency import timed
 from tests.server.conftest import SEALAB
 
 FOLDER = Path(__file__).parent
-START_SECONDS = 30.0
+START_SECONDS = 120.0
 STOP_SECONDS = 40.0
 POLITE_PAUSE_SECONDS = 0.02
 MANY = 400

@@ -34,7 +34,9 @@ class Load:
     """What the clients do. `code` may name `{n}`, a number of its own in each call, which `expected` may rest on.
 
     Each client makes `calls` calls, or as many as it can in `seconds`. `own_callers` says that the server is to see
-    each client as another caller; else they share one session, or send no credentials. `connects_ahead` says that connections are made before the clients begin.
+    each client as another caller; else they share one session, or send no credentials. `tokens` are those of the
+    clients, each of which is another caller then; without a number of clients that open at once, they open one by one.
+    `connects_ahead` says that connections are made before the clients begin.
     """
 
     url: str
@@ -49,6 +51,9 @@ class Load:
     connects_ahead: bool = True
     pause_seconds: float = 0.0
     answer_seconds: float = 120.0
+    tokens: list[str] = field(default_factory=list)
+    open_at_once: int = 0
+    ends_sessions: bool = False
 
 
 @dataclass(slots=True)
@@ -118,7 +123,9 @@ class Client:
         ]
         if load.era == MODERN:
             headers += [f"MCP-Protocol-Version: {MODERN}", "Mcp-Method: tools/call", "Mcp-Name: execute_code"]
-        if load.own_callers and load.era == MODERN:
+        if load.tokens:
+            headers.append(f"Authorization: Bearer {load.tokens[int(name.split('-')[1]) % len(load.tokens)]}")
+        elif load.own_callers and load.era == MODERN:
             headers.append(f"Authorization: Bearer {name}")
         self._headers = headers
         self._reused = False
@@ -128,7 +135,7 @@ class Client:
         await self._connect()
         if self._load.era == MODERN:
             return
-        if like is not None and not self._load.own_callers:
+        if like is not None and not self._load.own_callers and not self._load.tokens:
             self._headers = like._headers
             return
         params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "load", "version": "1"}}
@@ -153,11 +160,15 @@ class Client:
             self._streams[1].close()
             self._streams = None
 
-    async def post(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+    def head(self, body: bytes, method: str = "POST") -> bytes:
+        """Return what stands before a body."""
+        first = f"{method} {self._path} HTTP/1.1"
+        return "\r\n".join([first, *self._headers, f"Content-Length: {len(body)}", "", ""]).encode()
+
+    async def post(self, body: bytes, method: str = "POST") -> tuple[int, dict[str, str], bytes]:
         """Send one request and read its answer. Raises `OSError` or `EOFError` where there is none."""
         reader, writer = await self._connect()
-        head = "\r\n".join([f"POST {self._path} HTTP/1.1", *self._headers, f"Content-Length: {len(body)}", "", ""])
-        writer.write(head.encode() + body)
+        writer.write(self.head(body, method) + body)
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         status = int(lines[0].split(" ", 2)[1])
         headers = {key.lower(): value for key, _colon, value in (line.partition(": ") for line in lines[1:-2])}
@@ -173,6 +184,12 @@ class Client:
         if headers.get("connection") == "close":
             self.close()
         return status, headers, data
+
+    async def end_session(self) -> None:
+        """Delete its session, if it has one, and close the connection."""
+        if self._load.era == LEGACY:
+            await self.post(b"", "DELETE")
+        self.close()
 
     async def call(self, number: int, told: Told) -> bool:
         """Make one call and note how it ended; return whether the server may be asked again at once."""
@@ -218,8 +235,9 @@ async def main() -> None:
     load = Load(**json.loads(sys.stdin.readline()))
     clients = [Client(load, f"client-{number}-{time.monotonic_ns()}") for number in range(load.clients)]
     if load.connects_ahead:
-        for client in clients:
-            await client.open(clients[0] if client is not clients[0] else None)
+        for number in range(0, len(clients), load.open_at_once or 1):
+            some = clients[number : number + (load.open_at_once or 1)]
+            await asyncio.gather(*(each.open(clients[0] if each is not clients[0] else None) for each in some))
     told = Told()
     numbers = itertools.count(1000)
     print(READY, flush=True)
@@ -245,6 +263,8 @@ async def main() -> None:
 
     await asyncio.gather(*map(work, clients))
     told.seconds = time.monotonic() - began
+    for client in clients if load.ends_sessions else ():
+        await client.end_session()
     told.cpu_seconds = time.process_time() - cpu
     print(json.dumps(asdict(told)), flush=True)
 

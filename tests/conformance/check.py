@@ -82,6 +82,19 @@ def conformance(modules: Path, url: str, revision: str, out: str) -> list[str]:
     return wrong
 
 
+def authorization(modules: Path) -> list[str]:
+    """Return the scenarios of authorization that apply to servers, of which the suite had none so far.
+
+    What it has are for clients, and for authorization servers; `tests/server/protocol/web/test_oauth.py` checks ours.
+    """
+    suite = str(modules / "@modelcontextprotocol/conformance/dist/index.js")
+    text = subprocess.run([*NODE, suite, "list"], capture_output=True, text=True, timeout=60, check=True).stdout
+    of_servers = text.partition("Server scenarios")[2].partition("Client scenarios")[0]
+    found = [name for name in re.findall(r"^  - (\S+)", of_servers, re.MULTILINE) if "auth" in name or "token" in name]
+    print(f"conformance authorization: {len(found)} scenarios for servers", flush=True)
+    return [f"{name}: a scenario of authorization for servers, which is not run yet" for name in found]
+
+
 def skills_extension(modules: Path, url: str, out: str) -> list[str]:
     """Run the scenarios of the Skills extension (SEP-2640); return what is wrong, one line each."""
     wrong = []
@@ -132,6 +145,7 @@ def main() -> int:
             wrong = [
                 line for revision in FIXTURE_FREE for line in conformance(modules, url, revision, f"{scratch}/out")
             ]
+            wrong += authorization(modules)
             wrong += skills_extension(modules, url, f"{scratch}/out")
             wrong += verified_skills(modules, sealab, f"{scratch}/stdio")
         finally:

@@ -48,7 +48,9 @@ def top_words(text: str, n: int = 3) -> list[str]:
     return [word for word, _ in collections.Counter(re.findall(r"\\w+", text.lower())).most_common(n)]
 '''
 AUTO = {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}
+POLICY = [block for block in blocks_of("docs/policy.md") if block.kind == "text"]
 GIVEN: Mapping[str, Given] = {
+    "docs/policy.md": Given(files={"team.cedar": POLICY[1].text, "expected.yaml": POLICY[2].text}),
     "README.md": Given(env=AUTO),
     "docs/privacy.md": Given(
         env=AUTO,

@@ -184,3 +184,43 @@ def test_a_settings_file_that_cannot_be_read_is_an_error_that_says_what_to_do(tm
     file.mkdir()
     with pytest.raises(SettingsError, match=r"cannot be read: Is a directory\. Change the permissions"):
         read_settings(file=file, file_required=False, environment={}, command_line={})
+
+
+OAUTH = {
+    "SEALAB_AUTH": "oauth",
+    "SEALAB_OAUTH_ISSUER": "https://idp.example/realms/team",
+    "SEALAB_OAUTH_AUDIENCE": "https://sealab.example/mcp",
+}
+
+
+def test_an_issuer_is_named_with_the_audience_of_its_tokens(tmp_path: Path) -> None:
+    settings = read(tmp_path, **OAUTH)
+    assert settings.oauth_issuer == "https://idp.example/realms/team"
+    for left_out, needed in (("ISSUER", "OAUTH_ISSUER"), ("AUDIENCE", "OAUTH_AUDIENCE")):
+        fewer = {key: value for key, value in OAUTH.items() if not key.endswith(left_out)}
+        with pytest.raises(SettingsError, match=needed):
+            read(tmp_path, **fewer)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"SEALAB_OAUTH_ISSUER": "http://idp.example"},
+        {"SEALAB_OAUTH_ISSUER": "https://idp.example?realm=a"},
+        {"SEALAB_OAUTH_ISSUER": "https://user:pass@idp.example"},
+        {"SEALAB_OAUTH_INTROSPECTION_URL": "http://idp.example/i", "SEALAB_OAUTH_CLIENT_ID": "a"},
+        {"SEALAB_OAUTH_INTROSPECTION_URL": "https://idp.example/i"},
+        {"SEALAB_OAUTH_CLIENT_ID": "a"},
+        {"SEALAB_OAUTH_CLIENT_SECRET": "the secret"},
+    ],
+    ids=str,
+)
+def test_what_would_leave_oauth_open_or_half_set_is_refused(tmp_path: Path, more: dict[str, str]) -> None:
+    with pytest.raises(SettingsError, match="OAUTH_") as refused:
+        read(tmp_path, **(OAUTH | more))
+    assert "the secret" not in str(refused.value)
+
+
+def test_the_secret_of_the_client_is_not_shown(tmp_path: Path) -> None:
+    client = {"SEALAB_OAUTH_CLIENT_ID": "sealab", "SEALAB_OAUTH_CLIENT_SECRET": "the secret"}
+    assert "the secret" not in repr(read(tmp_path, **(OAUTH | client)))

@@ -67,19 +67,21 @@ class BegunSignIn:
     """A sign-in that was begun: where its user goes, and what is needed when they come back."""
 
     address: str = field(repr=False)
-    state: str = field(repr=False)
     pending: Pending
 
 
-async def begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: str) -> BegunSignIn:
-    """Find a server's issuer, register there, and return where the user signs in. Raises `SignInFailed`."""
+async def begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: str, state: str) -> BegunSignIn:
+    """Find a server's issuer, register there, and return where the user signs in; `state` is a secret.
+
+    Raises `SignInFailed`.
+    """
     try:
-        return await _begin(client, config, redirect_uri)
+        return await _begin(client, config, redirect_uri, state)
     except OAuthFlowError as error:
         raise SignInFailed(f"Signing in to the server {config.name!r} cannot begin: {_kind(error)}.") from None
 
 
-async def _begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: str) -> BegunSignIn:
+async def _begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: str, state: str) -> BegunSignIn:
     challenge = await _challenge(client, config)
     resource, described = await _resource(client, config, challenge)
     metadata = await _metadata(client, config, described)
@@ -87,7 +89,7 @@ async def _begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri:
         extract_scope_from_www_auth(challenge), described, metadata, ["authorization_code", "refresh_token"]
     )
     registered = await _registered(client, config, metadata, redirect_uri, scope)
-    verifier, state = secrets.token_urlsafe(64), secrets.token_urlsafe(32)
+    verifier = secrets.token_urlsafe(64)
     challenged = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
     query = {
         "response_type": "code",
@@ -114,7 +116,7 @@ async def _begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri:
         resource=resource,
         scope=scope,
     )
-    return BegunSignIn(f"{endpoint}{joint}{urlencode(query)}", state, pending)
+    return BegunSignIn(f"{endpoint}{joint}{urlencode(query)}", pending)
 
 
 async def finish(client: httpx2.AsyncClient, pending: Pending, code: str, iss: str | None) -> Granted:

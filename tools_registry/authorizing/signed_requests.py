@@ -22,10 +22,11 @@ Raises `SignInNeeded` where there is none, and `httpx2.ConnectError` where that 
 
 
 class SignedRequests(httpx2.Auth):
-    """Signs with what `token` gives, for each request anew."""
+    """Signs with what `token` gives, for each request anew; `refused` is said where the server does not take it."""
 
-    def __init__(self, config: ServerConfig, token: Token) -> None:
+    def __init__(self, config: ServerConfig, token: Token, refused: str | None = None) -> None:
         self._name = config.name
+        self._refused = refused or f"The server {config.name!r} does not take the sign-in. Sign in again."
         self._origin = _origin(httpx2.URL(config.url))
         self._token = token
 
@@ -40,7 +41,7 @@ class SignedRequests(httpx2.Auth):
         if response.status_code == httpx2.codes.UNAUTHORIZED or (
             response.status_code == httpx2.codes.FORBIDDEN and "insufficient_scope" in challenge
         ):
-            raise SignInNeeded(f"The server {self._name!r} does not take the sign-in. Sign in again.")
+            raise SignInNeeded(self._refused)
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ...database import HomeDatabase
+from ...database import database_of
 from ...errors import Exit, UsageError
 from ...home import Home
+from ...identity import DEFAULT_TENANT
 from ...journal.journal import Journal
-from ...privacy.privacy import Privacy
+from ...privacy.of_home import privacy_of
 from ...runs.background.approval_links import pages_at
 from ...runs.background.background import run_state
 from ...settings import Settings
@@ -59,8 +60,8 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[arg
 @contextmanager
 def _store(home: Home, settings: Settings) -> Iterator[BackgroundStore]:
     home.prepare()
-    database = HomeDatabase(settings.database_url, home.root)
-    privacy = Privacy(settings, home.root, database)
+    database = database_of(settings.database_url, home)
+    privacy = privacy_of(settings, home, database)
     try:
         yield Journal(settings, database, privacy.key, keeps=False).background()
     finally:
@@ -69,7 +70,7 @@ def _store(home: Home, settings: Settings) -> Iterator[BackgroundStore]:
 
 
 def _list(chosen: argparse.Namespace, store: BackgroundStore) -> int:
-    pages = None if chosen.url is None else pages_at(chosen.url)
+    pages = None if chosen.url is None else pages_at(chosen.url) + _place(chosen.tenants_home)
     told: list[dict[str, str]] = []
     for state in map(run_state, store.waiting(most=_LISTED_MAX)):
         if (approval := state.approval) is not None:
@@ -85,6 +86,11 @@ def _list(chosen: argparse.Namespace, store: BackgroundStore) -> int:
         link = [each["link"]] if "link" in each else []
         print(each["id"], each["question"], *link, "", sep="\n")
     return Exit.OK
+
+
+def _place(tenant: str | None) -> str:
+    """Return what the links of a tenant have before their token."""
+    return "" if tenant in {None, DEFAULT_TENANT} else f"{tenant}/"
 
 
 def _approve(chosen: argparse.Namespace, store: BackgroundStore) -> int:

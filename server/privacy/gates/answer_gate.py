@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
+from ...caller import Caller
 from ...errors import PrivacyFailed, ServerError
 from ..privacy import Privacy
 from ..tokens.parts import Exchange, collected, part_of, replaced
@@ -43,22 +44,23 @@ class AnswerFilter:
     def __init__(
         self,
         privacy: Privacy,
-        scope_of: Callable[[ServerRequestContext[Any, Any]], str],
+        caller_of: Callable[[ServerRequestContext[Any, Any]], Caller],
         tools_that_filter: frozenset[str],
     ) -> None:
         self._privacy = privacy
-        self._scope_of = scope_of
+        self._caller_of = caller_of
         self._tools_that_filter = tools_that_filter
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Restore what goes to a file, have the request answered, and hide what is personal in the answer."""
         if ctx.method in _UNFILTERED or ctx.request_id is None:
             return await call_next(ctx)
-        scope = self._scope_of(ctx)
+        caller = self._caller_of(ctx)
+        scope = caller.scope
         tool = str((ctx.params or {}).get("name")) if ctx.method == "tools/call" else None
         try:
             if tool in _FILE_TOOLS:
-                ctx = replace(ctx, params=await self._restored(scope, ctx.params or {}))
+                ctx = replace(ctx, params=await self._restored(caller, ctx.params or {}))
             answer = await call_next(ctx)
         except MCPError as error:
             said = await self._hidden(scope, {"message": error.error.message, "structuredContent": error.error.data})
@@ -68,10 +70,10 @@ class AnswerFilter:
             return answer
         return await self._hidden(scope, wire)
 
-    async def _restored(self, scope: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def _restored(self, caller: Caller, params: Mapping[str, Any]) -> dict[str, Any]:
         arguments = dict(params.get("arguments") or {})
         try:
-            restored, _content = await restored_for_file(self._privacy, scope, arguments)
+            restored, _content = await restored_for_file(self._privacy, caller, arguments)
         except ServerError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from None
         return {**params, "arguments": restored}

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from ....sandbox.job import Job, Json
+from ...caller import Caller
 from ..privacy import Privacy, holds_token
 from ..token_texts import TOKEN
-
-_DESTINATION = "code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +21,13 @@ class ProgramTokens:
     """What became of the tokens in a program: how many different ones are values, and which stand for none."""
 
     values: int = 0
+    withheld: Mapping[str, int] = field(default_factory=dict)
+    """How many stay tokens by the policy, by type."""
     unknown: tuple[str, ...] = ()
     literals: Mapping[str, Json] = field(default_factory=dict, repr=False)
 
 
-async def with_values(privacy: Privacy, scope: str, job: Job, *, run: str) -> tuple[Job, ProgramTokens]:
+async def with_values(privacy: Privacy, caller: Caller, job: Job, *, run: str) -> tuple[Job, ProgramTokens]:
     """Return a job whose program has values in place of tokens, and what became of these.
 
     Raises `RequestRefused` where too many are unknown, and `PrivacyFailed`.
@@ -39,8 +40,8 @@ async def with_values(privacy: Privacy, scope: str, job: Job, *, run: str) -> tu
     if not tokens and not in_variables:
         return job, ProgramTokens()
     asked: Json = [list(tokens), job.context_vars if in_variables else {}]
-    restored = await privacy.restored_for_code(scope, asked, destination=_DESTINATION, run=run)
+    restored = await privacy.restored_for_code(caller, asked, run=run, leaves=True)
     values, variables = cast("tuple[list[Json], Mapping[str, Json]]", restored.content)
     literals = {token: value for token, value in zip(tokens, values, strict=True) if value != token}
     changed = replace(job, literals=literals, context_vars=variables if in_variables else job.context_vars)
-    return changed, ProgramTokens(restored.count, restored.unknown, literals)
+    return changed, ProgramTokens(restored.count, dict(restored.kept), restored.unknown, literals)

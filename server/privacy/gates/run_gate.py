@@ -169,6 +169,7 @@ class Gate:
         self._run = run
         self._literals = literals
         self._scope = caller.scope
+        self._of = caller
         self._account = account
         self._pieces = FilePieces()
         self._written = WrittenTokens()
@@ -187,7 +188,7 @@ class Gate:
             arguments = self._as_written(name, arguments)
             if name in _RESTORED_FOR:
                 try:
-                    arguments, content = await restored_for_file(self._privacy, self._scope, arguments, run=self._run)
+                    arguments, content = await restored_for_file(self._privacy, self._of, arguments, run=self._run)
                 except ServerError as error:
                     raise HostCallError(str(error)) from error
             if name in _LEAVES_BY:
@@ -363,7 +364,7 @@ def _exchanged(value: _T, exchange: Exchange, *, is_json: bool = False) -> _T:
 
 
 async def restored_for_file(
-    privacy: Privacy, scope: str, arguments: Mapping[str, Json], *, run: str = ""
+    privacy: Privacy, caller: Caller, arguments: Mapping[str, Json], *, run: str = ""
 ) -> tuple[dict[str, Json], FileText | None]:
     """Return the arguments of a call that reaches a file, with real names in them, and its text as the file gets it.
 
@@ -375,10 +376,10 @@ async def restored_for_file(
         if not isinstance(text, str) or (key == "content" and arguments.get("encoding") == "base64"):
             continue
         if key == "content":
-            content = await privacy.for_file(scope, text, keeps_tokens=arguments.get("tokens") is True, run=run)
+            content = await privacy.for_file(caller, text, keeps_tokens=arguments.get("tokens") is True, run=run)
             restored[key] = content.text
         else:
-            restored[key] = await privacy.restored(scope, text, destination="workspace", run=run)
+            restored[key] = await privacy.restored(caller, text, destination="workspace", run=run)
     return restored, content
 
 

@@ -15,7 +15,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
 from ....sandbox.job import Json
+from ...caller import Caller
 from ...errors import RequestRefused
+from ...policy.restore_rulings import TOOL, RestoreRulings
 from ..privacy import Privacy
 from ..tokens.restore_policy import RestorePolicy
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from ..tokens.sanitizer import KnownPlace
 
 _TOLD_MAX = 5
+NOT_GIVEN = "the operator's `restore` does not give it"
 ANSWERED_BY: ContextVar[str] = ContextVar("the tool that answered a host call", default="")
 
 
@@ -57,7 +60,7 @@ class LeftInCall:
 
 async def given_to(
     privacy: Privacy,
-    scope: str,
+    caller: Caller,
     to: Recipient,
     arguments: Mapping[str, Json],
     *,
@@ -69,15 +72,16 @@ async def given_to(
 
     `given` are the values that the tool gave the run before.
     Raises `RequestRefused` where a token would be left in them that the tool may not have as it is, or where they hold
-    a known value of a type that `restore` does not give to it. `note` is told of these, and of tokens that are let
-    through.
+    a known value of a type that `restore` or the policy does not give to it. `note` is told of these, and of tokens
+    that are let through.
     """
     if not privacy.filters:
         return arguments
-    policy = RestorePolicy(to.rule)
+    scope, rule = caller.scope, RestorePolicy(to.rule)
+    rulings = RestoreRulings(privacy.policy, caller.identity, TOOL, server=to.server, tool=to.tool)
 
     def allows(path: tuple[str, ...], kind: str) -> bool:
-        return policy.allows(to.tool, path, kind)
+        return rule.allows(to.tool, path, kind) and rulings(path, kind)
 
     places = await privacy.known_in(scope, arguments)
     refused = [place for place in _refused(places, allows) if place.text not in given]
@@ -95,7 +99,7 @@ async def given_to(
         )
     privacy.note("refuse", to.name, Counter(place.span.type for place in refused), scope=scope, run=run)
     if stops:
-        raise RequestRefused(_why(to, () if to.takes_tokens else left, refused))
+        raise RequestRefused(_why(to, () if to.takes_tokens else left, refused, by_policy=rulings.why()))
     privacy.note("send", to.name, Counter(place.span.type for place in places), scope=scope, run=run)
     return cast("Mapping[str, Json]", restored.content)
 
@@ -113,7 +117,7 @@ def _refused(places: Sequence[KnownPlace], allows: Callable[[tuple[str, ...], st
                 yield place
 
 
-def _why(to: Recipient, left: Sequence[LeftToken], refused: Sequence[KnownPlace]) -> str:
+def _why(to: Recipient, left: Sequence[LeftToken], refused: Sequence[KnownPlace], *, by_policy: str) -> str:
     unknown = [f"{each.token}{_in(each.argument)}" for each in left if not each.is_known]
     withheld = [f"{each.token}{_in(each.argument)}" for each in left if each.is_known]
     withheld += dict.fromkeys(
@@ -124,8 +128,12 @@ def _why(to: Recipient, left: Sequence[LeftToken], refused: Sequence[KnownPlace]
         wrong.append(f"{_some(unknown)} {_stand(unknown)} for no value here")
         do.append("Give tokens letter by letter as they were shown.")
     if withheld:
-        wrong.append(f"the operator's `restore` does not give it {_some(withheld)}")
-        do.append("Leave that out, or ask the user to change `restore` of this server in mcp.json.")
+        wrong.append(f"{'it may not have' if by_policy else NOT_GIVEN} {_some(withheld)}")
+        if by_policy:
+            wrong.append(f"the policy refuses {by_policy}")
+            do.append("Leave that out, or ask the operator to change the policy.")
+        else:
+            do.append("Leave that out, or ask the user to change `restore` of this server in mcp.json.")
     if left:
         do.append('A tool that is to get tokens as they are needs "allow_tokens" there.')
     return f"{to.name} was not called: {', and '.join(wrong)}. {' '.join(do)}"

@@ -19,6 +19,9 @@ from ...write_behind import WriteBehind
 if TYPE_CHECKING:
     from ....skills_db.vault import Note, Vault
 
+Told = Callable[[str, str, str, Mapping[str, int], str], None]
+"""Told whose values, what was done with them and where they went, how many there are of each type, and by which run."""
+
 PAUSE_SECONDS = 0.5
 """How long lines gather before they are written together."""
 
@@ -26,8 +29,12 @@ PAUSE_SECONDS = 0.5
 class AuditNotes:
     """The lines that wait to be written; safe to use from several threads."""
 
-    def __init__(self, vault: Callable[[], Vault]) -> None:
-        """Make it; `vault` is asked for when there is something to write, and may block."""
+    def __init__(self, vault: Callable[[], Vault], told: Told | None = None) -> None:
+        """Make it; `vault` is asked for when there is something to write, and may block.
+
+        `told` is told of each at once: the audit log of the server keeps those that let values out, for good.
+        """
+        self._told = told
         self._lines: WriteBehind[Note] = WriteBehind(
             "lines of the privacy audit",
             lambda notes: vault().note(*notes),
@@ -39,6 +46,8 @@ class AuditNotes:
         """Have it noted that something was done with so many values of each type, by a run if one did."""
         if not counts:
             return
+        if self._told is not None:
+            self._told(scope, action, destination, counts, run)
         from ....skills_db.vault_entries import Note
 
         self._lines.add(Note(time.time(), scope, action, destination, dict(counts), run))

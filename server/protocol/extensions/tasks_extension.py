@@ -22,8 +22,9 @@ from pydantic import ValidationError
 
 from ....skills_db.errors import JournalErased, JournalNotFound, SkillsDbError
 from ...errors import HostWorkBusy
+from ...identity import Right
 from ...runs.background.approval_links import link_of
-from ...scopes import scope_of
+from ...scopes import caller_of, scope_of
 from ...terminal_escaping import visible
 from ..answers import answered_run, visibly
 from ..elicitation import chosen, form_request, link_request, only_opens_links
@@ -90,7 +91,8 @@ class TasksExtension(Extension):
     async def _get(self, ctx: Ctx, params: TaskParams) -> Params:
         state = await self._state(ctx, params.task_id)
         link = None
-        if state.approval is not None and only_opens_links(ctx.session.client_capabilities):
+        may_approve = caller_of(ctx).identity.may(Right.APPROVE)
+        if state.approval is not None and only_opens_links(ctx.session.client_capabilities) and may_approve:
             approval = state.approval
             link = await _told(lambda: link_of(self._background, state, approval, ctx.request), params.task_id)
         told: Params = {"resultType": "complete", **_task(state, link)}
@@ -118,7 +120,8 @@ class TasksExtension(Extension):
                     f"The answer to {approval.id} is no result of an elicitation. Give action and content.",
                 ) from None
             choice = chosen(answer, approval.choices)
-            await _told(lambda: self._background.answer(approval, choice, scope_of(ctx)), params.task_id)
+            caller = caller_of(ctx)
+            await _told(lambda: self._background.answer(approval, choice, caller.scope, by=caller), params.task_id)
         return {"resultType": "complete"}
 
     async def _cancel(self, ctx: Ctx, params: TaskParams) -> Params:

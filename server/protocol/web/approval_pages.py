@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import html
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -18,7 +19,7 @@ from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ....skills_db.errors import JournalNotFound, SkillsDbError
-from ...errors import HostWorkRefused, PrivacyFailed
+from ...errors import HostWorkRefused, PrivacyFailed, TenantsBusy, VaultKeyError
 from ...runs.background.approval_links import PATH
 from ...terminal_escaping import visible
 
@@ -61,13 +62,25 @@ _FORM = """\
 """
 
 
+@dataclass(frozen=True, slots=True)
+class QuestionPlace:
+    """Where the question of a link is kept, and the link's token."""
+
+    background: Background
+    privacy: Privacy
+    token: str
+
+
+PlaceOf = Callable[[str], AbstractAsyncContextManager[QuestionPlace | None]]
+"""Gives the place of a question by what stands behind `PATH` in its link, None where that was never given."""
+
+
 class ApprovalPages:
     """An ASGI app before another, which answers what is sent to below `PATH`."""
 
-    def __init__(self, app: ASGIApp, background: Background, privacy: Privacy) -> None:
+    def __init__(self, app: ASGIApp, place_of: PlaceOf) -> None:
         self._app = app
-        self._background = background
-        self._privacy = privacy
+        self._place_of = place_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -75,64 +88,75 @@ class ApprovalPages:
             await self._app(scope, receive, send)
             return
         try:
-            response = await self._response(scope, receive)
-        except (SkillsDbError, HostWorkRefused, PrivacyFailed):
+            async with self._place_of(scope["path"].removeprefix(PATH)) as place:
+                response = await _response(place, scope, receive)
+        except (SkillsDbError, HostWorkRefused, PrivacyFailed, TenantsBusy, VaultKeyError):
             sentence = "The question cannot be read now. Try again in a moment."
             response = _page(503, "Not now", sentence, {"Retry-After": str(_RETRY_SECONDS)})
         await response(scope, receive, send)
 
-    async def _response(self, scope: Scope, receive: Receive) -> HTMLResponse:
-        if scope["method"] not in {"GET", "HEAD", "POST"}:
-            sentence = "A page is read with GET, and answered with POST."
-            return _page(405, "Not allowed", sentence, {"Allow": "GET, HEAD, POST"})
-        link = await self._background.linked(scope["path"].removeprefix(PATH))
-        if link is None:
-            return _page(404, "Not valid", "This link is not valid: use it whole, or ask for a new one.")
-        if scope["method"] != "POST":
-            return await self._shown(link)
-        answer = await _sent(receive)
-        if answer not in _ANSWERS:
-            return _page(400, "Not understood", "The form has to say answer=approve or answer=deny.")
-        return await self._taken(link, approves=answer == "approve")
 
-    async def _shown(self, link: ApprovalLink) -> HTMLResponse:
+async def _response(place: QuestionPlace | None, scope: Scope, receive: Receive) -> HTMLResponse:
+    if scope["method"] not in {"GET", "HEAD", "POST"}:
+        sentence = "A page is read with GET, and answered with POST."
+        return _page(405, "Not allowed", sentence, {"Allow": "GET, HEAD, POST"})
+    link = None if place is None else await place.background.linked(place.token)
+    if place is None or link is None:
+        return _page(404, "Not valid", "This link is not valid: use it whole, or ask for a new one.")
+    question = _LinkedQuestion(place, link)
+    if scope["method"] != "POST":
+        return await question.shown()
+    answer = await _sent(receive)
+    if answer not in _ANSWERS:
+        return _page(400, "Not understood", "The form has to say answer=approve or answer=deny.")
+    return await question.taken(approves=answer == "approve")
+
+
+class _LinkedQuestion:
+    """What one link leads to."""
+
+    def __init__(self, place: QuestionPlace, link: ApprovalLink) -> None:
+        self._place = place
+        self._link = link
+
+    async def shown(self) -> HTMLResponse:
         """Return the page of a question, which answers nothing."""
-        state = await self._state(link)
-        answered = state.answer_to(link.number) if state else None
+        state = await self._state()
+        answered = state.answer_to(self._link.number) if state else None
         if answered is not None:
             return _page(200, "Answered", f"The question was {answered}.")
-        approval = _waits(state, link)
+        approval = _waits(state, self._link)
         return _GONE if approval is None else await self._form(approval)
 
-    async def _taken(self, link: ApprovalLink, *, approves: bool) -> HTMLResponse:
+    async def taken(self, *, approves: bool) -> HTMLResponse:
         """Answer a question, and return what counts then."""
-        approval = _waits(await self._state(link), link)
+        approval = _waits(await self._state(), self._link)
         counts = False
         if approval is not None:
             # Only the least of what a yes may cover, as on a terminal.
             choice = (approval.choices[0] if approval.choices else "") if approves else None
             with suppress(JournalNotFound):
-                counts = await self._background.answer(approval, choice, None)
-        state = await self._state(link)
-        answered = state.answer_to(link.number) if state else None
+                counts = await self._place.background.answer(approval, choice, None, by=None)
+        state = await self._state()
+        answered = state.answer_to(self._link.number) if state else None
         if answered is None:
             return _GONE
         if counts:
             return _page(200, "Answered", f"The question was {answered}.")
         return _page(409, "Answered before", f"The question was {answered}, so this answer changes nothing.")
 
-    async def _state(self, link: ApprovalLink) -> RunState | None:
+    async def _state(self) -> RunState | None:
         """Return how far the run of a link is, unless the link has ended."""
-        if time.time() >= link.expires:
+        if time.time() >= self._link.expires:
             return None
         with suppress(JournalNotFound):
-            return await self._background.queued_state(link.run_id, None)
+            return await self._place.background.queued_state(self._link.run_id, None)
         return None
 
     async def _form(self, approval: Approval) -> HTMLResponse:
         hidden = approval.question
-        if not self._privacy.is_off:
-            hidden = await self._privacy.hide_text(approval.scope, approval.question)
+        if not self._place.privacy.is_off:
+            hidden = await self._place.privacy.hide_text(approval.scope, approval.question)
         content = _FORM.format(
             run_id=_escaped(approval.run_id),
             question=_escaped(hidden),

@@ -11,8 +11,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ....tools_registry.json_lines import LARGE_CHARS
 from ...errors import HostWorkBusy
+from ...fair_line import Owner
 from ..message_bounds import check_message
-from .callers import caller_of, header
+from .callers import header, owner_of
 from .error_responses import refusal
 from .large_bodies import LargeBodies
 
@@ -28,13 +29,14 @@ class Bodies:
 
     A body is held until its request is answered. A caller may hold as much as is still free (Choudhury and Hahne 1998,
     "Dynamic queue length thresholds for shared-memory packet switches"): alone a half, and however much others send,
-    there is room for one that holds nothing yet.
+    there is room for one that holds nothing yet. Of tenants each may hold as much as is still free, and each of its
+    callers as much as its tenant may still take.
     """
 
     def __init__(self, app: ASGIApp, total_bytes: int) -> None:
         self._app = app
         self._free = total_bytes
-        self._held: Counter[str] = Counter()
+        self._held: Counter[Owner] = Counter()
         self._large = LargeBodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -42,7 +44,7 @@ class Bodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return None
-        caller = caller_of(scope)
+        owner = owner_of(scope)
         held = 0
         try:
             if _declared(scope) > BODY_BYTES_MAX:
@@ -59,9 +61,9 @@ class Bodies:
                     return await _too_large(scope, receive, send)
                 needed = len(body) - _FREE_BYTES - held
                 if needed > 0:
-                    if not self._reserve(caller, needed):
+                    if not self._reserve(owner, needed):
                         del body
-                        return await self._too_much(caller, held)(scope, receive, send)
+                        return await self._too_much(owner, held)(scope, receive, send)
                     held += needed
             text = bytes(body)
             del body
@@ -72,7 +74,7 @@ class Bodies:
             except HostWorkBusy as error:
                 return await refusal(503, str(error), retry_after=_RETRY_SECONDS)(scope, receive, send)
             if len(text) > LARGE_CHARS:
-                await self._large.turn(caller)
+                await self._large.turn(owner)
             whole: deque[Message] = deque([{"type": "http.request", "body": text, "more_body": False}])
             del text
 
@@ -81,34 +83,44 @@ class Bodies:
 
             await self._app(scope, received, send)
         finally:
-            self._give_back(caller, held)
+            self._give_back(owner, held)
 
-    def _reserve(self, caller: str, count: int) -> bool:
-        if self._held[caller] + count > self._free - count:
+    def _reserve(self, owner: Owner, count: int) -> bool:
+        group = _group(owner)
+        left = self._free - count - (self._held[group] + count)
+        if left < 0 or (group != owner and self._held[owner] + count > left):
             return False
         self._free -= count
-        self._held[caller] += count
+        for each in {owner, group}:
+            self._held[each] += count
         return True
 
-    def _give_back(self, caller: str, count: int) -> None:
+    def _give_back(self, owner: Owner, count: int) -> None:
         self._free += count
-        self._held[caller] -= count
-        if not self._held[caller]:
-            del self._held[caller]
+        for each in {owner, _group(owner)}:
+            self._held[each] -= count
+            if not self._held[each]:
+                del self._held[each]
 
-    def _too_much(self, caller: str, held: int) -> ASGIApp:
-        if self._held[caller] > held:
-            return refusal(
-                429,
-                "The other requests of this caller hold as many bytes as one caller may send at once. Send this one "
-                "again when they are answered, or less at a time.",
-                retry_after=_RETRY_SECONDS,
-            )
+    def _too_much(self, owner: Owner, held: int) -> ASGIApp:
+        for each, whose in ((owner, "caller"), (_group(owner), "tenant")):
+            if self._held[each] > held:
+                return refusal(
+                    429,
+                    f"The other requests of this {whose} hold as many bytes as one {whose} may send at once. Send this "
+                    "one again when they are answered, or less at a time.",
+                    retry_after=_RETRY_SECONDS,
+                )
         return refusal(
             503,
             "The server holds as many bytes of requests as it may. Send this one again in a moment.",
             retry_after=_RETRY_SECONDS,
         )
+
+
+def _group(owner: Owner) -> Owner:
+    """Return what shares the bytes with others alike: a tenant, or the caller itself where there is only one."""
+    return Owner(owner.tenant) if owner.tenant else owner
 
 
 def _declared(scope: Scope) -> int:

@@ -9,6 +9,7 @@ import hashlib
 
 from starlette.types import Scope
 
+from ...fair_line import Owner
 from ...identity import identity_in
 
 
@@ -32,3 +33,10 @@ def caller_of(scope: Scope) -> str:
     """Return whom a bound counts a request for: its credentials, else the address that it comes from."""
     client = scope.get("client")
     return credentials_of(scope) or ("" if client is None else str(client[0]))
+
+
+def owner_of(scope: Scope) -> Owner:
+    """Return whose turn a request takes: a principal of its tenant, else a caller of the only tenant there is."""
+    if (identity := identity_in(scope)) is not None:
+        return Owner(identity.tenant, identity.principal)
+    return Owner(caller=caller_of(scope))

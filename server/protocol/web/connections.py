@@ -181,7 +181,8 @@ class TurnedAway(asyncio.Protocol):
         self._bounds = bounds
         bounds.turned_away.add(self)
         transport.write(_TURNED_AWAY)
-        transport.write_eof()
+        if transport.can_write_eof():  # TLS knows no half-closed connection
+            transport.write_eof()
         self._closing = asyncio.get_running_loop().call_later(_TURNED_AWAY_SECONDS, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the base class names it

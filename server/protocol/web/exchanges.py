@@ -36,15 +36,21 @@ class _Exchange:
 class Exchanges:
     """An ASGI app before all others: it keeps every open request and can end them.
 
-    `why_not_ready` says why a call would not be taken now, or None.
+    `why_not_ready` says why a call would not be taken now, or None; `warning` what an operator should look at, or None.
 
     A request whose connection closes before its answer ends what is worked on for it. MCP 2025-11-25 says that a lost
     connection should not count as a cancellation, since the client may resume the stream; these streams cannot be
     resumed (there is no event store), so the answer could not be delivered.
     """
 
-    def __init__(self, app: ASGIApp, why_not_ready: Callable[[], str | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        why_not_ready: Callable[[], str | None] = lambda: None,
+        warning: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self._app = app
+        self._warning = warning
         self._why_not_ready = why_not_ready
         self._open: set[_Exchange] = set()
         self._stopping = False
@@ -76,7 +82,9 @@ class Exchanges:
             await Response(status_code=200)(scope, receive, send)
         elif scope["path"] == "/readyz":
             reason = STOPPING if self._stopping else self._why_not_ready()
-            body = {"ready": True} if reason is None else {"ready": False, "reason": reason}
+            body: dict[str, object] = {"ready": True} if reason is None else {"ready": False, "reason": reason}
+            if reason is None and (warning := self._warning()) is not None:
+                body["warning"] = warning
             status = 200 if reason is None else 503
             await Response(json.dumps(body), status, media_type="application/json")(scope, receive, send)
         elif self._ending or (self._stopping and _begins(scope)):

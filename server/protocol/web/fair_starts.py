@@ -1,19 +1,18 @@
-"""Begins a few HTTP requests in each round of the event loop, those of each caller in turns."""
+"""Begins a few HTTP requests in each round of the event loop, those of each tenant and each of its callers in turns."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ...fair_line import Owner
+from ...identity import identity_in
 from .caller_turns import CallerTurns
-from .callers import header
+from .callers import header, owner_of
 
 _AT_ONCE = 4
 """Requests that begin in one round. The SDK works on each for about a millisecond before it waits for its run."""
-_CALLERS = (b"authorization", b"mcp-session-id")
-"""Headers by which callers differ, the first of which counts."""
 
 
 class FairStarts:
@@ -39,7 +38,7 @@ class FairStarts:
             loop.call_soon(self._next_round)
         self._begun += 1
         if self._begun > _AT_ONCE:
-            await self._turns.wait(_caller_of(scope))
+            await self._turns.wait(_owner_of(scope))
 
     def _next_round(self) -> None:
         self._begun = 0
@@ -51,9 +50,9 @@ class FairStarts:
             asyncio.get_running_loop().call_soon(self._next_round)
 
 
-def _caller_of(scope: Scope) -> Sequence[object]:
-    for name in _CALLERS:
-        if (value := header(scope, name)) is not None:
-            return (value,)
-    client = scope.get("client")
-    return () if client is None else client[:1]
+def _owner_of(scope: Scope) -> Owner:
+    """Return whose request it is; callers without credentials differ by their MCP sessions here."""
+    session = header(scope, b"mcp-session-id")
+    if session is not None and identity_in(scope) is None and header(scope, b"authorization") is None:
+        return Owner(caller=session.decode("latin-1"))
+    return owner_of(scope)

@@ -6,33 +6,41 @@ import asyncio
 import logging
 import math
 import socket
+import ssl
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import uvicorn
-from mcp.server import MCPServer
-from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import ASGIApp
 
+from ...access.resource_metadata import MetadataPages, ResourceMetadata
+from ...access.verifier import Verifier
+from ...access.verifiers import verifier_of
 from ...app import App
+from ...errors import AddressRefused
 from ...host_work import Kind, in_thread
+from ...policy.policy_file import PolicyFile
 from ...scopes import of_mcp_session
+from ...settings import Auth, Settings
 from ...startup.signals import signals
-from ..address import Address
+from ...tenants.tenants import Tenants
+from ..address import Address, Exposure
 from ..draining import OpenRequests
-from ..serving import mcp_server
-from ..tools import tools_of
 from ..warming import warming
 from .approval_pages import ApprovalPages
-from .bodies import BODY_BYTES_MAX, Bodies
+from .authentication import Authentication
+from .bodies import Bodies
 from .connections import ACCEPTED_AT_ONCE, HttpBounds, connections_max
 from .exchanges import LAST_ANSWERS_SECONDS, Exchanges
 from .fair_starts import FairStarts
+from .forwarded import Forwarded
 from .header_checks import NamedHosts
-from .mcp_sessions import CALLERS_WORTH, McpSessions
+from .mcp_sessions import McpSessions
+from .rights_gate import RightsGate
 from .sign_in_pages import SignInPages
+from .tenant_apps import MCP_PATH, ServedApp, TenantApps, question_place, served, sign_in_place
 
-MCP_PATH = "/mcp"
 QUEUE_FULL = "As many runs wait to begin as may. Call again in a moment."
 _KERNEL_BACKLOG = 4096
 _FORGOTTEN_SECONDS = 1.0
@@ -56,46 +64,69 @@ class _Server(uvicorn.Server):
         asyncio.get_running_loop().call_later(LAST_ANSWERS_SECONDS, setattr, self, "force_exit", True)
 
 
-async def serve_http(app: App, address: Address) -> None:
-    """Serve streamable HTTP at `MCP_PATH` until a signal says to stop. Raises `AddressRefused` for a port in use.
+async def serve_http(app: App, address: Address, exposure: Exposure = Exposure()) -> None:  # noqa: B008 - it is frozen
+    """Serve streamable HTTP at `MCP_PATH` until a signal says to stop.
 
-    `Host` and `Origin` must name this machine, which stops DNS rebinding: a web page whose name has come to stand for
-    127.0.0.1 is refused, and so is a page that another port of this machine serves.
+    Raises `AddressRefused` for a port in use and for TLS files that cannot be used, `SettingsError` for `AUTH`.
+
+    `Host` and `Origin` must name this machine or `PUBLIC_URL`, which stops DNS rebinding: a web page whose name has
+    come to stand for 127.0.0.1 is refused, and so is a page that another port of this machine serves.
 
     Upon the signal calls at work go on for `DRAIN_SECONDS` at most, or until the next signal, and new ones are refused.
     """
     settings = app.settings
-    tools = tools_of(app)
+    _check_tls(exposure)
     requests = OpenRequests()
+    tenants = Tenants(app, partial(served, requests=requests, all_sessions=set()), open_max=settings.tenants_open_max)
     with address.listen() as listener:
-        port = listener.getsockname()[1]
-        mcp = mcp_server(app, requests, tools)
-        exchanges, sessions = _asgi(mcp, app, address, port)
-        config = uvicorn.Config(
-            exchanges,
-            log_config=None,
-            access_log=False,
-            backlog=ACCEPTED_AT_ONCE,
-            http=HttpBounds(connections_max(), settings.http_receive_seconds).protocol(),
-            timeout_graceful_shutdown=math.ceil(LAST_ANSWERS_SECONDS),
-            ws="none",
+        async with tenants:
+            await _serve(app, address, listener, tenants=tenants, requests=requests, exposure=exposure)
+
+
+async def _serve(
+    app: App,
+    address: Address,
+    listener: socket.socket,
+    *,
+    tenants: Tenants[ServedApp],
+    requests: OpenRequests,
+    exposure: Exposure,
+) -> None:
+    settings, own = app.settings, tenants.own
+    port = listener.getsockname()[1]
+    verifier = verifier_of(settings, app.database)
+    exchanges = _asgi(tenants, address, port, exposure, verifier=verifier)
+    config = uvicorn.Config(
+        exchanges,
+        log_config=None,
+        access_log=False,
+        backlog=ACCEPTED_AT_ONCE,
+        http=HttpBounds(connections_max(), settings.http_receive_seconds).protocol(),
+        proxy_headers=False,  # `Forwarded` judges whose count
+        ssl_certfile=exposure.certificate,
+        ssl_keyfile=exposure.key,
+        timeout_graceful_shutdown=math.ceil(LAST_ANSWERS_SECONDS),
+        ws="none",
+        lifespan="off",  # MCP servers begin and end with their tenants
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    forgetting = asyncio.create_task(_keep_forgetting(app, own.sessions))
+    async with signals() as signalled:
+        print(  # noqa: T201 - which port was taken for :0 is worth saying; stdout is not for this
+            f"sealab serves MCP at {exposure.scheme}://{address.in_url}:{port}{MCP_PATH}",
+            file=sys.stderr,
+            flush=True,
         )
-        server = _Server(config)
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
-        forgetting = asyncio.create_task(_keep_forgetting(app, sessions))
-        async with signals() as signalled:
-            print(  # noqa: T201 - which port was taken for :0 is worth saying; stdout is not for this
-                f"sealab serves MCP at http://{address.in_url}:{port}{MCP_PATH}",
-                file=sys.stderr,
-                flush=True,
-            )
-            with warming(tools):
-                await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
-            if signalled.first.done():
-                await _drain(server, exchanges, requests, settings.drain_seconds, signalled.second)
-            server.should_exit = True
-            await serving
-            forgetting.cancel()
+        with warming(own.tools):
+            await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
+        if signalled.first.done():
+            await _drain(server, exchanges, requests, settings.drain_seconds, signalled.second)
+        server.should_exit = True
+        await serving
+        forgetting.cancel()
+        if verifier is not None:
+            await verifier.close()
 
 
 async def _drain(
@@ -126,22 +157,58 @@ async def _keep_forgetting(app: App, sessions: McpSessions) -> None:
 
 
 def _why_not_ready(app: App) -> str | None:
+    policy = app.executor.policy
+    if isinstance(policy, PolicyFile) and policy.is_missing:
+        return policy.problem
     waiting = max((pool.waiting for pool in app.pools.stats().values()), default=0)
-    return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else None
+    return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else app.audit.trouble()
 
 
-def _asgi(mcp: MCPServer[None], app: App, address: Address, port: int) -> tuple[Exchanges, McpSessions]:
-    """Return the ASGI app and its sessions: each layer bounds one thing, the SDK's own app is the innermost."""
-    settings = app.settings
-    names = ["127.0.0.1", "localhost", "[::1]", address.in_url]
-    web = mcp.streamable_http_app(
-        streamable_http_path=MCP_PATH,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # `NamedHosts` does it
-        max_request_body_size=BODY_BYTES_MAX,
-        max_sessions=settings.http_sessions_max * CALLERS_WORTH,
-    )
-    sessions = McpSessions(web, settings.http_sessions_max, host="127.0.0.1", path=MCP_PATH)
-    bodies = Bodies(sessions, settings.http_bodies_mb * 1_000_000)
-    pages = ApprovalPages(FairStarts(bodies), app.background, app.privacy)
-    named = NamedHosts(SignInPages(pages, app.sign_ins, app.registry), names, port)
-    return Exchanges(named, partial(_why_not_ready, app)), sessions
+def _warning(app: App) -> str | None:
+    return app.executor.policy.problem if isinstance(app.executor.policy, PolicyFile) else None
+
+
+def _metadata(settings: Settings, url: str) -> ResourceMetadata | None:
+    """Return what clients learn of where to get a token, where an issuer gives them out."""
+    issuer, audience = settings.oauth_issuer, settings.oauth_audience
+    if settings.auth is not Auth.OAUTH or issuer is None or audience is None:
+        return None
+    return ResourceMetadata(url, audience, issuer)
+
+
+def _check_tls(exposure: Exposure) -> None:
+    """Raise `AddressRefused` for a certificate and a key that cannot be used, or a key that asks for a passphrase."""
+    if exposure.certificate is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+            exposure.certificate, exposure.key, password=lambda: b""
+        )
+    except (OSError, ValueError) as error:
+        raise AddressRefused(
+            f"The certificate {exposure.certificate} with the key {exposure.key} cannot be used: {error}. Give PEM "
+            "files that belong together, the key without a passphrase."
+        ) from error
+
+
+def _asgi(
+    tenants: Tenants[ServedApp], address: Address, port: int, exposure: Exposure, *, verifier: Verifier | None
+) -> Exchanges:
+    """Return the ASGI app: each layer bounds one thing, and the innermost has one MCP server for each tenant."""
+    app = tenants.own.app
+    names = list(dict.fromkeys(("127.0.0.1", "localhost", "[::1]", address.in_url)))
+    url = f"{exposure.public_url or f'{exposure.scheme}://{address.in_url}:{port}'}{MCP_PATH}"
+    metadata = _metadata(app.settings, url)
+    metadata_url = None if metadata is None else metadata.url_for
+    bodies = Bodies(RightsGate(TenantApps(tenants), metadata_url), app.settings.http_bodies_mb * 1_000_000)
+    pages: ASGIApp = ApprovalPages(FairStarts(bodies), partial(question_place, tenants))
+    pages = SignInPages(pages, partial(sign_in_place, tenants))
+    if verifier is not None:
+        pages = Authentication(pages, verifier, metadata_url)
+        tenants.watch()
+    if metadata is not None:
+        pages = MetadataPages(pages, metadata)
+    named = NamedHosts(pages, names, port, scheme=exposure.scheme, public_url=exposure.public_url)
+    is_in_clear = not (address.is_loopback or exposure.has_tls)
+    forwarded = Forwarded(named, exposure.proxies, only_through_proxies=is_in_clear)
+    return Exchanges(forwarded, partial(_why_not_ready, app), partial(_warning, app))

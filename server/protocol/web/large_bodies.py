@@ -7,8 +7,8 @@ there, and many in a row would keep a short call of another caller, which needs 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
 
+from ...fair_line import Owner
 from .caller_turns import CallerTurns
 
 _ROUNDS = 8
@@ -25,10 +25,10 @@ class LargeBodies:
         self._turns = CallerTurns()
         self._is_taken = False
 
-    async def turn(self, caller: Hashable) -> None:
+    async def turn(self, owner: Owner) -> None:
         """Wait for the turn to go on with a large message, after those of other callers that have waited longer."""
         if self._is_taken:
-            await self._turns.wait(caller)
+            await self._turns.wait(owner)
         else:
             self._begin()
 

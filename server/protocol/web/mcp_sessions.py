@@ -43,9 +43,14 @@ class _Session:
 
 
 class McpSessions:
-    """An ASGI app before the SDK's: it opens no more than `maximum` sessions for one caller, `CALLERS_WORTH` in all."""
+    """An ASGI app before the SDK's: it opens no more than `maximum` sessions for one caller, `CALLERS_WORTH` in all.
 
-    def __init__(self, app: ASGIApp, maximum: int, host: str, path: str) -> None:
+    `all_sessions` are those of all tenants of the server, which are bounded together; a tenant adds itself.
+    """
+
+    def __init__(
+        self, app: ASGIApp, maximum: int, host: str, path: str, *, all_sessions: set[McpSessions] | None = None
+    ) -> None:
         self._app = app
         self._maximum = maximum
         self._host = host.encode()
@@ -53,6 +58,8 @@ class McpSessions:
         self._sessions: dict[bytes, _Session] = {}
         self._of: dict[str, dict[_Session, None]] = {}  # the idlest first
         self._opening: Counter[str] = Counter()
+        self._all = set() if all_sessions is None else all_sessions
+        self._all.add(self)
         self.ended = asyncio.Event()
         """Set whenever a session has ended; the waiting task clears it."""
 
@@ -126,11 +133,24 @@ class McpSessions:
         while self._count(caller) >= self._maximum:
             if not await self._end_idlest(caller):
                 return False
-        while len(self._sessions) + self._opening.total() >= self._maximum * CALLERS_WORTH:
-            most = max(self._of, key=self._count, default=caller)
-            if not await self._end_idlest(most):
+        while sum(each.count for each in self._all) >= self._maximum * CALLERS_WORTH:
+            tenant = max(self._all, key=lambda each: (each.count, each is self))
+            if not await tenant._end_one_of_most(caller):
                 return False
         return True
+
+    @property
+    def count(self) -> int:
+        """How many sessions are open, or about to be."""
+        return len(self._sessions) + self._opening.total()
+
+    async def _end_one_of_most(self, caller: str) -> bool:
+        """End the idlest session of the caller with the most; return whether there was one without work."""
+        return await self._end_idlest(max(self._of, key=self._count, default=caller))
+
+    def leave(self) -> None:
+        """Count no more among those of all tenants."""
+        self._all.discard(self)
 
     def _count(self, caller: str) -> int:
         return len(self._of.get(caller, ())) + self._opening[caller]

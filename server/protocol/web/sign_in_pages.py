@@ -11,7 +11,9 @@ from __future__ import annotations
 import html
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
@@ -47,7 +49,6 @@ _HEADERS = {
 # A form that is answered with a redirect may lead to the issuer, wherever that is (CSP 3, form-action).
 _POLICY = "default-src 'none'; form-action 'self' {issuer}; base-uri 'none'; frame-ancestors 'none'"
 _QUERY_CHARS_MAX = 8192
-_LINK_CHARS_MAX = 100
 _BODY_BYTES_MAX = 1024
 _RETRY_SECONDS = 5
 
@@ -72,13 +73,32 @@ would get the use of your account.</p>
 """
 
 
+@dataclass(frozen=True, slots=True)
+class SignInPlace:
+    """Where the sign-in of a link is kept, and what stands last in its path: its secret, or `CALLBACK`."""
+
+    sign_ins: SignIns
+    registry: Registry
+    last: str
+
+    async def server(self, flow: Flow) -> ServerConfig:
+        """Return the server that a sign-in is to, as its entry is now. Raises `RegistryError`."""
+        return (await self.registry.configuration()).server(str(flow.request["server"]))
+
+
+PlaceOf = Callable[[str, str], AbstractAsyncContextManager[SignInPlace | None]]
+"""Gives the place of a sign-in by what stands behind `PATH`, and by the state that a browser comes back with.
+
+None where neither was given out.
+"""
+
+
 class SignInPages:
     """An ASGI app before another, which answers what is sent to below `PATH`."""
 
-    def __init__(self, app: ASGIApp, sign_ins: SignIns, registry: Registry) -> None:
+    def __init__(self, app: ASGIApp, place_of: PlaceOf) -> None:
         self._app = app
-        self._sign_ins = sign_ins
-        self._registry = registry
+        self._place_of = place_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -86,7 +106,9 @@ class SignInPages:
             await self._app(scope, receive, send)
             return
         try:
-            response = await self._response(scope, receive)
+            answer = _answer(scope)
+            async with self._place_of(scope["path"].removeprefix(PATH), answer.get("state", "")) as place:
+                response = await _response(place, scope, receive, answer)
         except RegistryError as error:
             response = _page(502, "Not signed in", str(error))
         except (SkillsDbError, HostWorkRefused, ServerError) as error:
@@ -95,55 +117,50 @@ class SignInPages:
             response = _page(503, "Not now", sentence, {"Retry-After": str(_RETRY_SECONDS)})
         await response(scope, receive, send)
 
-    async def _response(self, scope: Scope, receive: Receive) -> Response:
-        if scope["path"] == CALLBACK:
-            return await self._came_back(scope)
-        if scope["method"] not in {"GET", "HEAD", "POST"}:
-            return _page(405, "Not allowed", "A page is read with GET, and answered with POST.", {"Allow": "GET, POST"})
-        link = scope["path"].removeprefix(PATH)
-        flow = None
-        if link.isascii() and len(link) <= _LINK_CHARS_MAX:
-            flow = await self._sign_ins.ask_flows(lambda flows: flows.get(link))
-        if flow is None:
-            return _page(404, "Not valid", "This link is not valid: use it whole, or ask for a new one.")
-        if not flow.is_open:
-            return _page(410, "Ended", "This link has ended. Run the code again for a new one.")
-        browser = _browser(scope)
-        if scope["method"] != "POST":
-            return _form(flow, browser or secrets.token_urlsafe(32), is_secure=scope["scheme"] == "https")
-        if not browser:
-            return _page(
-                400, "Not understood", "The browser did not send the cookie of this page. Allow it, and reload."
-            )
-        if not await _says_go(receive):
-            return _page(400, "Not understood", "The form has to say answer=go.")
-        address = await begun_in_browser(self._sign_ins, await self._server(flow), link, flow, browser)
-        if address is None:
-            return _page(
-                409, "Opened elsewhere", "Another browser has begun this sign-in. Run the code again for a new one."
-            )
-        return RedirectResponse(address, 303, headers=_HEADERS)
 
-    async def _came_back(self, scope: Scope) -> Response:
-        if scope["method"] != "GET":
-            return _page(405, "Not allowed", "The issuer sends the browser here with GET.", {"Allow": "GET"})
-        query = scope["query_string"]
-        pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True) if len(query) <= _QUERY_CHARS_MAX else []
-        answer = dict(pairs)
-        came = None
-        if len(answer) == len(pairs):  # else which of two counts would be a guess
-            came = await came_back(self._sign_ins, answer.get("state", ""), _browser(scope))
-        if came is None:
-            sentence = "This browser has no sign-in that waits for this answer. Open the link again, in one browser."
-            return _page(403, "Not signed in", sentence)
-        if await ended_in_browser(self._sign_ins, await self._server(came[1]), came, answer):
-            return _page(
-                200, "Signed in", f"You are signed in to {came[1].request['server']}. You can close this page."
-            )
-        return _page(200, "Not signed in", "The sign-in was refused. You can close this page.")
+def _answer(scope: Scope) -> dict[str, str]:
+    """Return what stands in the query of a request; nothing where it is too long, or says something twice."""
+    query = scope["query_string"]
+    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True) if len(query) <= _QUERY_CHARS_MAX else []
+    answer = dict(pairs)
+    return answer if len(answer) == len(pairs) else {}  # else which of two counts would be a guess
 
-    async def _server(self, flow: Flow) -> ServerConfig:
-        return (await self._registry.configuration()).server(str(flow.request["server"]))
+
+async def _response(place: SignInPlace | None, scope: Scope, receive: Receive, answer: Mapping[str, str]) -> Response:
+    if scope["path"].endswith(f"/{CALLBACK}"):
+        return await _came_back(place, scope, answer)
+    if scope["method"] not in {"GET", "HEAD", "POST"}:
+        return _page(405, "Not allowed", "A page is read with GET, and answered with POST.", {"Allow": "GET, POST"})
+    flow = None if place is None else await place.sign_ins.ask_flows(lambda flows: flows.get(place.last))
+    if place is None or flow is None:
+        return _page(404, "Not valid", "This link is not valid: use it whole, or ask for a new one.")
+    if not flow.is_open:
+        return _page(410, "Ended", "This link has ended. Run the code again for a new one.")
+    browser = _browser(scope)
+    if scope["method"] != "POST":
+        return _form(flow, browser or secrets.token_urlsafe(32), is_secure=scope["scheme"] == "https")
+    if not browser:
+        return _page(400, "Not understood", "The browser did not send the cookie of this page. Allow it, and reload.")
+    if not await _says_go(receive):
+        return _page(400, "Not understood", "The form has to say answer=go.")
+    address = await begun_in_browser(place.sign_ins, await place.server(flow), place.last, flow, browser)
+    if address is None:
+        return _page(
+            409, "Opened elsewhere", "Another browser has begun this sign-in. Run the code again for a new one."
+        )
+    return RedirectResponse(address, 303, headers=_HEADERS)
+
+
+async def _came_back(place: SignInPlace | None, scope: Scope, answer: Mapping[str, str]) -> Response:
+    if scope["method"] != "GET":
+        return _page(405, "Not allowed", "The issuer sends the browser here with GET.", {"Allow": "GET"})
+    came = None if place is None else await came_back(place.sign_ins, answer.get("state", ""), _browser(scope))
+    if place is None or came is None:
+        sentence = "This browser has no sign-in that waits for this answer. Open the link again, in one browser."
+        return _page(403, "Not signed in", sentence)
+    if await ended_in_browser(place.sign_ins, await place.server(came[1]), came, answer):
+        return _page(200, "Signed in", f"You are signed in to {came[1].request['server']}. You can close this page.")
+    return _page(200, "Not signed in", "The sign-in was refused. You can close this page.")
 
 
 def _browser(scope: Scope) -> str:

@@ -26,7 +26,7 @@ async def link_of(background: Background, state: RunState, approval: Approval, r
     if headers is None or url is None:
         return None
     token = await background.link(approval, state.expires or 0)
-    return f"{url.scheme}://{headers['host']}{PATH}{token}"
+    return f"{url.scheme}://{headers['host']}{PATH}{background.place}{token}"
 
 
 def pages_at(address: str) -> str:

@@ -15,8 +15,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ....skills_db.errors import JournalNotFound
-from ...errors import RequestRefused
+from ...audit.trail import UNAUDITED, AuditTrail
+from ...caller import Caller
+from ...errors import KNOWN_ERRORS, RequestRefused
 from ...host_work import Kind, in_thread
+from ...identity import Right
+from ...scopes import is_principal
+from ...upstream_tools.approval import THIS_CALL
 from ..execute import CodeRequest, allowed
 from ..ids import new_run_id
 from .background_reports import (
@@ -47,6 +52,17 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """What a caller may do with a run: `scope` is whose it has to be, None for anybody's.
+
+    Who `answers_alone` may answer its question, and neither read its report nor end it.
+    """
+
+    scope: str | None
+    answers_alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Background:
     """Takes background runs, and answers how far they are. `work` is this process's part in running them."""
 
@@ -54,11 +70,15 @@ class Background:
     journal: Journal
     work: BackgroundWork
     queue_max: int
+    audit: AuditTrail = UNAUDITED
+    place: str = ""
+    """What stands before the token in the path of a link that answers a question: the tenant, with a slash."""
 
     async def submit(self, request: CodeRequest) -> RunState:
         """Queue a run. Once this returns, it survives the end of the server.
 
-        Raises `RequestRefused` for what the operator does not allow, and what writing to the database raises.
+        Raises `RequestRefused` for what the operator does not allow, `Busy` where the caller or its tenant has used up
+        its share, and what writing to the database raises.
         """
         if request.session is not None:
             raise RequestRefused(
@@ -66,9 +86,15 @@ class Background:
                 "in the foreground."
             )
         executor = self.executor()
-        allowed(request, executor)
+        request = replace(request, background=True)
+        try:
+            allowed(request, executor)
+        except KNOWN_ERRORS as error:
+            self.audit.run_refused(request.caller, "", error)
+            raise
         if request.timeout_seconds is None:
             request = replace(request, timeout_seconds=executor.settings.timeout_seconds)
+        await executor.shares.admit(request.caller.scope)
         run_id, scope, told = new_run_id(), request.caller.scope, request_told(request)
         expires = self.work.now() + self.journal.life_of(scope)
         put = await self._ask(lambda store: store.put(run_id, scope, told, expires=expires, most=self.queue_max))
@@ -91,10 +117,29 @@ class Background:
         await self._ask(lambda store: store.put_parked(run_id, request.caller.scope, told, question, expires=expires))
         return await self.queued_state(run_id, request.caller.scope)
 
+    async def reach(self, run_id: str, caller: Caller) -> Reach:
+        """Return how far a caller reaches a run: who has the right, those of others of the tenant too.
+
+        Raises what reading the database raises.
+        """
+        own = Reach(caller.scope)
+        if not is_principal(caller.scope):
+            return own
+        if caller.identity.may(Right.ADMIN):
+            return Reach(None)
+        if caller.identity.may(Right.APPROVE):
+            try:
+                await self.queued_state(run_id, caller.scope)
+            except JournalNotFound:
+                with suppress(JournalNotFound):
+                    if (await self.queued_state(run_id, None)).approval is not None:
+                        return Reach(None, answers_alone=True)
+        return own
+
     async def state(
-        self, run_id: str, scope: str, *, wait_seconds: float = 0.0, told_of: Approval | None = None
+        self, run_id: str, scope: str | None, *, wait_seconds: float = 0.0, told_of: Approval | None = None
     ) -> RunState:
-        """Return how far a run of the scope is; with `wait_seconds`, once it has ended or that time is over.
+        """Return how far a run of the scope or of any is; with `wait_seconds`, once it ended or that time is over.
 
         A run that waits for an answer is told of at once, unless its question was `told_of` already.
         Raises `RequestRefused` for too long a wait, and `JournalNotFound` where the scope has no such run.
@@ -119,19 +164,23 @@ class Background:
                 async with asyncio.timeout(min(left, poll) if end is None else left):
                     await (asyncio.Event() if end is None else end).wait()
 
-    async def cancel(self, run_id: str, scope: str) -> None:
-        """Have a background run of the scope end. Raises `JournalNotFound` where the scope has no such run."""
+    async def cancel(self, run_id: str, scope: str | None) -> None:
+        """Have a background run of the scope, or of any, end. Raises `JournalNotFound` where it has no such run."""
         await self._ask(lambda store: store.cancel(run_id, execution_told(cancelled(run_id)), scope=scope))
         await self.work.cancel(run_id)
 
-    async def answer(self, approval: Approval, choice: str | None, scope: str | None) -> bool:
+    async def answer(self, approval: Approval, choice: str | None, scope: str | None, *, by: Caller | None) -> bool:
         """Answer what a run of the scope waits with: a choice, or None for a no; False where it was answered before.
 
-        Without a scope it is the operator's answer, or that of a link.
+        Without a scope it is the operator's answer, or that of a link, which is `by` nobody who is known.
         """
         told = {"question": approval.question, "choice": choice}
         taken = await self._ask(lambda store: store.answer(approval.run_id, approval.number, told, scope=scope))
         self.work.wake()
+        if taken:
+            decision = "declined" if choice is None else f"approved: {choice or THIS_CALL}"
+            given_at = "page" if by is None else "client"
+            self.audit.approval_answered(by, approval.run_id, (), decision, by=given_at)
         return taken
 
     async def link(self, approval: Approval, expires: float) -> str:
@@ -142,7 +191,7 @@ class Background:
         """Return what the token of a link stands for, None where it is none of this database's."""
         return await self._ask(lambda store: store.linked(token))
 
-    async def _state(self, run_id: str, scope: str) -> RunState:
+    async def _state(self, run_id: str, scope: str | None) -> RunState:
         try:
             return await self.queued_state(run_id, scope)
         except JournalNotFound:
@@ -154,7 +203,7 @@ class Background:
         progress = self.work.progress_of(run_id)
         return state if progress is None or state.status == ENDED else replace(state, progress=progress)
 
-    async def _foreground(self, run_id: str, scope: str) -> RunState:
+    async def _foreground(self, run_id: str, scope: str | None) -> RunState:
         """Return how far a run is that was not queued, from its journal."""
         await self.journal.stored()
         try:

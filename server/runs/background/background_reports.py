@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 from ....sandbox.job import Status
+from ...identity import identity_told
 from ..execute import CodeRequest, Execution
 from ..images import Picture
 from ..report import ErrorReport, Report
@@ -83,6 +84,7 @@ def request_told(request: CodeRequest) -> Mapping[str, object]:
         "isolation": request.isolation,
         "dry_run": request.dry_run,
         "scope": request.caller.scope,
+        "identity": identity_told(request.caller.identity),
     }
 
 

@@ -23,8 +23,9 @@ from ....skills_db.errors import JournalDamaged, JournalNewer, JournalNotFound, 
 from ...caller import RUNNING, Ask, Caller
 from ...caller import Progress as Tell
 from ...errors import KNOWN_ERRORS, HostWorkBusy, RequestRefused
-from ...host_work import Kind, in_thread
+from ...host_work import OWNER, Kind, in_thread
 from ...journal.writer import PASSING
+from ...scopes import kept_identity
 from ..execute import CodeRequest, Execution, RunCut, execute
 from ..resume import resume
 from .background_reports import Progress, cancelled, execution_told, without_result
@@ -117,6 +118,11 @@ class BackgroundWork:
     def wake(self) -> None:
         """Have waiting runs looked for at once."""
         self._woken.set()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether this process runs one now."""
+        return bool(self._active)
 
     def end_of(self, run_id: str) -> asyncio.Event | None:
         """Return what is set once a run has ended on which this process is at work, else None."""
@@ -236,6 +242,7 @@ class BackgroundWork:
 
     async def _executed(self, active: _Active, claimed: Claimed) -> Execution:
         executor = self._executor()
+        OWNER.set(executor.shares.owner(claimed.owner))
         request = _request_of(claimed, executor.settings)
 
         async def tell(value: float, total: float, message: str) -> None:
@@ -290,7 +297,7 @@ class BackgroundWork:
         # Its lease here is over: whoever had it must not write its journal any more.
         await in_thread(Kind.DATABASE, lambda: self._journal.store().release(run_id), charged=False)
         try:
-            return await resume(executor, run_id, ask=ask, progress=tell, outlives_worker=outlives)
+            return await resume(executor, run_id, ask=ask, progress=tell, background=True, outlives_worker=outlives)
         except RequestRefused as refused:
             return _cut(run_id, str(refused))
         except JournalDamaged as damaged:
@@ -384,6 +391,7 @@ class BackgroundWork:
 def _request_of(claimed: Claimed, settings: Settings) -> CodeRequest:
     """Return what was queued. Maxima that the operator has lowered since bound a run that was accepted."""
     told = cast("dict[str, Json]", claimed.request)
+    scope = cast("str", told["scope"])
     seconds, memory_mb = cast("float | None", told["timeout_seconds"]), cast("int | None", told["memory_mb"])
     return CodeRequest(
         code=cast("str", told["code"]),
@@ -392,8 +400,9 @@ def _request_of(claimed: Claimed, settings: Settings) -> CodeRequest:
         memory_mb=None if memory_mb is None else min(memory_mb, settings.max_memory_mb),
         isolation=cast("str", told["isolation"]),
         dry_run=cast("bool", told["dry_run"]),
-        caller=Caller(scope=cast("str", told["scope"])),
+        caller=Caller(scope, identity=kept_identity(told.get("identity"), scope)),
         run_id=claimed.run_id,
+        background=True,
     )
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ....sandbox.job import Isolation
 from ...caller import NobodyAnswers, Progress
-from ..execute import CodeRequest, Execution, execute
+from ...errors import RequestRefused
+from ..execute import CodeRequest, Execution, allowed, execute
 from ..ids import new_run_id
 from ..isolations import AUTO
 
@@ -20,14 +21,24 @@ if TYPE_CHECKING:
 
 
 def can_park(executor: Executor, request: CodeRequest) -> bool:
-    """Return whether a run could go on after its worker is gone: it is recorded, and in `restricted`."""
+    """Return whether a run could go on after its worker is gone: it is recorded, in `restricted`, and permitted."""
     may_escalate = request.isolation == AUTO and executor.settings.approve_container
     return (
         executor.journal.keeps
         and request.session is None
         and not may_escalate
         and request.isolation in {AUTO, Isolation.RESTRICTED}
+        and _may_go_on(executor, request)
     )
+
+
+def _may_go_on(executor: Executor, request: CodeRequest) -> bool:
+    """Return whether the policy lets a run go on in the background."""
+    try:
+        allowed(replace(request, background=True), executor)
+    except RequestRefused:
+        return False
+    return True
 
 
 async def executed_or_parked(

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sealab.sandbox.errors import Busy
-from sealab.sandbox.host.fair_queue import Turn, Turns
+from sealab.sandbox.host.fair_queue import Owner, Turn, Turns
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Job
 
@@ -34,14 +34,17 @@ class Jobs:
     def __init__(self, turns: Turns[None]) -> None:
         self.turns = turns
         self.began: list[str] = []
+        self.numbers: list[tuple[str, int]] = []
         self.refused: list[str] = []
         self.running: list[Running] = []
         self.tasks: dict[asyncio.Task[None], str] = {}
+        self.started = 0
 
-    async def _job(self, caller: str) -> None:
-        async with self.turns.turn(caller, None) as turn:
+    async def _job(self, caller: str, tenant: str, number: int) -> None:
+        async with self.turns.turn(Owner(tenant, caller), None) as turn:
             job = Running(caller, turn)
             self.began.append(caller)
+            self.numbers.append((caller, number))
             self.running.append(job)
             try:
                 while not job.end.is_set():
@@ -57,8 +60,9 @@ class Jobs:
             finally:
                 self.running.remove(job)
 
-    def start(self, caller: str) -> asyncio.Task[None]:
-        task = asyncio.create_task(self._job(caller))
+    def start(self, caller: str, tenant: str = "") -> asyncio.Task[None]:
+        self.started += 1
+        task = asyncio.create_task(self._job(caller, tenant, self.started))
         self.tasks[task] = caller
         task.add_done_callback(self._ended)
         return task
@@ -202,9 +206,9 @@ async def test_who_has_begun_goes_on_before_who_has_not() -> None:
 
 async def test_what_waits_too_long_is_told_so_and_has_taken_nothing() -> None:
     turns: Turns[None] = Turns(1, queue_seconds=0.05)
-    async with turns.turn("a", None):
+    async with turns.turn(Owner("", "a"), None):
         with pytest.raises(Busy, match=r"0\.05 seconds.*Call again in about 1 seconds"):
-            async with turns.turn("b", None):
+            async with turns.turn(Owner("", "b"), None):
                 raise AssertionError("there was no turn to have")
         assert (turns.free, turns.waiting) == (0, 0)
     assert (turns.free, turns.running) == (1, 0)
@@ -231,17 +235,17 @@ async def test_a_full_queue_refuses_the_newest_of_whoever_has_most_of_it() -> No
 
 async def test_what_does_not_fit_waits_and_holds_up_no_other_caller() -> None:
     large = {"a"}
-    turns: Turns[str] = Turns(2, fits=lambda caller, _what: caller not in large)
+    turns: Turns[str] = Turns(2, refusal=lambda owner, _what: "it is too large" if owner.caller in large else None)
     began = []
 
     async def job(caller: str) -> None:
-        async with turns.turn(caller, "job"):
+        async with turns.turn(Owner("", caller), "job"):
             began.append(caller)
 
     waits = asyncio.create_task(job("a"))
     await settled()
     await job("b")
-    assert (began, turns.next_caller()) == (["b"], None)
+    assert (began, turns.next_owner()) == (["b"], None)
     large.clear()
     turns.serve()
     await waits
@@ -279,3 +283,90 @@ async def test_a_cancelled_job_leaves_its_turn_to_the_next(cancelled: int) -> No
         for task in tasks:
             task.cancel()
         assert (await pool.run(Job("6 * 7"), no_calls)).result == 42
+
+
+async def test_a_tenant_with_a_thousand_waiting_runs_of_many_callers_delays_another_by_one_turn() -> None:
+    jobs = Jobs(Turns(4))
+    for number in range(1000):
+        jobs.start(f"greedy {number % 100}", "greedy")
+    await settled()
+    jobs.start("modest", "modest")
+    await settled()
+    await jobs.end_oldest()
+    assert jobs.began[4:] == ["modest"]
+    await cancelled(jobs)
+
+
+async def test_callers_of_one_name_in_two_tenants_are_two() -> None:
+    jobs = Jobs(Turns(1))
+    for tenant in ("A", "A", "A", "B", "B"):
+        jobs.start("bot", tenant)
+        await settled()
+    order = [jobs.running[0].turn.owner.tenant]
+    for _ in range(4):
+        await jobs.end_oldest()
+        order.append(jobs.running[0].turn.owner.tenant)
+    assert order == ["A", "B", "A", "B", "A"]
+    await jobs.end_oldest()
+
+
+async def test_a_full_queue_refuses_the_newest_of_the_tenant_and_in_it_of_the_caller_with_most() -> None:
+    jobs = Jobs(Turns(1, queue_max=4))
+    jobs.start("first", "A")
+    await settled()
+    for caller in ("a", "b", "b", "b"):
+        jobs.start(caller, "A")
+        await settled()
+    jobs.start("modest", "B")
+    await settled()
+    assert (jobs.refused, jobs.turns.waiting) == (["b"], 4)
+    await cancelled(jobs)
+
+
+async def cancelled(jobs: Jobs) -> None:
+    for task in list(jobs.tasks):
+        task.cancel()
+    await asyncio.wait(list(jobs.tasks))
+    turns = jobs.turns
+    assert (turns.free, turns.running, turns.waiting, turns.begun_by_all) == (turns.maximum, 0, 0, 0)
+
+
+_TWO_LEVEL_STEPS = st.lists(
+    st.tuples(st.sampled_from(["start", "start", "start", "end", "cancel"]), st.sampled_from("AB"), st.integers(0, 9)),
+    max_size=50,
+)
+
+
+@given(maximum=st.integers(1, 3), steps=_TWO_LEVEL_STEPS)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=150)
+def test_the_next_turn_goes_to_the_tenant_with_the_fewest_each_caller_keeps_its_order_and_no_turn_stays_free(
+    maximum: int, steps: list[tuple[str, str, int]]
+) -> None:
+    async def play() -> None:
+        jobs = Jobs(Turns(maximum))
+        turns = jobs.turns
+        for action, tenant, number in steps:
+            if action == "start":
+                jobs.start(f"{tenant}{number % 3}", tenant)
+            elif action == "cancel" and jobs.tasks:
+                list(jobs.tasks)[number % len(jobs.tasks)].cancel()
+            elif action == "end" and jobs.running:
+                ends = jobs.running[number % len(jobs.running)]
+                waits = {each for each in "AB" if turns._waiting[each]}
+                held = {each: turns.taken_by_tenant(each) - (each == ends.turn.owner.tenant) for each in "AB"}
+                count = len(jobs.began)
+                ends.end.set()
+                await settled()
+                if waits:  # one turn became free: it went to the tenant with the fewest of those that wait
+                    (began,) = jobs.began[count:]
+                    assert held[began[0]] == min(held[each] for each in waits)
+            await settled()
+            assert not (turns.free and turns.wanted)  # work conserving
+            assert turns.running == min(maximum, len(jobs.tasks))
+        for caller in {caller for caller, _ in jobs.numbers}:
+            order = [number for each, number in jobs.numbers if each == caller]
+            assert order == sorted(order)
+        if jobs.tasks:
+            await cancelled(jobs)
+
+    asyncio.run(play())

@@ -16,6 +16,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from sealab.server.caller import Caller
 from sealab.server.database import HomeDatabase
 from sealab.server.errors import RequestRefused
 from sealab.server.privacy import privacy as privacy_module
@@ -182,14 +183,14 @@ async def test_guesses_find_nothing_are_told_alike_and_cost_a_wait(
     guesses = [real[:-2] + letter + "]" for letter in "0123456789abcdefghjkmnpqrstvwxyz" if letter != real[-2]]
     guesses += [real.replace("EMAIL", kind) for kind in ("PERSON", "SSN", "X")]
     for guess in guesses:
-        answered = await privacy.restored_for_model("home", guess)
+        answered = await privacy.restored_for_model(Caller("home"), guess)
         assert (answered.content, answered.unknown, answered.count) == (guess, (guess,), 0)
     while len(guesses) < 40:
         guesses.append("[EMAIL_0000000000]")
-        await privacy.restored_for_model("home", guesses[-1])
+        await privacy.restored_for_model(Caller("home"), guesses[-1])
     with pytest.raises(RequestRefused, match="Wait a minute"):
-        await privacy.restored_for_model("home", real)
-    assert (await privacy.restored_for_model("another", real)).unknown == (real,)
+        await privacy.restored_for_model(Caller("home"), real)
+    assert (await privacy.restored_for_model(Caller("another"), real)).unknown == (real,)
     assert "unknown" in {line.action for line in noted(privacy, 100)}
 
 
@@ -199,7 +200,9 @@ async def test_no_token_comes_back_for_what_was_said_of_another(privacy: Privacy
     restarted = Privacy(Settings(privacy=Mode.TOOLS, privacy_mode=PrivacyMode.FAST), tmp_path, database)
     second = await restarted.hide_text("home", "john.doe@corp.example")
     assert first != second
-    assert (await restarted.restored_for_model("home", f"{first} {second}")).content == f"{MAIL} john.doe@corp.example"
+    assert (
+        await restarted.restored_for_model(Caller("home"), f"{first} {second}")
+    ).content == f"{MAIL} john.doe@corp.example"
     database.close()
 
 
@@ -257,7 +260,7 @@ async def test_all_of_a_skills_frontmatter_is_hidden_and_not_its_description_alo
         return {"skills": [{"uri": "skill://mailer/SKILL.md", "frontmatter": front, "resources": []}]}
 
     request: Any = SimpleNamespace(method="skills/list", request_id=1, params={})
-    answered: Any = await AnswerFilter(privacy, lambda _ctx: "home", frozenset())(request, listed)
+    answered: Any = await AnswerFilter(privacy, lambda _ctx: Caller("home"), frozenset())(request, listed)
     assert MAIL not in json.dumps(answered)
     assert answered["skills"][0]["frontmatter"]["name"] == "mailer"
     assert answered["skills"][0]["uri"] == "skill://mailer/SKILL.md"
@@ -266,7 +269,7 @@ async def test_all_of_a_skills_frontmatter_is_hidden_and_not_its_description_alo
 async def test_the_audit_and_the_log_hold_no_values(privacy: Privacy, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("DEBUG"):
         token = await privacy.hide_text("home", MAIL)
-        await privacy.restored_for_model("home", token)
+        await privacy.restored_for_model(Caller("home"), token)
     assert MAIL not in caplog.text
     assert MAIL not in json.dumps([str(line) for line in noted(privacy, 10)])
     assert [(line.action, line.type) for line in noted(privacy, 10)] == [("restore", "EMAIL"), ("hide", "EMAIL")]

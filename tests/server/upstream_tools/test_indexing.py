@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sealab.server.home import Home
+from sealab.server.identity import LOCAL_IDENTITY
 from sealab.server.upstream_tools import discovery, wiring
 from sealab.server.upstream_tools import registry as registry_module
 from sealab.server.upstream_tools.extras import Extra
@@ -116,6 +117,6 @@ async def test_a_name_is_compared_with_those_of_skills_outside_the_event_loop(
     registry.extra_documents.append(lambda: (1, [extra]))
     threads = Threads(monkeypatch, discovery, "nearest")
     with pytest.raises(ToolUnknown, match=r"Did you mean skills\.slugify\?"):
-        await discovery.definition(registry, "slugfy")
+        await discovery.definition(registry, LOCAL_IDENTITY, "slugfy")
     assert threads.here == [False]
     await registry.close()

@@ -43,6 +43,7 @@ _VENDORS = {
     "Databricks": r"dapi[0-9a-f]{32}",
     "Grafana": r"gl(?:c|sa)_[A-Za-z0-9_+/=-]{30,200}",
     "HashiCorp Vault": r"hv[sbr]\.[A-Za-z0-9_-]{24,300}",
+    "sealab": r"sealab_[0-9A-Za-z]{49}(?![0-9A-Za-z])",
     "Docker": r"dckr_pat_[A-Za-z0-9_-]{20,60}",
     "Notion, Linear, Airtable, Replicate, Figma": r"(?:secret_[A-Za-z0-9]{40,60}|ntn_[A-Za-z0-9]{40,60}|lin_api_[A-Za-z0-9]{32,60}|pat[A-Za-z0-9]{14}\.[0-9a-f]{64}|r8_[A-Za-z0-9]{30,50}|figd_[A-Za-z0-9_-]{30,60})",
     "Groq, xAI, Perplexity": r"(?:gsk_[A-Za-z0-9]{40,60}|xai-[A-Za-z0-9]{60,100}|pplx-[A-Za-z0-9]{40,60})",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from sealab.server.caller import Caller
 from sealab.server.database import HomeDatabase
 from sealab.server.errors import PrivacyFailed, RequestRefused
 from sealab.server.privacy.gates.tool_gate import Recipient, given_to
@@ -81,7 +82,7 @@ async def test_where_nothing_is_given_back_each_run_has_tokens_of_its_own_and_th
     assert await hidden(privacy, f"again {SSN}", run) == first.replace("SSN:", "again")
     assert len({mine, first, await hidden(privacy, f"SSN: {SSN}", other)}) == 3
     for text in (mine, first):
-        assert (await privacy.restored("home", text, destination="workspace")) == f"SSN: {SSN}"
+        assert (await privacy.restored(Caller("home"), text, destination="workspace")) == f"SSN: {SSN}"
 
 
 async def test_what_the_vault_knows_is_not_recognised_for_a_run_that_gets_nothing_back(opened: Opens) -> None:
@@ -98,7 +99,7 @@ async def test_tokens_that_hold_for_one_run_are_no_other_runs_after_a_restart_ei
     own = await first.hide_text("home", f"SSN: {SSN}")
     again = opened(Mode.TOOLS, restore=False)
     assert await again.hide_text("home", f"SSN: {SSN}") == own != token
-    assert await again.restored("home", token, destination="workspace") == f"SSN: {SSN}"
+    assert await again.restored(Caller("home"), token, destination="workspace") == f"SSN: {SSN}"
 
 
 async def test_where_values_are_given_back_all_runs_have_the_same_tokens(opened: Opens) -> None:
@@ -169,9 +170,9 @@ async def test_every_way_to_resolve_tokens_passes_the_brake(opened: Opens) -> No
         return " ".join(itertools.islice(guesses, count))
 
     ways: list[Callable[[str], Any]] = [
-        lambda text: privacy.restored("home", text, destination="workspace"),
-        lambda text: given_to(privacy, "home", Recipient("mail", "send", takes_tokens=True), {"body": text}),
-        lambda text: privacy.restored_for_code("home", {"text": text}),
+        lambda text: privacy.restored(Caller("home"), text, destination="workspace"),
+        lambda text: given_to(privacy, Caller("home"), Recipient("mail", "send", takes_tokens=True), {"body": text}),
+        lambda text: privacy.restored_for_code(Caller("home"), {"text": text}),
     ]
     with pytest.raises(RequestRefused, match="Wait a minute"):
         await ways[0](f"{some(privacy._guesses.most + 1)} {real}")  # not even what it knew is answered
@@ -179,7 +180,7 @@ async def test_every_way_to_resolve_tokens_passes_the_brake(opened: Opens) -> No
         with pytest.raises(RequestRefused, match="Wait a minute"):
             await way(real)
         assert await way("no token") is not None
-    assert await privacy.restored("another", real, destination="workspace") == real
+    assert await privacy.restored(Caller("another"), real, destination="workspace") == real
 
 
 async def test_a_file_with_too_many_unknown_tokens_is_refused_in_words(tmp_path: Path) -> None:

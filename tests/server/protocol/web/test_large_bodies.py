@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from starlette.types import Message, Receive, Scope, Send
 
+from sealab.server.fair_line import Owner
 from sealab.server.protocol.web.bodies import Bodies
 from sealab.server.protocol.web.large_bodies import LargeBodies
 from sealab.tools_registry.json_lines import LARGE_CHARS
@@ -32,7 +33,7 @@ async def test_others_have_rounds_of_the_loop_between_two_and_each_caller_its_tu
     began: list[tuple[str, int]] = []
 
     async def one(caller: str) -> None:
-        await large.turn(caller)
+        await large.turn(Owner(caller=caller))
         began.append((caller, rounds.count))
 
     await asyncio.gather(*(one("many") for _ in range(MANY)), one("other"))
@@ -43,17 +44,17 @@ async def test_others_have_rounds_of_the_loop_between_two_and_each_caller_its_tu
 
 async def test_one_that_is_cancelled_takes_nobodys_turn() -> None:
     large = LargeBodies()
-    tasks = [asyncio.create_task(large.turn("many")) for _ in range(MANY)]
+    tasks = [asyncio.create_task(large.turn(Owner(caller="many"))) for _ in range(MANY)]
     await asyncio.sleep(0)
     for task in tasks[1:-1]:
         task.cancel()
     await asyncio.wait_for(tasks[-1], 30)
-    served = asyncio.create_task(large.turn("many"))
+    served = asyncio.create_task(large.turn(Owner(caller="many")))
     await asyncio.sleep(0)
     large._turns.serve_next()  # and then it is cancelled, before it goes on
     served.cancel()
     await asyncio.gather(*tasks, served, return_exceptions=True)
-    await asyncio.wait_for(large.turn("other"), 30)
+    await asyncio.wait_for(large.turn(Owner(caller="other")), 30)
 
 
 async def test_a_small_body_waits_for_no_large_one() -> None:

@@ -1,0 +1,1 @@
+"""Who is calling: what tells whom a bearer token stands for, and what asks for one."""

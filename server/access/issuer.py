@@ -1,0 +1,143 @@
+"""What is known of the issuer of tokens: its keys and endpoints, fetched when needed and kept for a bounded time.
+
+A flood of tokens with unknown keys makes one fetch in `RETRY_SECONDS`, all who wait share it, and where it fails what
+was known is used for `KEPT_SECONDS` at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .issuer_link import IssuerLink
+from .issuer_metadata import IssuerMetadata, discover
+from .signing_keys import SigningKeys
+from .verifier import VerifierUnavailable
+
+_LOG = logging.getLogger(__name__)
+
+FRESH_SECONDS = 600.0
+"""How long keys and metadata are used before they are fetched again; a key that was withdrawn is taken so long."""
+KEPT_SECONDS = 3600.0
+"""How long they are used where they cannot be fetched again."""
+RETRY_SECONDS = 5.0
+"""The time between two fetches, whatever tokens come."""
+_RENEWAL_WAIT_SECONDS = 1.0
+"""How long a request waits for newer keys while those at hand may still be used."""
+_FETCH_SECONDS_MAX = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerFacts:
+    """What the issuer said, all at one time."""
+
+    metadata: IssuerMetadata
+    keys: SigningKeys
+    fetched: float
+
+
+class Issuer:
+    """One issuer. Belongs to one event loop; `clock` gives seconds and never goes back."""
+
+    def __init__(self, link: IssuerLink, issuer: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._link = link
+        self._issuer = issuer
+        self._clock = clock
+        self._facts: IssuerFacts | None = None
+        self._tried = float("-inf")
+        self._failure: VerifierUnavailable | None = None
+        self._renewal: asyncio.Task[None] | None = None
+        self.fetches = 0
+        """How often it was asked."""
+
+    async def facts(self) -> IssuerFacts:
+        """Return what is known, fetched first where nothing is or it is old. Raises `VerifierUnavailable`."""
+        known = self._usable()
+        if known is not None and self._clock() - known.fetched < FRESH_SECONDS:
+            return known
+        renewal = self._renew()
+        if renewal is not None:
+            await asyncio.wait({renewal}, timeout=None if known is None else _RENEWAL_WAIT_SECONDS)
+        return self._known()
+
+    async def newer_facts(self, than: IssuerFacts) -> IssuerFacts:
+        """Return what is known once more than `than` was asked for. Raises `VerifierUnavailable` where that fails.
+
+        Returns facts as old as `than` where these are younger than `RETRY_SECONDS`.
+        """
+        if self._facts is not than:  # somebody else asked meanwhile
+            return self._known()
+        renewal = self._renew()
+        if renewal is not None:
+            await asyncio.wait({renewal})
+        if self._failure is not None:
+            raise self._again(self._failure)
+        return self._known()
+
+    async def close(self) -> None:
+        """End the fetch under way."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.wait({self._renewal})
+
+    def _usable(self) -> IssuerFacts | None:
+        facts = self._facts
+        return facts if facts is not None and self._clock() - facts.fetched < KEPT_SECONDS else None
+
+    def _known(self) -> IssuerFacts:
+        facts = self._usable()
+        if facts is None:
+            raise self._again(self._failure)
+        return facts
+
+    @staticmethod
+    def _again(failure: VerifierUnavailable | None) -> VerifierUnavailable:
+        """Return a failure to be raised; one exception raised by many would collect their tracebacks."""
+        text = "The issuer of tokens has not answered yet. Try again in a moment." if failure is None else str(failure)
+        return VerifierUnavailable(text)
+
+    def _renew(self) -> asyncio.Task[None] | None:
+        """Begin a fetch unless one is under way; None where the last is too recent for another."""
+        if self._renewal is None:
+            if self._clock() - self._tried < RETRY_SECONDS:
+                return None
+            self._tried = self._clock()
+            self._renewal = asyncio.create_task(self._fetch())
+            self._renewal.add_done_callback(self._renewed)
+        return self._renewal
+
+    def _renewed(self, _renewal: asyncio.Task[None]) -> None:
+        self._renewal = None
+        self._tried = self._clock()
+
+    async def _fetch(self) -> None:
+        self.fetches += 1
+        try:
+            async with asyncio.timeout(_FETCH_SECONDS_MAX):
+                self._facts = await self._fetched()
+        except VerifierUnavailable as error:
+            self._failed(error)
+        except TimeoutError:
+            self._failed(VerifierUnavailable(f"The issuer {self._issuer} answers too slowly. Try again in a moment."))
+        except Exception as error:  # noqa: BLE001 - nobody awaits the task: those who wait must get to know
+            _LOG.exception("What the issuer of tokens answers cannot be read.")
+            self._failed(VerifierUnavailable(f"What the issuer {self._issuer} answers cannot be read: {error}."))
+        else:
+            self._failure = None
+
+    async def _fetched(self) -> IssuerFacts:
+        metadata = await discover(self._link, self._issuer)
+        document = {} if metadata.keys_url is None else await self._link.get(metadata.keys_url)
+        if document is None or not isinstance(document.get("keys", []), list):
+            raise VerifierUnavailable(
+                f"The issuer {self._issuer} has no key set at its jwks_uri. Try again in a moment."
+            )
+        return IssuerFacts(metadata, SigningKeys(document), self._clock())
+
+    def _failed(self, error: VerifierUnavailable) -> None:
+        if self._failure is None or str(self._failure) != str(error):
+            _LOG.warning("%s", error)
+        self._failure = error

@@ -1,0 +1,1 @@
+"""The audit log of a server: what happened, by whom and by which rule, without values."""

@@ -1,0 +1,339 @@
+"""The lines that a tenant's requests leave in the audit log: one function for each kind of event.
+
+Never a value, an argument, code, a file's name, or a text of a user: names of tools and skills, ids, sizes, counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from ...skills_db.audit.chain import AuditEvent, Detail
+from ..caller import Caller
+from ..errors import AuditUnwritten, KnownError, PolicyRefused
+from ..identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity
+from ..scopes import principal_of
+from .audit_log import AuditLog, now_us
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_TOOLS_NAMED = 5
+"""Tools of one question that its line names; of more it says how many."""
+_KNOWN_DESTINATIONS = frozenset({"model", "code", "terminal", "workspace", "figure"})
+
+
+class AuditKind(StrEnum):
+    """What a line is about."""
+
+    SERVER_STARTED = "server.started"
+    SERVER_STOPPED = "server.stopped"
+    RUN_BEGAN = "run.began"
+    RUN_ENDED = "run.ended"
+    RUN_REFUSED = "run.refused"
+    TOOL_SENT = "tool.sent"
+    TOOL_CALLED = "tool.called"
+    APPROVAL_ASKED = "approval.asked"
+    APPROVAL_ANSWERED = "approval.answered"
+    PRIVACY_RESTORED = "privacy.restored"
+    PRIVACY_SENT = "privacy.sent"
+    PRIVACY_REFUSED = "privacy.refused"
+    PRIVACY_FORGOTTEN = "privacy.forgotten"
+    SKILL_SAVED = "skill.saved"
+    SKILL_DELETED = "skill.deleted"
+    SKILL_PUBLISHED = "skill.published"
+    EXPORTED = "exported"
+    ADMINISTERED = "administered"
+    SIGNED_IN = "access.signed_in"
+    DENIED = "access.denied"
+    LIMITED = "access.limited"
+    POLICY_DECIDED = "policy.decided"
+    TOKEN_CREATED = "token.created"  # noqa: S105 - no password
+    TOKEN_REVOKED = "token.revoked"  # noqa: S105 - no password
+    TENANT_CREATED = "tenant.created"
+    TENANT_EXPORTED = "tenant.exported"
+    TENANT_DELETED = "tenant.deleted"
+    UPSTREAM_SIGNED_IN = "upstream.signed_in"
+    UPSTREAM_SIGNED_OUT = "upstream.signed_out"
+    TRIMMED = "audit.trimmed"
+
+
+_OF_PRIVACY: Mapping[str, AuditKind] = {
+    "restore": AuditKind.PRIVACY_RESTORED,
+    "send": AuditKind.PRIVACY_SENT,
+    "refuse": AuditKind.PRIVACY_REFUSED,
+    "forget": AuditKind.PRIVACY_FORGOTTEN,
+}
+"""What the privacy filter does with values and is kept here too; that it hides some, or knows a token not, is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallLine:
+    """A call of an upstream tool: what was decided, by which rule, and, once it has ended, how."""
+
+    tool: str
+    decision: str
+    rule: str
+    bytes_in: int = 0
+    bytes_out: int = 0
+    outcome: str = ""
+    ms: float = 0.0
+
+    @classmethod
+    def of_unfound(cls, left_out_of: str | None, outcome: str) -> ToolCallLine:
+        """Return that of a tool that was not found, or is left out of a server: its name is not kept."""
+        if left_out_of is None:
+            return cls("", "unknown tool", "", outcome=outcome)
+        return cls(f"{left_out_of}.?", "refused", "allow, deny", outcome=outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditTrail:
+    """What notes the events of one tenant. Without a `log` none are kept.
+
+    Functions that wait are those of requests: they wait for room, and where lines `is_required` until they are written;
+    then they raise `AuditUnwritten` where that fails, and the request goes no further.
+    """
+
+    log: AuditLog | None = None
+    tenant: str = DEFAULT_TENANT
+    is_required: bool = False
+
+    def close(self) -> None:
+        """Write what waits, and end. Blocks."""
+        if self.log is not None:
+            self.log.close()
+
+    def trouble(self) -> str | None:
+        """Return what to say where lines could not be written for a while, else None."""
+        return None if self.log is None else self.log.trouble()
+
+    async def server_started(self, transport: str) -> None:
+        """Note that a server began to serve; it is written with the first line of a request, unless it is required."""
+        self._note(self._event(AuditKind.SERVER_STARTED, LOCAL_IDENTITY, details={"transport": transport}), idly=True)
+        await self._kept()
+
+    def server_stopped(self) -> None:
+        """Note that a server ends."""
+        if self.log is not None:
+            idly = not self.log.has_written
+            self._note(self._event(AuditKind.SERVER_STOPPED, LOCAL_IDENTITY), idly=idly)
+
+    async def run_began(self, caller: Caller, run_id: str, *, isolation: str, code_bytes: int, dry_run: bool) -> None:
+        """Note that a run is about to begin. Raises `AuditUnwritten`."""
+        details: dict[str, Detail] = {"isolation": isolation, **({"dry_run": True} if dry_run else {})}
+        self._note(
+            self._event(AuditKind.RUN_BEGAN, who(caller, self.tenant), run=run_id, bytes_in=code_bytes, details=details)
+        )
+        await self._kept()
+
+    def run_ended(
+        self,
+        caller: Caller,
+        run_id: str,
+        *,
+        status: str,
+        isolation: str,
+        ms: float,
+        calls: int,
+        shown_bytes: int = 0,
+        moved_bytes: int = 0,
+    ) -> None:
+        """Note how a run ended; `shown_bytes` is what it printed, `moved_bytes` what went to and came from tools."""
+        if self.log is None:
+            return
+        details: dict[str, Detail] = {"isolation": isolation, "ms": round(ms, 3)}
+        if calls:
+            details |= {"calls": calls, "tool_bytes": moved_bytes}
+        identity = who(caller, self.tenant)
+        self._note(
+            self._event(
+                AuditKind.RUN_ENDED, identity, run=run_id, bytes_out=shown_bytes, outcome=status, details=details
+            )
+        )
+
+    def run_refused(self, caller: Caller, run_id: str, error: KnownError) -> None:
+        """Note that a run was refused before it began: by which rules of the policy, else by which kind of error."""
+        identity = who(caller, self.tenant)
+        rule = error.rule if isinstance(error, PolicyRefused) else error.code
+        self._note(self._event(AuditKind.RUN_REFUSED, identity, run=run_id, decision="refused", rule=rule))
+
+    async def tool_sent(self, caller: Caller, run_id: str, call: ToolCallLine) -> None:
+        """Note, where lines are required, that a tool is about to be called. Raises `AuditUnwritten`."""
+        if self.log is not None and self.is_required:
+            self._note(self._of_call(AuditKind.TOOL_SENT, caller, run_id, call))
+        await self._kept()
+
+    def tool_called(self, caller: Caller, run_id: str, call: ToolCallLine) -> None:
+        """Note what became of a call of a tool."""
+        if self.log is not None:
+            self._note(self._of_call(AuditKind.TOOL_CALLED, caller, run_id, call))
+
+    def approval_asked(self, caller: Caller, run_id: str, tools: Iterable[str]) -> None:
+        """Note that a user is asked about tools."""
+        tool, details = _named(tools)
+        self._note(
+            self._event(AuditKind.APPROVAL_ASKED, who(caller, self.tenant), run=run_id, tool=tool, details=details)
+        )
+
+    def approval_answered(
+        self, caller: Caller | None, run_id: str, tools: Iterable[str], decision: str, *, by: str
+    ) -> None:
+        """Note an answer; `by` says where it was given: `client`, `page` or `terminal`. A link has no caller."""
+        tool, details = _named(tools)
+        identity = Identity(self.tenant, "", frozenset()) if caller is None else who(caller, self.tenant)
+        self._note(
+            self._event(
+                AuditKind.APPROVAL_ANSWERED,
+                identity,
+                run=run_id,
+                tool=tool,
+                decision=decision,
+                details={**details, "by": by},
+            )
+        )
+
+    def of_privacy(self, scope: str, action: str, destination: str, counts: Mapping[str, int], run: str) -> None:
+        """Note what the privacy filter did with values: of which types, how many, and where they went."""
+        kind = _OF_PRIVACY.get(action)
+        if self.log is None or kind is None or not any(counts.values()):
+            return
+        is_tool = destination not in _KNOWN_DESTINATIONS
+        details: dict[str, Detail] = {"to": "tool" if is_tool else destination}
+        details |= {kept or "tokens": count for kept, count in counts.items()}
+        identity = Identity(self.tenant, principal_of(scope), frozenset())
+        self._note(self._event(kind, identity, run=run, tool=destination if is_tool else "", details=details))
+
+    def skill_changed(self, caller: Caller, kind: AuditKind, name: str, *, version: int | None = None) -> None:
+        """Note that a skill was saved, deleted or published."""
+        details: dict[str, Detail] = {"skill": name, **({} if version is None else {"version": version})}
+        self._note(self._event(kind, who(caller, self.tenant), details=details))
+
+    def acted(
+        self,
+        kind: AuditKind,
+        identity: Identity,
+        *,
+        run: str = "",
+        tool: str = "",
+        decision: str = "",
+        rule: str = "",
+        outcome: str = "",
+        details: Mapping[str, Detail] | None = None,
+    ) -> None:
+        """Note any other act of an identity: an export, an admin act, a token, a tenant, a sign-in to an upstream."""
+        event = self._event(
+            kind, identity, run=run, tool=tool, decision=decision, rule=rule, outcome=outcome, details=details
+        )
+        self._note(event)
+
+    def signed_in(self, identity: Identity, method: str) -> None:
+        """Note that a credential was accepted for the first time on a connection; `method` is `token` or `oauth`."""
+        self._note(self._event(AuditKind.SIGNED_IN, identity, decision="allowed", rule=method))
+
+    def denied(self, identity: Identity | None, *, status: int, reason: str) -> None:
+        """Note a 401 or 403; `reason` is one of a closed set, such as `expired`, or the scope that is missing."""
+        shown = identity or Identity("", "", frozenset())
+        self._note(self._event(AuditKind.DENIED, shown, decision="refused", rule=reason, details={"status": status}))
+
+    def limited(self, identity: Identity, limit: str) -> None:
+        """Note that a share was used up; `limit` names it."""
+        self._note(self._event(AuditKind.LIMITED, identity, decision="refused", rule=limit))
+
+    def policy_decided(
+        self, identity: Identity, *, action: str, resource: str, allowed: bool, policy: str, run: str = ""
+    ) -> None:
+        """Note what policy decided of an action; `resource` is a tool or a kind of thing, `policy` the rule's name."""
+        self._note(
+            self._event(
+                AuditKind.POLICY_DECIDED,
+                identity,
+                run=run,
+                tool=resource,
+                decision="allowed" if allowed else "refused",
+                rule=policy,
+                details={"action": action},
+            )
+        )
+
+    async def kept(self) -> None:
+        """Wait as a request does after its line was noted. Raises `AuditUnwritten`."""
+        await self._kept()
+
+    async def _kept(self) -> None:
+        if self.log is None:
+            return
+        if self.is_required:
+            try:
+                await self.log.stored()
+            except AuditUnwritten as error:
+                raise AuditUnwritten(f"This was refused, since AUDIT is required. {error}") from error
+        else:
+            await self.log.room()
+
+    def _note(self, event: AuditEvent, *, idly: bool = False) -> None:
+        if self.log is not None:
+            self.log.note(event, idly=idly)
+
+    def _of_call(self, kind: AuditKind, caller: Caller, run_id: str, call: ToolCallLine) -> AuditEvent:
+        return self._event(
+            kind,
+            who(caller, self.tenant),
+            run=run_id,
+            tool=call.tool,
+            decision=call.decision,
+            rule=call.rule,
+            bytes_in=call.bytes_in,
+            bytes_out=call.bytes_out,
+            outcome=call.outcome,
+            details={"ms": call.ms} if call.ms else None,
+        )
+
+    def _event(
+        self,
+        kind: AuditKind,
+        identity: Identity,
+        *,
+        run: str = "",
+        tool: str = "",
+        decision: str = "",
+        rule: str = "",
+        bytes_in: int = 0,
+        bytes_out: int = 0,
+        outcome: str = "",
+        details: Mapping[str, Detail] | None = None,
+    ) -> AuditEvent:
+        return AuditEvent(
+            event=kind.value,
+            at_us=now_us(),
+            tenant=identity.tenant,
+            principal=identity.principal,
+            credential=identity.credential,
+            run=run,
+            tool=tool,
+            decision=decision,
+            rule=rule,
+            bytes_in=bytes_in,
+            bytes_out=bytes_out,
+            outcome=outcome,
+            details=details or {},
+        )
+
+
+UNAUDITED = AuditTrail()
+"""What notes nothing."""
+
+
+def who(caller: Caller, tenant: str) -> Identity:
+    """Return whose a request is. Where the server authenticates nobody, the connection says as much as is known."""
+    if caller.identity is not LOCAL_IDENTITY:
+        return caller.identity
+    return Identity(tenant, principal_of(caller.scope), frozenset())
+
+
+def _named(tools: Iterable[str]) -> tuple[str, dict[str, Detail]]:
+    names = sorted(tools)
+    more = len(names) - _TOOLS_NAMED
+    return " ".join(names[:_TOOLS_NAMED]), {"more_tools": more} if more > 0 else {}

@@ -1,0 +1,120 @@
+"""The commands that leave a line in the audit log: what changes who may do what, and what takes data out.
+
+A line says which command it was, what it was about by its name or id, and how it ended; never a file's name, nor a
+value that was given.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ...audit.audit_log import AuditLog
+from ...audit.trail import AuditKind, AuditTrail
+from ...errors import KNOWN_ERRORS, Exit, exit_of
+from ...home import Home
+from ...identity import LOCAL_IDENTITY
+from ...settings import AuditMode, Settings
+from ..terminal import print_error
+from .opened import opened_log
+
+_EXIT = MappingProxyType({exit_code.value: exit_code.name.lower() for exit_code in Exit})
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedCommand:
+    """A command that leaves a line: its kind, and the arguments that name what it is about, and its run.
+
+    One with `only_with` leaves none where that option was not given, and none does with `--dry-run`, nor where it was
+    given what it cannot use, and so did nothing.
+    """
+
+    kind: AuditKind
+    about: str | None = None
+    run: str | None = None
+    only_with: str | None = None
+
+
+_ADMINISTERS = AuditedCommand(AuditKind.ADMINISTERED)
+_ADMINISTERS_NAMED = AuditedCommand(AuditKind.ADMINISTERED, "name")
+AUDITED: Mapping[str, AuditedCommand] = MappingProxyType(
+    {
+        "init": _ADMINISTERS,
+        "servers add": _ADMINISTERS_NAMED,
+        "servers remove": _ADMINISTERS_NAMED,
+        "servers import": _ADMINISTERS,
+        "container build": _ADMINISTERS,
+        "pii forget": AuditedCommand(AuditKind.ADMINISTERED, only_with="yes"),
+        "pii restore": AuditedCommand(AuditKind.EXPORTED),
+        "runs export": AuditedCommand(AuditKind.EXPORTED, run="run"),
+        "runs cancel": AuditedCommand(AuditKind.ADMINISTERED, run="run"),
+        "skills export": AuditedCommand(AuditKind.EXPORTED),
+        "skills backup": AuditedCommand(AuditKind.EXPORTED),
+        "skills import": _ADMINISTERS,
+        "skills restore": _ADMINISTERS,
+        "skills purge": _ADMINISTERS,
+        "skills save": AuditedCommand(AuditKind.SKILL_SAVED, "name"),
+        "skills delete": AuditedCommand(AuditKind.SKILL_DELETED, "name"),
+        "approvals approve": AuditedCommand(AuditKind.APPROVAL_ANSWERED, "approval"),
+        "approvals deny": AuditedCommand(AuditKind.APPROVAL_ANSWERED, "approval"),
+    }
+)
+"""The commands that leave a line, by their words."""
+
+
+def run_audited(
+    words: str, chosen: argparse.Namespace, begin: Callable[[argparse.Namespace], tuple[Home, Settings]]
+) -> int:
+    """Run a command of `AUDITED`, leave its line, and return its exit code.
+
+    Where lines are required, one is written before it begins too: without that it is refused, with `AuditUnwritten`.
+    """
+    act = AUDITED[words]
+    home, settings = begin(chosen)
+    acts = (act.only_with is None or getattr(chosen, act.only_with)) and not getattr(chosen, "dry_run", False)
+    if settings.audit is AuditMode.OFF or not acts:
+        return int(chosen.command(chosen))
+    is_required = settings.audit is AuditMode.REQUIRED
+    line = _Line(act, words, chosen)
+    if is_required:
+        line.write(home, settings, "begins")
+    outcome = "failed"
+    try:
+        code = int(chosen.command(chosen))
+        outcome = _EXIT.get(code, str(code))
+    except KNOWN_ERRORS as error:
+        outcome = exit_of(error).name.lower()
+        raise
+    finally:
+        try:
+            if is_required or outcome != Exit.USAGE.name.lower():
+                line.write(home, settings, outcome)
+        except KNOWN_ERRORS as error:
+            print_error(f"sealab: The audit log has no line of this. {error}")
+    return code
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What is written of one command."""
+
+    act: AuditedCommand
+    words: str
+    chosen: argparse.Namespace
+
+    def write(self, home: Home, settings: Settings, outcome: str) -> None:
+        """Write it. Raises `AuditUnwritten`."""
+        act = self.act
+        details = {"command": self.words}
+        if act.about is not None:
+            details["name"] = str(getattr(self.chosen, act.about))
+        run = "" if act.run is None else str(getattr(self.chosen, act.run))
+        with opened_log(home, settings) as store:
+            log = AuditLog(store)
+            AuditTrail(log).acted(act.kind, LOCAL_IDENTITY, run=run, outcome=outcome, details=details)
+            try:
+                log.flush()
+            finally:
+                log.close()

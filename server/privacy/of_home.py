@@ -1,0 +1,49 @@
+"""What hides personal data in a home: with the operator's own key, or with one that is derived for its tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..database import database_of
+from ..home import Home
+from ..policy.access import NO_POLICY, Decider
+from ..settings import Settings
+from .privacy import Privacy, TenantVault
+from .tokens.audit_notes import Told
+
+if TYPE_CHECKING:
+    from ...skills_db.engine import Database
+
+
+def privacy_of(
+    settings: Settings,
+    home: Home,
+    database: Callable[[], Database],
+    *,
+    durable: bool = False,
+    policy: Decider = NO_POLICY,
+    told: Told | None = None,
+    operators: Callable[[], Database] | None = None,
+) -> Privacy:
+    """Return what hides values of a home, whose database it is; `durable`, `policy` and `told` are as for `Privacy`.
+
+    `operators` is the operator's database where this process has it open: a file must not be opened twice, since to
+    close it once ends the locks of the process on it (fcntl(2), "Advisory record locking").
+    """
+    vault = None
+    if home.operators is not None:
+        vault = TenantVault(home.tenant, home.operators, partial(_is_keyed, settings, Home(home.operators), operators))
+    return Privacy(settings, home.root, database, durable=durable, policy=policy, told=told, tenant=vault)
+
+
+def _is_keyed(settings: Settings, home: Home, operators: Callable[[], Database] | None) -> bool:
+    """Return whether the operator's vault was made with a key: then a new one would not be that. Blocks."""
+    from ...skills_db.vault import is_keyed
+
+    if operators is not None:
+        return is_keyed(operators())
+    with closing(database_of(settings.database_url, home)) as opened:
+        return is_keyed(opened())

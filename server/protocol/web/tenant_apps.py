@@ -1,0 +1,123 @@
+"""What HTTP serves of each tenant: an MCP server with MCP sessions of its own, which its identity leads to.
+
+A security boundary: the tenant of a request is that of its identity, which authentication has put into its scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ....skills_db.errors import SkillsDbError
+from ...app import App
+from ...errors import HomeError, HostWorkBusy, RequestRefused, TenantRefused, TenantsBusy
+from ...identity import DEFAULT_TENANT, identity_in
+from ...tenants.question_places import tenant_of_link
+from ...tenants.sign_in_places import tenant_of_sign_in
+from ...tenants.tenants import Tenants
+from ..draining import OpenRequests
+from ..serving import mcp_server
+from ..strict_tool import StrictTool
+from ..tools import tools_of
+from .approval_pages import QuestionPlace
+from .bodies import BODY_BYTES_MAX
+from .error_responses import refusal
+from .mcp_sessions import CALLERS_WORTH, McpSessions
+from .sign_in_pages import SignInPlace
+
+MCP_PATH = "/mcp"
+_RETRY_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ServedApp:
+    """The MCP server of one app, as requests reach it."""
+
+    app: App
+    sessions: McpSessions
+    tools: Sequence[StrictTool]
+
+    @property
+    def holds_connections(self) -> bool:
+        """Whether it has MCP sessions that have not ended."""
+        return bool(self.sessions.alive())
+
+
+@asynccontextmanager
+async def served(app: App, requests: OpenRequests, all_sessions: set[McpSessions]) -> AsyncIterator[ServedApp]:
+    """Make the MCP server of an app and its sessions, which end with the context.
+
+    `requests` counts what is at work, and `all_sessions` are those of all tenants.
+    """
+    tools = tools_of(app)
+    mcp = mcp_server(app, requests, tools)
+    most = app.settings.http_sessions_max
+    web = mcp.streamable_http_app(
+        streamable_http_path=MCP_PATH,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # `NamedHosts` does it
+        max_request_body_size=BODY_BYTES_MAX,
+        max_sessions=most * CALLERS_WORTH,
+    )
+    async with web.router.lifespan_context(web):
+        sessions = McpSessions(web, most, host="127.0.0.1", path=MCP_PATH, all_sessions=all_sessions)
+        try:
+            yield ServedApp(app, sessions, tools)
+        finally:
+            sessions.leave()
+
+
+class TenantApps:
+    """An ASGI app: it gives each request to the MCP server of its tenant, opened at its first use."""
+
+    def __init__(self, tenants: Tenants[ServedApp]) -> None:
+        self._tenants = tenants
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._tenants.own.sessions(scope, receive, send)
+            return
+        identity = identity_in(scope)
+        async with AsyncExitStack() as stack:
+            tenant = DEFAULT_TENANT if identity is None else identity.tenant
+            try:
+                app: ASGIApp = (await stack.enter_async_context(self._tenants.using(tenant))).sessions
+            except (TenantRefused, RequestRefused) as error:
+                app = refusal(403, str(error))
+            except (TenantsBusy, HostWorkBusy, SkillsDbError, HomeError) as error:
+                app = refusal(503, str(error), retry_after=_RETRY_SECONDS)
+            await app(scope, receive, send)
+
+
+@asynccontextmanager
+async def question_place(tenants: Tenants[ServedApp], path: str) -> AsyncIterator[QuestionPlace | None]:
+    """Give the place of the question whose link has this path, None where it is not a link that was given."""
+    async with AsyncExitStack() as stack:
+        place = None
+        if (found := await tenant_of_link(tenants.own.app, path)) is not None:
+            tenant, token = found
+            try:
+                app = (await stack.enter_async_context(tenants.using(tenant))).app
+                place = QuestionPlace(app.background, app.privacy, token)
+            except TenantRefused:
+                pass  # what was deleted has no questions
+        yield place
+
+
+@asynccontextmanager
+async def sign_in_place(tenants: Tenants[ServedApp], path: str, state: str) -> AsyncIterator[SignInPlace | None]:
+    """Give the place of the sign-in whose link has this path, or whose state this is, None where neither was given."""
+    async with AsyncExitStack() as stack:
+        place = None
+        if (found := await tenant_of_sign_in(tenants.own.app, path, state)) is not None:
+            tenant, last = found
+            try:
+                app = (await stack.enter_async_context(tenants.using(tenant))).app
+                place = SignInPlace(app.sign_ins, app.registry, last)
+            except TenantRefused:
+                pass  # nobody signs in for what is served no more
+        yield place

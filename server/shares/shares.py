@@ -1,0 +1,154 @@
+"""The shares of one tenant: what each caller, and all of them together, may use, and what they have used.
+
+Turns to compute, places for sessions and memory are shared in the sandbox, fairly between tenants and then between the
+callers of each. Here is what is bounded beyond that: runs a minute, and CPU seconds a day. A run past a bound has the
+status `busy`, and says whose bound it is and when to come back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict
+
+from ...sandbox.errors import Busy
+from ...sandbox.host.cpu_meter import metered
+from ..fair_line import Owner
+from .rates import Rates
+
+if TYPE_CHECKING:
+    from ..host_work import Account
+    from ..settings import Settings
+    from .cpu_days import CpuDays
+
+
+class Used(TypedDict):
+    """Runs at work or waiting to begin, begun within a minute, and CPU seconds of today where these are kept."""
+
+    runs: int
+    runs_last_minute: int
+    cpu_seconds_today: float | None
+
+
+class ShareLimitsReport(TypedDict):
+    """What a caller, and what its tenant, may have; 0 is no bound of its own."""
+
+    caller_runs_max: int
+    tenant_runs_max: int
+    caller_runs_per_minute: int
+    tenant_runs_per_minute: int
+    caller_cpu_seconds_per_day: float
+    tenant_cpu_seconds_per_day: float
+    caller_sessions_max: int
+    tenant_sessions_max: int
+
+
+class SharesReport(TypedDict):
+    """What the caller who asks has used, what its tenant has used, and what they may use."""
+
+    caller: Used
+    tenant: Used
+    limits: ShareLimitsReport
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What a tenant's runs are counted by, foreground and background together."""
+
+    rates: Rates
+    running: Counter[str]
+
+
+class Shares:
+    """The shares of the callers of one tenant; a caller is its scope. Belongs to one event loop.
+
+    `cpu_days` is that of all tenants.
+    """
+
+    def __init__(
+        self, settings: Settings, cpu_days: CpuDays, tenant: str, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.cpu_days = cpu_days
+        self._settings = settings
+        self._tenant = tenant
+        rates = Rates(settings.caller_runs_per_minute, settings.tenant_runs_per_minute, clock)
+        self._counts = _Counts(rates, Counter())
+        self._keeps_cpu = bool(settings.caller_cpu_seconds_per_day or settings.tenant_cpu_seconds_per_day)
+
+    def owner(self, caller: str) -> Owner:
+        """Return whose turn the work for a caller takes."""
+        return Owner(self._tenant, caller)
+
+    async def admit(self, caller: str) -> None:
+        """Count one run that is about to begin or to be queued. Raises `Busy`, or what reading the database raises."""
+        if self._keeps_cpu:
+            await self.cpu_days.refreshed()
+            self._refuse_spent(caller)
+        self._counts.rates.take(caller)
+
+    @asynccontextmanager
+    async def run(self, caller: str, account: Account, *, was_queued: bool = False) -> AsyncIterator[None]:
+        """Admit one run, and charge what its workers and the host computed for it, whatever came of it.
+
+        One that `was_queued` was admitted then. Raises as `admit`; then nothing ran.
+        """
+        if not was_queued:
+            await self.admit(caller)
+        self._counts.running[caller] += 1
+        try:
+            with metered() as use:
+                yield
+        finally:
+            self._counts.running[caller] -= 1
+            if not self._counts.running[caller]:
+                del self._counts.running[caller]
+            if self._keeps_cpu:
+                self.cpu_days.add(self._tenant, caller, use.ms / 1000 + account.spent_seconds)
+
+    def report(self, caller: str) -> SharesReport:
+        """Return what that caller and its tenant use and may use."""
+        settings, counts = self._settings, self._counts
+        spent = self.cpu_days.used_by(self._tenant, caller) if self._keeps_cpu else None
+        of_tenant = self.cpu_days.used_by_tenant(self._tenant) if self._keeps_cpu else None
+        return SharesReport(
+            caller=Used(
+                runs=counts.running[caller],
+                runs_last_minute=counts.rates.of(caller),
+                cpu_seconds_today=None if spent is None else round(spent, 3),
+            ),
+            tenant=Used(
+                runs=counts.running.total(),
+                runs_last_minute=counts.rates.of_tenant(),
+                cpu_seconds_today=None if of_tenant is None else round(of_tenant, 3),
+            ),
+            limits=ShareLimitsReport(
+                caller_runs_max=settings.caller_runs_max,
+                tenant_runs_max=settings.tenant_runs_max,
+                caller_runs_per_minute=settings.caller_runs_per_minute,
+                tenant_runs_per_minute=settings.tenant_runs_per_minute,
+                caller_cpu_seconds_per_day=settings.caller_cpu_seconds_per_day,
+                tenant_cpu_seconds_per_day=settings.tenant_cpu_seconds_per_day,
+                caller_sessions_max=settings.caller_sessions_max,
+                tenant_sessions_max=settings.tenant_sessions_max,
+            ),
+        )
+
+    def _refuse_spent(self, caller: str) -> None:
+        """Raise `Busy` where the caller or the tenant has used its CPU seconds of today; a run at work goes on."""
+        most = self._settings.caller_cpu_seconds_per_day
+        if most and self.cpu_days.used_by(self._tenant, caller) >= most:
+            raise self._spent("caller", most, "CALLER_CPU_SECONDS_PER_DAY")
+        most = self._settings.tenant_cpu_seconds_per_day
+        if most and self.cpu_days.used_by_tenant(self._tenant) >= most:
+            raise self._spent("tenant", most, "TENANT_CPU_SECONDS_PER_DAY")
+
+    def _spent(self, whose: str, most: float, name: str) -> Busy:
+        return Busy(
+            f"This {whose} has used its {most:.15g} CPU seconds of {self.cpu_days.today()}, UTC ({name}).",
+            self.cpu_days.seconds_left_today(),
+        )

@@ -1,0 +1,89 @@
+"""What a tenant has: its files and what its database holds, looked at without making anything."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+from ...skills_db import DATABASE_FILE
+from ...skills_db.engine import Database, place_of
+from ...skills_db.tenants.contents import Contents, contents_of, tokens_of_tenant
+from ...skills_db.tenants.schemas import is_there, schema_of
+from ..database import database_of
+from ..home import Home
+from ..settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files below a tenant's home, and a hash of their names and sizes (SHA-256 of sorted lines)."""
+
+    files: int
+    bytes: int
+    sha256: str
+
+
+@contextmanager
+def operators_database(settings: Settings, home: Home) -> Iterator[Database]:
+    """Give the operator's database, of whichever home. Raises what opening it raises."""
+    operators = Home(home.operators_root)
+    operators.prepare()
+    opening = database_of(settings.database_url, operators)
+    try:
+        yield opening()
+    finally:
+        opening.close()
+
+
+@contextmanager
+def database_if_there(settings: Settings, home: Home, operators: Database) -> Iterator[Database | None]:
+    """Give the database of a tenant, or None where it has none yet."""
+    if home.operators is None:
+        yield operators
+        return
+    _, file = place_of(settings.database_url, home.root, tenant=home.tenant)
+    there = (
+        (home.root / DATABASE_FILE).exists()
+        if file is not None
+        else is_there(operators.migrating, schema_of(home.tenant))
+    )
+    if not there:
+        yield None
+        return
+    opening = database_of(settings.database_url, home)
+    try:
+        yield opening()
+    finally:
+        opening.close()
+
+
+def counts_of(settings: Settings, home: Home, operators: Database) -> dict[str, object]:
+    """Count what a tenant has, in its database, in its files, and among the operator's tokens. Blocks."""
+    with database_if_there(settings, home, operators) as database:
+        contents = Contents() if database is None else contents_of(database)
+    tokens = tokens_of_tenant(operators, home.tenant, time.time())
+    return {**asdict(contents), "tokens": tokens, **asdict(files_of(home))}
+
+
+def files_of(home: Home) -> Files:
+    """Look at all files below a tenant's home; links are not followed, not even ones that appear meanwhile. Blocks."""
+    lines: list[bytes] = []
+    total = 0
+    if home.root.is_dir():
+        for folder, folders, names, handle in os.fwalk(os.fsencode(home.root)):
+            if home.operators is None and folder == os.fsencode(home.root):
+                folders[:] = [each for each in folders if each != os.fsencode(home.tenants.name)]
+            for name in names:
+                try:
+                    status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+                total += size
+                lines.append(os.path.join(folder, name).removeprefix(os.fsencode(home.root)) + b"\0%d\n" % size)
+    return Files(len(lines), total, hashlib.sha256(b"".join(sorted(lines))).hexdigest())

@@ -1,0 +1,25 @@
+"""Verifiers that are closed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from sealab.server.access.oauth_verifier import OAuthVerifier
+from sealab.server.settings import Settings
+
+from .scripted_issuer import Clocks, MakeVerifier
+
+
+@pytest.fixture
+async def verifier_of() -> AsyncIterator[MakeVerifier]:
+    made: list[OAuthVerifier] = []
+
+    def make(settings: Settings, clock: Clocks | None = None) -> OAuthVerifier:
+        made.append(OAuthVerifier(settings) if clock is None else OAuthVerifier(settings, clock, clock))
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.close()

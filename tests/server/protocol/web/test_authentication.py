@@ -1,0 +1,266 @@
+"""A server with AUTH=tokens works for those who have a token, in both protocol eras, and for nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from sealab.server.access.guesses import GUESSES_MAX
+from sealab.server.access.token_text import new_token
+
+from ....waiting import wait_until
+from ...conftest import HttpServer, http_process
+from .raw import HEADERS, INITIALIZE, MODERN, PING, Answer, asked, begun, call, connected, get, opened, post, read, run
+from .tokens import made, revoked, tokens
+
+AUTH = {"SEALAB_AUTH": "tokens"}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def server(home: Path) -> Iterator[HttpServer]:
+    with http_process(home, **AUTH) as server:
+        yield server
+
+
+def tool_call(name: str, **arguments: object) -> dict[str, Any]:
+    message = call("")
+    return {**message, "params": {**message["params"], "name": name, "arguments": arguments}}
+
+
+def called(server: HttpServer, name: str, headers: dict[str, str], **arguments: object) -> Answer:
+    return post(server.url, tool_call(name, **arguments), **{**MODERN, "mcp_name": name}, **headers)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_client_of_each_era_works_with_a_token(server: HttpServer, home: Path, mode: Any) -> None:
+    token = made(home, f"client-{mode}")
+    async with (
+        httpx2.AsyncClient(headers=token.header, timeout=50) as http,
+        Client(streamable_http_client(server.url, http_client=http), mode=mode, read_timeout_seconds=50) as client,
+    ):
+        answer = await client.call_tool("execute_code", {"code": "6 * 7"})
+        assert answer.structured_content is not None
+        assert answer.structured_content["result"] == 42
+        listed = {tool.name for tool in (await client.list_tools()).tools}
+        assert {"execute_code", "restore_pii", "save_skill"} <= listed
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": f"Bearer {new_token()}"},
+        {"authorization": "Bearer x"},
+        {"authorization": "Bearer"},
+        {"authorization": "Bearer "},
+        {"authorization": "Basic YTpi"},
+        {"authorization": f"Bearer {new_token()} {new_token()}"},
+        {"authorization": f"Bearer {'x' * 9000}"},
+    ],
+)
+@pytest.mark.parametrize("version", [{}, MODERN])
+def test_who_has_no_valid_token_gets_401_and_a_challenge(
+    server: HttpServer, headers: dict[str, str], version: dict[str, str]
+) -> None:
+    answer = post(server.url, call("1"), **version, **headers)
+    assert answer.status == 401
+    error = ', error="invalid_token"' if headers else ""
+    assert answer.headers["www-authenticate"] == f'Bearer realm="sealab"{error}'
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS"])
+@pytest.mark.parametrize("path", ["/mcp", "/", "/healthz/", "/healthz2", "/.env", "//mcp", "/approvals"])
+def test_no_method_and_no_other_path_needs_none(server: HttpServer, method: str, path: str) -> None:
+    assert asked(server.url, method, path).status == 401
+
+
+def test_health_is_told_to_everybody(server: HttpServer) -> None:
+    assert get(server.url, "/healthz").status == 200
+    assert get(server.url, "/readyz").status == 200
+
+
+def test_the_scheme_is_read_in_any_case_and_a_token_in_any_other_place_is_not(server: HttpServer, home: Path) -> None:
+    token = made(home, "scheme").token
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        assert run(server.url, "1", authorization=f"{scheme} {token}").status == 200
+    in_query = asked(server.url, "GET", f"/mcp?access_token={token}", authorization=f"Bearer {token}")
+    assert in_query.status == 400
+    assert b"logs" in in_query.body
+    connection = connected(server.url)
+    connection.putrequest("POST", "/mcp")
+    for _ in range(2):
+        connection.putheader("Authorization", f"Bearer {token}")
+    connection.putheader("Content-Length", "0")
+    connection.endheaders()
+    assert read(connection).status == 400
+
+
+def test_a_token_does_what_its_scopes_say_and_is_told_which_one_it_lacks(server: HttpServer, home: Path) -> None:
+    token = made(home, "files", "--scope", "files")
+    assert called(server, "list_workspace_files", token.header).status == 200
+    for name, scope in (("execute_code", "run"), ("restore_pii", "privacy:restore"), ("search_tools", "tools:read")):
+        answer = called(server, name, token.header)
+        assert answer.status == 403
+        assert answer.headers["www-authenticate"] == (
+            f'Bearer realm="sealab", error="insufficient_scope", scope="{scope}"'
+        )
+    listed = post(
+        server.url,
+        {**tool_call("x"), "method": "tools/list", "params": {"_meta": call("")["params"]["_meta"]}},
+        mcp_protocol_version="2026-07-28",
+        mcp_method="tools/list",
+        **token.header,
+    ).message["result"]["tools"]
+    assert {each["name"] for each in listed} == {
+        "write_workspace_file",
+        "read_workspace_file",
+        "list_workspace_files",
+        "delete_workspace_file",
+    }
+
+
+def test_code_is_refused_what_its_token_does_not_allow(server: HttpServer, home: Path) -> None:
+    token = made(home, "runs", "--scope", "run")
+    code = """
+result = {}
+def tried(name, call):
+    try:
+        result[name] = call()
+    except Exception as error:
+        result[name] = [type(error).__name__, str(error).split(",")[0]]
+async def waited(name, call):
+    try:
+        result[name] = await call()
+    except Exception as error:
+        result[name] = [type(error).__name__, str(error).split(",")[0]]
+tried("write", lambda: write_file("a", "b"))
+tried("open", lambda: open("a", "w").write("b"))
+tried("list", lambda: list_files())
+tried("restore", lambda: restore_pii("[EMAIL_AAAAAAAAAA]"))
+tried("save", lambda: save_skill("f", "def f(): return 1"))
+tried("skills", lambda: list_skills())
+tried("search", lambda: search_tools("mail"))
+await waited("call", lambda: call_tool("a.b", {}))
+tried("math", lambda: 1 + 1)
+"""
+    report = run(server.url, code, **token.header).message["result"]["structuredContent"]
+    found = report["result"]
+    assert found.pop("math") == 2
+    for name, scope in {
+        "write": "files",
+        "open": "files",
+        "list": "files",
+        "restore": "privacy:restore",
+        "save": "skills:write",
+        "skills": "skills:read",
+        "search": "tools:read",
+        "call": "tools:read",
+    }.items():
+        assert found[name] == ["PermissionError", f"This needs the scope {scope}"], name
+
+
+def test_a_background_run_has_the_rights_of_who_began_it(server: HttpServer, home: Path) -> None:
+    token = made(home, "background", "--scope", "run")
+    code = "try:\n    result = write_file('a', 'b')\nexcept PermissionError as error:\n    result = str(error)"
+    began = called(server, "execute_code", token.header, code=code, background=True)
+    run_id = began.message["result"]["structuredContent"]["run_id"]
+    told = called(server, "get_run", token.header, run_id=run_id, wait_seconds=30)
+    assert "needs the scope files" in told.message["result"]["structuredContent"]["result"]
+
+
+def test_a_principals_next_token_goes_on_in_its_session_and_anothers_gets_404(server: HttpServer, home: Path) -> None:
+    first, second = made(home, "ada-1", "--principal", "ada"), made(home, "ada-2", "--principal", "ada")
+    other = made(home, "eve")
+    session = opened(server.url, **first.header)
+    assert post(server.url, PING, mcp_session_id=session, **second.header).status == 200
+    assert post(server.url, PING, mcp_session_id=session, **other.header).status == 404
+    assert post(server.url, PING, mcp_session_id=session).status == 401
+
+
+def test_a_run_is_told_to_its_principal_alone(server: HttpServer, home: Path) -> None:
+    mine, other = made(home, "bob"), made(home, "mallory")
+    run_id = run(server.url, "'mine'", **mine.header).message["result"]["structuredContent"]["run_id"]
+    assert called(server, "get_run", mine.header, run_id=run_id).message["result"]["isError"] is False
+    theirs = called(server, "get_run", other.header, run_id=run_id).message["result"]
+    unknown = called(server, "get_run", other.header, run_id="0" * 26).message["result"]
+    assert theirs["isError"] is unknown["isError"] is True
+    assert theirs["content"][0]["text"].replace(run_id, "") == unknown["content"][0]["text"].replace("0" * 26, "")
+
+
+def test_a_revoked_token_counts_no_more_within_a_second(server: HttpServer, home: Path) -> None:
+    token = made(home, "short")
+    assert run(server.url, "1", **token.header).status == 200
+    revoked(home, token)
+    wait_until(lambda: run(server.url, "1", **token.header).status == 401)
+
+
+def test_a_stream_and_a_call_end_when_their_token_is_revoked(server: HttpServer, home: Path) -> None:
+    token = made(home, "streams")
+    session = opened(server.url, **token.header)
+    stream = connected(server.url)
+    stream.request("GET", "/mcp", headers={**HEADERS, **token.header, "mcp-session-id": session})
+    listening = stream.getresponse()
+    assert listening.status == 200
+    running = begun(server.url, call("import time\ntime.sleep(55)"), **MODERN, **token.header)
+    revoked(home, token)
+    assert listening.read() is not None  # it ends
+    ended = read(running)
+    assert ended.status == 401 or b"result" not in ended.body
+    stream.close()
+
+
+def test_a_token_of_another_tenant_is_not_served_what_is_this_ones(server: HttpServer, home: Path) -> None:
+    token = made(home, "elsewhere", "--tenant", "acme")
+    answer = run(server.url, "1", **token.header)
+    assert answer.status == 403
+    assert b"tenant default alone" in answer.body
+
+
+def guess(server: HttpServer) -> Answer:
+    return post(server.url, INITIALIZE, authorization=f"Bearer {new_token()}")
+
+
+def test_an_address_that_guesses_is_slowed_down_while_known_tokens_go_on(tmp_path: Path) -> None:
+    token = made(tmp_path, "known")
+    with http_process(tmp_path, **AUTH) as server:
+        assert run(server.url, "1", **token.header).status == 200
+        late = guess(server)
+        for _ in range(10 * GUESSES_MAX):  # those that a busy machine was slow with are forgotten meanwhile
+            if late.status != 401:
+                break
+            late = guess(server)
+        assert late.status == 429
+        assert int(late.headers["retry-after"]) >= 1
+        assert run(server.url, "1", **token.header).status == 200
+
+
+async def test_the_command_line_tells_what_there_is_and_never_a_token(home: Path) -> None:
+    token = made(home, "listed", "--expires", "never", "--scope", "run,files")
+    listed = await asyncio.to_thread(tokens, home, "list", "--json")
+    assert token.token not in listed.stdout
+    assert token.told["id"] in listed.stdout
+    assert token.told["scopes"] == ["run", "files"]
+    assert token.told["expires"] is None
+    for arguments, said in (
+        (("create", "x", "--tenant", "Acme"), "Write it as acme"),
+        (("create", "x", "--scope", "fly"), "There is no scope"),
+        (("create", "x", "--expires", "soon"), "soon is no time"),
+        (("create", ""), "cannot be a name"),
+        (("revoke", "tok_0"), "There is no token tok_0"),
+    ):
+        ended = await asyncio.to_thread(tokens, home, *arguments)
+        assert ended.returncode in {2, 3}
+        assert said in ended.stderr
+        assert ended.stderr.count("\n") == 1

@@ -1,0 +1,152 @@
+"""The gate judges what the SDK would take for a request, whatever the body; the SDK's own readers say what that is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pydantic_core
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp_types.jsonrpc import JSONRPCRequest, jsonrpc_message_adapter
+from pydantic import ValidationError
+from starlette.types import Message, Receive, Scope, Send
+
+from sealab.server.identity import IDENTITY, Identity, Right
+from sealab.server.protocol.web.rights_gate import RightsGate, needed_in
+from sealab.server.rights import METHODS, TOOLS, needed_by
+
+MODERN = b"2026-07-28"
+VERSIONS = (None, b"2025-11-25", MODERN)
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
+)
+methods = st.sampled_from([*METHODS, "tools/Call", ""]) | values
+params = (
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "name": st.sampled_from([*TOOLS]) | values,
+            "arguments": st.fixed_dictionaries({}, optional={"isolation": st.sampled_from(["process", "auto", 7])}),
+            "uri": st.sampled_from(["skill://a/SKILL.md", "resource://sealab/capabilities"]) | values,
+        },
+    )
+    | values
+)
+messages = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.just("2.0") | values,
+        "id": st.integers() | st.text(max_size=3) | values,
+        "method": methods,
+        "params": params,
+        "result": values,
+        "error": values,
+    },
+)
+
+
+def pairs_written(pairs: list[tuple[str, object]]) -> bytes:
+    """An object in which names may stand twice."""
+    return ("{" + ",".join(f"{json.dumps(key)}:{json.dumps(value)}" for key, value in pairs) + "}").encode()
+
+
+bodies = (
+    st.one_of(messages, st.lists(messages, max_size=3), values).map(lambda value: json.dumps(value).encode())
+    | st.lists(
+        st.tuples(st.just("method"), methods)
+        | st.tuples(st.just("params"), params)
+        | st.tuples(st.sampled_from(["id", "jsonrpc", "result"]), st.sampled_from([1, "2.0"])),
+        max_size=8,
+    ).map(pairs_written)
+    | st.binary(max_size=60)
+)
+
+
+def requests_of_the_sdk(body: bytes, version: bytes | None) -> list[JSONRPCRequest]:
+    """Return what the SDK works on, as its two transports read a body."""
+    try:
+        if version == MODERN:
+            return [JSONRPCRequest.model_validate(json.loads(body))]
+        read = jsonrpc_message_adapter.validate_python(pydantic_core.from_json(body), by_name=False)
+    except (ValueError, ValidationError, RecursionError):
+        return []
+    return [read] if isinstance(read, JSONRPCRequest) else []
+
+
+@given(bodies, st.sampled_from(VERSIONS))
+def test_whatever_the_sdk_works_on_is_judged(body: bytes, version: bytes | None) -> None:
+    judged = set(needed_in(body, version))
+    for request in requests_of_the_sdk(body, version):
+        assert judged >= set(needed_by(request.method, request.params))
+
+
+CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"execute_code","arguments":{}}}'
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        CALL,
+        b"[" + CALL + b"]",
+        CALL.replace(b'"method"', b'"result":1,"method"'),
+        CALL.replace(b'"method"', b'"method":"ping","method"'),
+        CALL.replace(b'"method"', b'"m\\u0065thod"'),
+        b" \n" + CALL,
+    ],
+)
+def test_a_call_is_found_however_it_is_written(body: bytes, version: bytes | None) -> None:
+    assert needed_in(body, version) == (Right.RUN,)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-32-be"])
+def test_a_body_in_another_encoding_is_read_where_the_sdk_reads_it(encoding: str) -> None:
+    body = CALL.decode().encode(encoding)
+    assert bool(requests_of_the_sdk(body, MODERN)) == bool(needed_in(body, MODERN))
+
+
+async def answered(identity: Identity | None, *parts: bytes, method: str = "POST") -> tuple[int, dict[str, str], bytes]:
+    """Send a body in parts through the gate; return the status, the headers, and the body as the app behind it saw."""
+    seen = bytearray()
+
+    async def app(_scope: Scope, receive: Receive, send: Send) -> None:
+        more = True
+        while more:
+            message = await receive()
+            seen.extend(message.get("body", b""))
+            more = message.get("more_body", False)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    waiting = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
+    waiting[-1]["more_body"] = False
+    sent: list[Any] = []
+
+    async def receive() -> Message:
+        return waiting.pop(0)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope: Scope = {"type": "http", "method": method, "path": "/mcp", "headers": []}
+    if identity is not None:
+        scope[IDENTITY] = identity
+    await RightsGate(app)(scope, receive, send)
+    headers = {key.decode(): value.decode() for key, value in sent[0]["headers"]}
+    return sent[0]["status"], headers, bytes(seen)
+
+
+async def test_a_call_without_its_right_is_answered_403_with_the_scope() -> None:
+    reader = Identity("default", "reader", frozenset({Right.FILES}))
+    status, headers, seen = await answered(reader, CALL[:20], CALL[20:])
+    assert (status, seen) == (403, b"")
+    assert headers["www-authenticate"] == 'Bearer realm="sealab", error="insufficient_scope", scope="run"'
+
+
+async def test_a_call_with_its_right_comes_through_as_it_was_sent() -> None:
+    runner = Identity("default", "runner", frozenset({Right.RUN}))
+    assert await answered(runner, CALL[:20], CALL[20:]) == (200, {}, CALL)
+    assert await answered(None, CALL) == (200, {}, CALL)

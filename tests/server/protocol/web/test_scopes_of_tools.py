@@ -1,0 +1,64 @@
+"""Which upstream tools code may call follows from the scopes of its token, whatever `mcp.json` approves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ...conftest import HttpServer, http_process
+from ...journal.test_journaled_runs import NOTES
+from ...upstream_tools.test_registry import configure
+from .raw import run
+from .tokens import made
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    (home / "notes.py").write_text(NOTES)
+    command = {"command": sys.executable, "args": [str(home / "notes.py"), str(home / "sent.txt")], "reads": ["put"]}
+    configure(home, notes={**command, "approve": "never"}, asking={**command, "approve": "writes"})
+    return home
+
+
+@pytest.fixture(scope="module")
+def server(home: Path) -> Iterator[HttpServer]:
+    with http_process(home, SEALAB_AUTH="tokens") as server:
+        yield server
+
+
+def reported(server: HttpServer, code: str, headers: dict[str, str]) -> dict[str, Any]:
+    report: dict[str, Any] = run(server.url, code, **headers).message["result"]["structuredContent"]
+    return report
+
+
+COMPUTED = """
+name = 'notes.' + 'send'
+try:
+    result = await call_tool(name, {'text': 'x'})
+except PermissionError as error:
+    result = str(error)
+"""
+
+
+def test_a_token_that_may_only_read_calls_what_reads_and_nothing_else(server: HttpServer, home: Path) -> None:
+    token = made(home, "reader", "--scope", "run,tools:read")
+    assert reported(server, "await tools.notes.put(text='x')", token.header)["status"] == "ok"
+    named = reported(server, "await tools.notes.send(text='x')", token.header)
+    assert named["status"] != "ok"
+    assert "lacks the scope tools:write" in named["error"]["message"]
+    computed = reported(server, COMPUTED, token.header)
+    assert computed["result"].startswith("This needs the scope tools:write")
+    assert not (home / "sent.txt").exists()
+
+
+def test_a_token_that_may_write_does_and_is_told_why_it_cannot_say_yes(server: HttpServer, home: Path) -> None:
+    token = made(home, "writer", "--scope", "run,tools:read,tools:write")
+    assert reported(server, COMPUTED, token.header)["status"] == "ok"
+    asking = reported(server, "await tools.asking.send(text='y')", token.header)
+    assert asking["status"] != "ok"
+    assert "the token lacks the scope approve" in asking["error"]["message"]

@@ -1,0 +1,148 @@
+"""What one tenant sends over HTTP keeps no other from beginning, from sending, and from opening sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import Any
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from sealab.server.identity import ALL_RIGHTS, IDENTITY, Identity
+from sealab.server.protocol.web.bodies import Bodies
+from sealab.server.protocol.web.fair_starts import FairStarts
+from sealab.server.protocol.web.mcp_sessions import CALLERS_WORTH, McpSessions
+
+from ....waiting import until
+
+MB = 1_000_000
+
+
+def request_of(tenant: str, principal: str, **headers: str) -> Scope:
+    """Return a request as authentication passes it on."""
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    return {
+        "type": "http",
+        "method": "POST",
+        "path": "/mcp",
+        "headers": [(name.encode(), value.encode()) for name, value in names.items()],
+        "client": ("127.0.0.1", 1),
+        IDENTITY: Identity(tenant, principal, ALL_RIGHTS),
+    }
+
+
+class Answers:
+    """What one request was answered."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.body = b""
+        self.headers: dict[bytes, bytes] = {}
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status, self.headers = message["status"], dict(message["headers"])
+        else:
+            self.body += message.get("body", b"")
+
+
+async def nothing() -> Message:
+    return {"type": "http.request", "body": b"{}", "more_body": False}
+
+
+async def test_a_request_begins_before_the_hundred_that_the_principals_of_another_tenant_sent_just_before() -> None:
+    began: list[str] = []
+
+    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
+        began.append(scope[IDENTITY].tenant)
+
+    starts = FairStarts(app)
+    many = [starts(request_of("many", f"p{number}"), nothing, Answers()) for number in range(100)]
+    await asyncio.gather(*many, starts(request_of("one", "p"), nothing, Answers()))
+    assert len(began) == 101
+    assert began.index("one") < 10
+
+
+class Sent:
+    """A body that is held until it may be answered."""
+
+    def __init__(self, bodies: Bodies, tenant: str, principal: str, size: int) -> None:
+        self._size = size
+        self.answers = Answers()
+        self.task = asyncio.create_task(bodies(request_of(tenant, principal), self._receive, self.answers))
+
+    async def _receive(self) -> Message:
+        size, self._size = self._size, 0
+        return {"type": "http.request", "body": b'"' + b"x" * (size - 2) + b'"', "more_body": False}
+
+
+async def test_the_bodies_of_a_tenant_leave_room_for_those_of_another_and_are_refused_with_its_name() -> None:
+    held: list[str] = []
+    end = asyncio.Event()
+
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+        held.append(scope[IDENTITY].tenant)
+        await end.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    bodies = Bodies(app, 24 * MB)
+    greedy = [Sent(bodies, "greedy", f"p{number}", 2 * MB) for number in range(10)]
+    await until(lambda: len(held) + sum(each.task.done() for each in greedy) == len(greedy))
+    refused = [each for each in greedy if each.task.done()]
+    assert 0 < len(refused) < len(greedy)
+    assert {each.answers.status for each in refused} == {429}
+    assert all(b"of this tenant hold as many bytes" in each.answers.body for each in refused)
+    assert all(each.answers.headers[b"retry-after"] == b"1" for each in refused)
+    modest = [Sent(bodies, "modest", "p", 2 * MB), Sent(bodies, "modest", "q", 2 * MB)]
+    await until(lambda: held.count("modest") == 2)
+    end.set()
+    await asyncio.gather(*(each.task for each in (*greedy, *modest)))
+    assert {each.answers.status for each in modest} == {200}
+    assert (bodies._free, bodies._held) == (24 * MB, {})
+
+
+class Sdk:
+    """What opens and ends sessions as the SDK does."""
+
+    names = itertools.count()
+
+    def __init__(self) -> None:
+        self.ended = 0
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        headers: list[Any] = []
+        if scope["method"] == "DELETE":
+            self.ended += 1
+        else:
+            headers = [(b"mcp-session-id", b"session-%d" % next(self.names))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+
+@pytest.mark.parametrize("principals", [1, 5])
+async def test_the_sessions_of_all_tenants_are_bounded_together_and_one_of_the_tenant_with_most_ends(
+    principals: int,
+) -> None:
+    every: set[McpSessions] = set()
+    maximum = 4
+    sdks = {tenant: Sdk() for tenant in ("flood", "modest")}
+    apps = {
+        tenant: McpSessions(sdk, maximum, host="127.0.0.1", path="/mcp", all_sessions=every)
+        for tenant, sdk in sdks.items()
+    }
+    for number in range(100):
+        answers = Answers()
+        await apps["flood"](request_of("flood", f"p{number % principals}"), nothing, answers)
+        assert answers.status == 200
+        assert sum(each.count for each in every) <= maximum * CALLERS_WORTH
+    for _ in range(3):
+        answers = Answers()
+        await apps["modest"](request_of("modest", "p"), nothing, answers)
+        assert answers.status == 200
+    assert (apps["modest"].count, sdks["modest"].ended) == (3, 0)
+    assert sum(each.count for each in every) <= maximum * CALLERS_WORTH
+    for app in apps.values():
+        app.leave()
+    assert not every

@@ -1,0 +1,41 @@
+"""Tokens of a server's own home, made as its operator makes them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...conftest import SEALAB, environment
+
+
+@dataclass(frozen=True)
+class Made:
+    """A token that was made, and what was told of it."""
+
+    token: str
+    told: dict[str, Any]
+
+    @property
+    def header(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.token}"}
+
+
+def tokens(home: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run `sealab tokens …` on a home."""
+    command = [*SEALAB, "tokens", *arguments, "--home", str(home)]
+    return subprocess.run(command, env=environment(**env), capture_output=True, text=True, check=False)
+
+
+def made(home: Path, name: str, *options: str, **env: str) -> Made:
+    ended = tokens(home, "create", name, *options, "--json", **env)
+    assert ended.returncode == 0, ended.stderr
+    told = json.loads(ended.stdout)
+    return Made(told.pop("token"), told)
+
+
+def revoked(home: Path, made_before: Made, **env: str) -> None:
+    ended = tokens(home, "revoke", made_before.told["id"], "--json", **env)
+    assert json.loads(ended.stdout)["revoked"], ended.stderr

@@ -1,0 +1,117 @@
+"""Callers past their share are told so by a real server, with whose limit it is and when to come back."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sealab.sandbox.errors import Busy
+from sealab.sandbox.host.fair_queue import Owner
+from sealab.sandbox.host.pool import Pool, PoolSettings
+from sealab.sandbox.host.run_bounds import RunBounds
+from sealab.sandbox.job import Job
+
+from ...sandbox.conftest import no_calls
+from ...waiting import until
+from ..conftest import in_this_process
+
+ONE_SPARE = {"SEALAB_WORKERS_SPARE": "1"}
+BURN = "sum(each * each for each in range(2_000_000))"
+
+
+async def run(caller: Any, code: str, **arguments: Any) -> dict[str, Any]:
+    answer = await caller.call("execute_code", code=code, **arguments)
+    assert answer.structured_content is not None
+    return dict(answer.structured_content)
+
+
+async def is_idle(caller: Any) -> bool:
+    return not (await shares(caller))["caller"]["runs"]
+
+
+async def shares(caller: Any) -> dict[str, Any]:
+    return dict((await caller.call("get_execution_stats")).structured_content["shares"])
+
+
+async def test_runs_a_minute_are_bounded_for_the_foreground_and_the_background_together(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, ONE_SPARE | {"SEALAB_CALLER_RUNS_PER_MINUTE": "2"}) as caller:
+        assert (await run(caller, "1 + 1"))["result"] == 2
+        queued = await run(caller, "1 + 1", background=True)
+        ended = await caller.call("get_run", run_id=queued["run_id"], wait_seconds=30)
+        refused = await run(caller, "1 + 1")
+        background = await caller.call("execute_code", code="1", background=True)
+        used = await shares(caller)
+    assert ended.structured_content["result"] == 2
+    assert (refused["status"], refused["success"]) == ("busy", False)
+    message = refused["error"]["message"]
+    assert message.startswith(
+        "This caller has begun 2 runs within a minute, as many as one may (CALLER_RUNS_PER_MINUTE). Nothing of this "
+        "one ran. Call again in about "
+    )
+    assert background.is_error
+    assert "CALLER_RUNS_PER_MINUTE" in background.content[0].text
+    assert (used["caller"]["runs_last_minute"], used["limits"]["caller_runs_per_minute"]) == (2, 2)
+
+
+async def test_cpu_seconds_of_a_day_outlive_a_restart(tmp_path: Path) -> None:
+    env = ONE_SPARE | {"SEALAB_CALLER_CPU_SECONDS_PER_DAY": "0.01"}
+    async with in_this_process(tmp_path, env) as caller:
+        assert (await run(caller, BURN))["success"]
+        used = await shares(caller)
+    async with in_this_process(tmp_path, env) as caller:
+        refused = await run(caller, "1")
+        after = await shares(caller)
+    assert used["caller"]["cpu_seconds_today"] > 0.01
+    assert after["caller"]["cpu_seconds_today"] == used["caller"]["cpu_seconds_today"]
+    assert refused["status"] == "busy"
+    assert "This caller has used its 0.01 CPU seconds of " in refused["error"]["message"]
+    assert "(CALLER_CPU_SECONDS_PER_DAY)" in refused["error"]["message"]
+
+
+async def test_a_cancelled_run_is_charged_too(tmp_path: Path) -> None:
+    env = ONE_SPARE | {"SEALAB_TENANT_CPU_SECONDS_PER_DAY": "0.02"}
+    code = f"{BURN}\nwrite_file('burnt', 'x')\nimport asyncio\nawait asyncio.sleep(600)"
+    async with in_this_process(tmp_path, env) as caller:
+        first = asyncio.create_task(run(caller, code))
+        await until((tmp_path / "workspace" / "burnt").exists)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        await until(partial(is_idle, caller))
+        used = await shares(caller)
+        refused = await run(caller, "1")
+    assert used["tenant"]["cpu_seconds_today"] > 0.02
+    assert "This tenant has used its 0.02 CPU seconds" in refused["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "whose"),
+    [
+        (RunBounds(caller_max=1), "this caller has 1 runs.*CALLER_RUNS_MAX"),
+        (RunBounds(0, 1), "this tenant.*TENANT_RUNS"),
+    ],
+)
+async def test_runs_at_once_wait_and_are_then_told_whose_bound_it_was(bounds: RunBounds, whose: str) -> None:
+    sleeps = "import asyncio\nawait asyncio.sleep(600)"
+    async with Pool(PoolSettings(spares=1, queue_seconds=0.2, bounds=bounds)) as pool:
+        first = asyncio.create_task(pool.run(Job(sleeps, caller="a", tenant="T"), no_calls))
+        await until(lambda: bounds.runs_of(Owner("T", "a")))
+        with pytest.raises(Busy, match=whose):
+            await pool.run(Job("1", caller="a", tenant="T"), no_calls)
+        other = Job("6 * 7", caller="a", tenant="U")
+        assert (await pool.run(other, no_calls)).result == 42
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        assert (await pool.run(Job("6 * 7", caller="a", tenant="T"), no_calls)).result == 42
+
+
+async def test_sessions_of_a_tenant_are_bounded_and_its_idlest_one_ends() -> None:
+    settings = PoolSettings(spares=1, sessions_max=8, caller_sessions_max=2, tenant_sessions_max=3)
+    async with Pool(settings) as pool:
+        for name, caller in (("1", "a"), ("2", "a"), ("3", "a"), ("4", "b"), ("5", "c"), ("6", "d")):
+            await pool.run(Job("x = 1", session=name, caller=caller, tenant="T"), no_calls)
+        await pool.run(Job("x = 1", session="7", caller="a", tenant="U"), no_calls)
+        assert [name for name in "1234567" if pool.has_session(name)] == ["4", "5", "6", "7"]

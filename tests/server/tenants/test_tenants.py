@@ -1,0 +1,332 @@
+"""Tenants are opened at their first use, kept while they are used, and closed; a deleted one is served no more."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import zipfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sealab.sandbox.job import Json
+from sealab.server.access.names import DEFAULT_RIGHTS
+from sealab.server.app import App, running
+from sealab.server.caller import Caller
+from sealab.server.errors import RequestRefused, RightMissing, TenantRefused, TenantsBusy
+from sealab.server.home import Home
+from sealab.server.identity import Identity, Right
+from sealab.server.runs.execute import CodeRequest, execute
+from sealab.server.settings import read_settings
+from sealab.server.skills import use_cases as skills
+from sealab.server.tenants.contents import files_of, operators_database
+from sealab.server.tenants.deleting import delete_tenant
+from sealab.server.tenants.locks import TenantLock
+from sealab.server.tenants.tenants import Tenants
+from sealab.skills_db.tenants.schemas import schema_of
+from sealab.skills_db.tenants.tenant_store import TenantStatus, TenantStore
+from sealab.skills_db.vault_keys import tenants_key
+
+from ...skills_db.conftest import Place, cluster, postgres_place  # noqa: F401 - fixtures
+from ...waiting import until
+from ..conftest import environment
+from .team import Member, command, team_server, token, told
+
+
+@dataclass
+class Plain:
+    """What requests use of a tenant in these tests."""
+
+    app: App
+    holds_connections: bool = False
+
+
+@asynccontextmanager
+async def plain(app: App) -> AsyncIterator[Plain]:
+    yield Plain(app)
+
+
+@asynccontextmanager
+async def opened(home: Path, *, most: int = 5, **settings: Any) -> AsyncIterator[Tenants[Plain]]:
+    read = read_settings(
+        file=home / "sealab.toml", file_required=False, environment=environment(**settings), command_line={}
+    )
+    async with running(read, Home(home), serves=True) as app, Tenants(app, plain, open_max=most) as tenants:
+        yield tenants
+
+
+def alice(tenant: str, *rights: Right) -> Caller:
+    return Caller("principal alice", identity=Identity(tenant, "alice", frozenset(rights) or DEFAULT_RIGHTS))
+
+
+async def result_of(app: App, code: str, tenant: str, **more: Any) -> Json:
+    execution = await execute(app.executor, CodeRequest(code, caller=alice(tenant), **more))
+    assert execution.report["status"] == "ok", execution.report["error"]
+    return execution.report["result"]
+
+
+async def test_callers_of_one_name_in_two_tenants_have_nothing_in_common(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as tenants, tenants.using("a") as a, tenants.using("b") as b:
+        await result_of(a.app, "x = 1\nwrite_file('f', 'of a')", "a", session="s")
+        assert await result_of(b.app, "'x' in globals(), list_files(), list_sessions()", "b") == [False, [], []]
+        assert await result_of(tenants.own.app, "list_files(), list_sessions()", "default") == [[], []]
+        assert await result_of(b.app, "x = 2\nx", "b", session="s") == 2
+        assert await result_of(a.app, "x", "a", session="s") == 1
+        assert [each.name for _, each in a.app.pools.sessions_of("principal alice")] == ["s"]
+
+
+async def test_a_tenants_principal_cannot_name_a_session_of_another_tenant(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as tenants, tenants.using("a") as a:
+        await result_of(a.app, "x = 1", "a", session="s")
+        for principal in ("a/alice", "a\0alice", "\0alice", "a"):
+            caller = Caller(f"principal {principal}", identity=Identity("default", principal, DEFAULT_RIGHTS))
+            try:
+                ran = await execute(tenants.own.app.executor, CodeRequest("x", session="s", caller=caller))
+            except RequestRefused:
+                assert "\0" in principal
+            else:
+                assert ran.report["status"] == "error"
+
+
+async def test_a_token_means_the_same_to_all_principals_of_a_tenant_and_nothing_in_another(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as tenants, tenants.using("a") as a, tenants.using("b") as b:
+        text = "mail quetzal.feather@zanzibar-example.org"
+        hidden = await a.app.privacy.hide_text("principal alice", text)
+        assert "@" not in hidden
+        assert (await a.app.privacy.restored_for_model("principal bob", hidden)).content == text
+        for app, scope in ((b.app, "principal alice"), (b.app, "home"), (tenants.own.app, "principal alice")):
+            assert (await app.privacy.restored_for_model(scope, hidden)).content == hidden
+            assert await app.privacy.hide_text(scope, text) != hidden
+        keys = {each.app.privacy.key() for each in (a, b, tenants.own)}
+        assert len(keys) == 3
+        assert a.app.privacy.key() == tenants_key(tenants.own.app.privacy.key(), "a")
+
+
+async def test_the_shelf_is_read_by_all_tenants_and_changed_by_right_alone(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as tenants, tenants.using("a") as a:
+        operators = tenants.own.app.skills
+        for name, tags, answer in (("common", ["Shared"], 1), ("private", [], 2)):
+            code = f"def {name}() -> int:\n    return {answer}"
+            await skills.save(operators, skills.SaveRequest(name, code, tags=tags))
+        own = a.app.skills
+        assert [each["name"] for each in (await skills.listed(own, None, None, 9))["skills"]] == ["common"]
+        assert [each["name"] for each in (await skills.listed(own, "common", None, 9))["skills"]] == ["common"]
+        assert await result_of(a.app, "skills.common()", "a") == 1
+        with pytest.raises(Exception, match="There is no skill 'private'"):
+            await skills.load(own, "private", None)
+        with pytest.raises(Exception, match="There is no skill"):
+            await skills.delete(own, "common", caller=alice("a", *Right))
+        writer = alice("default", Right.SKILLS_WRITE)
+        for change in (
+            skills.save(operators, skills.SaveRequest("new", "1", tags=["shared"], caller=writer)),
+            skills.save(operators, skills.SaveRequest("common", "1", caller=writer)),
+            skills.delete(operators, "common", caller=writer),
+        ):
+            with pytest.raises(RightMissing):
+                await change
+        await skills.save(own, skills.SaveRequest("common", "def common() -> int:\n    return 3", caller=alice("a")))
+        assert await result_of(a.app, "skills.common()", "a") == 3
+        assert (await skills.load(operators, "common", None))["code"].endswith("return 1")
+
+
+async def test_the_idlest_tenant_is_closed_for_another_unless_something_is_at_work_in_it(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home", most=2) as tenants:
+        first = await tenants.app_of("a")
+        async with tenants.using("b"):
+            await tenants.app_of("c")
+            assert tenants.open_ones == ("b", "c")
+            async with tenants.using("c"):
+                with pytest.raises(TenantsBusy, match="2 tenants are at work"):
+                    await tenants.app_of("d")
+            await result_of(await tenants.app_of("c"), "x = 1", "c", session="s")
+            with pytest.raises(TenantsBusy):
+                await tenants.app_of("a")
+        assert await tenants.app_of("a") is not first
+        assert tenants.open_ones == ("c", "a")
+
+
+async def test_many_that_come_at_once_open_a_tenant_once(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as tenants:
+        apps = await asyncio.gather(*(tenants.app_of(name) for name in ["a", "b"] * 20))
+        assert len({id(app) for app in apps}) == 2
+        with pytest.raises(RequestRefused):
+            await tenants.app_of("../a")
+
+
+async def test_a_tenant_that_is_suspended_is_closed_within_a_moment_and_refused(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as tenants:
+        app = await tenants.app_of("a")
+        assert app.home.root == tmp_path / "home" / "tenants" / "a"
+        store = TenantStore(tenants.own.app.database())
+        store.set_status("a", TenantStatus.SUSPENDED)
+        await until(lambda: not tenants.open_ones)
+        with pytest.raises(TenantRefused, match="suspended"):
+            await tenants.app_of("a")
+        store.set_status("a", TenantStatus.ACTIVE)
+        await tenants.app_of("a")
+
+
+async def test_a_background_run_of_a_tenant_that_nobody_opened_is_found(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with opened(home, SEALAB_BACKGROUND_RUNS_MAX="1") as tenants:
+        app = await tenants.app_of("a")
+        request = CodeRequest("import asyncio\nawait asyncio.sleep(60)", caller=alice("a"))
+        states = [await app.background.submit(request) for _ in range(2)]
+        await asyncio.sleep(0)
+    async with opened(home) as tenants:
+        tenants.watch()
+        await until(lambda: tenants.open_ones == ("a",))
+        app = await tenants.app_of("a")
+        for state in states:
+            await app.background.cancel(state.run_id, "principal alice")
+
+
+async def test_deleting_goes_on_where_it_was_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    async with opened(home) as tenants:
+        await result_of(await tenants.app_of("a"), "write_file('f', 'x')", "a")
+        settings = tenants.own.app.settings
+    of_a = Home(home).of_tenant("a")
+    (of_a.workspace / "link").symlink_to(tmp_path / "outside")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "kept").touch()
+    counted = files_of(of_a)
+    with operators_database(settings, of_a) as operators:
+        with monkeypatch.context() as patched:
+            patched.setattr("shutil.rmtree", _cut)
+            _cut.avoids_symlink_attacks = True  # type: ignore[attr-defined]
+            with pytest.raises(KeyboardInterrupt):
+                delete_tenant(settings, of_a, operators)
+        found = TenantStore(operators).find("a")
+        assert found is not None
+        assert found.status is TenantStatus.DELETING
+        (of_a.root / "sealab.db").unlink()
+        proof = delete_tenant(settings, of_a, operators)
+        assert proof["counted"]["sha256"] == counted.sha256  # type: ignore[index]  # as it was before anything was removed
+        assert delete_tenant(settings, of_a, operators) == json.loads(json.dumps(proof))
+    assert not of_a.root.exists()
+    assert (tmp_path / "outside" / "kept").exists()
+    async with opened(home) as tenants:
+        with pytest.raises(TenantRefused, match="deleted"):
+            await tenants.app_of("a")
+
+
+def _cut(*_: object, **_more: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_tenant_that_is_served_is_not_removed_by_another_process(tmp_path: Path) -> None:
+    home = Home(tmp_path).of_tenant("a")
+    with TenantLock(home).serve(), pytest.raises(TenantRefused, match="still serves"):
+        TenantLock(home).remove(0)
+    with TenantLock(home).remove(0), pytest.raises(TenantRefused, match="being removed"):
+        TenantLock(home).serve()
+    TenantLock(home).serve().release()
+
+
+@pytest.mark.timeout(240)
+def test_commands_list_show_export_and_delete_a_tenant_beside_a_running_server(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    given = token(home, "acme", "alice", "default")
+    target = tmp_path / "acme.zip"
+    with team_server(home) as url:
+        member = Member(url, given)
+        member.run("write_file('new.txt', 'x'); write_file('a%b.txt', 'y'); write_file('old.txt', 'z')")
+        workspace = home / "tenants" / "acme" / "workspace"
+        os.utime(workspace / "old.txt", (-1, -1))
+        (Path(os.fsdecode(os.fsencode(workspace) + b"/\xff%"))).write_text("bytes")
+        (workspace / "link").symlink_to("/etc/passwd")
+        listed = told(home, "tenants", "list")["tenants"]
+        assert [(each["tenant"], each["status"]) for each in listed] == [("acme", "active")]
+        shown = told(home, "tenants", "show", "acme")
+        assert (shown["runs"] >= 0, shown["tokens"]) == (True, 1)
+        manifest = told(home, "tenants", "export", "acme", str(target))
+        assert manifest["files"] == 4
+        assert list(manifest["left_out"]) == ["link"]
+        assert manifest["renamed"] == {"%FF%25": "ff25"}
+        with zipfile.ZipFile(target) as archive:
+            names = {each for each in archive.namelist() if each.startswith("workspace/")}
+            assert names == {f"workspace/{each}" for each in ("new.txt", "a%b.txt", "old.txt", "%FF%25")}
+            assert archive.getinfo("workspace/old.txt").date_time[0] == 1980
+            assert given not in "".join(archive.read(each).decode("latin-1") for each in archive.namelist())
+        assert command(home, "tenants", "export", "acme", str(target)).returncode == 2
+        refused = command(home, "tenants", "delete", "acme")
+        assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
+        proof = told(home, "tenants", "delete", "acme", "--yes")
+        assert proof["counted"]["tokens"] == proof["rows"]["token"] == 1
+        assert member.call("execute_code", code="1").status == 401
+        again = Member(url, token(home, "acme", "alice", "default"))
+        reply = again.call("execute_code", code="1")
+        assert (reply.status, "deleted" in reply.text) == (403, True)
+        told(home, "tenants", "create", "acme")
+        assert again.run("list_files()") == []
+    assert sorted(each.name for each in (home / "tenants").iterdir()) == ["acme", "acme.lock"]
+
+
+def test_names_of_schemas_are_one_for_each_tenant_and_short_enough() -> None:
+    names = ["a", "a-b", "a" * 54, "a" * 55, "a" * 63, "a" * 62 + "b", "a" * 62]
+    schemas = [schema_of(name) for name in names]
+    assert len(set(schemas)) == len(names)
+    assert all(len(each) <= 63 for each in schemas)
+
+
+@pytest.mark.timeout(120)
+async def test_on_postgresql_each_tenant_has_a_schema_that_no_other_sees(
+    postgres_place: Place,  # noqa: F811 - the fixture
+    tmp_path: Path,
+) -> None:
+    assert postgres_place.url is not None
+    home = tmp_path / "home"
+    async with opened(home, SEALAB_DATABASE_URL=postgres_place.url) as tenants:
+        for name in ("a", "a-b"):
+            app = await tenants.app_of(name)
+            code = f"def mine() -> str:\n    return {name!r}"
+            await skills.save(app.skills, skills.SaveRequest("mine", code, caller=alice(name)))
+            await app.privacy.hide_text("principal alice", "mail quetzal.feather@zanzibar-example.org")
+        for name in ("a", "a-b"):
+            app = await tenants.app_of(name)
+            assert await result_of(app, "skills.mine()", name) == name
+            with app.database().read() as session:
+                seen = session.connection().exec_driver_sql(
+                    "SELECT count(*) FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "
+                    "WHERE relname = 'sealab_skill' AND pg_table_is_visible(pg_class.oid)"
+                )
+                assert seen.scalar_one() == 1
+        assert (await skills.listed(tenants.own.app.skills, None, None, 9))["count"] == 0
+        settings = tenants.own.app.settings
+    of_a = Home(home).of_tenant("a")
+    with operators_database(settings, of_a) as operators:
+        proof = delete_tenant(settings, of_a, operators)
+        assert proof["counted"]["skills"] == 1  # type: ignore[index]  # told by `show` too
+        left = [each for each in ("a", "a-b") if _is_there(operators, each)]
+    assert left == ["a-b"]
+
+
+def _is_there(operators: Any, tenant: str) -> bool:
+    from sealab.skills_db.tenants.schemas import is_there
+
+    return is_there(operators.migrating, schema_of(tenant))
+
+
+def test_a_sqlite_file_that_the_operator_named_is_not_a_tenants(tmp_path: Path) -> None:
+    from sealab.server.database import database_of
+
+    url = f"sqlite:///{tmp_path}/named.db"
+    home = Home(tmp_path / "home").of_tenant("a")
+    home.prepare()
+    opening = database_of(url, home)
+    assert opening().file == home.root / "sealab.db"
+    opening.close()
+    assert not (tmp_path / "named.db").exists()
+    assert replace(home).root.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_owner_of_a_folder_is_the_one_that_reads_a_tenants_home(tmp_path: Path) -> None:
+    Home(tmp_path / "home").of_tenant("a").prepare()
+    for each in (tmp_path / "home" / "tenants", tmp_path / "home" / "tenants" / "a"):
+        assert each.stat().st_mode & 0o777 == 0o700

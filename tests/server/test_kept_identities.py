@@ -1,0 +1,103 @@
+"""What goes on later has the rights that it began with, and none where these cannot be read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealab.sandbox.job import Isolation
+from sealab.server.access.token_text import new_token
+from sealab.server.app import running
+from sealab.server.caller import Caller
+from sealab.server.errors import RequestRefused, RightMissing
+from sealab.server.home import Home
+from sealab.server.identity import (
+    IDENTITY,
+    LOCAL_IDENTITY,
+    Identity,
+    Right,
+    identity_from,
+    identity_told,
+)
+from sealab.server.privacy.detection.recognizers.secrets import secrets
+from sealab.server.protocol.elicitation import Conversations, _Suspended, can_be_asked
+from sealab.server.runs.execute import CodeRequest, allowed
+from sealab.server.scopes import kept_identity
+from sealab.server.settings import Settings
+
+ADA = Identity("acme", "ada", frozenset({Right.RUN}), "tok_1")
+identities = st.builds(Identity, st.text(), st.text(), st.frozensets(st.sampled_from(list(Right))), st.text())
+
+
+@given(identities)
+def test_an_identity_comes_back_as_it_was_kept(identity: Identity) -> None:
+    assert identity_from(json.loads(json.dumps(identity_told(identity)))) == identity
+
+
+@pytest.mark.parametrize("told", [{}, [], "ada", {**identity_told(ADA), "rights": "run"}, {"principal": "ada"}])
+def test_what_cannot_be_read_has_no_rights(told: object) -> None:
+    assert kept_identity(told, "principal ada").rights == frozenset()
+    assert kept_identity(told, "home").rights == frozenset()
+
+
+def test_what_was_kept_before_there_were_identities_is_its_users_own() -> None:
+    assert kept_identity(None, "home") == LOCAL_IDENTITY
+    assert kept_identity(None, "principal ada").rights == frozenset()
+
+
+def test_a_right_of_a_later_version_is_left_out() -> None:
+    assert identity_from({**identity_told(ADA), "rights": ["run", "fly"]}) == ADA
+
+
+@pytest.mark.parametrize("rights", [{Right.RUN}, {Right.RUN, Right.RUN_PROCESS}, {Right.RUN, Right.FILES}])
+async def test_a_wider_isolation_needs_its_scope_and_the_files_that_it_sees(tmp_path: Path, rights: set[Right]) -> None:
+    settings = Settings(workers_spare=0, allowed_isolation=(Isolation.RESTRICTED, Isolation.PROCESS))
+    async with running(settings, Home(tmp_path)) as app:
+        lacking = Caller("principal ada", identity=Identity("default", "ada", frozenset(rights)))
+        assert allowed(CodeRequest("1", caller=lacking), app.executor).isolation is Isolation.RESTRICTED
+        with pytest.raises(RightMissing, match="needs the scope"):
+            allowed(CodeRequest("1", isolation="process", caller=lacking), app.executor)
+        both = Identity("default", "ada", frozenset({Right.RUN, Right.RUN_PROCESS, Right.FILES}))
+        request = CodeRequest("1", isolation="process", caller=Caller("principal ada", identity=both))
+        assert allowed(request, app.executor).isolation is Isolation.PROCESS
+
+
+def context_of(identity: Identity | None) -> Any:
+    """What the SDK gives for a request over HTTP, as far as it is looked at."""
+    scope = {} if identity is None else {IDENTITY: identity}
+    request = SimpleNamespace(scope=scope, headers={})
+    elicitation = SimpleNamespace(form={}, url=None)
+    return SimpleNamespace(
+        request_context=SimpleNamespace(request=request),
+        client_capabilities=SimpleNamespace(elicitation=elicitation),
+        input_responses={},
+    )
+
+
+async def test_an_answer_that_another_principal_sends_goes_on_with_nothing() -> None:
+    conversations = Conversations()
+    held = _Suspended(context_of(ADA))
+    conversations.suspended["state"] = held
+    eve = context_of(Identity("acme", "eve", frozenset(Right)))
+    for other in (eve, context_of(Identity("umbrella", "ada", frozenset(Right)))):
+        with pytest.raises(RequestRefused, match="has ended"):
+            await conversations.resume(cast("Any", other), "state")
+    assert conversations.suspended["state"] is held
+
+
+def test_only_who_may_approve_is_asked() -> None:
+    assert not can_be_asked(context_of(ADA))
+    assert can_be_asked(context_of(Identity("acme", "ada", frozenset({Right.APPROVE}))))
+    assert can_be_asked(context_of(None))
+
+
+def test_the_privacy_filter_knows_tokens_of_this_server() -> None:
+    token = new_token()
+    text = f"the log says {token}, twice"
+    assert [text[found.start : found.end] for found in secrets(text)] == [token]
