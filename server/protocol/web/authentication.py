@@ -1,8 +1,9 @@
 """Security boundary: who sends an HTTP request, told by its bearer token; one without a valid token goes no further.
 
 RFC 6750 with its safest choices: the token stands in one `Authorization` header and nowhere else. What is behind this
-layer sees the `Identity` and never the token. A request that goes on for long, a stream above all, is judged again
-every `RECHECK_SECONDS`, and ends once its token is revoked or has expired.
+layer sees the `Identity` and not the token; under `AUTH=oauth` what exchanges it at its issuer (RFC 8693) finds it at
+`BEARER`, see `identity`. A request that goes on for long, a stream above all, is judged again every `RECHECK_SECONDS`,
+and ends once its token is revoked or has expired.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ...access.names import DEFAULT_RIGHTS
 from ...access.verifier import Verifier, VerifierUnavailable
 from ...audit.trail import UNAUDITED, AuditTrail, DenialReason
 from ...errors import AuditUnwritten
-from ...identity import IDENTITY, Identity, Right, identity_in
+from ...identity import BEARER, IDENTITY, Identity, Right, identity_in
 from ...rights import WITHOUT_TOKEN
 from .access_lines import AccessLines, address_of, unkept
 from .challenges import MetadataUrl, challenge
@@ -95,7 +96,7 @@ class Authentication:
             await answer(scope, receive, send)
             return
         if isinstance(judged, Identity):
-            await self._served(_with_identity(scope, judged), receive, send, token)
+            await self._served(self._with_identity(scope, judged, token), receive, send, token)
         else:
             await judged(scope, receive, send)
 
@@ -178,6 +179,14 @@ class Authentication:
                 return
             await asyncio.sleep(RECHECK_SECONDS)
 
+    def _with_identity(self, scope: Scope, identity: Identity, token: str) -> Scope:
+        """Return a request with its identity and without the header of its token."""
+        headers = [(key, value) for key, value in scope["headers"] if key != b"authorization"]
+        given = {**scope, "headers": headers, IDENTITY: identity}
+        if self._metadata is not None:
+            given[BEARER] = token
+        return given
+
     async def _refused(self, scope: Scope, status: int, text: str, error: str | None, reason: DenialReason) -> ASGIApp:
         """Note that a request is not let in, and return the answer to it."""
         # What an OAuth client asks its issuer for (MCP 2025-11-25, Protected Resource Metadata Discovery Requirements).
@@ -197,9 +206,3 @@ def _misplaced(scope: Scope) -> str | None:
     ):
         return "A token in an address ends up in logs, so none is taken from there. Send it as a header, and revoke it."
     return None
-
-
-def _with_identity(scope: Scope, identity: Identity) -> Scope:
-    """Return a request with its identity and without its token."""
-    headers = [(key, value) for key, value in scope["headers"] if key != b"authorization"]
-    return {**scope, "headers": headers, IDENTITY: identity}

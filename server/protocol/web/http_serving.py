@@ -38,7 +38,8 @@ from .forwarded import Forwarded
 from .header_checks import NamedHosts
 from .mcp_sessions import McpSessions
 from .rights_gate import RightsGate
-from .tenant_apps import MCP_PATH, ServedApp, TenantApps, question_place, served
+from .sign_in_pages import SignInPages
+from .tenant_apps import MCP_PATH, ServedApp, TenantApps, question_place, served, sign_in_place
 
 QUEUE_FULL = "As many runs wait to begin as may. Call again in a moment."
 _KERNEL_BACKLOG = 4096
@@ -202,6 +203,7 @@ def _asgi(
     gate = RightsGate(TenantApps(tenants), metadata_url, app.audit)
     bodies = Bodies(gate, app.settings.http_bodies_mb * 1_000_000)
     pages: ASGIApp = ApprovalPages(FairStarts(bodies), partial(question_place, tenants))
+    pages = SignInPages(pages, partial(sign_in_place, tenants))
     if verifier is not None:
         pages = Authentication(pages, verifier, metadata_url, app.audit)
         tenants.watch()

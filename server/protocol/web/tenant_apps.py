@@ -18,6 +18,7 @@ from ...audit.trail import DenialReason
 from ...errors import HomeError, HostWorkBusy, RequestRefused, TenantRefused, TenantsBusy
 from ...identity import DEFAULT_TENANT, identity_in
 from ...tenants.question_places import tenant_of_link
+from ...tenants.sign_in_places import tenant_of_sign_in
 from ...tenants.tenants import Tenants
 from ..draining import OpenRequests
 from ..serving import mcp_server
@@ -28,6 +29,7 @@ from .approval_pages import QuestionPlace
 from .bodies import BODY_BYTES_MAX
 from .error_responses import refusal
 from .mcp_sessions import CALLERS_WORTH, McpSessions
+from .sign_in_pages import SignInPlace
 
 MCP_PATH = "/mcp"
 _RETRY_SECONDS = 5
@@ -108,4 +110,19 @@ async def question_place(tenants: Tenants[ServedApp], path: str) -> AsyncIterato
                 place = QuestionPlace(app.background, app.privacy, token)
             except TenantRefused:
                 pass  # what was deleted has no questions
+        yield place
+
+
+@asynccontextmanager
+async def sign_in_place(tenants: Tenants[ServedApp], path: str, state: str) -> AsyncIterator[SignInPlace | None]:
+    """Give the place of the sign-in whose link has this path, or whose state this is, None where neither was given."""
+    async with AsyncExitStack() as stack:
+        place = None
+        if (found := await tenant_of_sign_in(tenants.own.app, path, state)) is not None:
+            tenant, last = found
+            try:
+                app = (await stack.enter_async_context(tenants.using(tenant))).app
+                place = SignInPlace(app.sign_ins, app.registry, last)
+            except TenantRefused:
+                pass  # nobody signs in for what is served no more
         yield place
