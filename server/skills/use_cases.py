@@ -129,9 +129,12 @@ class RunSkillRequest:
 async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     """Store code as the next version of a skill, when it can be one and its tests pass.
 
-    Raises `SkillNameRefused` and `SkillUnfit`, and then nothing is stored; else what the store raises.
+    Raises `SkillNameRefused` and `SkillUnfit`, `Busy` where the caller has used up its share, and then nothing is
+    stored; else what the store raises.
     """
     judge_name(request.name)
+    if request.within is None:
+        await context.executor.shares.admit(request.caller.scope)  # its tests are a run
     if request.from_run == LAST:
         request = replace(request, from_run=_last_run(context, request))
     code, variables = await _code_of(context, request)
