@@ -147,6 +147,19 @@ async def test_where_lines_are_required_a_request_is_refused_whose_sign_in_or_de
     assert served == ["ana", "ana"]
 
 
+@pytest.mark.timeout(120)
+def test_a_server_that_requires_lines_answers_503_in_place_of_letting_in_or_denying(tmp_path: Path) -> None:
+    known, new = (made(tmp_path, name, "--scope", "run").token for name in ("known", "new"))
+    with team_server(tmp_path, SEALAB_AUDIT="required", **ONE_SPARE) as url:
+        assert Member(url, known).run("6 * 7") == 42
+        refuse_lines(tmp_path)
+        refused = [Member(url, sent).request("tools/list", {}) for sent in (new, new_token(), None)]
+        refused.append(Member(url, known).call("write_workspace_file", filename="x", content="x"))
+        assert [each.status for each in refused] == [503] * 4
+        assert all("This was refused, since AUDIT is required." in each.text for each in refused)
+        assert Member(url, known).request("tools/list", {}).status == 200  # its line is kept
+
+
 async def status_of(app: ASGIApp, token: str) -> int:
     """How a request with a token is answered."""
     answered: list[int] = []
