@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING
 
 from ..errors import Exit, UsageError
 from ..home import Home
+from ..identity import LOCAL_IDENTITY
 from ..terminal_escaping import one_line
 from .group import Parser
-from .sign_ins.signing_out import WHO, OwnedSignIns, opened_sign_ins
+from .sign_ins.signing_out import OwnedSignIns, add_owner_options, home_of_owner, opened_sign_ins
 from .terminal import print_error
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--ask-again", action="store_true", help="withdraw the approval of all calls that users gave for tools"
     )
-    parser.add_argument("--who", metavar="PRINCIPAL", help=WHO)
+    add_owner_options(parser)
     parser.add_argument("--no-sign-in", action="store_true", help="do not wait for a user to sign in")
 
 
@@ -63,11 +64,13 @@ def run(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     if chosen.name is not None:
         configuration.server(chosen.name)
     names = [chosen.name] if chosen.name is not None else [*configuration.enabled, *configuration.problems]
-    if chosen.who is not None and chosen.name is None:
-        raise UsageError("--who is for one server at a time. Name it.")
+    is_owned = chosen.who is not None or chosen.tenant is not None
+    if is_owned and chosen.name is None:
+        raise UsageError("--who and --tenant are for one server at a time. Name it.")
+    home = home_of_owner(chosen, home, settings)
     home.prepare()
     with opened_sign_ins(home, settings, chosen.who) as owned:
-        if chosen.who is not None:
+        if is_owned:
             owned.owner(configuration.server(chosen.name))
         tested = asyncio.run(
             examined_servers(
@@ -111,7 +114,7 @@ async def examined_servers(
     from ...tools_registry.upstream.upstreams import Upstreams
 
     sign_for = None if owned is None else owned.sign_ins.signs
-    async with Upstreams(configuration, state=home.registry, sign_for=sign_for) as upstreams:
+    async with Upstreams(configuration, state=home.operators_registry, sign_for=sign_for) as upstreams:
         if ask_again:
             for name in names:
                 await upstreams.ask_again(name)
@@ -139,6 +142,7 @@ async def _tested_one(
     from ...tools_registry.configuration import SignInOf
     from ...tools_registry.errors import RegistryError, SignInNeeded
     from ...tools_registry.names import test_of
+    from ..audit.trail import AuditKind
     from ..sign_ins.signing_in import signed_in_here
 
     began = time.monotonic()
@@ -157,8 +161,12 @@ async def _tested_one(
                 raise
             if owned is None or owner == OPERATOR:
                 inspection = await _signed_in(config, home, accept=accept)
+                if owned is not None:
+                    details = {"server": config.name, "sign_in": config.sign_in.value}
+                    owned.audit.acted(AuditKind.UPSTREAM_SIGNED_IN, LOCAL_IDENTITY, details=details)
             else:
-                await signed_in_here(owned.sign_ins, config, owner, partial(_show, config.name))
+                show = partial(_show, config.name)
+                await signed_in_here(owned.sign_ins, config, owner, show, principal=owned.principal)
                 inspection = await look()
     except RegistryError as failure:
         error = str(failure).removesuffix(f" See {test_of(name)}.")
@@ -190,13 +198,13 @@ async def _signed_in(config: ServerConfig, home: Home, *, accept: bool) -> Inspe
 
     patient = replace(config, connect_timeout_seconds=config.connect_timeout_seconds + _SIGN_IN_SECONDS)
     show = partial(_show, config.name)
-    async with signing_in(config, home.registry / SIGN_INS, show, _SIGN_IN_SECONDS) as auth:
+    async with signing_in(config, home.operators_registry / SIGN_INS, show, _SIGN_IN_SECONDS) as auth:
 
         def signed(_: ServerConfig) -> httpx2.Auth:
             return auth
 
         alone = Configuration({config.name: patient})
-        async with Upstreams(alone, state=home.registry, sign_in=signed) as upstreams:
+        async with Upstreams(alone, state=home.operators_registry, sign_in=signed) as upstreams:
             return await (upstreams.accept(config.name) if accept else upstreams.inspect(config.name))
 
 

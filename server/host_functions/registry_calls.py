@@ -147,7 +147,11 @@ async def _sent(
 async def _list_as_caller(registry: Registry, calls: Calls, name: str) -> None:
     """List the tools of a server that lists none without a sign-in of its caller, where they are not known."""
     server = await registry.listed_by_callers(name)
-    if server is not None:
+    if server is None:
+        return
+    prefix = f"{server.name}."
+    asked = name.removeprefix(prefix) if name.startswith(prefix) else name.partition(".")[2]
+    if registry.ruled(calls.caller.identity, Tool(asked, server.name, server.name), server).refusal is None:
         await with_sign_in(registry, calls, server, partial(registry.list_as, server.name))
 
 

@@ -24,7 +24,7 @@ from ..audit.trail import UNAUDITED, AuditKind, AuditTrail
 from ..errors import HostWorkRefused, RequestRefused
 from ..host_work import Kind, in_thread
 from ..identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity
-from ..scopes import is_one_user, of_principal
+from ..scopes import is_one_user
 
 if TYPE_CHECKING:
     import httpx2
@@ -89,7 +89,7 @@ class SignIns:
 
     def of_scope(self, scope: str, bearer: str = "") -> Owner:
         """Return the owner of what the callers of a scope have; what a token was exchanged for is that token's own."""
-        own = f"caller\0{self._tenant}\0{scope}"
+        own = person_of(self._tenant, scope)
         return Owner(f"{own}\0{hashlib.sha256(bearer.encode()).hexdigest()}" if bearer else own)
 
     @property
@@ -157,39 +157,6 @@ class SignIns:
         if removed:
             details = {"server": server.name, "sign_in": server.sign_in.value, "revoked": revoked}
             self._note(AuditKind.UPSTREAM_SIGNED_OUT, principal, details)
-        return removed, revoked
-
-    async def revoke_all(self, principal: str) -> tuple[int, int]:
-        """Forget every sign-in of a principal (RFC 7009); return how many, and how many their issuers revoked.
-
-        It is for whoever revokes the principal's last token.
-        """
-        owner = self.of_scope(of_principal(principal))
-        for key in [each for each in self._exchanged if each[1].startswith(f"{owner}\0")]:
-            del self._exchanged[key]
-        removed, given = await self.ask(lambda store: store.remove_all(owner))
-        return await self._all_revoked(removed, given, principal)
-
-    async def revoke_every_one(self) -> tuple[int, int]:
-        """Forget every sign-in there is; return how many, and how many their issuers revoked."""
-        removed, given = await self.ask(lambda store: store.remove_every_one())
-        return await self._all_revoked(removed, given, "")
-
-    async def _all_revoked(self, removed: int, given: Sequence[Told], principal: str) -> tuple[int, int]:
-        """Have issuers revoke, a few at once, for `REVOKED_WITHIN_SECONDS` at most."""
-        asked = asyncio.Semaphore(_REVOKED_AT_ONCE)
-
-        async def one(told: Told) -> bool:
-            async with asked:
-                return await _revoked(told)
-
-        tasks = [asyncio.create_task(one(told)) for told in given]
-        done, late = await asyncio.wait(tasks, timeout=REVOKED_WITHIN_SECONDS) if tasks else (set(), set())
-        for task in late:
-            task.cancel()
-        revoked = sum(task.exception() is None and task.result() for task in done)
-        if removed:
-            self._note(AuditKind.UPSTREAM_SIGNED_OUT, principal, {"sign_ins": removed, "revoked": revoked})
         return removed, revoked
 
     def _note(self, kind: AuditKind, principal: str, details: Mapping[str, Detail]) -> None:
@@ -282,6 +249,28 @@ class SignIns:
                 return fresh.tokens.access_token
             await revoked(client, fresh)  # signed out, or in anew, meanwhile
         raise SignInNeeded(f"The sign-in to the server {name!r} was ended. Sign in again.")
+
+
+def person_of(tenant: str, scope: str) -> str:
+    """Return what stands for the callers of a scope of a tenant, as whose the store keeps sign-ins."""
+    return f"caller\0{tenant}\0{scope}"
+
+
+async def all_revoked(given: Sequence[Told]) -> int:
+    """Have issuers revoke what sign-ins gave (RFC 7009), and return how many did within `REVOKED_WITHIN_SECONDS`."""
+    asked = asyncio.Semaphore(_REVOKED_AT_ONCE)
+
+    async def one(told: Told) -> bool:
+        async with asked:
+            return await _revoked(told)
+
+    tasks = [asyncio.create_task(one(told)) for told in given]
+    if not tasks:
+        return 0
+    done, late = await asyncio.wait(tasks, timeout=REVOKED_WITHIN_SECONDS)
+    for task in late:
+        task.cancel()
+    return sum(task.exception() is None and task.result() for task in done)
 
 
 async def _revoked(told: object) -> bool:

@@ -1,8 +1,9 @@
 """Removes a tenant with everything of it, beside a running server, and again from where a crash left it.
 
 First it is marked, whereupon every server refuses it and closes it within a moment; then its tokens end; then, once no
-process of this machine serves it, its database, its files, and what the operator's database has of it are removed. The
-mark stays, so that a token or a claim which still names the tenant does not bring it back.
+process of this machine serves it, its sign-ins to upstream servers end, which their issuers are asked to revoke, and
+its database, its files, and what the operator's database has of it are removed. The mark stays, so that a token or a
+claim which still names the tenant does not bring it back.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from ...skills_db.tenants import schemas
 from ...skills_db.tenants.contents import forget_tenant
 from ...skills_db.tenants.tenant_store import Tenant, TenantStatus, TenantStore
 from ...skills_db.tokens.token_store import TokenStore
+from ..audit.trail import UNAUDITED, AuditTrail
 from ..errors import UsageError
 from ..home import Home
 from ..identity import DEFAULT_TENANT
 from ..settings import Settings
 from .contents import counts_of
 from .locks import TenantLock
+from .sign_outs import SignedOut, tenant_signed_out
 from .tenants import LOOK_SECONDS
 
 WAIT_SECONDS = 60.0
@@ -39,7 +42,9 @@ def known_tenant(operators: Database, tenant: str) -> Tenant:
     return found
 
 
-def delete_tenant(settings: Settings, home: Home, operators: Database) -> Mapping[str, object]:
+def delete_tenant(
+    settings: Settings, home: Home, operators: Database, audit: AuditTrail = UNAUDITED
+) -> Mapping[str, object]:
     """Remove the tenant whose home this is, and return the proof: what was removed, counted before, and its hash.
 
     Blocks for as long as servers take to close it. May be repeated: what is removed already stays so, and the proof is
@@ -58,6 +63,9 @@ def delete_tenant(settings: Settings, home: Home, operators: Database) -> Mappin
         store.set_status(home.tenant, TenantStatus.DELETING, proof)
     TokenStore(operators).revoke_tenant(home.tenant, now)
     with TenantLock(home).remove(WAIT_SECONDS) as lock:
+        ended = tenant_signed_out(settings, home, operators, audit)
+        proof = _with_sign_ins(proof, ended)
+        store.set_status(home.tenant, TenantStatus.DELETING, proof)
         _drop_schema(settings, home, operators)
         _remove_files(home)
         rows = forget_tenant(operators, home.tenant)
@@ -65,6 +73,14 @@ def delete_tenant(settings: Settings, home: Home, operators: Database) -> Mappin
         store.set_status(home.tenant, TenantStatus.DELETED, proof)
         lock.forget()
     return proof
+
+
+def _with_sign_ins(proof: Mapping[str, object], ended: SignedOut) -> dict[str, object]:
+    """Return the proof with what became of sign-ins to upstream servers, now and before a crash."""
+    before = proof.get("sign_ins")
+    known = before if isinstance(before, Mapping) else {}
+    told = {"ended": ended.sign_ins, "revoked": ended.revoked}
+    return {**proof, "sign_ins": {name: count + int(known.get(name, 0)) for name, count in told.items()}}
 
 
 def _drop_schema(settings: Settings, home: Home, operators: Database) -> None:

@@ -133,6 +133,13 @@ class SignInStore:
             ) from None
 
 
+def sign_ins_of(database: Database) -> int:
+    """Count the sign-ins of a database."""
+    with database.read() as session:
+        return int(session.execute(_COUNT).scalar_one())
+
+
+_COUNT = sa.text("SELECT count(*) FROM sealab_sign_in")
 _GET = sa.text("SELECT version, sealed FROM sealab_sign_in WHERE owner = :owner")
 _PUT = sa.text(
     "INSERT INTO sealab_sign_in (owner, person, version, changed, leased_by, leased_until, sealed) "

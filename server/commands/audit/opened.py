@@ -6,14 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ...audit.audit_log import audit_store
+from ...audit.audit_log import AuditLog, audit_store
+from ...audit.trail import UNAUDITED, AuditTrail
 from ...database import HomeDatabase
+from ...errors import AuditUnwritten
 from ...home import Home
 from ...privacy.privacy import Privacy
-from ...settings import Settings
+from ...settings import AuditMode, Settings
+from ..terminal import print_error
 
 if TYPE_CHECKING:
     from ....skills_db.audit.audit_store import AuditStore
+    from ....skills_db.engine import Database
     from ...database import Opening
 
 
@@ -27,3 +31,26 @@ def opened_log(home: Home, settings: Settings) -> Iterator[Opening[AuditStore]]:
         yield audit_store(database, Privacy(settings, root, database).key)
     finally:
         database.close()
+
+
+@contextmanager
+def trail_beside(home: Home, settings: Settings, database: Database) -> Iterator[AuditTrail]:
+    """Give what notes events in the audit log of the operator's home, whose open database this is.
+
+    They are written at the end. Raises `AuditUnwritten` where that fails and lines are required, else it is said.
+    """
+    if settings.audit is AuditMode.OFF:
+        yield UNAUDITED
+        return
+    log = AuditLog(audit_store(lambda: database, Privacy(settings, home.root, lambda: database).key))
+    try:
+        yield AuditTrail(log)
+    finally:
+        try:
+            log.flush()
+        except AuditUnwritten as error:
+            if settings.audit is AuditMode.REQUIRED:
+                raise
+            print_error(f"sealab: The audit log has no line of this. {error}")
+        finally:
+            log.close()

@@ -9,17 +9,19 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...errors import Exit, UsageError
 from ...home import Home
+from ...identity import DEFAULT_TENANT, LOCAL_IDENTITY
 from ..group import Parser
 from ..terminal import print_error
 
 if TYPE_CHECKING:
     from ....tools_registry.authorizing.owners import Owner
     from ....tools_registry.configuration import ServerConfig
+    from ...audit.trail import AuditTrail
     from ...settings import Settings
     from ...sign_ins.sign_ins import SignIns
 
@@ -32,6 +34,12 @@ class OwnedSignIns:
 
     sign_ins: SignIns
     who: str | None
+    audit: AuditTrail
+
+    @property
+    def principal(self) -> str:
+        """Whom the audit names."""
+        return LOCAL_IDENTITY.principal if self.who is None else self.who
 
     def owner(self, server: ServerConfig) -> Owner:
         """Return the owner of the sign-in to a server that is not called with the operator's. Raises `UsageError`."""
@@ -49,30 +57,54 @@ class OwnedSignIns:
                 f"The server {server.name!r} is not called with sign-ins of its callers, which --who is for. "
                 "Leave it out."
             )
+        if self.who is None and self.audit.tenant != DEFAULT_TENANT and server.sign_in is SignInOf.CALLER:
+            raise UsageError(
+                f"The server {server.name!r} is called with sign-ins of its callers, and no tenant but default has the "
+                "local user. Name the principal with --who."
+            )
         return self.sign_ins.owner(server, LOCAL if self.who is None else Caller(of_principal(self.who)))
 
 
 @contextmanager
 def opened_sign_ins(home: Home, settings: Settings, who: str | None) -> Iterator[OwnedSignIns]:
-    """Open the sign-ins of a home for a command."""
-    from ...database import HomeDatabase
-    from ...privacy.privacy import Privacy
+    """Open the sign-ins of a home, which may be a tenant's, for a command."""
+    from ...database import database_of
+    from ...privacy.of_home import privacy_of
     from ...sign_ins.sign_ins import SignIns
+    from ..audit.opened import trail_beside
 
     home.prepare()
-    database = HomeDatabase(settings.database_url, home.root)
-    privacy = Privacy(settings, home.root, database)
+    operators = Home(home.operators_root)
+    operators_database = database_of(settings.database_url, operators)
+    database = operators_database if home.operators is None else database_of(settings.database_url, home)
+    privacy = privacy_of(settings, home, database, operators=operators_database)
     try:
-        yield OwnedSignIns(SignIns(database, privacy.key), who)
+        with trail_beside(operators, settings, operators_database) as audit:
+            own = replace(audit, tenant=home.tenant)
+            yield OwnedSignIns(SignIns(database, privacy.key, tenant=home.tenant, audit=own), who, own)
     finally:
         privacy.close()
         database.close()
+        operators_database.close()
+
+
+def add_owner_options(parser: Parser) -> None:
+    """Add the options that say whose sign-in a command is about."""
+    parser.add_argument("--who", metavar="PRINCIPAL", help=WHO)
+    parser.add_argument("--tenant", metavar="TENANT", help="of which tenant's sign-ins (default: default)")
+
+
+def home_of_owner(chosen: argparse.Namespace, home: Home, settings: Settings) -> Home:
+    """Return the home of the tenant that `--tenant` names, else the operator's. Raises `UsageError`."""
+    from ...tenants.commanding import home_of_tenant
+
+    return home if chosen.tenant is None else home_of_tenant(settings, home, chosen.tenant)
 
 
 def add_options(parser: Parser) -> None:
     """Give the parser of the command its options."""
     parser.add_argument("name", metavar="NAME", help="the server")
-    parser.add_argument("--who", metavar="PRINCIPAL", help=WHO)
+    add_owner_options(parser)
 
 
 def run(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
@@ -81,26 +113,36 @@ def run(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
 
     server = read(home.servers_file, os.environ).server(chosen.name)
     if server.sign_in is SignInOf.OPERATOR:
-        if chosen.who is not None:
+        if chosen.who is not None or chosen.tenant is not None:
             raise UsageError(
-                f"The server {chosen.name!r} is called with the operator's sign-in. Leave --who out to end that."
+                f"The server {chosen.name!r} is called with the operator's sign-in. Leave --who and --tenant out to "
+                "end that."
             )
-        removed, revoked = asyncio.run(_operator_signed_out(server, home))
+        removed, revoked = _operator_signed_out(server, home, settings)
     else:
-        with opened_sign_ins(home, settings, chosen.who) as owned:
-            removed, revoked = asyncio.run(owned.sign_ins.sign_out(server, owned.owner(server)))
+        with opened_sign_ins(home_of_owner(chosen, home, settings), settings, chosen.who) as owned:
+            signing_out = owned.sign_ins.sign_out(server, owned.owner(server), principal=owned.principal)
+            removed, revoked = asyncio.run(signing_out)
     if chosen.json:
         print(json.dumps({"name": chosen.name, "signed_out": removed, "revoked": revoked}))
     elif not removed:
-        print_error(f"Nobody is signed in to {chosen.name} so. Name the principal with --who.")
+        print_error(
+            f"Nobody is signed in to {chosen.name} so. Name the principal with --who, the tenant with --tenant."
+        )
     else:
         also = "its issuer revoked it" if revoked else "its issuer could not be told, or has no such endpoint"
         print(f"Signed out of {chosen.name}: {also}.")
     return Exit.OK if removed else Exit.FAILED
 
 
-async def _operator_signed_out(server: ServerConfig, home: Home) -> tuple[bool, bool]:
+def _operator_signed_out(server: ServerConfig, home: Home, settings: Settings) -> tuple[bool, bool]:
     from ....tools_registry.upstream.sign_in import signed_out
     from ....tools_registry.upstream.upstreams import SIGN_INS
+    from ...audit.trail import AuditKind
 
-    return await signed_out(server, home.registry / SIGN_INS)
+    removed, revoked = asyncio.run(signed_out(server, home.operators_registry / SIGN_INS))
+    if removed:
+        with opened_sign_ins(home, settings, None) as owned:
+            details = {"server": server.name, "sign_in": server.sign_in.value, "revoked": revoked}
+            owned.audit.acted(AuditKind.UPSTREAM_SIGNED_OUT, LOCAL_IDENTITY, details=details)
+    return removed, revoked

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -153,7 +154,9 @@ def _export(chosen: argparse.Namespace, home: Home, settings: Settings, operator
 
 
 def _delete(chosen: argparse.Namespace, home: Home, settings: Settings, operators: Database) -> int:
+    from ...home import Home
     from ...tenants.deleting import delete_tenant
+    from ..audit.opened import trail_beside
 
     _known(operators, home)
     if not chosen.yes:
@@ -161,7 +164,8 @@ def _delete(chosen: argparse.Namespace, home: Home, settings: Settings, operator
             f"This would remove all of {home.tenant} for good; `sealab tenants show {home.tenant}` counts it, and "
             "`export` writes it to a file. Add --yes to do it."
         )
-    proof = delete_tenant(settings, home, operators)
+    with trail_beside(Home(home.operators_root), settings, operators) as audit:
+        proof = delete_tenant(settings, home, operators, replace(audit, tenant=home.tenant))
     tell(chosen, **flat(proof))
     if chosen.json:
         print(json.dumps(proof))

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,17 +21,37 @@ from ...errors import Exit, UsageError
 from ...identity import DEFAULT_TENANT, Right
 from ..audit.telling import tell
 from ..group import EXIT_CODES, Begin, Options, Parser
+from ..terminal import print_error
 
 if TYPE_CHECKING:
+    from ....skills_db.engine import Database
     from ....skills_db.tokens import StoredToken, TokenStore
     from ...home import Home
     from ...settings import Settings
+    from ...tenants.sign_outs import SignedOut
 
 _NEVER = "never"
 _EXPIRES = "90d"
 _LIFE = re.compile(r"([1-9][0-9]{0,5})([mhdw])")
 _SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
-_Run = Callable[[argparse.Namespace, "TokenStore"], int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """The operator's home of a command, and its open database."""
+
+    home: Home
+    settings: Settings
+    database: Database
+
+    @property
+    def store(self) -> TokenStore:
+        from ....skills_db.tokens import TokenStore
+
+        return TokenStore(self.database)
+
+
+_Run = Callable[[argparse.Namespace, _Opened], int]
 
 
 def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> None:
@@ -50,8 +71,9 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
         made.add_argument("--json", action="store_true", help="print it as JSON")
 
         def opened(chosen: argparse.Namespace) -> int:
-            with _store(*begin(chosen)) as store:
-                return run(chosen, store)
+            home, settings = begin(chosen)
+            with _database(home, settings) as database:
+                return run(chosen, _Opened(home, settings, database))
 
         made.set_defaults(command=opened)
         options(made)
@@ -81,25 +103,23 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
 
 
 @contextmanager
-def _store(home: Home, settings: Settings) -> Iterator[TokenStore]:
+def _database(home: Home, settings: Settings) -> Iterator[Database]:
     home.prepare()
     database = HomeDatabase(settings.database_url, home.root)
     try:
-        from ....skills_db.tokens import TokenStore
-
-        yield TokenStore(database())
+        yield database()
     finally:
         database.close()
 
 
-def _create(chosen: argparse.Namespace, store: TokenStore) -> int:
+def _create(chosen: argparse.Namespace, opened: _Opened) -> int:
     name, tenant = principal_name(chosen.name), tenant_name(chosen.tenant)
     principal = name if chosen.principal is None else principal_name(chosen.principal)
     asked = [part.strip() for scope in chosen.scope or [DEFAULT_SCOPE] for part in scope.split(",")]
     rights = rights_of(asked)
     now = time.time()
     token = new_token()
-    made = store.put(
+    made = opened.store.put(
         digest_of(token),
         name=name,
         tenant=tenant,
@@ -122,8 +142,8 @@ def _create(chosen: argparse.Namespace, store: TokenStore) -> int:
     return Exit.OK
 
 
-def _list(chosen: argparse.Namespace, store: TokenStore) -> int:
-    told = [_told(each) for each in store.listed(None if chosen.tenant is None else tenant_name(chosen.tenant))]
+def _list(chosen: argparse.Namespace, opened: _Opened) -> int:
+    told = [_told(each) for each in opened.store.listed(None if chosen.tenant is None else tenant_name(chosen.tenant))]
     if chosen.json:
         print(json.dumps({"count": len(told), "tokens": told}))
         return Exit.OK
@@ -136,21 +156,46 @@ def _list(chosen: argparse.Namespace, store: TokenStore) -> int:
     return Exit.OK
 
 
-def _revoke(chosen: argparse.Namespace, store: TokenStore) -> int:
-    now = time.time()
+def _revoke(chosen: argparse.Namespace, opened: _Opened) -> int:
+    store, now = opened.store, time.time()
     found = store.named(chosen.token, now)
     if not found:
         raise UsageError(f"There is no token {chosen.token}. `sealab tokens list` shows those that there are.")
     if len(found) > 1:
         ids = ", ".join(each.id for each in found)
         raise UsageError(f"Several tokens are called {chosen.token}. Give the id of one: {ids}.")
-    revoked = store.revoke(found[0].id, now)
-    tell(chosen, token=found[0].id, of=found[0].principal, tenant=found[0].tenant, was_revoked=not revoked)
+    token = found[0]
+    revoked = store.revoke(token.id, now)
+    tell(chosen, token=token.id, of=token.principal, tenant=token.tenant, was_revoked=not revoked)
+    if not chosen.json:
+        print(f"{'Revoked' if revoked else 'It was revoked before'}: {token.id}, {token.name}.", flush=True)
+    ended = _signed_out(opened, token, now)
     if chosen.json:
-        print(json.dumps({"id": found[0].id, "revoked": True, "was_revoked": not revoked}))
-    else:
-        print(f"{'Revoked' if revoked else 'It was revoked before'}: {found[0].id}, {found[0].name}.")
+        sign_ins = {"ended": ended.sign_ins, "revoked": ended.revoked}
+        print(json.dumps({"id": token.id, "revoked": True, "was_revoked": not revoked, "sign_ins": sign_ins}))
+    elif ended.sign_ins:
+        print(f"Sign-ins of {token.principal} to upstream servers that were ended: {ended.sign_ins}.")
+    if ended.not_revoked:
+        print_error(
+            f"Of these, {ended.not_revoked} were not revoked by their issuers, which could not be reached, have no "
+            "endpoint for it, or refused. Revoke them there."
+        )
     return Exit.OK
+
+
+def _signed_out(opened: _Opened, token: StoredToken, now: float) -> SignedOut:
+    """End the sign-ins of a token's principal where it has no other token that counts."""
+    from ...tenants.sign_outs import SignedOut, principal_signed_out
+    from ..audit.opened import trail_beside
+
+    others = opened.store.listed(token.tenant)
+    if any(each.principal == token.principal and each.is_valid(now) for each in others):
+        return SignedOut()
+    home = opened.home.of_tenant(token.tenant)
+    with trail_beside(opened.home, opened.settings, opened.database) as audit:
+        return principal_signed_out(
+            opened.settings, home, opened.database, token.principal, replace(audit, tenant=token.tenant)
+        )
 
 
 def _end_of(text: str, now: float) -> float | None:

@@ -20,6 +20,7 @@ from sealab.server.runs.execute import CodeRequest, execute
 from sealab.server.scopes import of_mcp_session, of_principal
 from sealab.server.settings import Settings
 from sealab.server.sign_ins.sign_ins import SignIns
+from sealab.server.tenants.sign_outs import principal_signed_out
 from sealab.tools_registry.authorizing.owners import OPERATOR
 from sealab.tools_registry.configuration import ServerConfig, SignInOf, TokenExchange, Transport
 
@@ -128,11 +129,14 @@ async def test_all_sign_ins_of_a_principal_are_revoked_and_no_others(tmp_path: P
     async with app_of(tmp_path) as app:
         for who in ("ada", "bob"):
             assert await said(app, caller(who, user=User(who))) == who
-        assert await app.sign_ins.revoke_all(of_principal("ada")) == (1, 1)
+        settings, home = app.settings, app.home
+        ended = await asyncio.to_thread(principal_signed_out, settings, home, app.database(), "ada")
+        assert (ended.sign_ins, ended.revoked) == (1, 1)
         assert len(upstream.told("revoked")) == 2
         assert "cannot have its user open a link" in await said(app, caller("ada"))
         assert await said(app, caller("bob")) == "bob"
-        assert await app.sign_ins.revoke_all(of_principal("ada")) == (0, 0)
+        ended = await asyncio.to_thread(principal_signed_out, settings, home, app.database(), "ada")
+        assert ended.sign_ins == 0
 
 
 async def test_a_dry_run_and_a_denied_tool_ask_nobody_to_sign_in(tmp_path: Path, upstream: Accounts) -> None:

@@ -104,8 +104,9 @@ def test_all_of_a_person_is_removed_and_nothing_of_others(store: SignInStore, fl
         for where in ("crm", "mail"):
             store.put(who, where, {"token": f"{who} {where}"})
             flows.open(f"{who} {where}", who, where, {}, seconds=60)
-    assert {each["token"] for each in store.remove_all("ada")} == {"ada crm", "ada mail"}
-    assert store.remove_all("ada") == ()
+    removed, given = store.remove_all("ada")
+    assert (removed, {each["token"] for each in given}) == (2, {"ada crm", "ada mail"})
+    assert store.remove_all("ada") == (0, ())
     assert store.get("bob", "crm") is not None
     assert flows.get("ada crm") is None
     assert flows.get("bob crm") is not None
