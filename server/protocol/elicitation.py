@@ -253,10 +253,13 @@ class Conversations:
         return ask
 
 
-def _owner_of(context: Context[Any, Any]) -> tuple[str, str]:
-    """Return whose a request is, by its identity alone: of other callers the state is known to nobody else."""
+def _owner_of(context: Context[Any, Any]) -> tuple[str, str, bool]:
+    """Return whose a request is, by its identity alone: of other callers the state is known to nobody else.
+
+    A token of the same principal whose answers do not count is another's.
+    """
     identity = caller_of(context.request_context).identity
-    return identity.tenant, identity.principal
+    return identity.tenant, identity.principal, identity.may(Right.APPROVE)
 
 
 async def _settled(held: _Suspended) -> None:
