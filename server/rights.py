@@ -103,7 +103,8 @@ ROUTES: Mapping[str, str] = MappingProxyType(
     }
 )
 """The HTTP routes, those that end with a slash with all below, and what each asks for. Others ask for a token."""
-WITHOUT_TOKEN = ("/approvals/", "/.well-known/")
+APPROVALS = "/approvals/"
+WITHOUT_TOKEN = (APPROVALS, "/.well-known/")
 """Those below which no token is asked for; what tells of the server's health is answered before any is."""
 
 

@@ -20,7 +20,7 @@ from ...access.guesses import Guesses
 from ...access.names import DEFAULT_RIGHTS
 from ...access.verifier import Verifier, VerifierUnavailable
 from ...identity import IDENTITY, Identity, Right
-from ...rights import WITHOUT_TOKEN
+from ...rights import APPROVALS, WITHOUT_TOKEN
 from .challenges import MetadataUrl, challenge
 from .error_responses import refusal
 
@@ -63,8 +63,11 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or say how to authenticate."""
-        if scope["type"] != "http" or scope["path"].startswith(WITHOUT_TOKEN):
+        if scope["type"] != "http" or scope["path"].startswith(APPROVALS):
             await self._app(scope, receive, send)
+            return
+        if scope["path"].startswith(WITHOUT_TOKEN):  # what there is has been answered before
+            await refusal(404, "There is nothing at this address. MCP is served at /mcp.")(scope, receive, send)
             return
         refused = _misplaced(scope)
         if refused is not None:

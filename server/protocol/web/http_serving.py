@@ -199,7 +199,8 @@ def _asgi(
     url = f"{exposure.public_url or f'{exposure.scheme}://{address.in_url}:{port}'}{MCP_PATH}"
     metadata = _metadata(app.settings, url)
     metadata_url = None if metadata is None else metadata.url_for
-    bodies = Bodies(RightsGate(TenantApps(tenants), metadata_url), app.settings.http_bodies_mb * 1_000_000)
+    tenant_apps = TenantApps(tenants, authenticates=verifier is not None)
+    bodies = Bodies(RightsGate(tenant_apps, metadata_url), app.settings.http_bodies_mb * 1_000_000)
     pages: ASGIApp = ApprovalPages(FairStarts(bodies), partial(question_place, tenants))
     if verifier is not None:
         pages = Authentication(pages, verifier, metadata_url)
