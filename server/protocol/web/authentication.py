@@ -23,7 +23,7 @@ from ...access.verifier import Verifier, VerifierUnavailable
 from ...audit.trail import UNAUDITED, AuditTrail, DenialReason
 from ...errors import AuditUnwritten
 from ...identity import BEARER, IDENTITY, Identity, Right, identity_in
-from ...rights import WITHOUT_TOKEN
+from ...rights import LINKS, WITHOUT_TOKEN
 from .access_lines import AccessLines, address_of, unkept
 from .challenges import MetadataUrl, challenge
 from .error_responses import refusal
@@ -71,8 +71,11 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or say how to authenticate."""
-        if scope["type"] != "http" or scope["path"].startswith(WITHOUT_TOKEN):
+        if scope["type"] != "http" or scope["path"].startswith(LINKS):
             await self._app(scope, receive, send)
+            return
+        if scope["path"].startswith(WITHOUT_TOKEN):  # what there is has been answered before
+            await refusal(404, "There is nothing at this address. MCP is served at /mcp.")(scope, receive, send)
             return
         refused = _misplaced(scope)
         if refused is not None:

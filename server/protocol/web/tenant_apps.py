@@ -73,11 +73,15 @@ async def served(app: App, requests: OpenRequests, all_sessions: set[McpSessions
 
 
 class TenantApps:
-    """An ASGI app: it gives each request to the MCP server of its tenant, opened at its first use."""
+    """An ASGI app: it gives each request to the MCP server of its tenant, opened at its first use.
 
-    def __init__(self, tenants: Tenants[ServedApp]) -> None:
+    Where the server `authenticates`, one that came here without an identity is refused.
+    """
+
+    def __init__(self, tenants: Tenants[ServedApp], *, authenticates: bool = False) -> None:
         self._tenants = tenants
         self._lines = AccessLines(tenants.own.app.audit)
+        self._authenticates = authenticates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -85,6 +89,9 @@ class TenantApps:
             await self._tenants.own.sessions(scope, receive, send)
             return
         identity = identity_in(scope)
+        if identity is None and self._authenticates:
+            await refusal(401, "The request has no token. Send one that is valid.")(scope, receive, send)
+            return
         async with AsyncExitStack() as stack:
             tenant = DEFAULT_TENANT if identity is None else identity.tenant
             try:

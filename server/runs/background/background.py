@@ -170,6 +170,17 @@ class Background:
                 async with asyncio.timeout(min(left, poll) if end is None else left):
                     await (asyncio.Event() if end is None else end).wait()
 
+    async def waiting(self, run_id: str, scope: str) -> RunState:
+        """Return the question that a run of anybody's waits with, and nothing else of it, for who `answers_alone`.
+
+        Where it waits no more, its run is that of another to this scope: raises as `state`.
+        """
+        with suppress(JournalNotFound):
+            state = await self.queued_state(run_id, None)
+            if state.approval is not None:
+                return replace(state, execution=None, progress=None)
+        return await self.state(run_id, scope)
+
     async def cancel(self, run_id: str, scope: str | None) -> None:
         """Have a background run of the scope, or of any, end. Raises `JournalNotFound` where it has no such run."""
         await self._ask(lambda store: store.cancel(run_id, execution_told(cancelled(run_id)), scope=scope))

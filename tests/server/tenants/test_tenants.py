@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -106,6 +106,30 @@ async def test_a_token_means_the_same_to_all_principals_of_a_tenant_and_nothing_
         keys = {each.app.privacy.key() for each in (a, b, tenants.own)}
         assert len(keys) == 3
         assert a.app.privacy.key() == tenants_key(tenants.own.app.privacy.key(), "a")
+
+
+@pytest.mark.parametrize("is_limited", [True, False])
+async def test_values_come_in_place_of_tokens_in_code_and_in_files_with_the_scope_alone(
+    tmp_path: Path, is_limited: bool
+) -> None:
+    async with opened(tmp_path / "home", SEALAB_PRIVACY="auto") as tenants, tenants.using("a") as a:
+        email = "quetzal.feather@zanzibar-example.org"
+        hidden = await a.app.privacy.hide_text("principal alice", email)
+        assert hidden.startswith("[EMAIL")
+        may = alice("a", *(DEFAULT_RIGHTS - ({Right.PRIVACY_RESTORE} if is_limited else set())))
+        for code, variables in (
+            (f"[ord(each) for each in {hidden!r}]", {}),
+            ("[ord(each) for each in given]", {"given": hidden}),
+        ):
+            ran = await execute(a.app.executor, CodeRequest(code, variables, caller=may))
+            assert "".join(map(chr, cast("list[int]", ran.report["result"]))) == (hidden if is_limited else email)
+        ran = await execute(a.app.executor, CodeRequest(f"write_file('f', {hidden!r})", caller=may))
+        file = a.app.home.workspace / "f"
+        if is_limited:
+            assert "lacks the scope privacy:restore" in str(ran.report["error"])
+            assert not file.exists()
+        else:
+            assert file.read_text() == email
 
 
 async def test_the_shelf_is_read_by_all_tenants_and_changed_by_right_alone(tmp_path: Path) -> None:
