@@ -84,7 +84,9 @@ def _fault_of_network(text: str) -> str:
     with suppress(ValueError):
         whole = ipaddress.ip_network(text, strict=False)
         one = text.partition("/")[0]
-        return f"The proxy {text} is one address within the network {whole}. Give {one} alone, or the whole network {whole}."
+        return (
+            f"The proxy {text} is one address of the network {whole}. Give {one} alone, or the whole network {whole}."
+        )
     return (
         f"{text!r} is not the address of a proxy. Give addresses or networks, such as 10.0.0.7 or 10.0.0.0/24, parted "
         "by commas."

@@ -24,7 +24,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from ....docs.blocks import blocks_of
 from ....waiting import wait_until
-from ...conftest import SEALAB, _said_by, environment
+from ...conftest import SEALAB, environment
 from .raw import HEADERS, MODERN, call
 from .test_tls import certificate
 from .tokens import Made, made, revoked
@@ -146,12 +146,13 @@ def behind(proxy: str, folder: Path) -> Iterator[Proxied]:
     env = environment(SEALAB_AUTH="tokens", SEALAB_PUBLIC_URL=f"https://{NAME}:{port}", SEALAB_DRAIN_SECONDS="20")
     options = ["--home", str(home), "--http", f"127.0.0.1:{backend}", "--behind-proxy", "127.0.0.1"]
     trusted = ssl.create_default_context(cafile=str(cert))
-    with running([*SEALAB, "serve", *options], env) as server:
-        _said_by(server)
-        with running(placed(proxy, folder, port, backend), {**os.environ, "HOME": str(folder)}):
-            proxied = Proxied(home, server, port, trusted)
-            wait_until(lambda: _is_ready(proxied))
-            yield proxied
+    with (
+        running([*SEALAB, "serve", *options], env) as server,
+        running(placed(proxy, folder, port, backend), {**os.environ, "HOME": str(folder)}),
+    ):
+        proxied = Proxied(home, server, port, trusted)
+        wait_until(lambda: _is_ready(proxied))
+        yield proxied
 
 
 def _is_ready(proxied: Proxied) -> bool:
