@@ -46,6 +46,7 @@ from .runs.isolations import Offer, offer
 from .settings import AuditMode, Settings, Switch, background_settings
 from .shares.cpu_days import CpuDays
 from .shares.shares import Shares
+from .sign_ins.sign_ins import SignIns
 from .skills.context import SkillContext
 from .skills.search import SkillIndex
 from .skills.service import SkillService
@@ -85,6 +86,7 @@ class App:
     skills: SkillContext
     journal: Journal
     background: Background
+    sign_ins: SignIns
     audit: AuditTrail = UNAUDITED
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
@@ -208,7 +210,8 @@ async def _composed(
         service = SkillService(
             database, keeps_plain_runs=serves, bytes_max=settings.skills_quota_mb * 1_000_000, shelf=shared.shelf
         )
-        registry = Registry(home, discovers=settings.discover, policy=shared.policy)
+        sign_ins = SignIns(database, privacy.key, audit=shared.audit, tenant=home.tenant)
+        registry = Registry(home, discovers=settings.discover, policy=shared.policy, sign_ins=sign_ins)
         index = SkillIndex(service)
         registry.extra_documents.append(index)
         registry.refreshers.append(index.refresh)
@@ -244,6 +247,7 @@ async def _composed(
                         skills,
                         journal,
                         background,
+                        sign_ins,
                         shared.audit,
                     )
                     lasting = [privacy.keep_purged(), background.work.serve()] if serves else []

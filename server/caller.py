@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..workspace.names import HOME_OWNER
 from .identity import LOCAL_IDENTITY, Identity
@@ -13,6 +13,12 @@ Ask = Callable[[str, Sequence[str]], Awaitable[str | None]]
 
 Returns what the user chose, an empty text for a yes where there was nothing to choose, and None for a no. Raises
 `NoMoreQuestions` where the client takes no further one, and `NobodyAnswers` where the user gives no answer.
+"""
+
+OpenLink = Callable[[str, str], Awaitable[bool]]
+"""Asks the user to open a link, with a sentence that says why; returns whether they agreed.
+
+Raises `NoMoreQuestions` and `NobodyAnswers` as `Ask` does.
 """
 
 Progress = Callable[[float, float, str], Awaitable[None]]
@@ -50,12 +56,17 @@ def or_no(ask: Ask) -> Ask:
 class Caller:
     """One caller. `scope` owns its tokens and its runs; `ask` is None where no user can be asked.
 
-    `identity` says what it may do.
+    `identity` says what it may do. `open_link` is None where no user can be asked to open a link, `origin` is the
+    address at which its requests reach this server by HTTP, as `http://host:port`, and `bearer` the token that it sent,
+    where the server has others exchange it. Neither outlives the request.
     """
 
     scope: str = HOME_OWNER
     ask: Ask | None = None
     identity: Identity = LOCAL_IDENTITY
+    open_link: OpenLink | None = None
+    origin: str = ""
+    bearer: str = field(default="", repr=False)
 
 
 LOCAL = Caller()

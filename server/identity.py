@@ -18,6 +18,11 @@ DEFAULT_TENANT = "default"
 """The tenant whose state lies in the home itself: that of stdio, of the command line, and of tokens that name none."""
 IDENTITY = "sealab.identity"
 """The key of a request's `Identity` in its ASGI scope."""
+BEARER = "sealab.bearer"
+"""The key of the token of an issuer that a request was authenticated by, as it was sent, in its ASGI scope.
+
+It is there under `AUTH=oauth` alone, for the issuer's own token endpoint (RFC 8693), and goes nowhere else.
+"""
 
 
 class Right(StrEnum):

@@ -97,13 +97,14 @@ ROUTES: Mapping[str, str] = MappingProxyType(
     {
         "/mcp": "a token, and for each message what its method needs",
         "/approvals/": "a signed link, which answers one question",
+        "/sign-in/": "the secret of a link, which is for one sign-in to an upstream server",
         "/healthz": "nothing",
         "/readyz": "nothing",
         "/.well-known/": "nothing",
     }
 )
 """The HTTP routes, those that end with a slash with all below, and what each asks for. Others ask for a token."""
-WITHOUT_TOKEN = ("/approvals/", "/.well-known/")
+WITHOUT_TOKEN = ("/approvals/", "/sign-in/", "/.well-known/")
 """Those below which no token is asked for; what tells of the server's health is answered before any is."""
 
 

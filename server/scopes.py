@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from .caller import LOCAL, Caller
 from .errors import RequestRefused
 from .fair_line import Owner
-from .identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity, identity_from, identity_in
+from .identity import BEARER, DEFAULT_TENANT, LOCAL_IDENTITY, Identity, identity_from, identity_in
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -34,7 +34,15 @@ _SESSION_NAME = re.compile(r"[\w.-]{1,64}")
 
 def caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller:
     """Return who sends a request, who cannot be asked yet."""
-    return Caller(scope=scope_of(ctx), identity=_identity_of(ctx) or LOCAL_IDENTITY)
+    identity = _identity_of(ctx)
+    bearer = getattr(ctx.request, "scope", {}).get(BEARER, "") if identity is not None else ""
+    return Caller(scope_of(ctx), identity=identity or LOCAL_IDENTITY, origin=_origin_of(ctx), bearer=bearer)
+
+
+def _origin_of(ctx: ServerRequestContext[Any, Any]) -> str:
+    """Return the address to which a request was sent; `NamedHosts` has judged it. Empty where it came over no HTTP."""
+    headers, url = getattr(ctx.request, "headers", None), getattr(ctx.request, "url", None)
+    return "" if headers is None or url is None else f"{url.scheme}://{headers['host']}"
 
 
 def scope_of(ctx: ServerRequestContext[Any, Any]) -> str:
@@ -43,7 +51,7 @@ def scope_of(ctx: ServerRequestContext[Any, Any]) -> str:
     if headers is None:
         return LOCAL.scope
     if (identity := _identity_of(ctx)) is not None:
-        return f"{_PRINCIPAL}{identity.principal}"
+        return of_principal(identity.principal)
     if credentials := headers.get("authorization"):
         return f"{_CREDENTIALS}{hashlib.sha256(credentials.encode()).hexdigest()}"
     if session := headers.get("mcp-session-id"):
@@ -113,6 +121,11 @@ def is_brief(scope: str) -> bool:
 def is_one_user(scope: str) -> bool:
     """Return whether a scope is that of one user alone, and of the same one tomorrow."""
     return scope == LOCAL.scope or scope.startswith((_CREDENTIALS, _PRINCIPAL))
+
+
+def of_principal(principal: str) -> str:
+    """Return the scope of a principal, whichever of its tokens it sends."""
+    return f"{_PRINCIPAL}{principal}"
 
 
 def of_mcp_session(session: str) -> str:

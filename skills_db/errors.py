@@ -19,6 +19,7 @@
     ├── JournalErased         the journal of a run was erased, since it told of a person
     ├── JournalNewer          a journal was written by a newer sealab; this one would misread it
     ├── JournalDamaged        a journal was changed or cut
+    ├── SignInUnreadable      a sign-in to an upstream server was changed, or sealed with another key
     └── AuditDamaged          the audit log was changed from outside
 
 Each class has a stable `code`. A message says what was wrong, then what to do; it never holds a password, nor
@@ -148,6 +149,12 @@ class JournalDamaged(SkillsDbError):
     """A journal does not open, or lacks a part: it was changed, or the disk damaged it."""
 
     code = "journal_damaged"
+
+
+class SignInUnreadable(SkillsDbError):
+    """A sign-in to an upstream server was changed, or sealed with another key."""
+
+    code = "sign_in_unreadable"
 
 
 class AuditDamaged(SkillsDbError):

@@ -274,6 +274,35 @@ MIGRATIONS: tuple[Migration, ...] = (
             )""",
         ),
     ),
+    Migration(
+        "0012_sign_ins",
+        (
+            """CREATE TABLE sealab_sign_in (
+                owner TEXT PRIMARY KEY,
+                person TEXT NOT NULL,
+                version BIGINT NOT NULL,
+                changed {float} NOT NULL,
+                leased_by TEXT NOT NULL,
+                leased_until {float} NOT NULL,
+                sealed {bytes} NOT NULL
+            )""",
+            "CREATE INDEX sealab_sign_in_by_person ON sealab_sign_in (person)",
+            """CREATE TABLE sealab_sign_in_flow (
+                link TEXT PRIMARY KEY,
+                owner TEXT NOT NULL,
+                person TEXT NOT NULL,
+                asked {float} NOT NULL,
+                expires {float} NOT NULL,
+                outcome TEXT NOT NULL,
+                browser TEXT,
+                state TEXT UNIQUE,
+                sealed_request {bytes} NOT NULL,
+                sealed_secrets {bytes}
+            )""",
+            "CREATE INDEX sealab_sign_in_flow_by_owner ON sealab_sign_in_flow (owner, asked)",
+            "CREATE INDEX sealab_sign_in_flow_by_expires ON sealab_sign_in_flow (expires)",
+        ),
+    ),
 )
 
 _WORDS = {

@@ -2,7 +2,8 @@
 
 A missing file is an empty configuration. A file that is not valid JSON is an error; one server that is wrong is
 reported by name in `Configuration.problems`, cannot be used, and leaves the others alone. `${VAR}` and
-`${VAR:-default}` stand for environment variables in `command`, `args`, `env`, `cwd`, `url`, `openapi` and `headers`;
+`${VAR:-default}` stand for environment variables in `command`, `args`, `env`, `cwd`, `url`, `openapi`, `headers` and
+`token_exchange`;
 as in a shell, the default also counts where the variable is empty. What other clients keep in the file is left as it
 is, in its order.
 """
@@ -58,6 +59,25 @@ class Approve(StrEnum):
     ALWAYS = "always"
 
 
+class SignInOf(StrEnum):
+    """Whose account a server sees: that of the operator, of the tenant, or of the caller."""
+
+    OPERATOR = "operator"
+    TENANT = "tenant"
+    CALLER = "caller"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenExchange:
+    """Where a caller's own token is exchanged for one that the server takes (RFC 8693); empty texts are not sent."""
+
+    token_endpoint: str
+    audience: str
+    scope: str = ""
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
     """One server, checked, with its variables expanded. Times are in seconds.
@@ -66,7 +86,8 @@ class ServerConfig:
     `reads` and `writes` say of a tool goes before what its server says. `openapi` is the address or the path of a
     document; `url` then says where its service is, or is empty where the document says it. `restore` is the privacy
     part of the server's policy, as written; `allow_tokens` holds patterns of the tools that may be given tokens of
-    personal data as they are. What may hold secrets is left out of the representation.
+    personal data as they are. `sign_in` says whose account the server sees, and `token_exchange` how a caller's own
+    token gets it. What may hold secrets is left out of the representation.
     """
 
     name: str
@@ -90,6 +111,8 @@ class ServerConfig:
     writes: tuple[str, ...] = ()
     restore: object = None
     allow_tokens: tuple[str, ...] = ()
+    sign_in: SignInOf = SignInOf.OPERATOR
+    token_exchange: TokenExchange | None = None
 
     def permits(self, tool: str) -> bool:
         """Say whether a tool of this name may be seen and called; `deny` wins over `allow`."""
@@ -288,7 +311,20 @@ _TYPES: Mapping[str, Transport] = MappingProxyType(
         "openapi": Transport.OPENAPI,
     }
 )
-_POLICY = ("allow", "deny", "approve", "reads", "writes", "restore", "allow_tokens", "disabled", "allow_self")
+_POLICY = (
+    "allow",
+    "deny",
+    "approve",
+    "reads",
+    "writes",
+    "restore",
+    "allow_tokens",
+    "disabled",
+    "allow_self",
+    "sign_in",
+    "token_exchange",
+)
+_EXCHANGE_KEYS = ("token_endpoint", "audience", "scope", "client_id", "client_secret")
 _MISSPELLED_ABOVE = 0.84
 _LONGEST_SECONDS = 86_400.0
 
@@ -335,6 +371,8 @@ class _Entry:
             writes=self._patterns("writes") or (),
             restore=self._restore(),
             allow_tokens=self._tokens(),
+            sign_in=self._sign_in(kind),
+            token_exchange=self._token_exchange(),
         )
 
     def _wrong(self, key: str, wanted: str) -> ConfigurationRefused:
@@ -480,6 +518,40 @@ class _Entry:
             return Approve(str(value))
         except ValueError:
             raise self._wrong("approve", f"one of {', '.join(Approve)}") from None
+
+    def _sign_in(self, kind: Transport) -> SignInOf:
+        value = self.entry.get("sign_in", SignInOf.OPERATOR)
+        try:
+            whose = SignInOf(str(value))
+        except ValueError:
+            raise self._wrong("sign_in", f"one of {', '.join(SignInOf)}") from None
+        if whose is SignInOf.OPERATOR:
+            return whose
+        if kind not in {Transport.HTTP, Transport.SSE}:
+            raise self._wrong("sign_in", "operator: only a server that is reached by its url has a sign-in of another")
+        if any(name.lower() == "authorization" for name in self._headers()):
+            raise self._wrong("sign_in", "operator, or remove the header Authorization, which would be sent for all")
+        return whose
+
+    def _token_exchange(self) -> TokenExchange | None:
+        value = self.entry.get("token_exchange")
+        if value is None:
+            return None
+        if self.entry.get("sign_in") != SignInOf.CALLER:
+            raise self._wrong("token_exchange", 'it together with "sign_in": "caller"')
+        if not isinstance(value, dict) or not {"token_endpoint", "audience"} <= value.keys():
+            raise self._wrong("token_exchange", "an object with token_endpoint and audience")
+        for key in value:
+            if key not in _EXCHANGE_KEYS:
+                raise self._wrong(f"token_exchange.{key}", f"only {', '.join(_EXCHANGE_KEYS)}")
+        given = {key: self._expanded(f"token_exchange.{key}", each).strip() for key, each in value.items()}
+        if not _is_address(given["token_endpoint"]) or not _is_plain(given["token_endpoint"]):
+            raise self._wrong("token_exchange.token_endpoint", _PLAIN)
+        if not given["audience"]:
+            raise self._wrong("token_exchange.audience", "a text that is not empty")
+        if given.get("client_secret") and not given.get("client_id"):
+            raise self._wrong("token_exchange.client_secret", "it together with client_id")
+        return TokenExchange(**given)
 
     def _tokens(self) -> tuple[str, ...]:
         if isinstance(self.entry.get("allow_tokens"), bool):

@@ -11,7 +11,8 @@
     ├── ServerUnusable       the server is disabled, or its entry in `mcp.json` is wrong
     ├── Quarantined          the server's descriptions changed since they were pinned
     ├── ConnectFailed        the server could not be started or reached in time: nothing was called
-    │   └── SignInNeeded     … since it wants a user to sign in
+    │   ├── SignInNeeded     … since it wants a user to sign in
+    │   └── SignInFailed     … since its issuer refused the sign-in, or cannot be asked
     ├── CallRefused          the server refused the request itself: no such tool, wrong arguments
     ├── ToolFailed           the tool ran and says that it failed, in the server's words
     ├── AnswerRefused        the server answered something that is not a valid answer; the tool may have done its work
@@ -104,9 +105,15 @@ class ConnectFailed(RegistryError):
 
 
 class SignInNeeded(ConnectFailed):
-    """The server wants a user to sign in, which only `sealab servers test` does."""
+    """The server wants a user to sign in."""
 
     code = "sign_in"
+
+
+class SignInFailed(ConnectFailed):
+    """The issuer of a server's tokens refused to give one, cannot be reached, or answered what cannot be used."""
+
+    code = "sign_in_failed"
 
 
 class CallRefused(RegistryError):

@@ -15,6 +15,7 @@ from ..home import Home
 from ..terminal_escaping import one_line
 from . import servers_test
 from .group import Begin, Options, add_commands
+from .sign_ins import signing_out
 from .terminal import print_error
 
 if TYPE_CHECKING:
@@ -53,7 +54,12 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     add.add_argument("--category", help="the category of its tools, instead of its name")
     add.add_argument("--allow-self", action="store_true", help="add a server that is sealab itself, with another home")
     add.add_argument("--replace", action="store_true", help="replace a server of that name")
-    servers_test.add_options(make("test", servers_test.run, "connect to servers, sign in, and show what they offer"))
+    test = make("test", _without_settings, "connect to servers, sign in, and show what they offer")
+    servers_test.add_options(test)
+    test.set_defaults(command=lambda chosen: servers_test.run(chosen, *begin(chosen)))
+    sign_out = make("sign-out", _without_settings, "forget a sign-in to a server, and have its issuer revoke it")
+    signing_out.add_options(sign_out)
+    sign_out.set_defaults(command=lambda chosen: signing_out.run(chosen, *begin(chosen)))
     remove = make("remove", _remove, "remove a server, and what is known of its tools")
     remove.add_argument("name", metavar="NAME", help="the server")
     fetch = make("import", _import, "import the servers of other MCP clients on this machine")
@@ -67,6 +73,10 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     fetch.add_argument(
         "--copy-secrets", action="store_true", help="copy secrets instead of putting ${VAR} in their place"
     )
+
+
+def _without_settings(_chosen: argparse.Namespace, _home: Home) -> int:
+    raise AssertionError("the command has its own, which takes the settings too")
 
 
 def _list(chosen: argparse.Namespace, home: Home) -> int:

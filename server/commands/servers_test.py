@@ -16,12 +16,14 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import Exit, UsageError
 from ..home import Home
 from ..terminal_escaping import one_line
 from .group import Parser
+from .sign_ins.signing_out import WHO, OwnedSignIns, opened_sign_ins
 from .terminal import print_error
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from ...tools_registry.configuration import Configuration, ServerConfig
     from ...tools_registry.upstream.upstreams import Inspection, RawTool, Upstreams
+    from ..settings import Settings
 
 _WIDTH = 24
 _SIGN_IN_SECONDS = 300.0
@@ -46,10 +49,11 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--ask-again", action="store_true", help="withdraw the approval of all calls that users gave for tools"
     )
+    parser.add_argument("--who", metavar="PRINCIPAL", help=WHO)
     parser.add_argument("--no-sign-in", action="store_true", help="do not wait for a user to sign in")
 
 
-def run(chosen: argparse.Namespace, home: Home) -> int:
+def run(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     """Test the servers and print what was found; fail where one cannot be used."""
     from ...tools_registry.configuration import read
 
@@ -59,17 +63,23 @@ def run(chosen: argparse.Namespace, home: Home) -> int:
     if chosen.name is not None:
         configuration.server(chosen.name)
     names = [chosen.name] if chosen.name is not None else [*configuration.enabled, *configuration.problems]
+    if chosen.who is not None and chosen.name is None:
+        raise UsageError("--who is for one server at a time. Name it.")
     home.prepare()
-    tested = asyncio.run(
-        examined_servers(
-            configuration,
-            home,
-            names,
-            accept=chosen.accept,
-            ask_again=chosen.ask_again,
-            sign_in=not chosen.no_sign_in,
+    with opened_sign_ins(home, settings, chosen.who) as owned:
+        if chosen.who is not None:
+            owned.owner(configuration.server(chosen.name))
+        tested = asyncio.run(
+            examined_servers(
+                configuration,
+                home,
+                names,
+                accept=chosen.accept,
+                ask_again=chosen.ask_again,
+                sign_in=not chosen.no_sign_in,
+                owned=owned,
+            )
         )
-    )
     if chosen.accept and tested[0]["ok"]:
         classify(home, chosen.name, tested[0])
     if chosen.json:
@@ -92,38 +102,64 @@ async def examined_servers(
     accept: bool = False,
     ask_again: bool = False,
     sign_in: bool = False,
+    owned: OwnedSignIns | None = None,
 ) -> list[dict[str, object]]:
-    """Connect to servers, all at once, and return of each whether it works and what it offers; keep what they list."""
+    """Connect to servers, all at once, and return of each whether it works and what it offers; keep what they list.
+
+    `owned` has the sign-in of servers that are called with those of tenants or callers.
+    """
     from ...tools_registry.upstream.upstreams import Upstreams
 
-    async with Upstreams(configuration, state=home.registry) as upstreams:
+    sign_for = None if owned is None else owned.sign_ins.signs
+    async with Upstreams(configuration, state=home.registry, sign_for=sign_for) as upstreams:
         if ask_again:
             for name in names:
                 await upstreams.ask_again(name)
         return list(
             await asyncio.gather(
-                *(_tested_one(configuration, home, upstreams, name, accept=accept, sign_in=sign_in) for name in names)
+                *(
+                    _tested_one(configuration, home, upstreams, name, accept=accept, sign_in=sign_in, owned=owned)
+                    for name in names
+                )
             )
         )
 
 
 async def _tested_one(
-    configuration: Configuration, home: Home, upstreams: Upstreams, name: str, *, accept: bool, sign_in: bool
+    configuration: Configuration,
+    home: Home,
+    upstreams: Upstreams,
+    name: str,
+    *,
+    accept: bool,
+    sign_in: bool,
+    owned: OwnedSignIns | None,
 ) -> dict[str, object]:
+    from ...tools_registry.authorizing.owners import OPERATOR
+    from ...tools_registry.configuration import SignInOf
     from ...tools_registry.errors import RegistryError, SignInNeeded
     from ...tools_registry.names import test_of
+    from ..sign_ins.signing_in import signed_in_here
 
     began = time.monotonic()
     inspection: Inspection | None = None
     error: str | None = None
     stderr = ""
     try:
+        config = configuration.server(name)
+        is_owned = config.sign_in is not SignInOf.OPERATOR and config.token_exchange is None and owned is not None
+        owner = owned.owner(config) if is_owned and owned is not None else OPERATOR
+        look = partial(upstreams.accept if accept else upstreams.inspect, name, owner)
         try:
-            inspection = await (upstreams.accept(name) if accept else upstreams.inspect(name))
+            inspection = await look()
         except SignInNeeded:
-            if not sign_in:
+            if not sign_in or (owner == OPERATOR and config.sign_in is not SignInOf.OPERATOR):
                 raise
-            inspection = await _signed_in(configuration.server(name), home, accept=accept)
+            if owned is None or owner == OPERATOR:
+                inspection = await _signed_in(config, home, accept=accept)
+            else:
+                await signed_in_here(owned.sign_ins, config, owner, partial(_show, config.name))
+                inspection = await look()
     except RegistryError as failure:
         error = str(failure).removesuffix(f" See {test_of(name)}.")
         await asyncio.sleep(0)  # so that the last of the server's stderr is read
@@ -152,12 +188,8 @@ async def _signed_in(config: ServerConfig, home: Home, *, accept: bool) -> Inspe
     from ...tools_registry.upstream.sign_in import signing_in
     from ...tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
-    async def show(address: str) -> None:
-        print_error(
-            f"Open this address to sign in to {config.name}, within {_SIGN_IN_SECONDS / 60:g} minutes:\n\n{address}\n"
-        )
-
     patient = replace(config, connect_timeout_seconds=config.connect_timeout_seconds + _SIGN_IN_SECONDS)
+    show = partial(_show, config.name)
     async with signing_in(config, home.registry / SIGN_INS, show, _SIGN_IN_SECONDS) as auth:
 
         def signed(_: ServerConfig) -> httpx2.Auth:
@@ -166,6 +198,10 @@ async def _signed_in(config: ServerConfig, home: Home, *, accept: bool) -> Inspe
         alone = Configuration({config.name: patient})
         async with Upstreams(alone, state=home.registry, sign_in=signed) as upstreams:
             return await (upstreams.accept(config.name) if accept else upstreams.inspect(config.name))
+
+
+async def _show(name: str, address: str) -> None:
+    print_error(f"Open this address to sign in to {name}, within {_SIGN_IN_SECONDS / 60:g} minutes:\n\n{address}\n")
 
 
 def _remember(home: Home, config: ServerConfig, inspection: Inspection) -> None:

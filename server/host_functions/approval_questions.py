@@ -58,6 +58,12 @@ class Approvals:
     one_by_one: set[str] = field(default_factory=set)
     """Those of which the user wants to be asked about each call."""
     asking: dict[str, asyncio.Lock] = field(default_factory=dict)
+    signed_in: set[str] = field(default_factory=set)
+    """Servers to which the user was asked to sign in."""
+
+    def signing_in(self, server: str) -> asyncio.Lock:
+        """Return what lets one call at a time have the user sign in to a server: that is for all that wait here."""
+        return self.asking.setdefault(f"\0{server}", asyncio.Lock())
 
     def told(self) -> dict[str, tuple[str, ...]]:
         """Return what was said as names of tools, so that a run that goes on elsewhere does not ask again."""

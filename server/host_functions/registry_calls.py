@@ -36,6 +36,7 @@ from .audited_calls import AuditedCall, audited
 from .broker import Arguments, Calls, Handler, Tell
 from .call_log import BYTES_MAX, RETURNS_MAX
 from .run_calls import MESSAGE_CHARS_MAX
+from .sign_in_questions import signed_in, with_sign_in
 
 if TYPE_CHECKING:
     from ...tools_registry.upstream.results import ToolResult
@@ -88,6 +89,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         try:
             line.chars_in = await chars_of([given, arguments.get("positional")])
             pay(calls, line.chars_in)
+            await _list_as_caller(registry, calls, name)
             with slot_given_back():
                 tool = await discovery.found(registry, calls.caller.identity, name)
             entry.tool, entry.found = tool.full_name, True
@@ -113,13 +115,12 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=fitting)
                 line.approved()
+            await signed_in(registry, calls, server)
             await line.sent()
             may_change = not server.only_reads(tool)
             if may_change:
                 await before_change(Change(leaves=True, repeatable=tool.annotations.get("idempotentHint") is True))
-            with slot_given_back():
-                told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
-                result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)
+            result = await _sent(registry, calls, server, tool, fitting)
         except PolicyRefused as error:
             raise failed(str(error)) from error
         except RegistryError as error:
@@ -133,6 +134,21 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         pay(calls, line.chars_out)
         await _note_returns(registry, calls, tool)
         return value
+
+
+async def _sent(
+    registry: Registry, calls: Calls, server: ServerConfig, tool: Tool, arguments: Mapping[str, Json]
+) -> ToolResult:
+    told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
+    send = partial(registry.call, tool, arguments, on_progress=told, keep=calls.attachments.keep)
+    return await with_sign_in(registry, calls, server, lambda owner: send(owner=owner))
+
+
+async def _list_as_caller(registry: Registry, calls: Calls, name: str) -> None:
+    """List the tools of a server that lists none without a sign-in of its caller, where they are not known."""
+    server = await registry.listed_by_callers(name)
+    if server is not None:
+        await with_sign_in(registry, calls, server, partial(registry.list_as, server.name))
 
 
 async def _judged(registry: Registry, line: AuditedCall, tool: Tool) -> tuple[ServerConfig, Decision]:

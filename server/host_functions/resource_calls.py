@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Literal, cast
 
+from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.job import Json
 from ...tools_registry.errors import RegistryError
+from ..errors import RequestRefused
 from ..privacy.privacy import Privacy
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import Decision
@@ -22,7 +24,8 @@ from ..upstream_tools.tool_rules import READ_RESOURCE, resource_reader
 from .approval_questions import approved
 from .audited_calls import audited
 from .broker import Arguments, Calls, Handler
-from .registry_calls import answered, failed, given_to_tool, pay
+from .registry_calls import failed, given_to_tool, pay
+from .sign_in_questions import with_sign_in
 
 _KEPT_AS = f"{READ_RESOURCE}\0"
 """What a user's yes to reading resources is kept as: no tool has a name that cannot be printed."""
@@ -61,8 +64,8 @@ async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arg
                 await approved(registry, privacy, calls, tool, server=server, arguments=given, kept_as=_KEPT_AS)
                 line.approved()
             await line.sent()
-            with slot_given_back():
-                value = await registry.read_resource(name, cast("str", given["uri"]), keep=calls.attachments.keep)
+            read = partial(registry.read_resource, name, cast("str", given["uri"]), keep=calls.attachments.keep)
+            value = await with_sign_in(registry, calls, server, lambda owner: read(owner=owner))
         except RegistryError as error:
             raise failed(str(error)) from error
         line.chars_out = await chars_of(value)
@@ -71,10 +74,16 @@ async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arg
 
 
 async def _list(registry: Registry, kind: Literal["resources", "prompts"], calls: Calls, arguments: Arguments) -> Json:
-    async def listed() -> Json:
-        name = await discovery.server_name(registry, calls.caller.identity, cast("str", arguments["server"]))
-        return cast("Json", await registry.listed_beside_tools(name, kind))
-
-    value = await answered(listed())
+    try:
+        with slot_given_back():
+            name = await discovery.server_name(registry, calls.caller.identity, cast("str", arguments["server"]))
+            server = (await registry.configuration()).server(name)
+        value = cast(
+            "Json", await with_sign_in(registry, calls, server, partial(registry.listed_beside_tools, name, kind))
+        )
+    except RegistryError as error:
+        raise failed(str(error)) from error
+    except RequestRefused as error:
+        raise HostCallError(str(error), type="ValueError") from error
     pay(calls, await chars_of(value))
     return value

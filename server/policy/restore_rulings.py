@@ -42,11 +42,20 @@ class RestoreRulings:
         more = len(told) - _TYPES_SHOWN
         return ", ".join([*told[:_TYPES_SHOWN], *([f"{more} more types"] if more > 0 else [])])
 
+    @property
+    def named(self) -> str:
+        """The rules by which values were refused, in one line for the audit log; empty where none was."""
+        by = dict.fromkeys(
+            name for ruling in self.refused.values() for name in ruling.by or (ruling.problem or "no rule",)
+        )
+        return f"policy: {', '.join(by)}" if by else ""
+
     def refusal(self) -> PolicyRefused | None:
         """Return the error for what was refused, None where nothing was."""
         if not self.refused:
             return None
         return PolicyRefused(
             f"The policy does not let values go to the {self._destination}: {self.why()}. Leave the tokens as they "
-            "are, or ask the operator to change the policy."
+            "are, or ask the operator to change the policy.",
+            rule=self.named,
         )

@@ -12,7 +12,7 @@ from pydantic.config import JsonDict
 from typing_extensions import TypedDict
 
 from ...sandbox.job import Status
-from ..caller import Ask, NobodyAnswers
+from ..caller import Ask, NobodyAnswers, OpenLink
 from ..runs.background.approval_links import link_of
 from ..runs.background.background import ENDED
 from ..runs.report import Report
@@ -86,7 +86,7 @@ def get_run_tool(
         if approval is None or (link is None and not can_be_asked(ctx)):
             return answered_state(state, reported_layers, form, connection)
 
-        async def answered_by_user(ask: Ask | None, _newest: Newest) -> CallToolResult:
+        async def answered_by_user(ask: Ask | None, _newest: Newest, _open: OpenLink | None) -> CallToolResult:
             try:
                 choice = None if ask is None else await ask(approval.question, approval.choices)
             except NobodyAnswers:

@@ -27,7 +27,7 @@ from mcp.types import (
     InputRequiredResult,
 )
 
-from ..caller import Ask, NobodyAnswers, NoMoreQuestions, or_no
+from ..caller import Ask, NobodyAnswers, NoMoreQuestions, OpenLink, or_no
 from ..errors import RequestRefused
 from ..identity import Right
 from ..scopes import caller_of
@@ -57,8 +57,9 @@ Answer = CallToolResult | InputRequiredResult
 Newest = Callable[[], Context[Any, Any]]
 """Gives the newest request on whose behalf something is done."""
 
-Work = Callable[[Ask | None, Newest], Awaitable[CallToolResult]]
-"""Does what a call asks for; it is given what asks the user, if anything can, and what gives the newest request."""
+Work = Callable[[Ask | None, Newest, OpenLink | None], Awaitable[CallToolResult]]
+"""Does what a call asks for; it is given what asks the user, if anything can, what gives the newest request, and what
+asks the user to open a link, if the client can."""
 
 
 _APPROVE: dict[str, Any] = {"type": "boolean", "title": "Approve?"}
@@ -142,14 +143,17 @@ class Conversations:
     async def _begin(
         self, context: Context[Any, Any], work: Work, session: str | None, *, parks: bool, link: str | None
     ) -> Answer:
-        if link is None and not can_be_asked(context):
-            return await work(None, lambda: context)
+        asks, opens = link is not None or can_be_asked(context), can_open_links(context)
+        if not asks and not opens:
+            return await work(None, lambda: context, None)
         if not _has_rounds(context):
             asking = _asking(context) if link is None else _asking_to_open(context, link)
-            return await work(asking if parks else or_no(asking), lambda: context)
+            asking = asking if parks else or_no(asking)
+            return await work(asking if asks else None, lambda: context, _opening(context) if opens else None)
         held = _Suspended(context, session, link)
-        asker = self._asker(held)
-        held.task = asyncio.ensure_future(work(asker if parks else or_no(asker), lambda: held.context))
+        asker = self._asker(held) if parks else or_no(self._asker(held))
+        opener = self._opener(held) if opens else None
+        held.task = asyncio.ensure_future(work(asker if asks else None, lambda: held.context, opener))
         return await self._next(held)
 
     async def resume(self, context: Context[Any, Any], state: str) -> Answer:
@@ -233,24 +237,35 @@ class Conversations:
 
     def _asker(self, held: _Suspended) -> Ask:
         async def ask(text: str, choices: Sequence[str]) -> str | None:
-            if held.absent:
-                raise NobodyAnswers
-            if held.rounds >= ROUNDS_MAX:
-                raise NoMoreQuestions(held.rounds)
-            name = f"approve_{secrets.token_hex(4)}"
-            answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-            held.questions[name] = _Question(text, choices, answered, held.link)
-            held.asked.set()
-            try:
-                async with asyncio.timeout(ANSWER_SECONDS):
-                    return await answered
-            except TimeoutError:
-                held.absent = True
-                raise NobodyAnswers from None
-            finally:
-                held.questions.pop(name, None)
+            return await _answered(held, "approve", text, choices, held.link)
 
         return ask
+
+    def _opener(self, held: _Suspended) -> OpenLink:
+        async def open_link(text: str, link: str) -> bool:
+            return await _answered(held, "open", text, (), link) is not None
+
+        return open_link
+
+
+async def _answered(held: _Suspended, kind: str, text: str, choices: Sequence[str], link: str | None) -> str | None:
+    """Have the next round ask a question, and wait for its answer."""
+    if held.absent:
+        raise NobodyAnswers
+    if held.rounds >= ROUNDS_MAX:
+        raise NoMoreQuestions(held.rounds)
+    name = f"{kind}_{secrets.token_hex(4)}"
+    answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+    held.questions[name] = _Question(text, choices, answered, link)
+    held.asked.set()
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return await answered
+    except TimeoutError:
+        held.absent = True
+        raise NobodyAnswers from None
+    finally:
+        held.questions.pop(name, None)
 
 
 def _owner_of(context: Context[Any, Any]) -> tuple[str, str]:
@@ -277,6 +292,14 @@ def can_be_asked(context: Context[Any, Any]) -> bool:
 def may_approve(context: Context[Any, Any]) -> bool:
     """Return whether the answer of the client's user to a question counts."""
     return caller_of(context.request_context).identity.may(Right.APPROVE)
+
+
+def can_open_links(context: Context[Any, Any]) -> bool:
+    """Return whether the client said that it can have its user open a link."""
+    capabilities = context.client_capabilities
+    return (
+        capabilities is not None and capabilities.elicitation is not None and capabilities.elicitation.url is not None
+    )
 
 
 def only_opens_links(capabilities: ClientCapabilities | None) -> bool:
@@ -330,6 +353,13 @@ def _asking_to_open(context: Context[Any, Any], link: str) -> Ask:
         return _opened(answer)
 
     return ask
+
+
+def _opening(context: Context[Any, Any]) -> OpenLink:
+    async def open_link(text: str, link: str) -> bool:
+        return await _asking_to_open(context, link)(text, ()) is not None
+
+    return open_link
 
 
 def _opened(answer: object) -> str | None:

@@ -13,7 +13,7 @@ from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BeforeValidator, FailFast, WithJsonSchema
 
 from ...sandbox.job import Json
-from ..caller import Ask
+from ..caller import Ask, OpenLink
 from ..runs.report import Report
 from ..scopes import caller_of, connection_of
 from ..settings import OutputFormat
@@ -50,8 +50,11 @@ def skill_tools(
 
 
 def _save_skill(context: SkillContext, conversations: Conversations) -> StrictTool:
-    async def save(request: SaveRequest, ask: Ask | None, _newest: Newest) -> CallToolResult:
-        saved = await skills.save(context, replace(request, caller=replace(request.caller, ask=ask)))
+    async def save(
+        request: SaveRequest, ask: Ask | None, _newest: Newest, open_link: OpenLink | None
+    ) -> CallToolResult:
+        caller = replace(request.caller, ask=ask, open_link=open_link)
+        saved = await skills.save(context, replace(request, caller=caller))
         warnings = "".join(f"\n{warning}" for warning in saved["warnings"])
         return answered(saved, f"saved {saved['signature']} as version {saved['version']}{warnings}")
 
@@ -140,13 +143,18 @@ def _run_skill(context: SkillContext, conversations: Conversations, reported_lay
 
 
 def _runner(context: SkillContext, reported_layers: ReportedLayers) -> Callable[..., Awaitable[CallToolResult]]:
-    async def run(
-        request: RunSkillRequest, form: OutputFormat, connection: str | None, ask: Ask | None, newest: Newest
+    async def run(  # noqa: PLR0917 - the last three are what all work is given
+        request: RunSkillRequest,
+        form: OutputFormat,
+        connection: str | None,
+        ask: Ask | None,
+        newest: Newest,
+        open_link: OpenLink | None,
     ) -> CallToolResult:
         async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
             await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
 
-        asked = replace(request, caller=replace(request.caller, ask=ask))
+        asked = replace(request, caller=replace(request.caller, ask=ask, open_link=open_link))
         execution = await skills.run(context, asked, progress=tell)
         layers = reported_layers.are_new(connection, execution.report)
         return answered_run(execution, form, default=context.executor.settings.output_format, layers=layers)

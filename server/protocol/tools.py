@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from ...sandbox.job import Json
 from ..app import App
-from ..caller import Ask, Caller
+from ..caller import Ask, Caller, OpenLink
 from ..identity import DEFAULT_TENANT, Right
 from ..runs.background.background_reports import RunState
 from ..runs.background.parking import executed_or_parked
@@ -163,19 +163,24 @@ def _run_python(app: App, conversations: Conversations, reported_layers: Reporte
     )
 
 
-_Run = Callable[[CodeRequest, OutputFormat, str | None, Ask | None, Newest], Awaitable[CallToolResult]]
+_Run = Callable[[CodeRequest, OutputFormat, str | None, Ask | None, Newest, OpenLink | None], Awaitable[CallToolResult]]
 
 
 def _runner(app: App, reported_layers: ReportedLayers) -> _Run:
     """Return what runs code for a tool, and reports its progress to the client."""
 
-    async def run(
-        request: CodeRequest, form: OutputFormat, connection: str | None, ask: Ask | None, newest: Newest
+    async def run(  # noqa: PLR0917 - the last three are what all work is given
+        request: CodeRequest,
+        form: OutputFormat,
+        connection: str | None,
+        ask: Ask | None,
+        newest: Newest,
+        open_link: OpenLink | None,
     ) -> CallToolResult:
         async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
             await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
 
-        asked = replace(request, caller=replace(request.caller, ask=ask))
+        asked = replace(request, caller=replace(request.caller, ask=ask, open_link=open_link))
         execution = await executed_or_parked(app.executor, app.background, asked, progress=tell)
         if isinstance(execution, RunState):
             return answered_state(execution, reported_layers, form, connection)

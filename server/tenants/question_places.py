@@ -21,17 +21,25 @@ async def tenant_of_link(operators: App, path: str) -> tuple[str, str] | None:
 
     Raises what reading the operator's key raises.
     """
-    tenant, slash, token = path.rpartition("/")
-    if not slash:
-        return DEFAULT_TENANT, token  # its own store judges the token
-    try:
-        tenant_name(tenant)
-    except RequestRefused:
+    if (named := named_tenant(path)) is None:
         return None
+    tenant, token = named
     if tenant == DEFAULT_TENANT:
-        return None
+        return DEFAULT_TENANT, token  # its own store judges the token
 
     def is_signed() -> bool:
         return judged(JournalKeys(tenants_key(operators.privacy.key(), tenant)), token) is not None
 
     return (tenant, token) if await in_thread(Kind.DATABASE, is_signed, charged=False) else None
+
+
+def named_tenant(path: str) -> tuple[str, str] | None:
+    """Return the tenant that a path names, and what stands last in it; None for what names none as a link does."""
+    tenant, slash, last = path.rpartition("/")
+    if not slash:
+        return DEFAULT_TENANT, last
+    try:
+        tenant_name(tenant)
+    except RequestRefused:
+        return None
+    return None if tenant == DEFAULT_TENANT else (tenant, last)

@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ...tools_registry.configuration import Configuration, ServerConfig
+from ...tools_registry.authorizing.owners import OPERATOR, Owner
+from ...tools_registry.configuration import Configuration, ServerConfig, SignInOf
 from ...tools_registry.errors import RegistryError, ServerUnusable, ToolUnknown
 from ...tools_registry.upstream.results import says_shape
 from ..database import Opening
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ...tools_registry.search.ranking import SearchIndex
     from ...tools_registry.search.usage import Usage
     from ...tools_registry.upstream.upstreams import Keep, OnProgress, ToolResult, Upstreams
+    from ..sign_ins.sign_ins import SignIns
 
 ASK_SECONDS = 20.0
 """How long a search waits for servers that have never said what they have."""
@@ -81,7 +83,10 @@ class Registry:
         *,
         discovers: bool = False,
         policy: Decider = NO_POLICY,
+        sign_ins: SignIns | None = None,
     ) -> None:
+        """`sign_ins` has the sign-ins of callers; without them only the operator's are used."""
+        self.sign_ins = sign_ins
         self.policy = policy
         """What says of each caller which tools it may see and call."""
         self._home = home
@@ -312,7 +317,7 @@ class Registry:
             helper = helper_for_tool_name(name)
             if helper is not None:
                 raise ToolUnknown(helper) from None
-            if server is None or server in wired.fresh:
+            if server is None or server in wired.fresh or not _is_operators(wired, server):
                 raise
             await self._ask_one(wired, server)
             return await _got(wired.catalog, name, category)
@@ -361,9 +366,12 @@ class Registry:
             return False
 
     async def refresh(self, server: str) -> bool:
-        """List a server's tools unless done in this session; return whether it was. Raises `RegistryError`."""
+        """List a server's tools unless done in this session; return whether it was. Raises `RegistryError`.
+
+        A server that is called with sign-ins of callers is listed where one of them calls it.
+        """
         wired = await self._current()
-        if server in wired.fresh:
+        if server in wired.fresh or not _is_operators(wired, server):
             return False
         await self._ask_one(wired, server)
         return True
@@ -387,40 +395,72 @@ class Registry:
                     reasons[server] = "It has not answered yet. Search again in a moment."
         return reasons
 
-    async def call(
-        self, tool: Tool, arguments: Mapping[str, object], *, on_progress: OnProgress | None, keep: Keep | None
-    ) -> ToolResult:
-        """Call a tool and learn from its answer. Raises `RegistryError`; cancelling cancels the call."""
+    async def listed_by_callers(self, name: str) -> ServerConfig | None:
+        """Return the server of a tool that has to be listed with a sign-in of a caller, before the tool is known."""
+        wired = await self._current()
+        server = wired.named_server(name)
+        if server is None or server in wired.fresh or name in wired.catalog:
+            return None
+        config = wired.configuration.enabled[server]
+        if config.sign_in is SignInOf.OPERATOR:
+            return None
+        wired.refuse_what_is_denied(server, name)
+        return config
+
+    async def list_as(self, server: str, owner: Owner) -> None:
+        """List a server's tools with the sign-in of an owner. Raises `RegistryError`."""
         wired = await self._current()
         with wired.in_use():
-            result = await wired.upstreams.call(tool.server, tool.name, arguments, on_progress=on_progress, keep=keep)
+            await self._listed(wired, server, owner)
+
+    async def call(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, object],
+        *,
+        on_progress: OnProgress | None,
+        keep: Keep | None,
+        owner: Owner = OPERATOR,
+    ) -> ToolResult:
+        """Call a tool with the sign-in of an owner and learn from its answer. Raises `RegistryError`.
+
+        Cancelling cancels the call.
+        """
+        wired = await self._current()
+        with wired.in_use():
+            result = await wired.upstreams.call(
+                tool.server, tool.name, arguments, on_progress=on_progress, keep=keep, owner=owner
+            )
         if not says_shape(tool.output_schema):
             learned = await self.learned()
             await asyncio.to_thread(learned.observe, tool.full_name, result.value, arguments)
         if tool.server not in wired.fresh:
-            self._in_background(self._ask_quietly(wired, tool.server))
+            self._in_background(self._ask_quietly(wired, tool.server, owner))
         return result
 
-    async def read_resource(self, server: str, uri: str, *, keep: Keep | None) -> Json:
+    async def read_resource(self, server: str, uri: str, *, keep: Keep | None, owner: Owner = OPERATOR) -> Json:
         """Return what a resource of a server holds. Raises `RegistryError`."""
         wired = await self._current()
         with wired.in_use():
-            return await wired.upstreams.read_resource(server, uri, keep=keep)
+            return await wired.upstreams.read_resource(server, uri, keep=keep, owner=owner)
 
-    async def listed_beside_tools(self, server: str, kind: Literal["resources", "prompts"]) -> list[Json]:
+    async def listed_beside_tools(
+        self, server: str, kind: Literal["resources", "prompts"], owner: Owner = OPERATOR
+    ) -> list[Json]:
         """Return the resources or the prompts of a server. Raises `RegistryError`."""
         wired = await self._current()
         with wired.in_use():
             if kind == "prompts":
-                return await wired.upstreams.list_prompts(server)
-            return await wired.upstreams.list_resources(server)
+                return await wired.upstreams.list_prompts(server, owner)
+            return await wired.upstreams.list_resources(server, owner)
 
     async def _current(self) -> Wired:
         async with self._wiring:
             configured, defined = await asyncio.to_thread(self._stamp)
             wired = self._wired
             if wired is None or wired.configured != configured:
-                read = partial(wire, discovers=self._discovers)
+                sign_for = None if self.sign_ins is None else self.sign_ins.signs
+                read = partial(wire, discovers=self._discovers, sign_for=sign_for)
                 self._wired = await asyncio.to_thread(
                     read, self._home, self._environment, configured, defined, self._list_changed
                 )
@@ -437,9 +477,9 @@ class Registry:
         """Return what changes when the configuration does, and what does when the definitions do."""
         return _modified(self._home.servers_file), self._definitions.last_change()
 
-    async def _list_changed(self, server: str) -> None:
+    async def _list_changed(self, server: str, owner: Owner) -> None:
         if self._wired is not None and server in self._wired.configuration.enabled:
-            await self._ask_quietly(self._wired, server)
+            await self._ask_quietly(self._wired, server, owner)
 
     def _unasked(self, wired: Wired) -> list[str]:
         now = asyncio.get_running_loop().time()
@@ -460,13 +500,15 @@ class Registry:
             task.add_done_callback(lambda _task: self._asking.pop(server, None))
         return task
 
-    async def _ask_quietly(self, wired: Wired, server: str) -> None:
+    async def _ask_quietly(self, wired: Wired, server: str, owner: Owner = OPERATOR) -> None:
         try:
             with wired.in_use():
-                listed = await wired.upstreams.list_tools(server)
+                await self._listed(wired, server, owner)
         except RegistryError as error:
             wired.failed[server] = (asyncio.get_running_loop().time(), str(error))
-            return
+
+    async def _listed(self, wired: Wired, server: str, owner: Owner) -> None:
+        listed = await wired.upstreams.list_tools(server, owner)
         await asyncio.to_thread(wired.catalog.replace_server, server, listed.tools, listed.version)
         wired.fresh.add(server)
         wired.failed.pop(server, None)
@@ -488,6 +530,10 @@ class Registry:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+
+def _is_operators(wired: Wired, server: str) -> bool:
+    return wired.configuration.server(server).sign_in is SignInOf.OPERATOR
 
 
 def learned_of(home: Home) -> Path:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
     from ...tools_registry.models import Tool
     from ...tools_registry.search.ranking import Searchable, SearchIndex
-    from ...tools_registry.upstream.upstreams import OnListChanged, Upstreams
+    from ...tools_registry.upstream.upstreams import OnListChanged, SignFor, Upstreams
 
 INDEX_STEPS_MAX = 1_000_000
 """Steps of reading the schemas of one server for the index."""
@@ -91,10 +91,12 @@ def wire(
     on_list_changed: OnListChanged,
     *,
     discovers: bool = False,
+    sign_for: SignFor | None = None,
 ) -> Wired:
     """Read `mcp.json` and the definitions, and make the connections, which are not opened yet.
 
-    With `discovers` the servers of other clients are there too.
+    `sign_for` signs for callers of servers that are called with their sign-ins. With
+    `discovers` the servers of other clients are there too.
     """
     from ...tools_registry.catalog import Catalog
     from ...tools_registry.upstream.upstreams import Upstreams
@@ -108,6 +110,7 @@ def wire(
         configuration,
         state=home.operators_registry,
         on_list_changed=on_list_changed,
+        sign_for=sign_for,
         read_large=read_large,
         in_thread=with_checkpoints,
     )

@@ -205,7 +205,7 @@ class _Run:
         if "mcpServers" in read:
             file = self.folder / "mcp.json"
             file.write_text(block.text)
-            environment = {"CRM_TOKEN": "x", "HOME": "/home/me"}
+            environment = {"CRM_TOKEN": "x", "CRM_EXCHANGE_SECRET": "x", "HOME": "/home/me"}
             assert read_servers(file, environment).problems == {}, str(block)
 
 

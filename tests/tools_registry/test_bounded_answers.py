@@ -250,7 +250,7 @@ async def test_listed_resources_are_made_json_in_a_thread() -> None:
 async def test_a_server_whose_tools_changed_has_as_long_to_list_them_as_to_connect(tmp_path: Path) -> None:
     async with Upstreams(configured(tmp_path, {"wire": wire(tmp_path / "starts")})) as running:
         await running.list_tools("wire")
-        link = running._connections["wire"].link
+        link = next(running._connections.of("wire")).link
         assert link is not None
         link.config = replace(link.config, connect_timeout_seconds=0.05)
         link.stale = True

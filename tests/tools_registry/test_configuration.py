@@ -16,6 +16,8 @@ from sealab.tools_registry.configuration import Approve, Transport
 from sealab.tools_registry.errors import ConfigurationRefused, ServerUnknown, ServerUnusable
 from sealab.tools_registry.models import Tool
 
+EXCHANGE = {"token_endpoint": "https://i/token", "audience": "a"}
+
 
 def written(folder: Path, servers: object) -> Path:
     file = folder / "mcp.json"
@@ -194,6 +196,22 @@ def test_an_unset_variable_makes_its_server_alone_unusable(tmp_path):
         ({"command": "x", "category": 5.5, "Deny": ["*"]}, "'deny'"),
         ({"command": "x", "denny": ["*"]}, "'deny'"),
         ({"command": "x", "aprove": "always"}, "'approve'"),
+        ({"url": "http://h/x", "sign_in": "mine"}, "operator, tenant, caller"),
+        ({"url": "http://h/x", "sign_in": ["caller"]}, "'sign_in'"),
+        ({"url": "http://h/x", "signIn": "caller"}, "'sign_in'"),
+        ({"command": "x", "sign_in": "caller"}, "'sign_in'"),
+        ({"url": "http://h/x", "sign_in": "caller", "headers": {"authorization": "Bearer x"}}, "'sign_in'"),
+        ({"url": "http://h/x", "token_exchange": EXCHANGE}, "'token_exchange'"),
+        ({"url": "http://h/x", "sign_in": "caller", "token_exchange": {"audience": "a"}}, "'token_exchange'"),
+        ({"url": "http://h/x", "sign_in": "caller", "token_exchange": {**EXCHANGE, "x": "y"}}, "token_exchange.x"),
+        (
+            {"url": "http://h/x", "sign_in": "caller", "token_exchange": {**EXCHANGE, "token_endpoint": "file:///x"}},
+            "token_exchange.token_endpoint",
+        ),
+        (
+            {"url": "http://h/x", "sign_in": "caller", "token_exchange": {**EXCHANGE, "client_secret": "s"}},
+            "token_exchange.client_secret",
+        ),
     ],
 )
 def test_a_bad_server_is_reported_by_name_and_key_and_the_others_work(tmp_path, entry, named):
@@ -234,6 +252,21 @@ def test_a_disabled_server_is_not_used(tmp_path):
     read = configuration.read(written(tmp_path, {"a": {"command": "x", "disabled": True}}), {})
     with pytest.raises(ServerUnusable, match="disabled"):
         read.server("a")
+
+
+def test_whose_sign_in_a_server_is_called_with_and_how_it_is_exchanged(tmp_path):
+    exchange = {**EXCHANGE, "client_id": "c", "client_secret": "${SECRET}"}
+    entries = {
+        "a": {"url": "http://h/a"},
+        "b": {"url": "http://h/b", "sign_in": "tenant"},
+        "c": {"url": "http://h/c", "sign_in": "caller", "token_exchange": exchange},
+    }
+    read = configuration.read(written(tmp_path, entries), {"SECRET": "s3cret"})
+    assert [each.sign_in for each in read.servers.values()] == ["operator", "tenant", "caller"]
+    found = read.servers["c"].token_exchange
+    assert found is not None
+    assert (found.token_endpoint, found.audience, found.client_secret) == ("https://i/token", "a", "s3cret")
+    assert "s3cret" not in repr(read)
 
 
 def test_secrets_do_not_stand_in_the_representation(tmp_path):

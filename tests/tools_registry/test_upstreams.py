@@ -483,7 +483,7 @@ async def test_a_changed_list_is_told_and_a_changed_description_quarantines(tmp_
     for era in ("auto", "legacy"):
         told = asyncio.Event()
 
-        async def on_list_changed(server, told=told):
+        async def on_list_changed(server, owner, told=told):
             assert server == "full"
             told.set()
 

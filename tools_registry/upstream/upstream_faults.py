@@ -12,7 +12,7 @@ from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR, REQUEST_TIMEOUT
 from pydantic import ValidationError
 
-from ..configuration import ServerConfig, Transport
+from ..configuration import ServerConfig, SignInOf, Transport
 from ..errors import (
     AnswerRefused,
     CallRefused,
@@ -135,6 +135,11 @@ def _of_fault_at_connect(config: ServerConfig, fault: HttpFault) -> ConnectFaile
 
 
 def _sign_in(config: ServerConfig) -> ConnectFailed:
+    if config.sign_in is not SignInOf.OPERATOR:
+        return SignInNeeded(
+            f"The server {config.name!r} tells nothing without a sign-in of its {config.sign_in}. Call one of its "
+            f"tools to sign in, or have the operator run {test_of(config.name)}."
+        )
     if any(header.lower() == "authorization" for header in config.headers):
         return ConnectFailed(
             f"The server {config.name!r} does not accept the Authorization header (401). Correct it in mcp.json."

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from ..configuration import Configuration, ServerConfig, Transport
+from ..authorizing.owners import OPERATOR, OwnedConnections, Owner, refuse_unowned
+from ..configuration import Configuration, ServerConfig, SignInOf, Transport
 from ..errors import RegistryError, ServerUnknown, ToolUnknown
 from ..json_lines import ReadJson, read_in_thread
 from ..models import Json
@@ -50,11 +51,14 @@ __all__ = [
 OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 """Takes the progress of a call so far, the total if known, and the server's message if it gave one."""
 
-OnListChanged = Callable[[str], Awaitable[None]]
-"""Takes the name of a server that says that its tools changed."""
+OnListChanged = Callable[[str, Owner], Awaitable[None]]
+"""Takes the name of a server that says that its tools changed, and whose connection it said so on."""
 
 SignIn = Callable[[ServerConfig], "httpx2.Auth | None"]
 """Gives what signs requests to a server, or None where no user signed in to it."""
+
+SignFor = Callable[[ServerConfig, Owner], "httpx2.Auth"]
+"""Gives what signs an owner's requests to a server that is called with its owners' sign-ins."""
 
 
 _URI_SHOWN = 200
@@ -125,6 +129,7 @@ class Upstreams:
         on_list_changed: OnListChanged | None = None,
         elicit: ElicitationFnT | None = None,
         sign_in: SignIn | None = None,
+        sign_for: SignFor | None = None,
         era: Literal["auto", "legacy"] = "auto",
         read_large: ReadJson = read_in_thread,
         in_thread: InThread = in_default_thread,
@@ -132,14 +137,15 @@ class Upstreams:
         """`state` is the folder where pins and sign-ins are kept; without one nothing outlives the object.
 
         `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_in` goes before the
-        sign-ins that are kept, `era` says how the protocol version is found, `read_large` reads large answers, and
-        `in_thread` does what else takes long.
+        sign-ins that are kept, `sign_for` signs for the owners of a server's sign-ins, `era` says how the protocol
+        version is found, `read_large` reads large answers, and `in_thread` does what else takes long.
         """
         self.configuration = configuration
         self._keep = keep
         self._on_list_changed = on_list_changed
         self._elicit = elicit
         self._sign_in = sign_in
+        self._sign_for = sign_for
         self._era: Literal["auto", "legacy"] = era
         self._read_large = read_large
         self._in_thread = in_thread
@@ -147,7 +153,8 @@ class Upstreams:
         self._pins = Pins(None if state is None else state / PINS)
         self._seen: dict[str, Seen] = {}
         self._quarantine: dict[str, RegistryError] = {}
-        self._connections: dict[str, Connection] = {}
+        self._connections = OwnedConnections()
+        self._is_imported = False
         self._notifications: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -159,7 +166,7 @@ class Upstreams:
         """End every connection and every process that was started."""
         for task in self._notifications:
             task.cancel()
-        await asyncio.gather(*(each.close() for each in self._connections.values()))
+        await self._connections.close()
 
     async def call(
         self,
@@ -170,8 +177,11 @@ class Upstreams:
         on_progress: OnProgress | None = None,
         timeout_seconds: float | None = None,
         keep: Keep | None = None,
+        owner: Owner = OPERATOR,
     ) -> ToolResult:
         """Call a tool and return what it gave; `keep` goes before the one given at first. Cancelling cancels the call.
+
+        `owner` says with whose sign-in. A call is never made with another's, nor without one that the server wants.
 
         The time-out is the server's own from `mcp.json` unless one is given; connecting has its own time.
         Raises a `RegistryError`: `ServerUnknown`, `ServerUnusable`, `ToolUnknown`, `Quarantined`, `ConnectFailed`,
@@ -183,8 +193,9 @@ class Upstreams:
                 f"The tool {tool!r} of the server {server!r} is not allowed here. "
                 'Use another, or have the user change "allow" and "deny" in mcp.json.'
             )
+        refuse_unowned(config, owner)
         await self._refuse_quarantined(server)
-        definition, result = await (await self._connection(config)).call(
+        definition, result = await (await self._connection(config, owner)).call(
             tool,
             arguments,
             timeout_seconds=config.call_timeout_seconds if timeout_seconds is None else timeout_seconds,
@@ -201,69 +212,70 @@ class Upstreams:
             in_thread=self._in_thread,
         )
 
-    async def list_tools(self, server: str) -> Listed:
-        """Return a server's tools, those that `allow` and `deny` permit.
+    async def list_tools(self, server: str, owner: Owner = OPERATOR) -> Listed:
+        """Return a server's tools, those that `allow` and `deny` permit, as that owner sees them.
 
         Raises as `call` does, without the errors of a tool: a quarantined server's descriptions are not given out.
         """
         config = self.configuration.server(server)
         await self._refuse_quarantined(server)
-        link = await (await self._connection(config)).listed()
+        link = await (await self._connection(config, owner)).listed()
         if link.refusal is not None:
             raise link.refusal
         return Listed(tuple(raw(tool) for tool in link.tools if config.permits(tool.name)), _info(config, link).version)
 
-    async def read_resource(self, server: str, uri: str, *, keep: Keep | None = None) -> Json:
+    async def read_resource(self, server: str, uri: str, *, keep: Keep | None = None, owner: Owner = OPERATOR) -> Json:
         """Return what a resource of a server holds, see `resources.read_contents`. Raises as `list_tools`."""
-        connection = await self._usable(server)
+        connection = await self._usable(server, owner)
         from .resources import read_contents
 
         result = await connection.ask(f"The resource {uri[:_URI_SHOWN]!r}", lambda client: client.read_resource(uri))
         return await read_contents(uri, result, keep or self._keep, self._read_large, self._in_thread)
 
-    async def list_resources(self, server: str) -> list[Json]:
+    async def list_resources(self, server: str, owner: Owner = OPERATOR) -> list[Json]:
         """Return the resources of a server and the templates of their addresses. Raises as `list_tools`."""
-        connection = await self._usable(server)
+        connection = await self._usable(server, owner)
         from .resources import list_resources
 
         return await connection.ask("The list of resources", partial(list_resources, in_thread=self._in_thread))
 
-    async def list_prompts(self, server: str) -> list[Json]:
+    async def list_prompts(self, server: str, owner: Owner = OPERATOR) -> list[Json]:
         """Return the prompts of a server. Raises as `list_tools`."""
-        connection = await self._usable(server)
+        connection = await self._usable(server, owner)
         from .resources import list_prompts
 
         return await connection.ask("The list of prompts", partial(list_prompts, in_thread=self._in_thread))
 
-    async def _usable(self, server: str) -> Connection:
+    async def _usable(self, server: str, owner: Owner) -> Connection:
         config = self.configuration.server(server)
+        refuse_unowned(config, owner)
         await self._refuse_quarantined(server)
-        return await self._connection(config)
+        return await self._connection(config, owner)
 
     async def server_info(self, server: str) -> ServerInfo:
         """Connect to a server, if it is not, and return what it says about itself. Raises as `list_tools`."""
         config = self.configuration.server(server)
         await self._refuse_quarantined(server)
-        link = await (await self._connection(config)).listed()
+        link = await (await self._connection(config, OPERATOR)).listed()
         return _info(config, link)
 
-    async def inspect(self, server: str) -> Inspection:
+    async def inspect(self, server: str, owner: Owner = OPERATOR) -> Inspection:
         """Look at a server as a user does who decides about it, quarantined or not. Raises as `server_info`."""
         config = self.configuration.server(server)
-        link = await (await self._connection(config)).listed()
+        link = await (await self._connection(config, owner)).listed()
         tools = tuple(raw(tool) for tool in link.tools)
         quarantined = await asyncio.to_thread(self._pins.quarantined, server)
         flagged = {str(tool["name"]): found for tool in tools if (found := flags_of(tool))}
         return Inspection(_info(config, link), tools, self._seen.get(server, Seen()), quarantined, flagged)
 
-    async def accept(self, server: str) -> Inspection:
+    async def accept(self, server: str, owner: Owner = OPERATOR) -> Inspection:
         """Pin what a server says now about its tools and end its quarantine; return what was accepted."""
-        inspection = await self.inspect(server)
+        inspection = await self.inspect(server, owner)
         await asyncio.to_thread(self._pins.accept, server, inspection.tools)
         self._quarantine.pop(server, None)
-        connection = self._connections[server]
-        if connection.link is not None:
-            connection.link.refusal = None
+        for connection in self._connections.of(server):
+            if connection.link is not None:
+                connection.link.refusal = None
         return inspection
 
     async def approve(self, server: str, tool: str, scope: str) -> None:
@@ -290,46 +302,54 @@ class Upstreams:
             raise ServerUnknown(f"There is no server {server!r} in mcp.json. See `sealab servers list`.")
         if self.configuration.servers[server].disabled:
             return UpstreamStatus(State.DISABLED, "It is disabled in mcp.json.")
-        connection = self._connections.get(server)
-        if connection is None:
+        connections = tuple(self._connections.of(server))
+        if not connections:
             return UpstreamStatus(State.IDLE)
-        link = connection.link
-        calls = 0 if link is None else link.users
-        if link is not None and not link.ready.done():
-            return UpstreamStatus(State.CONNECTING, "", calls, connection.starts)
+        links = [each.link for each in connections if each.link is not None]
+        calls, starts = sum(link.users for link in links), sum(each.starts for each in connections)
+        if links and not any(link.ready.done() for link in links):
+            return UpstreamStatus(State.CONNECTING, "", calls, starts)
         if server in self._quarantine:
-            return UpstreamStatus(State.QUARANTINED, str(self._quarantine[server]), calls, connection.starts)
-        if link is not None:
-            return UpstreamStatus(State.CONNECTED, "", calls, connection.starts)
-        if connection.failure is not None:
-            return UpstreamStatus(State.FAILED, str(connection.failure), calls, connection.starts)
-        return UpstreamStatus(State.IDLE, "", calls, connection.starts)
+            return UpstreamStatus(State.QUARANTINED, str(self._quarantine[server]), calls, starts)
+        if links:
+            return UpstreamStatus(State.CONNECTED, "", calls, starts)
+        if connections[0].failure is not None:
+            return UpstreamStatus(State.FAILED, str(connections[0].failure), calls, starts)
+        return UpstreamStatus(State.IDLE, "", calls, starts)
 
     def stderr_of(self, server: str) -> str:
         """Return the last of what the server wrote to its stderr, at most 64 KiB."""
-        connection = self._connections.get(server)
+        connection = next(self._connections.of(server), None)
         return "" if connection is None else connection.stderr.text
 
-    async def _connection(self, config: ServerConfig) -> Connection:
-        known = self._connections.get(config.name)
-        if known is not None:
-            return known
-        await asyncio.to_thread(_import_client)
+    async def _connection(self, config: ServerConfig, owner: Owner) -> Connection:
+        if not self._is_imported:
+            await asyncio.to_thread(_import_client)
+            self._is_imported = True
+        return self._connections.get(config, owner, partial(self._made, config, owner))
+
+    def _made(self, config: ServerConfig, owner: Owner) -> Connection:
         from .connection import Connection
         from .link import LinkOptions
 
         options = LinkOptions(
             era=self._era,
-            auth=lambda: self._auth(config),
+            auth=lambda: self._auth(config, owner),
             elicit=self._elicit,
             on_listed=lambda tools: self._judge(config.name, tools),
-            on_change=lambda: self._notify(config.name),
+            on_change=lambda: self._notify(config.name, owner),
             read_large=self._read_large,
             in_thread=self._in_thread,
         )
-        return self._connections.setdefault(config.name, Connection(config, options))
+        return Connection(config, options)
 
-    def _auth(self, config: ServerConfig) -> httpx2.Auth | None:
+    def _auth(self, config: ServerConfig, owner: Owner) -> httpx2.Auth | None:
+        if owner != OPERATOR:
+            if self._sign_for is None:
+                raise AssertionError("nothing signs for owners")
+            return self._sign_for(config, owner)
+        if config.sign_in is not SignInOf.OPERATOR:
+            return None
         if self._sign_in is not None:
             return self._sign_in(config)
         if self._state is None or config.type in {Transport.STDIO, Transport.OPENAPI}:
@@ -356,15 +376,16 @@ class Upstreams:
         if changed:
             self._quarantine[server] = refusal(server, changed)
             raise self._quarantine[server]
-        if self._quarantine.pop(server, None) is not None and (connection := self._connections.get(server)):
-            connection.renew()
+        if self._quarantine.pop(server, None) is not None:
+            for connection in self._connections.of(server):
+                connection.renew()
 
-    def _notify(self, server: str) -> None:
+    def _notify(self, server: str, owner: Owner) -> None:
         if self._on_list_changed is None:
             return
 
         async def notifying(tell: OnListChanged) -> None:
-            await tell(server)
+            await tell(server, owner)
 
         task = asyncio.get_running_loop().create_task(
             notifying(self._on_list_changed), name=f"tools of {server} changed"

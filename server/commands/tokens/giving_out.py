@@ -18,6 +18,7 @@ from ...access.token_text import digest_of, new_token
 from ...database import HomeDatabase
 from ...errors import Exit, UsageError
 from ...identity import DEFAULT_TENANT, Right
+from ..audit.telling import tell
 from ..group import EXIT_CODES, Begin, Options, Parser
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def _create(chosen: argparse.Namespace, store: TokenStore) -> int:
         now=now,
         expires=_end_of(chosen.expires, now),
     )
+    tell(chosen, token=made.id, of=made.principal, scopes=" ".join(made.scopes))
     if chosen.json:
         print(json.dumps({"token": token, **_told(made)}))
         return Exit.OK
@@ -143,6 +145,7 @@ def _revoke(chosen: argparse.Namespace, store: TokenStore) -> int:
         ids = ", ".join(each.id for each in found)
         raise UsageError(f"Several tokens are called {chosen.token}. Give the id of one: {ids}.")
     revoked = store.revoke(found[0].id, now)
+    tell(chosen, token=found[0].id, of=found[0].principal, tenant=found[0].tenant, was_revoked=not revoked)
     if chosen.json:
         print(json.dumps({"id": found[0].id, "revoked": True, "was_revoked": not revoked}))
     else:

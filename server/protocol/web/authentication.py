@@ -1,8 +1,9 @@
 """Security boundary: who sends an HTTP request, told by its bearer token; one without a valid token goes no further.
 
 RFC 6750 with its safest choices: the token stands in one `Authorization` header and nowhere else. What is behind this
-layer sees the `Identity` and never the token. A request that goes on for long, a stream above all, is judged again
-every `RECHECK_SECONDS`, and ends once its token is revoked or has expired.
+layer sees the `Identity` and not the token; under `AUTH=oauth` what exchanges it at its issuer (RFC 8693) finds it at
+`BEARER`, see `identity`. A request that goes on for long, a stream above all, is judged again every `RECHECK_SECONDS`,
+and ends once its token is revoked or has expired.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ...access.guesses import Guesses
 from ...access.names import DEFAULT_RIGHTS
 from ...access.verifier import Verifier, VerifierUnavailable
-from ...identity import IDENTITY, Identity, Right
+from ...audit.trail import UNAUDITED, AuditTrail, DenialReason
+from ...errors import AuditUnwritten
+from ...identity import BEARER, IDENTITY, Identity, Right, identity_in
 from ...rights import WITHOUT_TOKEN
+from .access_lines import AccessLines, address_of, unkept
 from .challenges import MetadataUrl, challenge
 from .error_responses import refusal
 
@@ -53,11 +57,15 @@ class _Answer:
 class Authentication:
     """An ASGI app before another, which gets requests of those whom `verifier` knows; with `metadata` it is OAuth's."""
 
-    def __init__(self, app: ASGIApp, verifier: Verifier, metadata: MetadataUrl | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, verifier: Verifier, metadata: MetadataUrl | None = None, audit: AuditTrail = UNAUDITED
+    ) -> None:
         self._app = app
         self._verifier = verifier
         self._metadata = metadata
         self._how = _HOW if metadata is None else _HOW_BY_ISSUER
+        self._method = "token" if metadata is None else "oauth"
+        self._lines = AccessLines(audit)
         self._guesses = Guesses()
         self._accepted: OrderedDict[bytes, None] = OrderedDict()
 
@@ -68,34 +76,39 @@ class Authentication:
             return
         refused = _misplaced(scope)
         if refused is not None:
-            await self._refused(scope, 400, refused, _INVALID_REQUEST)(scope, receive, send)
+            answer = await self._refused(scope, 400, refused, _INVALID_REQUEST, DenialReason.MISPLACED)
+            await answer(scope, receive, send)
             return
         given = [value for key, value in scope["headers"] if key == b"authorization"]
         bearer = _BEARER.fullmatch(given[0]) if given and len(given[0]) <= TOKEN_CHARS_MAX else None
         if bearer is None:
             error = _INVALID_TOKEN if given else None  # who sends nothing is told no error (RFC 6750, 3.1)
-            await self._refused(scope, 401, f"The request has no token. {self._how}", error)(scope, receive, send)
+            reason = DenialReason.INVALID if given else DenialReason.NO_TOKEN
+            answer = await self._refused(scope, 401, f"The request has no token. {self._how}", error, reason)
+            await answer(scope, receive, send)
             return
         token = bearer[1].decode("ascii")
         try:
             judged = await self._judged(scope, token)
         except VerifierUnavailable as error:
-            await refusal(503, str(error), retry_after=_RETRY_SECONDS)(scope, receive, send)
+            answer = refusal(503, str(error), retry_after=_RETRY_SECONDS)
+            answer = await self._lines.denied(scope, answer, status=503, reason=DenialReason.UNJUDGED)
+            await answer(scope, receive, send)
             return
         if isinstance(judged, Identity):
-            await self._served(_with_identity(scope, judged), receive, send, token)
+            await self._served(self._with_identity(scope, judged, token), receive, send, token)
         else:
             await judged(scope, receive, send)
 
     async def _judged(self, scope: Scope, token: str) -> Identity | ASGIApp:
         """Return whom a token stands for, or the answer to one that is not valid. Raises `VerifierUnavailable`."""
-        client = scope.get("client")
-        address = "" if client is None else str(client[0])
+        address = address_of(scope)
         mark = hashlib.sha256(token.encode("ascii")).digest()
         is_known = mark in self._accepted
         if not is_known and (wait := await self._guesses.turn(address)):
             text = f"Too many tokens that are not valid came from this address. Send a valid one in {wait} seconds."
-            return refusal(429, text, retry_after=wait)
+            answer = refusal(429, text, retry_after=wait)
+            return await self._lines.denied(scope, answer, status=429, reason=DenialReason.TOO_MANY)
         is_guess = False
         try:
             identity = await self._verifier.identity_of(token)
@@ -105,7 +118,12 @@ class Authentication:
                 self._guesses.judged(address, is_guess=is_guess)
         if identity is None:
             self._accepted.pop(mark, None)
-            return self._refused(scope, 401, f"The token is not valid, or no longer. {self._how}", _INVALID_TOKEN)
+            text = f"The token is not valid, or no longer. {self._how}"
+            return await self._refused(scope, 401, text, _INVALID_TOKEN, DenialReason.INVALID)
+        try:
+            await self._lines.signed_in(mark, identity, self._method)
+        except AuditUnwritten as error:
+            return unkept(error)
         self._accepted[mark] = None
         self._accepted.move_to_end(mark)
         if len(self._accepted) > ACCEPTED_MAX:
@@ -134,9 +152,10 @@ class Authentication:
             if not answer.ended:
                 raise
             task.uncancel()
+            text = f"The token was revoked or expired, and the request was ended. {self._how}"
+            ended = await self._refused(scope, 401, text, _INVALID_TOKEN, DenialReason.ENDED)
             if not answer.started:
-                text = f"The token was revoked or expired, and the request was ended. {self._how}"
-                await self._refused(scope, 401, text, _INVALID_TOKEN)(scope, receive, send)
+                await ended(scope, receive, send)
             elif not answer.completed:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
@@ -160,11 +179,21 @@ class Authentication:
                 return
             await asyncio.sleep(RECHECK_SECONDS)
 
-    def _refused(self, scope: Scope, status: int, text: str, error: str | None) -> ASGIApp:
+    def _with_identity(self, scope: Scope, identity: Identity, token: str) -> Scope:
+        """Return a request with its identity and without the header of its token."""
+        headers = [(key, value) for key, value in scope["headers"] if key != b"authorization"]
+        given = {**scope, "headers": headers, IDENTITY: identity}
+        if self._metadata is not None:
+            given[BEARER] = token
+        return given
+
+    async def _refused(self, scope: Scope, status: int, text: str, error: str | None, reason: DenialReason) -> ASGIApp:
+        """Note that a request is not let in, and return the answer to it."""
         # What an OAuth client asks its issuer for (MCP 2025-11-25, Protected Resource Metadata Discovery Requirements).
         rights = [] if self._metadata is None else [right for right in Right if right in DEFAULT_RIGHTS]
         said = challenge(scope, error=error, rights=rights, metadata=self._metadata)
-        return refusal(status, text, challenge=said)
+        answer = refusal(status, text, challenge=said)
+        return await self._lines.denied(scope, answer, status=status, reason=reason, identity=identity_in(scope))
 
 
 def _misplaced(scope: Scope) -> str | None:
@@ -177,9 +206,3 @@ def _misplaced(scope: Scope) -> str | None:
     ):
         return "A token in an address ends up in logs, so none is taken from there. Send it as a header, and revoke it."
     return None
-
-
-def _with_identity(scope: Scope, identity: Identity) -> Scope:
-    """Return a request with its identity and without its token."""
-    headers = [(key, value) for key, value in scope["headers"] if key != b"authorization"]
-    return {**scope, "headers": headers, IDENTITY: identity}

@@ -14,18 +14,22 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ....skills_db.errors import SkillsDbError
 from ...app import App
+from ...audit.trail import DenialReason
 from ...errors import HomeError, HostWorkBusy, RequestRefused, TenantRefused, TenantsBusy
 from ...identity import DEFAULT_TENANT, identity_in
 from ...tenants.question_places import tenant_of_link
+from ...tenants.sign_in_places import tenant_of_sign_in
 from ...tenants.tenants import Tenants
 from ..draining import OpenRequests
 from ..serving import mcp_server
 from ..strict_tool import StrictTool
 from ..tools import tools_of
+from .access_lines import AccessLines
 from .approval_pages import QuestionPlace
 from .bodies import BODY_BYTES_MAX
 from .error_responses import refusal
 from .mcp_sessions import CALLERS_WORTH, McpSessions
+from .sign_in_pages import SignInPlace
 
 MCP_PATH = "/mcp"
 _RETRY_SECONDS = 5
@@ -73,6 +77,7 @@ class TenantApps:
 
     def __init__(self, tenants: Tenants[ServedApp]) -> None:
         self._tenants = tenants
+        self._lines = AccessLines(tenants.own.app.audit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -85,7 +90,9 @@ class TenantApps:
             try:
                 app: ASGIApp = (await stack.enter_async_context(self._tenants.using(tenant))).sessions
             except (TenantRefused, RequestRefused) as error:
-                app = refusal(403, str(error))
+                answer = refusal(403, str(error))
+                reason = DenialReason.TENANT
+                app = await self._lines.denied(scope, answer, status=403, reason=reason, identity=identity)
             except (TenantsBusy, HostWorkBusy, SkillsDbError, HomeError) as error:
                 app = refusal(503, str(error), retry_after=_RETRY_SECONDS)
             await app(scope, receive, send)
@@ -103,4 +110,19 @@ async def question_place(tenants: Tenants[ServedApp], path: str) -> AsyncIterato
                 place = QuestionPlace(app.background, app.privacy, token)
             except TenantRefused:
                 pass  # what was deleted has no questions
+        yield place
+
+
+@asynccontextmanager
+async def sign_in_place(tenants: Tenants[ServedApp], path: str, state: str) -> AsyncIterator[SignInPlace | None]:
+    """Give the place of the sign-in whose link has this path, or whose state this is, None where neither was given."""
+    async with AsyncExitStack() as stack:
+        place = None
+        if (found := await tenant_of_sign_in(tenants.own.app, path, state)) is not None:
+            tenant, last = found
+            try:
+                app = (await stack.enter_async_context(tenants.using(tenant))).app
+                place = SignInPlace(app.sign_ins, app.registry, last)
+            except TenantRefused:
+                pass  # nobody signs in for what is served no more
         yield place

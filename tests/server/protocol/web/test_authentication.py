@@ -223,9 +223,14 @@ def test_a_stream_and_a_call_end_when_their_token_is_revoked(server: HttpServer,
 
 def test_a_token_of_another_tenant_is_not_served_what_is_this_ones(server: HttpServer, home: Path) -> None:
     token = made(home, "elsewhere", "--tenant", "acme")
-    answer = run(server.url, "1", **token.header)
-    assert answer.status == 403
-    assert b"tenant default alone" in answer.body
+    own = made(home, "here")
+    written = called(server, "write_workspace_file", own.header, filename="own.txt", content="canary7f3a")
+    assert written.status == 200
+    assert b"own.txt" in called(server, "list_workspace_files", own.header).body
+    assert b"own.txt" not in called(server, "list_workspace_files", token.header).body
+    read_by_other = called(server, "read_workspace_file", token.header, filename="own.txt")
+    assert b"canary7f3a" not in read_by_other.body
+    assert b'"isError":true' in read_by_other.body
 
 
 def guess(server: HttpServer) -> Answer:

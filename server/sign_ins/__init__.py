@@ -1,0 +1,1 @@
+"""Signs callers in to upstream servers with accounts of their own."""

@@ -1,0 +1,1 @@
+"""Keeps sign-ins to upstream servers: what each gave, and those that are under way in a browser."""

@@ -1,0 +1,94 @@
+"""Security boundary: names and encrypts what is kept of sign-ins, bound to whose they are and to which server.
+
+All keys are derived from the vault's master key with HMAC-SHA256, each for one purpose. Whose a sign-in is stands in
+the database as a keyed hash. What is sealed is 12 bytes of nonce, then AES-256-GCM, with the format, that hash and the
+part as associated data: so nothing can stand in for what another person, or another server, was given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from ..vault_keys import SealBroken
+
+if TYPE_CHECKING:
+    from ..cipher import AESGCM
+
+_FORMAT = 1
+_NONCE_BYTES = 12
+_MARK_CHARS = 32
+SECRET_CHARS_MAX = 100
+Told = Mapping[str, object]
+
+
+class SignInKeys:
+    """All that sign-ins need of one master key."""
+
+    def __init__(self, master: bytes) -> None:
+        self._master = master
+
+    def person(self, person: str) -> str:
+        """Return what the database calls whoever signed in."""
+        return self._hash("persons", person)
+
+    def owner(self, person: str, server: str) -> str:
+        """Return what the database calls the sign-in of a person to a server."""
+        return self._hash("owners", json.dumps([person, server]))
+
+    def secret(self, kind: str, secret: str) -> str:
+        """Return what the database keeps of a random secret that a browser sends: enough to know it again."""
+        return self._hash(f"{kind} secrets", secret)
+
+    def new_secret(self, kind: str) -> str:
+        """Return a random secret of 256 bits that `is_own` knows: URL-safe base64, a dot, and hexadecimal digits."""
+        said = secrets.token_urlsafe(32)
+        return f"{said}.{self._mark(kind, said)}"
+
+    def is_own(self, kind: str, secret: str) -> bool:
+        """Return whether a secret was made with these keys, which nobody who sends it could guess; nothing is read."""
+        said, _, mark = secret.partition(".")
+        if len(secret) > SECRET_CHARS_MAX or not secret.isascii():
+            return False
+        return hmac.compare_digest(self._mark(kind, said), mark)
+
+    def _mark(self, kind: str, said: str) -> str:
+        return self._hash(f"{kind} marks", said)[:_MARK_CHARS]
+
+    def sealed(self, owner: str, part: str, told: Told) -> bytes:
+        """Encrypt a part of what is kept for an owner."""
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, json.dumps(told).encode(), _bound(owner, part))
+
+    def opened(self, owner: str, part: str, sealed: object) -> Told:
+        """Decrypt what was sealed as that part for that owner. Raises `SealBroken`."""
+        from ..cipher import InvalidTag
+
+        data = bytes(cast("bytes", sealed))
+        try:
+            plain = self._cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], _bound(owner, part))
+        except (InvalidTag, ValueError):
+            raise SealBroken from None
+        return cast("Told", json.loads(plain))
+
+    def _hash(self, purpose: str, what: str) -> str:
+        return hmac.digest(self._derived(purpose), what.encode("utf-8", "surrogatepass"), hashlib.sha256).hex()
+
+    def _derived(self, purpose: str) -> bytes:
+        return hmac.digest(self._master, f"sealab sign-ins|{purpose}".encode(), hashlib.sha256)
+
+    @cached_property
+    def _cipher(self) -> AESGCM:
+        from ..cipher import AESGCM
+
+        return AESGCM(self._derived("content"))
+
+
+def _bound(owner: str, part: str) -> bytes:
+    return f"{_FORMAT}|{owner}|{part}".encode()

@@ -1,0 +1,155 @@
+"""Sign-ins are renewed by one process at a time, at a real issuer that rotates refresh tokens and takes none twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from sealab.server.caller import Caller
+from sealab.server.database import HomeDatabase
+from sealab.server.scopes import of_principal
+from sealab.server.sign_ins.sign_ins import SignIns
+from sealab.server.sign_ins.signing_in import signed_in_here
+from sealab.tools_registry.authorizing.owners import Owner
+from sealab.tools_registry.configuration import ServerConfig, SignInOf, Transport
+from sealab.tools_registry.errors import SignInNeeded
+
+from ...waiting import until
+from .accounts import Accounts, accounts, browser
+
+KEY = bytes(range(32))
+BRIEF = 11
+"""Seconds that a token lasts which is renewed after one: that is done ten seconds before its end."""
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Iterator[Accounts]:
+    with accounts(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[list[SignIns]]:
+    """The sign-ins of two processes with one database."""
+    databases = [HomeDatabase(None, tmp_path) for _ in range(2)]
+    yield [SignIns(each, lambda: KEY) for each in databases]
+    for each in databases:
+        each.close()
+
+
+def config(upstream: Accounts) -> ServerConfig:
+    return ServerConfig("accounts", Transport.HTTP, url=f"{upstream.address}/mcp", sign_in=SignInOf.CALLER)
+
+
+async def signed_in(sign_ins: SignIns, server: ServerConfig) -> Owner:
+    owner = sign_ins.owner(server, Caller(of_principal("ada")))
+
+    async def show(address: str) -> None:
+        async with browser("ada") as hers:
+            assert "signed in" in (await hers.get(address)).text
+
+    await signed_in_here(sign_ins, server, owner, show)
+    return owner
+
+
+async def token(sign_ins: SignIns, server: ServerConfig, owner: Owner) -> str:
+    """Return with which token a request is signed."""
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, text=request.headers["authorization"]))
+    async with httpx2.AsyncClient(transport=transport, auth=sign_ins.signs(server, owner)) as client:
+        return (await client.post(server.url)).text.removeprefix("Bearer ")
+
+
+async def test_of_all_requests_of_all_processes_one_renews(upstream: Accounts, processes: list[SignIns]) -> None:
+    server = config(upstream)
+    upstream.set(lasts=BRIEF)
+    owner = await signed_in(processes[0], server)
+    old = upstream.told("secrets")
+    upstream.set(lasts=3600, slow=0.3)
+    found: set[str] = set()
+
+    async def renewed() -> bool:
+        found.update(await asyncio.gather(*(token(processes[at % 2], server, owner) for at in range(16))))
+        return bool(upstream.told("renewed"))
+
+    await until(renewed)
+    assert upstream.told("renewed") == ["ada"]
+    assert upstream.told("reused") == []
+    assert len(found - set(old)) == 1
+    assert await token(processes[0], server, owner) in found - set(old)
+
+
+async def test_a_sign_in_whose_refresh_token_the_issuer_ended_is_over(
+    upstream: Accounts, processes: list[SignIns]
+) -> None:
+    server = config(upstream)
+    upstream.set(lasts=1)
+    owner = await signed_in(processes[0], server)
+    for each in [each for each in upstream.told("secrets") if each.startswith("refresh-")]:
+        httpx2.post(f"{upstream.address}/revoke", data={"token": each})
+    with pytest.raises(SignInNeeded, match="invalid_grant"):
+        await token(processes[0], server, owner)
+    assert await processes[1].version(server, owner) is None
+
+
+async def test_an_issuer_that_cannot_be_reached_ends_no_sign_in(tmp_path: Path, processes: list[SignIns]) -> None:
+    with accounts(tmp_path) as upstream:
+        server = config(upstream)
+        upstream.set(lasts=1)
+        owner = await signed_in(processes[0], server)
+    with pytest.raises(httpx2.ConnectError, match="cannot be reached"):
+        await token(processes[0], server, owner)
+    assert await processes[1].version(server, owner) == 1
+    with pytest.raises(httpx2.ConnectError):  # the right to renew was given back, or this would wait for it
+        await token(processes[1], server, owner)
+
+
+async def test_who_signs_out_while_it_is_renewed_has_the_new_tokens_revoked_too(
+    upstream: Accounts, processes: list[SignIns]
+) -> None:
+    server = config(upstream)
+    upstream.set(lasts=1)
+    owner = await signed_in(processes[0], server)
+    upstream.set(lasts=3600, late=2)
+    renewing = asyncio.create_task(token(processes[0], server, owner))
+    await until(lambda: upstream.told("renewed"))
+    assert await processes[1].sign_out(server, owner) == (True, True)
+    with pytest.raises(SignInNeeded):
+        await renewing
+    given = [each for each in upstream.told("secrets") if each.startswith(("access-", "refresh-"))]
+    assert len(given) == 4
+    assert set(upstream.told("revoked")) == set(given)
+
+
+async def test_a_caller_that_is_cancelled_while_it_is_renewed_loses_nothing(
+    upstream: Accounts, processes: list[SignIns]
+) -> None:
+    server = config(upstream)
+    upstream.set(lasts=1)
+    owner = await signed_in(processes[0], server)
+    upstream.set(lasts=3600, slow=0.5)
+    request = asyncio.create_task(token(processes[0], server, owner))
+    await until(lambda: processes[0].is_renewing)
+    request.cancel()
+
+    async def is_renewed() -> bool:
+        return await processes[1].version(server, owner) == 2
+
+    await until(is_renewed)
+    assert await token(processes[1], server, owner)
+    assert upstream.told("reused") == []
+
+
+async def test_a_sign_in_is_sent_to_no_other_address(upstream: Accounts, processes: list[SignIns]) -> None:
+    server = config(upstream)
+    owner = await signed_in(processes[0], server)
+    moved = ServerConfig("accounts", Transport.HTTP, url=f"{upstream.address}/other", sign_in=SignInOf.CALLER)
+    with pytest.raises(SignInNeeded):
+        await token(processes[0], moved, owner)
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200))
+    async with httpx2.AsyncClient(transport=transport, auth=processes[0].signs(server, owner)) as client:
+        with pytest.raises(SignInNeeded, match="another address"):
+            await client.post("http://evil.example/mcp")

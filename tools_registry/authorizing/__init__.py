@@ -1,0 +1,1 @@
+"""Gets tokens for upstream servers from their issuers, and signs requests with them."""

@@ -1,0 +1,220 @@
+"""Asks an issuer for tokens: the four grants that sealab uses, and revocation.
+
+A security boundary: tokens, codes and secrets go to the issuer's endpoints and nowhere else, and no error holds one.
+Redirects are not followed, and answers are bounded. The rules are those of RFC 6749 (sections 4.1.3, 5 and 6),
+RFC 7009, RFC 8693 and RFC 8707.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from urllib.parse import quote, urlsplit
+
+import httpx2
+from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
+from pydantic import BaseModel, Field, ValidationError
+
+from ..configuration import TokenExchange
+from ..errors import SignInFailed, SignInNeeded
+
+ANSWER_BYTES_MAX = 256 * 1024
+_SECONDS = 20.0
+_SUBJECT_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a name of RFC 8693
+_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+_ERROR_CODE = re.compile(r"[a-z_]{1,60}")
+_OVER = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
+"""Errors after which the same request never succeeds: the sign-in is over."""
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_LIFETIME_UNKNOWN_SECONDS = 300.0
+_EARLY_SECONDS = 10.0
+"""So long before a token ends it is renewed: the request that carries it still takes its way."""
+
+
+class Granted(BaseModel):
+    """What a sign-in gave, and what it takes to renew and revoke it; `expires_at` is in seconds since the epoch."""
+
+    url: str
+    tokens: OAuthToken = Field(repr=False)
+    expires_at: float | None = None
+    client: OAuthClientInformationFull = Field(repr=False)
+    metadata: OAuthMetadata
+    resource: str | None = None
+
+    @property
+    def is_over_soon(self) -> bool:
+        """Whether the access token has ended, or does in a moment."""
+        return self.expires_at is not None and time.time() >= self.expires_at - _EARLY_SECONDS
+
+
+@asynccontextmanager
+async def issuer_client() -> AsyncIterator[httpx2.AsyncClient]:
+    """Give the HTTP client for issuers: bounded in time, and without redirects."""
+    async with httpx2.AsyncClient(timeout=_SECONDS, follow_redirects=False) as client:
+        yield client
+
+
+async def sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+    """Send a request and return its answer whole. Raises `SignInFailed` where there is none, or one too large."""
+    where = request.url.host
+    try:
+        response = await client.send(request, stream=True)
+        try:
+            body = bytearray()
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > ANSWER_BYTES_MAX:
+                    raise SignInFailed(f"The issuer at {where} answered too much. Tell its operator.")
+        finally:
+            await response.aclose()
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise SignInFailed(
+            f"The issuer at {where} cannot be reached ({type(error).__name__}). Try again in a moment."
+        ) from None
+    headers = {name: value for name, value in response.headers.items() if name in {"content-type", "www-authenticate"}}
+    return httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)
+
+
+def require_safe(url: str, beside: str) -> None:
+    """Raise `SignInFailed` for an address to which no secret may go in the clear.
+
+    That is one without TLS, unless it is this machine's, or `beside`, the address the operator gave, has none either.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+        return
+    if parts.scheme == "http" and urlsplit(beside).scheme == "http":
+        return
+    raise SignInFailed("The issuer names an address without https. Tell its operator.")
+
+
+async def code_redeemed(
+    client: httpx2.AsyncClient, granted_for: Granted, code: str, verifier: str, redirect_uri: str
+) -> Granted:
+    """Redeem an authorization code (RFC 6749, 4.1.3; RFC 7636, 4.5); `granted_for` has no tokens yet."""
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": redirect_uri,
+        "code_verifier": verifier,
+    }
+    return await _granted(client, granted_for, form)
+
+
+async def renewed(client: httpx2.AsyncClient, granted: Granted) -> Granted:
+    """Renew a sign-in (RFC 6749, section 6).
+
+    Raises `SignInNeeded` where it is over, and `SignInFailed` where that cannot be told now.
+    """
+    if not granted.tokens.refresh_token:
+        raise SignInNeeded("The sign-in is over, and cannot be renewed. Sign in again.")
+    form = {"grant_type": "refresh_token", "refresh_token": granted.tokens.refresh_token}
+    return await _granted(client, granted, form)
+
+
+async def _granted(client: httpx2.AsyncClient, before: Granted, form: dict[str, str]) -> Granted:
+    if before.resource is not None:
+        form["resource"] = before.resource
+    tokens = await _tokens(client, str(before.metadata.token_endpoint), form, _credentials(before.client), before.url)
+    tokens.scope = tokens.scope or before.tokens.scope
+    tokens.refresh_token = tokens.refresh_token or before.tokens.refresh_token
+    expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
+    return before.model_copy(update={"tokens": tokens, "expires_at": expires_at})
+
+
+async def exchanged(client: httpx2.AsyncClient, exchange: TokenExchange, token: str) -> tuple[str, float]:
+    """Exchange a caller's token at the endpoint that the operator configured; return the new one, and when it ends.
+
+    The caller's token goes to that endpoint alone (RFC 8693, section 2.1). Raises `SignInFailed`, `SignInNeeded`.
+    """
+    form = {
+        "grant_type": _EXCHANGE,
+        "subject_token": token,
+        "subject_token_type": _SUBJECT_TOKEN,
+        "requested_token_type": _SUBJECT_TOKEN,
+        "audience": exchange.audience,
+    }
+    if exchange.scope:
+        form["scope"] = exchange.scope
+    method = "client_secret_basic" if exchange.client_secret else "none"
+    credentials = (exchange.client_id, exchange.client_secret, method)
+    tokens = await _tokens(client, exchange.token_endpoint, form, credentials, exchange.token_endpoint)
+    if tokens.access_token == token:
+        raise SignInFailed("The issuer gave the caller's own token back, which is never passed on. Tell its operator.")
+    lasts = _LIFETIME_UNKNOWN_SECONDS if tokens.expires_in is None else float(tokens.expires_in)
+    return tokens.access_token, time.time() + max(0.0, lasts - _EARLY_SECONDS)
+
+
+async def revoked(client: httpx2.AsyncClient, granted: Granted) -> bool:
+    """Revoke what a sign-in gave (RFC 7009); return whether its issuer has the endpoint and did it."""
+    endpoint = granted.metadata.revocation_endpoint
+    if endpoint is None:
+        return False
+    done = True
+    for kind in ("refresh_token", "access_token"):
+        token: str | None = getattr(granted.tokens, kind)
+        if not token:
+            continue
+        form = {"token": token, "token_type_hint": kind}
+        try:
+            request = _request(str(endpoint), form, _credentials(granted.client), granted.url)
+            response = await sent(client, request)
+        except SignInFailed:
+            done = False
+            continue
+        done = done and response.status_code == httpx2.codes.OK
+    return done
+
+
+async def _tokens(
+    client: httpx2.AsyncClient, endpoint: str, form: Mapping[str, str], credentials: tuple[str, str, str], beside: str
+) -> OAuthToken:
+    request = _request(endpoint, form, credentials, beside)
+    response = await sent(client, request)
+    where = request.url.host
+    if response.status_code not in {httpx2.codes.OK, httpx2.codes.CREATED}:
+        code = error_code(response.content)
+        if code in _OVER:
+            raise SignInNeeded(f"The issuer at {where} takes the sign-in no longer ({code}). Sign in again.")
+        said = code or f"HTTP status {response.status_code}"
+        raise SignInFailed(f"The issuer at {where} gave no token ({said}). Try again, or tell its operator.")
+    try:
+        tokens = OAuthToken.model_validate_json(response.content)
+    except ValidationError:
+        raise SignInFailed(f"The issuer at {where} answered what is no token. Tell its operator.") from None
+    if not tokens.access_token.isascii() or not tokens.access_token.isprintable() or " " in tokens.access_token:
+        raise SignInFailed(f"The issuer at {where} gave a token that cannot be sent. Tell its operator.")
+    return tokens
+
+
+def _credentials(client: OAuthClientInformationFull) -> tuple[str, str, str]:
+    return client.client_id, client.client_secret or "", client.token_endpoint_auth_method or "none"
+
+
+def _request(endpoint: str, form: Mapping[str, str], credentials: tuple[str, str, str], beside: str) -> httpx2.Request:
+    """Return a request that says which client sends it (RFC 6749, section 2.3.1)."""
+    require_safe(endpoint, beside)
+    client_id, secret, method = credentials
+    data, headers = dict(form), {"accept": "application/json"}
+    if method == "client_secret_basic" and secret:
+        basic = httpx2.BasicAuth(quote(client_id, safe=""), quote(secret, safe=""))
+        signed = next(basic.auth_flow(httpx2.Request("POST", endpoint)))
+        headers["authorization"] = signed.headers["authorization"]
+    elif client_id:
+        data["client_id"] = client_id
+        if method == "client_secret_post" and secret:
+            data["client_secret"] = secret
+    return httpx2.Request("POST", endpoint, data=data, headers=headers)
+
+
+def error_code(body: bytes) -> str:
+    """Return the error code of an answer (RFC 6749, section 5.2); of what else an issuer says nothing is shown."""
+    try:
+        told = json.loads(body)
+    except ValueError:
+        return ""
+    code = told.get("error") if isinstance(told, dict) else None
+    return code if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
