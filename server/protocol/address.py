@@ -5,8 +5,11 @@ Without TLS a token could be read and used by whoever is between (RFC 6750, 5.3)
 
 from __future__ import annotations
 
+import errno
 import ipaddress
+import os
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,10 +62,7 @@ class Exposure:
             try:
                 networks.append(ipaddress.ip_network(part.strip()))
             except ValueError:
-                raise AddressRefused(
-                    f"{part.strip()!r} is not the address of a proxy. Give addresses or networks, such as "
-                    "10.0.0.7 or 10.0.0.0/24, parted by commas."
-                ) from None
+                raise AddressRefused(_fault_of_network(part.strip())) from None
         if any(network.prefixlen == 0 for network in networks):
             raise AddressRefused(
                 "A proxy at every address would mean that anybody's forwarded headers count. Name the proxy's address."
@@ -77,6 +77,20 @@ class Exposure:
             instead = "give --tls-cert and --tls-key, or --behind-proxy with the address of the proxy that has TLS"
             return "tokens would be sent in clear", instead
         return None
+
+
+def _fault_of_network(text: str) -> str:
+    """Return why a text names no proxy, and what would."""
+    with suppress(ValueError):
+        whole = ipaddress.ip_network(text, strict=False)
+        one = text.partition("/")[0]
+        return (
+            f"The proxy {text} is one address of the network {whole}. Give {one} alone, or the whole network {whole}."
+        )
+    return (
+        f"{text!r} is not the address of a proxy. Give addresses or networks, such as 10.0.0.7 or 10.0.0.0/24, parted "
+        "by commas."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +151,13 @@ class Address:
                 (self.ip, self.port), family=socket.AF_INET6 if ":" in self.ip else socket.AF_INET
             )
         except OSError as error:
-            raise AddressRefused(
-                f"{self.in_url}:{self.port} cannot be listened on: {error.strerror}. Choose another port."
-            ) from error
+            advice = (
+                "Give an address of this machine, not that of the proxy or of its clients."
+                if error.errno == errno.EADDRNOTAVAIL
+                else "Choose another port."
+            )
+            why = os.strerror(error.errno) if error.errno else error.strerror
+            raise AddressRefused(f"{self.in_url}:{self.port} cannot be listened on: {why}. {advice}") from error
         # An accepted connection inherits it (tcp(7)). asyncio sets it only on sockets whose protocol number says TCP,
         # and on this listener's it does not: each answer would wait 40 ms for the client's acknowledgement.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -58,7 +58,7 @@ class Bodies:
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
                 if len(body) > BODY_BYTES_MAX:
-                    return await _too_large(scope, receive, send)
+                    return await _too_large(scope, receive, send, more=more)
                 needed = len(body) - _FREE_BYTES - held
                 if needed > 0:
                     if not self._reserve(owner, needed):
@@ -128,7 +128,17 @@ def _declared(scope: Scope) -> int:
     return int(length) if length is not None and length.isdigit() else 0
 
 
-async def _too_large(scope: Scope, receive: Receive, send: Send) -> None:
+async def _too_large(scope: Scope, receive: Receive, send: Send, *, more: bool = True) -> None:
+    """Refuse a body, once what is left of it has come, up to as much again, and was thrown away.
+
+    Who still sends when the connection closes gets a reset in place of the answer (RFC 9112, 9.6), and a proxy says
+    502. One that asks before it sends (`Expect: 100-continue`) is answered at once.
+    """
+    left = 0 if header(scope, b"expect") is not None else BODY_BYTES_MAX
+    while more and left > 0:
+        message = await receive()
+        left -= len(message.get("body", b"")) + 1
+        more = message.get("more_body", False)
     text = (
         f"The request is larger than {BODY_BYTES_MAX >> 20} MiB. Send large data in parts, with write_workspace_file."
     )

@@ -52,6 +52,16 @@ def test_a_port_in_use_is_told_as_such() -> None:
             Address("127.0.0.1", port).listen()
 
 
+def test_an_address_of_another_machine_is_told_as_such() -> None:
+    with pytest.raises(AddressRefused, match="Give an address of this machine"):
+        Address("192.0.2.7", 0).listen()
+
+
+def test_an_address_with_the_length_of_its_network_is_told_as_such() -> None:
+    with pytest.raises(AddressRefused, match=r"Give 10\.0\.0\.7 alone, or the whole network 10\.0\.0\.0/24"):
+        Exposure.parse(authenticates=True, proxies="10.0.0.7/24")
+
+
 def test_an_answer_is_sent_without_waiting_for_the_one_before_to_be_acknowledged() -> None:
     with Address("127.0.0.1", 0).listen() as listener, socket.create_connection(listener.getsockname()):
         connection, _peer = listener.accept()
