@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from ..engine import Database
 from ..sql import sa
 
-_KEPT = ("sealab_audit", "sealab_tenant")
-"""What tables of the operator begin with that keep what they say of a tenant: that it was there, and what was done."""
+_KEPT = frozenset({"sealab_audit", "sealab_tenant"})
+"""Tables of the operator that keep what they say of a tenant: that it was there, and what was done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def forget_tenant(operators: Database, tenant: str) -> dict[str, int]:
         connection = session.connection()
         inspector = sa.inspect(connection)
         for table in sorted(inspector.get_table_names()):
-            if not table.startswith("sealab_") or table.startswith(_KEPT):
+            if not table.startswith("sealab_") or table in _KEPT:
                 continue
             if any(column["name"] == "tenant" for column in inspector.get_columns(table)):
                 rows = connection.execute(sa.text(f"DELETE FROM {table} WHERE tenant = :tenant"), {"tenant": tenant})  # noqa: S608 - a name of this schema
