@@ -117,13 +117,17 @@ class SessionNotRebuilt(SandboxError):
 
 
 class Busy(SandboxError):
-    """There was no room to run the job: nothing of the code ran. Trying again after `retry_seconds` is sensible."""
+    """There was no room to run the job: nothing of the code ran. Trying again after `retry_seconds` is sensible.
+
+    `limit` names the setting that was reached, where it was one.
+    """
 
     code = "busy"
 
-    def __init__(self, reason: str, retry_seconds: float) -> None:
+    def __init__(self, reason: str, retry_seconds: float, *, limit: str = "") -> None:
         super().__init__(f"{reason} Nothing of this one ran. Call again in about {retry_seconds:g} seconds.")
         self.retry_seconds = retry_seconds
+        self.limit = limit
 
 
 class WorkerLost(SandboxError):

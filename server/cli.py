@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .runs.report import Report
     from .settings import Settings
 
-_LEAVE_LINES = frozenset({"approvals", "container", "init", "pii", "runs", "servers", "skills"})
+_LEAVE_LINES = frozenset({"approvals", "container", "init", "pii", "runs", "servers", "skills", "tenants", "tokens"})
 """The commands, or groups of commands, of which some leave a line in the audit log."""
 SHELLS = ("bash", "zsh", "fish")
 _WARM_AFTER_SECONDS = 0.5

@@ -104,7 +104,9 @@ ROUTES: Mapping[str, str] = MappingProxyType(
     }
 )
 """The HTTP routes, those that end with a slash with all below, and what each asks for. Others ask for a token."""
-WITHOUT_TOKEN = ("/approvals/", "/sign-in/", "/.well-known/")
+LINKS = ("/approvals/", "/sign-in/")
+"""Those below which a link is its own credential."""
+WITHOUT_TOKEN = (*LINKS, "/.well-known/")
 """Those below which no token is asked for; what tells of the server's health is answered before any is."""
 
 

@@ -325,7 +325,7 @@ class Settings:
     """How long an idle session keeps its process. With a journal its next call rebuilds it."""
     caller_runs_max: int = _setting(_whole(0), 0)
     """Foreground runs of one caller at once; further ones wait. 0 leaves it to fairness. See
-    [shares](../team.md#shares).
+    [shares](../shares.md).
     """
     tenant_runs_max: int = _setting(_whole(0), 0)
     """The same of all callers of a tenant together."""
@@ -433,7 +433,7 @@ class Settings:
     """The address that clients use where it is not the one listened on, such as `https://sealab.example`."""
     oauth_issuer: str | None = _setting(_issuer, None)
     """Who makes the access tokens that callers send, as it stands in these, such as `https://idp.example/realms/team`.
-    See [a team](../team.md#oauth).
+    See [OAuth](../oauth.md).
     """
     oauth_audience: str | None = _setting(_text, None)
     """What stands in tokens that are for this server (`aud`), best its own URL, `https://sealab.example/mcp`."""

@@ -6,6 +6,7 @@ half a second, so only what is about to use the database does it.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
@@ -182,8 +183,7 @@ def _parsed(url: str) -> sa.URL:
 
 def _open_file(file: Path, place: str) -> Database:
     try:
-        # SQLite gives its side files the mode of the file itself.
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        _make_private(file)
     except OSError as error:
         raise DatabaseUnavailable(
             f"{place} cannot be opened: {error.strerror}. Correct its permissions, or name another home with --home."
@@ -199,6 +199,21 @@ def _open_file(file: Path, place: str) -> Database:
     sa.event.listen(engine, "connect", _prepare_file_connection)
     sa.event.listen(engine, "begin", _begin_on_file)
     return Database(engine, place, file)
+
+
+def _make_private(file: Path) -> None:
+    """Make the file if it is missing, for its owner alone: SQLite gives its side files the mode of the file itself.
+
+    One that is there is not opened: to close it would end the locks that SQLite holds on it in this process (fcntl(2),
+    "Advisory record locking"; https://www.sqlite.org/howtocorrupt.html, 2.2).
+    Raises `OSError` where it cannot be made, read or written.
+    """
+    try:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        reason = errno.EISDIR if file.is_dir() else errno.EACCES
+        if reason == errno.EISDIR or not os.access(file, os.R_OK | os.W_OK):
+            raise OSError(reason, os.strerror(reason)) from None
 
 
 def _prepare_file_connection(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:

@@ -19,6 +19,7 @@ LATE = {
     "sqlalchemy": "skills_db/sql.py",
     "sqlmodel": "skills_db/sql.py",
     "cryptography": "skills_db/cipher.py",
+    "jwt": "server/access/jose.py",
     "phonenumbers": "server/privacy/detection/recognizers/phones.py",
     **dict.fromkeys(
         ("jsonschema", "keyring", "numpy", "onnxruntime", "presidio_analyzer", "psycopg", "rapidfuzz", "referencing"),

@@ -244,7 +244,9 @@ class Turns(Generic[_T]):
             self._forget(owner, waits)
             why = self._refusal(owner, what) or "all turns of the server to compute were taken"
             raise Busy(
-                f"No run could begin for {self._queue_seconds:g} seconds: {why}.", self._seconds_to_wait()
+                f"No run could begin for {self._queue_seconds:g} seconds: {why}.",
+                self._seconds_to_wait(),
+                limit=_limit_in(why),
             ) from None
         except asyncio.CancelledError:
             if waits.served.cancelled():
@@ -275,6 +277,7 @@ class Turns(Generic[_T]):
         refusal = Busy(
             f"{self.waiting} runs wait to begin already, as many as may on this server (QUEUE_MAX).",
             self._seconds_to_wait(),
+            limit="QUEUE_MAX",
         )
         tenant = owner.tenant
         if self._waiting:
@@ -379,3 +382,9 @@ def _count_down(counter: Counter[_Key], key: _Key) -> None:
 def of_one_caller(places: int) -> int:
     """Return how many places one caller may have: most of all, but never the last ones where there are several."""
     return max(1, places - max(1, places // 4))
+
+
+def _limit_in(why: str) -> str:
+    """Return the setting that a reason names in brackets at its end, else that of how long runs wait."""
+    _, bracket, name = why.removesuffix(")").rpartition("(")
+    return name if bracket and why.endswith(")") else "QUEUE_SECONDS"

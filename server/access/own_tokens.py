@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -32,6 +32,8 @@ TRUSTED_SECONDS = 1.0
 """How long a token counts after it was looked up, before it is looked up again."""
 KEPT_MAX = 10_000
 """Tokens of which is kept what was found."""
+_AT_ONCE = 200
+"""Tokens that are looked up in one query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,9 @@ class OwnTokens:
         self._database = database
         self._store: TokenStore | None = None
         self._found: OrderedDict[str, _Found] = OrderedDict()
-        self._asking: dict[str, asyncio.Task[StoredToken | None]] = {}
+        self._asking: dict[str, asyncio.Future[StoredToken | None]] = {}
+        self._wanted: list[str] = []
+        self._looking: asyncio.Task[None] | None = None
         self._noting: set[asyncio.Task[None]] = set()
 
     async def identity_of(self, token: str) -> Identity | None:
@@ -68,8 +72,11 @@ class OwnTokens:
         """Look a token up, once for all requests that wait for it."""
         asking = self._asking.get(digest)
         if asking is None:
-            asking = self._asking[digest] = asyncio.create_task(self._looked_up(digest))
+            asking = self._asking[digest] = asyncio.get_running_loop().create_future()
             asking.add_done_callback(partial(self._answered, digest))
+            self._wanted.append(digest)
+            if self._looking is None:
+                self._looking = asyncio.create_task(self._look())
         try:
             return await asyncio.shield(asking)
         except (SkillsDbError, HostWorkBusy) as error:
@@ -78,19 +85,38 @@ class OwnTokens:
                 "moment."
             ) from error
 
-    async def _looked_up(self, digest: str) -> StoredToken | None:
-        at = _now()
-        stored = await in_thread(Kind.DATABASE, lambda: self._opened().find(digest), charged=False)
-        if stored is None or not stored.is_valid(time.time()):
-            return stored
-        self._found[digest] = _Found(stored, at)
-        self._found.move_to_end(digest)
-        if len(self._found) > KEPT_MAX:
-            self._found.popitem(last=False)
-        self._note_use(stored)
-        return stored
+    async def _look(self) -> None:
+        """Look up what is wanted, and then what has come to be wanted meanwhile, so many tokens in one query."""
+        try:
+            while self._wanted:
+                digests, self._wanted = self._wanted[:_AT_ONCE], self._wanted[_AT_ONCE:]
+                try:
+                    found = await self._looked_up(digests)
+                except Exception as error:  # noqa: BLE001 - those that wait for it raise it
+                    for digest in digests:
+                        self._asking[digest].set_exception(error)
+                else:
+                    for digest in digests:
+                        self._asking[digest].set_result(found.get(digest))
+        finally:
+            self._looking = None
+            for asking in [*self._asking.values()]:
+                asking.cancel()  # nothing, unless this was cancelled
 
-    def _answered(self, digest: str, asked: asyncio.Task[StoredToken | None]) -> None:
+    async def _looked_up(self, digests: Sequence[str]) -> Mapping[str, StoredToken]:
+        at = _now()
+        found = await in_thread(Kind.DATABASE, lambda: self._opened().find_all(digests), charged=False)
+        now = time.time()
+        for digest, stored in found.items():
+            if stored.is_valid(now):
+                self._found[digest] = _Found(stored, at)
+                self._found.move_to_end(digest)
+                self._note_use(stored)
+        while len(self._found) > KEPT_MAX:
+            self._found.popitem(last=False)
+        return found
+
+    def _answered(self, digest: str, asked: asyncio.Future[StoredToken | None]) -> None:
         del self._asking[digest]
         if not asked.cancelled():
             asked.exception()  # those that wait for it raise it; there may be none left

@@ -57,8 +57,7 @@ def header_of(token: str) -> TokenHeader | None:
 
 def claims_of(token: str, header: TokenHeader, key: AllowedPublicKeys) -> Mapping[str, Any] | None:
     """Return the claims of a token that a key verifies, None where it does not. Raises `TokenUnfit` for no claims."""
-    from jwt.api_jws import PyJWS
-    from jwt.exceptions import PyJWTError
+    from .jose import PyJWS, PyJWTError
 
     try:
         payload = PyJWS(algorithms=[header.algorithm]).decode(token, key, algorithms=[header.algorithm])

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
     from jwt.algorithms import AllowedPublicKeys
 
 _LOG = logging.getLogger(__name__)
@@ -69,9 +70,7 @@ class SigningKeys:
 
 
 def _usable(entry: object) -> _Key | None:
-    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-    from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
-    from jwt.exceptions import InvalidKeyError
+    from .jose import ECAlgorithm, InvalidKeyError, OKPAlgorithm, RSAAlgorithm
 
     forms: Mapping[object, type[RSAAlgorithm | ECAlgorithm | OKPAlgorithm]]
     forms = {"RSA": RSAAlgorithm, "EC": ECAlgorithm, "OKP": OKPAlgorithm}
@@ -87,7 +86,7 @@ def _usable(entry: object) -> _Key | None:
         public = forms[kind[0]].from_jwk(members)
     except (InvalidKeyError, ValueError, TypeError, OverflowError):
         return None
-    if isinstance(public, RSAPublicKey) and public.key_size not in _RSA_BITS:
+    if kind[0] == "RSA" and cast("RSAPublicKey", public).key_size not in _RSA_BITS:
         return None
     return _Key(entry.get("kid"), entry.get("alg"), kind, cast("AllowedPublicKeys", public))
 

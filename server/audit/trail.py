@@ -6,7 +6,7 @@ Never a value, an argument, code, a file's name, or a text of a user: names of t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from ..errors import AuditUnwritten, KnownError, PolicyRefused
 from ..identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity
 from ..scopes import principal_of
 from .audit_log import AuditLog, now_us
+from .sums import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,6 +61,22 @@ class AuditKind(StrEnum):
     TRIMMED = "audit.trimmed"
 
 
+class DenialReason(StrEnum):
+    """Why a request was answered 400, 401, 403, 429 or 503 before it reached a tenant; missing scopes are named too."""
+
+    NO_TOKEN = "no token"  # noqa: S105 - no password
+    MISPLACED = "token misplaced"
+    INVALID = "token invalid"
+    """Unknown, expired, revoked, or of another issuer or audience."""
+    ENDED = "token ended"
+    """It was revoked or expired while its request was open."""
+    TOO_MANY = "too many invalid tokens"
+    UNJUDGED = "token not judged"
+    """What knows whether it is valid did not answer."""
+    SCOPE = "scope missing"
+    TENANT = "tenant not served"
+
+
 _OF_PRIVACY: Mapping[str, AuditKind] = {
     "restore": AuditKind.PRIVACY_RESTORED,
     "send": AuditKind.PRIVACY_SENT,
@@ -100,9 +117,12 @@ class AuditTrail:
     log: AuditLog | None = None
     tenant: str = DEFAULT_TENANT
     is_required: bool = False
+    sums: Sums = field(default_factory=Sums)
+    """What adds up the lines of refused requests, for all tenants."""
 
     def close(self) -> None:
         """Write what waits, and end. Blocks."""
+        self.sums.close()
         if self.log is not None:
             self.log.close()
 
@@ -117,6 +137,7 @@ class AuditTrail:
 
     def server_stopped(self) -> None:
         """Note that a server ends."""
+        self.sums.close()
         if self.log is not None:
             idly = not self.log.has_written
             self._note(self._event(AuditKind.SERVER_STOPPED, LOCAL_IDENTITY), idly=idly)
@@ -195,8 +216,10 @@ class AuditTrail:
             )
         )
 
-    def of_privacy(self, scope: str, action: str, destination: str, counts: Mapping[str, int], run: str) -> None:
-        """Note what the privacy filter did with values: of which types, how many, and where they went."""
+    def of_privacy(  # noqa: PLR0917 - as `Told` has them
+        self, scope: str, action: str, destination: str, counts: Mapping[str, int], run: str, rule: str = ""
+    ) -> None:
+        """Note what the privacy filter did with values: which types, how many, where they went, by which rule."""
         kind = _OF_PRIVACY.get(action)
         if self.log is None or kind is None or not any(counts.values()):
             return
@@ -204,7 +227,9 @@ class AuditTrail:
         details: dict[str, Detail] = {"to": "tool" if is_tool else destination}
         details |= {kept or "tokens": count for kept, count in counts.items()}
         identity = Identity(self.tenant, principal_of(scope), frozenset())
-        self._note(self._event(kind, identity, run=run, tool=destination if is_tool else "", details=details))
+        decision = "refused" if kind is AuditKind.PRIVACY_REFUSED else ""
+        tool = destination if is_tool else ""
+        self._note(self._event(kind, identity, run=run, tool=tool, decision=decision, rule=rule, details=details))
 
     def skill_changed(self, caller: Caller, kind: AuditKind, name: str, *, version: int | None = None) -> None:
         """Note that a skill was saved, deleted or published."""
@@ -230,17 +255,25 @@ class AuditTrail:
         self._note(event)
 
     def signed_in(self, identity: Identity, method: str) -> None:
-        """Note that a credential was accepted for the first time on a connection; `method` is `token` or `oauth`."""
+        """Note that a credential was accepted which the server did not remember; `method` is `token` or `oauth`."""
         self._note(self._event(AuditKind.SIGNED_IN, identity, decision="allowed", rule=method))
 
-    def denied(self, identity: Identity | None, *, status: int, reason: str) -> None:
-        """Note a 401 or 403; `reason` is one of a closed set, such as `expired`, or the scope that is missing."""
+    def denied(
+        self, identity: Identity | None, *, status: int, reason: DenialReason, lacks: str = "", address: str = ""
+    ) -> None:
+        """Note a request that was not let in, or count it; `lacks` are the scopes that are missing."""
+        if self.log is None:
+            return
         shown = identity or Identity("", "", frozenset())
-        self._note(self._event(AuditKind.DENIED, shown, decision="refused", rule=reason, details={"status": status}))
+        details: dict[str, Detail] = {"status": status, **({"from": address} if address else {})}
+        rule = f"{reason}: {lacks}" if lacks else reason.value
+        self.sums.add(self._event(AuditKind.DENIED, shown, decision="refused", rule=rule, details=details), self._note)
 
-    def limited(self, identity: Identity, limit: str) -> None:
-        """Note that a share was used up; `limit` names it."""
-        self._note(self._event(AuditKind.LIMITED, identity, decision="refused", rule=limit))
+    def limited(self, caller: Caller, limit: str) -> None:
+        """Note that a share was used up, or count it; `limit` names it."""
+        if self.log is not None:
+            identity = who(caller, self.tenant)
+            self.sums.add(self._event(AuditKind.LIMITED, identity, decision="refused", rule=limit), self._note)
 
     def policy_decided(
         self, identity: Identity, *, action: str, resource: str, allowed: bool, policy: str, run: str = ""
@@ -328,7 +361,7 @@ UNAUDITED = AuditTrail()
 
 def who(caller: Caller, tenant: str) -> Identity:
     """Return whose a request is. Where the server authenticates nobody, the connection says as much as is known."""
-    if caller.identity is not LOCAL_IDENTITY:
+    if caller.identity != LOCAL_IDENTITY:  # that of a run which goes on was kept and read again
         return caller.identity
     return Identity(tenant, principal_of(caller.scope), frozenset())
 

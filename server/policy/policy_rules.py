@@ -17,9 +17,12 @@ from .access import Action
 
 KNOWN_ANNOTATIONS = frozenset({"id", "approval", "description"})
 _NAME = re.compile(r"[\w.:/-]{1,80}")
-_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|;|"', re.DOTALL)
-"""What is looked for while a text is split: a string, a comment, the end of a policy, a string without its end."""
-_BLANK = re.compile(r"(?:\s|//[^\n]*)*")
+_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|;|"', re.DOTALL)
+"""What is looked for while a text is split: a string, a comment, the end of a policy, a string without its end.
+
+A lone carriage return ends a comment for Cedar too.
+"""
+_BLANK = re.compile(r"(?:\s|//[^\r\n]*)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def rules_of(texts: Mapping[str, str]) -> tuple[PolicyRule, ...]:
                 found += faulty.faults
         # All at once, and one by one where that fails: Cedar names no lines, and a thousand rules would take seconds.
         is_read = len(found) == before
-        whole = cedar.faults(text) if is_read else []
+        whole = _faults_of_whole(text, len(read)) if is_read else []
         if whole or not is_read:
             each_alone = [
                 PolicyFault(file, rule.line, each) for rule, statement in read for each in cedar.faults(statement)
@@ -89,6 +92,17 @@ def rules_of(texts: Mapping[str, str]) -> tuple[PolicyRule, ...]:
     return tuple(rules)
 
 
+def _faults_of_whole(text: str, read: int) -> list[str]:
+    """Return what is wrong with a text of which so many rules were read: Cedar has to find as many in it."""
+    found = cedar.faults(text)
+    if found or not text.strip():
+        return found
+    count = len(cedar.parsed(text))
+    if count != read:
+        return [f"of its {count} rules {read} could be told apart. Write each on lines of its own that end as usual"]
+    return []
+
+
 def _statements(text: str) -> Iterator[tuple[int, str]]:
     """Yield each policy of a text with the line on which it begins; the last may be a rest that is none."""
     start = 0
@@ -104,7 +118,8 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 def _placed(text: str, start: int, end: int) -> tuple[int, str]:
     blank = _BLANK.match(text, start, end)
     begin = start if blank is None else blank.end()
-    return text.count("\n", 0, begin) + 1, text[begin:end]
+    ends = text.count("\n", 0, begin) + text.count("\r", 0, begin) - text.count("\r\n", 0, begin)
+    return ends + 1, text[begin:end]
 
 
 def _read(file: str, line: int, statement: str) -> PolicyRule:

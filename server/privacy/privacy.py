@@ -268,7 +268,7 @@ class Privacy:
     async def restored_for_model(self, caller: Caller, text: str) -> Restored:
         """Return a text with values in for its tokens, for the model. Raises `RequestRefused` where that may not be."""
         if not self.shows_values:
-            self._notes.add(tokens_of(caller.scope), "refuse", MODEL, {"": len(TOKEN.findall(text))})
+            self._notes.add(caller.scope, "refuse", MODEL, {"": len(TOKEN.findall(text))}, rule="RESTORE_TO_MODEL")
             raise RequestRefused(
                 "Values are not shown to the model here: RESTORE_TO_MODEL is false. Let code write them to a file that "
                 "the user reads, with write_file(name, restore_pii(text)), or give the tokens to a tool as they are."
@@ -336,9 +336,18 @@ class Privacy:
             except Exception as error:  # noqa: BLE001 - it is tried again
                 _LOG.warning("What has outlived its time in the vault could not be removed: %s", error)
 
-    def note(self, action: str, destination: str, types: Mapping[str, int], *, scope: str, run: str = "") -> None:
+    def note(
+        self,
+        action: str,
+        destination: str,
+        types: Mapping[str, int],
+        *,
+        scope: str,
+        run: str = "",
+        rule: str = "",
+    ) -> None:
         """Have it noted in the audit that something was done with values, by a run if one did; returns at once."""
-        self._notes.add(tokens_of(scope), action, destination, types, run=run)
+        self._notes.add(scope, action, destination, types, run=run, rule=rule)
 
     def vault(self) -> Vault:
         """Return the vault, opened at its first use. Blocks. Raises `VaultKeyError`, or what the database raises."""
@@ -455,9 +464,9 @@ class Privacy:
         restored = await self._run([part], restore, detects=False)
         refusal = None if rulings is None else rulings.refusal()
         if refusal is not None:
-            self._notes.add(scope, "refuse", destination, restored.kept, run=run)
+            self._notes.add(asker, "refuse", destination, restored.kept, run=run, rule=refusal.rule)
             raise refusal
-        self._notes.add(scope, "restore", destination, restored.types, run=run)
+        self._notes.add(asker, "restore", destination, restored.types, run=run)
         self._notes.add(scope, "keep", destination, restored.kept, run=run)
         return restored
 

@@ -77,7 +77,10 @@ def get_run_tool(
         scope = reach.scope
         if cancel:
             await background.cancel(run_id, caller.scope if reach.answers_alone else scope)
-        state = await background.state(run_id, scope, wait_seconds=wait_seconds)
+        if reach.answers_alone:
+            state = await background.waiting(run_id, caller.scope)
+        else:
+            state = await background.state(run_id, scope, wait_seconds=wait_seconds)
         connection = connection_of(ctx.request_context)
         approval = state.approval
         link = None

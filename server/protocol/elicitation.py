@@ -268,10 +268,13 @@ async def _answered(held: _Suspended, kind: str, text: str, choices: Sequence[st
         held.questions.pop(name, None)
 
 
-def _owner_of(context: Context[Any, Any]) -> tuple[str, str]:
-    """Return whose a request is, by its identity alone: of other callers the state is known to nobody else."""
+def _owner_of(context: Context[Any, Any]) -> tuple[str, str, bool]:
+    """Return whose a request is, by its identity alone: of other callers the state is known to nobody else.
+
+    A token of the same principal whose answers do not count is another's.
+    """
     identity = caller_of(context.request_context).identity
-    return identity.tenant, identity.principal
+    return identity.tenant, identity.principal, identity.may(Right.APPROVE)
 
 
 async def _settled(held: _Suspended) -> None:

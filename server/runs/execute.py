@@ -223,6 +223,7 @@ async def _run(
                     )
             await reporter.flush()
         except Busy as busy:
+            executor.audit.limited(request.caller, busy.limit)
             return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     return outcome
 

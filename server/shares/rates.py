@@ -36,6 +36,7 @@ class Rates:
                 raise Busy(
                     f"This {whose} has begun {most} runs within a minute, as many as one may ({name}).",
                     max(1, math.ceil(begun[-most] + WINDOW_SECONDS - now)),
+                    limit=name,
                 )
         own.append(now)
         self._callers[caller] = own

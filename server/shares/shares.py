@@ -151,4 +151,5 @@ class Shares:
         return Busy(
             f"This {whose} has used its {most:.15g} CPU seconds of {self.cpu_days.today()}, UTC ({name}).",
             self.cpu_days.seconds_left_today(),
+            limit=name,
         )

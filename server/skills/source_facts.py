@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -12,7 +13,7 @@ from ...sandbox.job import Job, Json, Limits, Outcome, Reading, Status
 from ...sandbox.wire.bounded_json import write_in_steps
 from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
-from ..host_work import Kind, in_thread
+from ..host_work import Account, Kind, in_thread
 from ..runs.escalation import escalated
 
 if TYPE_CHECKING:
@@ -72,10 +73,12 @@ async def facts_of(
         nested=nested,
         caller=caller.scope,
     )
-    outcome = await executor.pools.run(job, _no_calls)
-    wider = outcome.refusal is not None
-    if wider:
-        outcome = await escalated(executor, job, _no_calls, outcome, caller=replace(caller, ask=None))
+    own = Account(0.0)  # nothing is charged to it: the host computes nothing for a reading
+    async with nullcontext() if nested else executor.shares.run(caller.scope, own, was_queued=True):
+        outcome = await executor.pools.run(job, _no_calls)
+        wider = outcome.refusal is not None
+        if wider:
+            outcome = await escalated(executor, job, _no_calls, outcome, caller=replace(caller, ask=None))
     if outcome.status is not Status.OK:
         raise SkillUnfit(_why(reading.name, outcome))
     return await in_thread(Kind.SEARCH, partial(_judged, reading.name, outcome.result, wider=wider))

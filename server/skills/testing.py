@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -19,6 +20,7 @@ from ..errors import SkillUnfit
 from ..host_functions.broker import Arguments, Calls, Handler
 from ..host_work import charged
 from ..privacy.gates.run_gate import Gate
+from ..rights import ISOLATIONS, require
 from ..runs.escalation import escalated
 from ..runs.permitted_runs import permit_run
 from .recordings import Recorder, Replay
@@ -82,10 +84,11 @@ async def run_tests(
     """Run the tests of a skill; without any, only its definitions. Raises `SkillUnfit`, with the line that failed.
 
     `within` are the calls of the running code that asks for it: the tests spend its budget, and only note down the
-    writes of tools where it does.
+    writes of tools where it does. Without, they are on the caller's share of CPU time, who was admitted before.
     """
     caller = replace(caller, ask=_pausing(caller.ask))
     job = _job(executor, plan, caller, nested=within is not None)
+    require(caller.identity, ISOLATIONS, job.isolation.value)
     permit_run(executor.policy, caller.identity, job.isolation, job.limits)
     handlers = _handlers(executor, plan, recorder, replay)
     run_tokens = executor.privacy.new_run_tokens(caller.scope) if within is None else within.run_tokens
@@ -106,8 +109,9 @@ async def run_tests(
         calls.given = gate.given
         answer = gate.around(calls.answer)
         try:
-            outcome = await executor.pools.run(job, answer)
-            outcome = await escalated(executor, job, answer, outcome, caller=replace(caller, ask=None))
+            async with nullcontext() if within else executor.shares.run(caller.scope, account, was_queued=True):
+                outcome = await executor.pools.run(job, answer)
+                outcome = await escalated(executor, job, answer, outcome, caller=replace(caller, ask=None))
         finally:
             await calls.ended()
         await gate.learned()

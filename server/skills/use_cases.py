@@ -129,9 +129,12 @@ class RunSkillRequest:
 async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     """Store code as the next version of a skill, when it can be one and its tests pass.
 
-    Raises `SkillNameRefused` and `SkillUnfit`, and then nothing is stored; else what the store raises.
+    Raises `SkillNameRefused` and `SkillUnfit`, `Busy` where the caller has used up its share, and then nothing is
+    stored; else what the store raises.
     """
     judge_name(request.name)
+    if request.within is None:
+        await context.executor.shares.admit(request.caller.scope)  # its tests are a run
     if request.from_run == LAST:
         request = replace(request, from_run=_last_run(context, request))
     code, variables = await _code_of(context, request)
@@ -149,6 +152,8 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     version = await _stored_as(context, draft, request.within)
     if request.within is None or not request.within.dry_run:
         context.executor.audit.skill_changed(request.caller, AuditKind.SKILL_SAVED, draft.name, version=version)
+        if context.service.publishes and _is_tagged_as_shared(draft.tags):
+            context.executor.audit.skill_changed(request.caller, AuditKind.SKILL_PUBLISHED, draft.name, version=version)
         await context.executor.audit.kept()
     return SavedSkill(
         name=draft.name,
@@ -269,10 +274,16 @@ async def _judge_publishing(context: SkillContext, caller: Caller, name: str, ta
     """Raise `RightMissing` where a caller without the right would change what all tenants read."""
     if not context.service.publishes or caller.identity.may(Right.ADMIN):
         return
-    from ...skills_db.tenants.shelf import SHARED, is_shared
+    from ...skills_db.tenants.shelf import is_shared
 
-    if SHARED in map(str.casefold, tags) or await context.service.ask(lambda store: is_shared(store, name)):
+    if _is_tagged_as_shared(tags) or await context.service.ask(lambda store: is_shared(store, name)):
         caller.identity.require(Right.ADMIN)
+
+
+def _is_tagged_as_shared(tags: Sequence[str]) -> bool:
+    from ...skills_db.tenants.shelf import SHARED
+
+    return SHARED in map(str.casefold, tags)
 
 
 async def examine(context: SkillContext, name: str, *, record: bool = False, caller: Caller = LOCAL) -> Outcome:

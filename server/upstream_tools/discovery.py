@@ -14,7 +14,7 @@ from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
 from ...tools_registry.names import fold, identifier, nearest, test_of
 from ..errors import RequestRefused
 from ..host_work import Kind, checked, in_thread
-from ..identity import Identity
+from ..identity import Identity, Right
 from ..policy.access import call_access
 from ..scopes import is_brief
 from .extras import Extra
@@ -59,7 +59,7 @@ async def search(
 ) -> dict[str, Json]:
     """Return `{query, category, detail_level, count, tools}`, best first; raises `RequestRefused`, `RegistryError`.
 
-    Found are tools that `who` may call.
+    Found are tools that `who` may call, and skills if `who` may read these.
 
     Without a limit these are `LIMIT_DEFAULT`, or a whole category where the query is blank. `told_to` is the scope of
     the caller whose model reads the answer; code that runs reads it without one. `asked_by` is the scope of the caller
@@ -74,11 +74,11 @@ async def search(
     await registry.list_unlisted()
     hits = await _hits(registry, who, query, category=category, limit=limit, owner=asked_by or told_to)
     catalog = await registry.catalog()
-    extras = {extra.document.key: extra for extra in registry.extras()}
+    extras = {extra.document.key: extra for extra in _extras(registry, who)}
     hits = [hit for hit in hits if hit.key in extras or hit.key in catalog]  # an index may be older
     if not hits and category is not None:
         shown = {tool.category for tool in await registry.shown(who, catalog.tools())}
-        _check_category(category, {*shown, *(extra.document.category for extra in registry.extras())})
+        _check_category(category, {*shown, *(extra.document.category for extra in extras.values())})
     tools = await _described_hits(registry, who, catalog, extras, hits, level=level)
     answer: dict[str, Json] = {
         "query": query,
@@ -119,13 +119,25 @@ async def _hits(
 
 
 async def _shown_hits(registry: Registry, who: Identity, hits: list[Hit]) -> list[Hit]:
-    """Return the hits that are no tools, and those of tools that a caller is shown."""
+    """Return the hits of tools and skills that a caller is shown."""
+    if not _shows_extras(who):
+        catalog = await registry.catalog()
+        hits = [hit for hit in hits if hit.key in catalog]
     if not registry.policy.governs:
         return hits
     catalog = await registry.catalog()
     tools = [catalog.get(hit.key) for hit in hits if hit.key in catalog]
     hidden = {tool.full_name for tool in tools} - {tool.full_name for tool in await registry.shown(who, tools)}
     return [hit for hit in hits if hit.key not in hidden]
+
+
+def _extras(registry: Registry, who: Identity) -> list[Extra]:
+    """Return what searches find beside tools, which are skills, where a caller may read those."""
+    return registry.extras() if _shows_extras(who) else []
+
+
+def _shows_extras(who: Identity) -> bool:
+    return who.may(Right.SKILLS_READ)
 
 
 def _searched(
@@ -193,7 +205,7 @@ async def definition(
     _check_chars("tool's name", tool_name)
     _check_chars("category", category or "")
     extra = await registry.beside(tool_name, category)
-    if extra is not None:
+    if extra is not None and _shows_extras(who):
         told = await extra.defined(level)
         return await _sent(registry, told, [told], told_to)
     tool = await _found_or_near(registry, who, tool_name, category)
@@ -203,7 +215,7 @@ async def definition(
 
 async def _found_or_near(registry: Registry, who: Identity, name: str, category: str | None) -> Tool:
     """Return the tool that a name means. Raises `RegistryError`, which names the nearest, be it a skill."""
-    beside = [each.document for each in registry.extras() if category in {None, each.document.category}]
+    beside = [each.document for each in _extras(registry, who) if category in {None, each.document.category}]
     try:
         return await found(registry, who, name, category)
     except (ToolUnknown, CategoryUnknown) as error:
@@ -284,7 +296,7 @@ async def categories(registry: Registry, who: Identity, *, told_to: str | None =
     shown: dict[str, Json] = {
         name: {"description": _described(tools), "tool_count": len(tools)} for name, tools in grouped.items() if tools
     }
-    for extra in registry.extras():
+    for extra in _extras(registry, who):
         known = shown.setdefault(
             extra.document.category, {"description": "Saved functions: call skills.<name>(…)", "tool_count": 0}
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..engine import Database
 from ..sql import sa
 
-_KEPT = frozenset({"sealab_audit", "sealab_tenant"})
+_KEPT = frozenset({"sealab_audit", "sealab_audit_line", "sealab_audit_head", "sealab_tenant"})
 """Tables of the operator that keep what they say of a tenant: that it was there, and what was done."""
 
 

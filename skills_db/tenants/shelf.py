@@ -35,6 +35,10 @@ class ShelvedSkills(SkillStore):
             if name in super().summaries() or not is_shared(self._shelf, name):
                 raise
         found = self._shelf.load(name, version)
+        if not _has_tag(found.draft.tags):  # of before the skill was published
+            raise SkillNotFound(
+                f"The skill {name!r} has no version {version} that is published. Leave the version out for the newest."
+            )
         return replace(found, draft=replace(found.draft, recordings=None), runs=0, last_run=None)
 
     def summaries(self) -> Mapping[str, SkillSummary]:
@@ -62,6 +66,10 @@ class ShelvedSkills(SkillStore):
     def names(self) -> tuple[str, ...]:
         """Return the names of its own skills and of the published ones, in their order."""
         return tuple(self.summaries())
+
+
+def _has_tag(tags: Sequence[str]) -> bool:
+    return SHARED in map(str.casefold, tags)
 
 
 def is_shared(store: SkillStore, name: str) -> bool:

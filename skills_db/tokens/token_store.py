@@ -80,14 +80,23 @@ class TokenStore:
 
     def find(self, digest: str) -> StoredToken | None:
         """Return the token of a digest, whether or not it still counts."""
+        return self.find_all([digest]).get(digest)
+
+    def find_all(self, digests: Sequence[str]) -> dict[str, StoredToken]:
+        """Return the tokens of those of some digests that have one, whether or not they still count, by one query."""
+        by_mark: dict[str, list[TokenRow]] = {}
         with self._database.read() as session:
-            rows = session.exec(select(TokenRow).where(TokenRow.mark == digest[:MARK_CHARS])).all()
-            found = None
-            for row in rows:
-                if hmac.compare_digest(row.digest, digest):
-                    found = _told(row)
-            if not rows:
-                hmac.compare_digest(_NO_DIGEST, digest)
+            marks = {digest[:MARK_CHARS] for digest in digests}
+            for row in session.exec(select(TokenRow).where(col(TokenRow.mark).in_(marks))).all():
+                by_mark.setdefault(row.mark, []).append(row)
+            found = {}
+            for digest in digests:
+                rows = by_mark.get(digest[:MARK_CHARS], [])
+                for row in rows:
+                    if hmac.compare_digest(row.digest, digest):
+                        found[digest] = _told(row)
+                if not rows:
+                    hmac.compare_digest(_NO_DIGEST, digest)
             return found
 
     def note_use(self, token_id: str, now: float) -> None:

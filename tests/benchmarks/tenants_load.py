@@ -102,7 +102,7 @@ def server(scale: Scale, *, warm_clients: int | None = None) -> Iterator[Served]
     plain = {key: value for key, value in os.environ.items() if not key.startswith("SEALAB_")}
     settings = {"SEALAB_AUTH": "tokens", "SEALAB_TENANTS_OPEN_MAX": str(scale.tenants + 1)}
     with tempfile.TemporaryDirectory() as folder:
-        tokens = _tokens_in(Path(folder), scale)
+        tokens = tokens_in(Path(folder), scale)
         log = Path(folder) / "stderr.txt"
         command = [*SEALAB, "serve", "--http", "127.0.0.1:0", "--home", folder]
         with log.open("wb") as stderr, subprocess.Popen(command, stderr=stderr, env=plain | settings) as process:
@@ -123,7 +123,8 @@ def server(scale: Scale, *, warm_clients: int | None = None) -> Iterator[Served]
                 print(f"  the server ended with {process.returncode}", flush=True)
 
 
-def _tokens_in(folder: Path, scale: Scale) -> dict[str, list[str]]:
+def tokens_in(folder: Path, scale: Scale) -> dict[str, list[str]]:
+    """Prepare a home, and put tokens for all clients into its database; return those of each tenant."""
     Home(folder).prepare()
     database = HomeDatabase(None, folder)
     store, now = TokenStore(database()), time.time()

@@ -365,6 +365,30 @@ def test_a_file_that_another_program_holds_is_told_after_a_while(file_place: Pla
         assert store.save(draft("a")).version == 1
 
 
+OTHER_PROGRAM = """\
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+print(connection.execute("SELECT count(*) FROM sealab_skill").fetchone()[0])
+connection.close()
+"""
+
+
+def test_to_open_a_file_again_leaves_the_locks_of_the_one_that_is_open(file_place: Place):
+    """Without its locks another program that ends takes itself for the last one, and removes what is not yet copied."""
+    command = [sys.executable, "-c", OTHER_PROGRAM, str(file_place.home / DATABASE_FILE)]
+
+    def seen_by_another_program() -> int:
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    with file_place.open() as database:
+        store = SkillStore(database)
+        store.save(draft("a"))
+        engine._make_private(file_place.home / DATABASE_FILE)
+        assert seen_by_another_program() == 1
+        store.save(draft("b"))
+        assert seen_by_another_program() == 2
+
+
 def test_a_thread_that_waits_too_long_for_another_is_told(file_place: Place, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(engine, "BUSY_SECONDS", 0.2)
     with file_place.open() as database:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from ....skills_db.audit.chain import Detail
+from ...access.names import tenant_name
 from ...audit.audit_log import AuditLog
 from ...audit.trail import AuditKind, AuditTrail
-from ...errors import KNOWN_ERRORS, Exit, exit_of
+from ...errors import KNOWN_ERRORS, Exit, RequestRefused, exit_of
 from ...home import Home
-from ...identity import LOCAL_IDENTITY
+from ...identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity
 from ...settings import AuditMode, Settings
 from ..terminal import print_error
 from .opened import opened_log
+from .telling import told_by
 
 _EXIT = MappingProxyType({exit_code.value: exit_code.name.lower() for exit_code in Exit})
 
@@ -27,6 +30,7 @@ _EXIT = MappingProxyType({exit_code.value: exit_code.name.lower() for exit_code 
 class AuditedCommand:
     """A command that leaves a line: its kind, and the arguments that name what it is about, and its run.
 
+    What only the command itself gets to know, such as the id of a token, it hands over by `telling.tell`.
     One with `only_with` leaves none where that option was not given, and none does with `--dry-run`, nor where it was
     given what it cannot use, and so did nothing.
     """
@@ -57,6 +61,13 @@ AUDITED: Mapping[str, AuditedCommand] = MappingProxyType(
         "skills purge": _ADMINISTERS,
         "skills save": AuditedCommand(AuditKind.SKILL_SAVED, "name"),
         "skills delete": AuditedCommand(AuditKind.SKILL_DELETED, "name"),
+        "tokens create": AuditedCommand(AuditKind.TOKEN_CREATED),
+        "tokens revoke": AuditedCommand(AuditKind.TOKEN_REVOKED),
+        "tenants create": AuditedCommand(AuditKind.TENANT_CREATED),
+        "tenants suspend": _ADMINISTERS,
+        "tenants resume": _ADMINISTERS,
+        "tenants export": AuditedCommand(AuditKind.TENANT_EXPORTED),
+        "tenants delete": AuditedCommand(AuditKind.TENANT_DELETED, only_with="yes"),
         "approvals approve": AuditedCommand(AuditKind.APPROVAL_ANSWERED, "approval"),
         "approvals deny": AuditedCommand(AuditKind.APPROVAL_ANSWERED, "approval"),
     }
@@ -107,14 +118,25 @@ class _Line:
     def write(self, home: Home, settings: Settings, outcome: str) -> None:
         """Write it. Raises `AuditUnwritten`."""
         act = self.act
-        details = {"command": self.words}
+        details: dict[str, Detail] = {"command": self.words}
         if act.about is not None:
             details["name"] = str(getattr(self.chosen, act.about))
+        details |= told_by(self.chosen)
         run = "" if act.run is None else str(getattr(self.chosen, act.run))
         with opened_log(home, settings) as store:
             log = AuditLog(store)
-            AuditTrail(log).acted(act.kind, LOCAL_IDENTITY, run=run, outcome=outcome, details=details)
+            AuditTrail(log).acted(act.kind, _user(self.chosen, home), run=run, outcome=outcome, details=details)
             try:
                 log.flush()
             finally:
                 log.close()
+
+
+def _user(chosen: argparse.Namespace, home: Home) -> Identity:
+    """Return the user of this machine, in the tenant that the command is about."""
+    named = getattr(chosen, "tenant", None)
+    try:
+        tenant = tenant_name(named) if isinstance(named, str) else home.tenant or DEFAULT_TENANT
+    except RequestRefused:  # which the command says too; what was given may be anything
+        tenant = DEFAULT_TENANT
+    return replace(LOCAL_IDENTITY, tenant=tenant)

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_log(home: Home, settings: Settings) -> Iterator[Opening[AuditStore]]:
-    """Give what opens the audit log, which is closed at the end."""
-    home.prepare()
-    database = HomeDatabase(settings.database_url, home.root)
+    """Give what opens the audit log, which is closed at the end; that of a tenant's home is the operator's."""
+    root = home.operators or home.root
+    Home(root).prepare()
+    database = HomeDatabase(settings.database_url, root)
     try:
-        yield audit_store(database, Privacy(settings, home.root, database).key)
+        yield audit_store(database, Privacy(settings, root, database).key)
     finally:
         database.close()
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ...access.names import tenant_name
 from ...errors import Exit, UsageError
 from ...identity import DEFAULT_TENANT
+from ..audit.telling import flat, tell
 from ..group import EXIT_CODES, Begin, Options, Parser
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ def _export(chosen: argparse.Namespace, home: Home, settings: Settings, operator
     if found.status in {TenantStatus.DELETING, TenantStatus.DELETED}:
         raise UsageError(f"The tenant {home.tenant} is {found.status}, so there is nothing to export.")
     manifest = export_tenant(settings, home, operators, chosen.file)
+    tell(chosen, **flat({name: each for name, each in manifest.items() if name not in {"left_out", "renamed"}}))
     if chosen.json:
         print(json.dumps(manifest))
     else:
@@ -164,6 +166,7 @@ def _delete(chosen: argparse.Namespace, home: Home, settings: Settings, operator
         )
     with trail_beside(Home(home.operators_root), settings, lambda: operators) as audit:
         proof = delete_tenant(settings, home, operators, replace(audit, tenant=home.tenant))
+    tell(chosen, **flat(proof))
     if chosen.json:
         print(json.dumps(proof))
     else:

@@ -19,6 +19,7 @@ from ...access.token_text import digest_of, new_token
 from ...database import HomeDatabase
 from ...errors import Exit, UsageError
 from ...identity import DEFAULT_TENANT, Right
+from ..audit.telling import tell
 from ..group import EXIT_CODES, Begin, Options, Parser
 from ..terminal import print_error
 
@@ -127,6 +128,7 @@ def _create(chosen: argparse.Namespace, opened: _Opened) -> int:
         now=now,
         expires=_end_of(chosen.expires, now),
     )
+    tell(chosen, token=made.id, of=made.principal, scopes=" ".join(made.scopes))
     if chosen.json:
         print(json.dumps({"token": token, **_told(made)}))
         return Exit.OK
@@ -164,6 +166,7 @@ def _revoke(chosen: argparse.Namespace, opened: _Opened) -> int:
         raise UsageError(f"Several tokens are called {chosen.token}. Give the id of one: {ids}.")
     token = found[0]
     revoked = store.revoke(token.id, now)
+    tell(chosen, token=token.id, of=token.principal, tenant=token.tenant, was_revoked=not revoked)
     if not chosen.json:
         print(f"{'Revoked' if revoked else 'It was revoked before'}: {token.id}, {token.name}.", flush=True)
     ended = _signed_out(opened, token, now)

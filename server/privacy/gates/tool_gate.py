@@ -97,11 +97,19 @@ async def given_to(
                 Counter(place.span.type for place in refused),
             )
         )
-    privacy.note("refuse", to.name, Counter(place.span.type for place in refused), scope=scope, run=run)
+    withheld = Counter(place.span.type for place in refused)
+    if stops:
+        withheld.update(restored.kept)
+    privacy.note("refuse", to.name, withheld, scope=scope, run=run, rule=_rule(withheld, rulings))
     if stops:
         raise RequestRefused(_why(to, () if to.takes_tokens else left, refused, by_policy=rulings.why()))
     privacy.note("send", to.name, Counter(place.span.type for place in places), scope=scope, run=run)
     return cast("Mapping[str, Json]", restored.content)
+
+
+def _rule(withheld: Collection[str], rulings: RestoreRulings) -> str:
+    """Return what withheld values of these types: `restore` of the server's entry, rules of the policy, or both."""
+    return "; ".join(each for each in ("restore" * bool(set(withheld) - rulings.refused.keys()), rulings.named) if each)
 
 
 def _refused(places: Sequence[KnownPlace], allows: Callable[[tuple[str, ...], str], bool]) -> Iterator[KnownPlace]:

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...scopes import tokens_of
 from ...write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from ....skills_db.vault import Note, Vault
 
-Told = Callable[[str, str, str, Mapping[str, int], str], None]
-"""Told whose values, what was done with them and where they went, how many there are of each type, and by which run."""
+Told = Callable[[str, str, str, Mapping[str, int], str, str], None]
+"""Told whose values, what was done with them, where they went, how many of each type, by which run and which rule."""
 
 PAUSE_SECONDS = 0.5
 """How long lines gather before they are written together."""
@@ -42,15 +43,21 @@ class AuditNotes:
             merge=_merged,
         )
 
-    def add(self, scope: str, action: str, destination: str, counts: Mapping[str, int], *, run: str = "") -> None:
-        """Have it noted that something was done with so many values of each type, by a run if one did."""
+    def add(
+        self, scope: str, action: str, destination: str, counts: Mapping[str, int], *, run: str = "", rule: str = ""
+    ) -> None:
+        """Have it noted that something was done with so many values of each type, by a run if one did.
+
+        `scope` is that of the caller: the audit log says who it was, the vault whose tokens these are. `rule` names
+        what refused them, for the audit log.
+        """
         if not counts:
             return
         if self._told is not None:
-            self._told(scope, action, destination, counts, run)
+            self._told(scope, action, destination, counts, run, rule)
         from ....skills_db.vault_entries import Note
 
-        self._lines.add(Note(time.time(), scope, action, destination, dict(counts), run))
+        self._lines.add(Note(time.time(), tokens_of(scope), action, destination, dict(counts), run))
         self._lines.start()
 
     def close(self) -> None:

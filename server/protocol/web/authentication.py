@@ -20,8 +20,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ...access.guesses import Guesses
 from ...access.names import DEFAULT_RIGHTS
 from ...access.verifier import Verifier, VerifierUnavailable
-from ...identity import BEARER, IDENTITY, Identity, Right
-from ...rights import WITHOUT_TOKEN
+from ...audit.trail import UNAUDITED, AuditTrail, DenialReason
+from ...errors import AuditUnwritten
+from ...identity import BEARER, IDENTITY, Identity, Right, identity_in
+from ...rights import LINKS, WITHOUT_TOKEN
+from .access_lines import AccessLines, address_of, unkept
 from .challenges import MetadataUrl, challenge
 from .error_responses import refusal
 
@@ -54,34 +57,46 @@ class _Answer:
 class Authentication:
     """An ASGI app before another, which gets requests of those whom `verifier` knows; with `metadata` it is OAuth's."""
 
-    def __init__(self, app: ASGIApp, verifier: Verifier, metadata: MetadataUrl | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, verifier: Verifier, metadata: MetadataUrl | None = None, audit: AuditTrail = UNAUDITED
+    ) -> None:
         self._app = app
         self._verifier = verifier
         self._metadata = metadata
         self._how = _HOW if metadata is None else _HOW_BY_ISSUER
+        self._method = "token" if metadata is None else "oauth"
+        self._lines = AccessLines(audit)
         self._guesses = Guesses()
         self._accepted: OrderedDict[bytes, None] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or say how to authenticate."""
-        if scope["type"] != "http" or scope["path"].startswith(WITHOUT_TOKEN):
+        if scope["type"] != "http" or scope["path"].startswith(LINKS):
             await self._app(scope, receive, send)
+            return
+        if scope["path"].startswith(WITHOUT_TOKEN):  # what there is has been answered before
+            await refusal(404, "There is nothing at this address. MCP is served at /mcp.")(scope, receive, send)
             return
         refused = _misplaced(scope)
         if refused is not None:
-            await self._refused(scope, 400, refused, _INVALID_REQUEST)(scope, receive, send)
+            answer = await self._refused(scope, 400, refused, _INVALID_REQUEST, DenialReason.MISPLACED)
+            await answer(scope, receive, send)
             return
         given = [value for key, value in scope["headers"] if key == b"authorization"]
         bearer = _BEARER.fullmatch(given[0]) if given and len(given[0]) <= TOKEN_CHARS_MAX else None
         if bearer is None:
             error = _INVALID_TOKEN if given else None  # who sends nothing is told no error (RFC 6750, 3.1)
-            await self._refused(scope, 401, f"The request has no token. {self._how}", error)(scope, receive, send)
+            reason = DenialReason.INVALID if given else DenialReason.NO_TOKEN
+            answer = await self._refused(scope, 401, f"The request has no token. {self._how}", error, reason)
+            await answer(scope, receive, send)
             return
         token = bearer[1].decode("ascii")
         try:
             judged = await self._judged(scope, token)
         except VerifierUnavailable as error:
-            await refusal(503, str(error), retry_after=_RETRY_SECONDS)(scope, receive, send)
+            answer = refusal(503, str(error), retry_after=_RETRY_SECONDS)
+            answer = await self._lines.denied(scope, answer, status=503, reason=DenialReason.UNJUDGED)
+            await answer(scope, receive, send)
             return
         if isinstance(judged, Identity):
             await self._served(self._with_identity(scope, judged, token), receive, send, token)
@@ -90,13 +105,13 @@ class Authentication:
 
     async def _judged(self, scope: Scope, token: str) -> Identity | ASGIApp:
         """Return whom a token stands for, or the answer to one that is not valid. Raises `VerifierUnavailable`."""
-        client = scope.get("client")
-        address = "" if client is None else str(client[0])
+        address = address_of(scope)
         mark = hashlib.sha256(token.encode("ascii")).digest()
         is_known = mark in self._accepted
         if not is_known and (wait := await self._guesses.turn(address)):
             text = f"Too many tokens that are not valid came from this address. Send a valid one in {wait} seconds."
-            return refusal(429, text, retry_after=wait)
+            answer = refusal(429, text, retry_after=wait)
+            return await self._lines.denied(scope, answer, status=429, reason=DenialReason.TOO_MANY)
         is_guess = False
         try:
             identity = await self._verifier.identity_of(token)
@@ -106,7 +121,12 @@ class Authentication:
                 self._guesses.judged(address, is_guess=is_guess)
         if identity is None:
             self._accepted.pop(mark, None)
-            return self._refused(scope, 401, f"The token is not valid, or no longer. {self._how}", _INVALID_TOKEN)
+            text = f"The token is not valid, or no longer. {self._how}"
+            return await self._refused(scope, 401, text, _INVALID_TOKEN, DenialReason.INVALID)
+        try:
+            await self._lines.signed_in(mark, identity, self._method)
+        except AuditUnwritten as error:
+            return unkept(error)
         self._accepted[mark] = None
         self._accepted.move_to_end(mark)
         if len(self._accepted) > ACCEPTED_MAX:
@@ -135,9 +155,10 @@ class Authentication:
             if not answer.ended:
                 raise
             task.uncancel()
+            text = f"The token was revoked or expired, and the request was ended. {self._how}"
+            ended = await self._refused(scope, 401, text, _INVALID_TOKEN, DenialReason.ENDED)
             if not answer.started:
-                text = f"The token was revoked or expired, and the request was ended. {self._how}"
-                await self._refused(scope, 401, text, _INVALID_TOKEN)(scope, receive, send)
+                await ended(scope, receive, send)
             elif not answer.completed:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
@@ -169,11 +190,13 @@ class Authentication:
             given[BEARER] = token
         return given
 
-    def _refused(self, scope: Scope, status: int, text: str, error: str | None) -> ASGIApp:
+    async def _refused(self, scope: Scope, status: int, text: str, error: str | None, reason: DenialReason) -> ASGIApp:
+        """Note that a request is not let in, and return the answer to it."""
         # What an OAuth client asks its issuer for (MCP 2025-11-25, Protected Resource Metadata Discovery Requirements).
         rights = [] if self._metadata is None else [right for right in Right if right in DEFAULT_RIGHTS]
         said = challenge(scope, error=error, rights=rights, metadata=self._metadata)
-        return refusal(status, text, challenge=said)
+        answer = refusal(status, text, challenge=said)
+        return await self._lines.denied(scope, answer, status=status, reason=reason, identity=identity_in(scope))
 
 
 def _misplaced(scope: Scope) -> str | None:

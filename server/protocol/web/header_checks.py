@@ -61,7 +61,10 @@ class NamedHosts:
             hosts = [value for key, value in scope["headers"] if key == b"host"]
             origins = [value for key, value in scope["headers"] if key == b"origin"]
             if len(hosts) != 1 or not self._host.fullmatch(hosts[0]):
-                text = "The Host of the request is not this server's. Send it to the address that it listens on."
+                text = (
+                    "The Host of the request is not this server's. Send it to the address that it listens on; for "
+                    "another, such as a proxy's, its operator sets PUBLIC_URL."
+                )
                 return await refusal(_MISDIRECTED, text)(scope, receive, send)
             if len(origins) > 1 or not self._origins.issuperset(origins):
                 text = "The Origin of the request is another's. Call the server from a program, not from a web page."

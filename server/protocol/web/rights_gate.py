@@ -16,8 +16,10 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ...audit.trail import UNAUDITED, AuditTrail, DenialReason
 from ...identity import ALL_RIGHTS, Right, identity_in
 from ...rights import missing, needed_by
+from .access_lines import AccessLines
 from .callers import header
 from .challenges import MetadataUrl, challenge
 from .error_responses import refusal
@@ -29,8 +31,9 @@ _ANYTHING: TypeAdapter[object] = TypeAdapter(object)
 class RightsGate:
     """An ASGI app before the SDK's, behind one that gives each body whole; with `metadata` it is OAuth's."""
 
-    def __init__(self, app: ASGIApp, metadata: MetadataUrl | None = None) -> None:
+    def __init__(self, app: ASGIApp, metadata: MetadataUrl | None = None, audit: AuditTrail = UNAUDITED) -> None:
         self._app = app
+        self._lines = AccessLines(audit)
         self._metadata = metadata
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -51,7 +54,15 @@ class RightsGate:
         if lacks:
             text = f"This needs the scope {' '.join(lacks)}, which the token does not have. Use one that was given it."
             said = challenge(scope, error="insufficient_scope", rights=lacks, metadata=self._metadata)
-            await refusal(403, text, challenge=said)(scope, receive, send)
+            answer = await self._lines.denied(
+                scope,
+                refusal(403, text, challenge=said),
+                status=403,
+                reason=DenialReason.SCOPE,
+                identity=identity,
+                lacks=" ".join(lacks),
+            )
+            await answer(scope, receive, send)
             return
 
         async def received() -> Message:

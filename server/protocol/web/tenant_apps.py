@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ....skills_db.errors import SkillsDbError
 from ...app import App
+from ...audit.trail import DenialReason
 from ...errors import HomeError, HostWorkBusy, RequestRefused, TenantRefused, TenantsBusy
 from ...identity import DEFAULT_TENANT, identity_in
 from ...tenants.question_places import tenant_of_link
@@ -23,6 +24,7 @@ from ..draining import OpenRequests
 from ..serving import mcp_server
 from ..strict_tool import StrictTool
 from ..tools import tools_of
+from .access_lines import AccessLines
 from .approval_pages import QuestionPlace
 from .bodies import BODY_BYTES_MAX
 from .error_responses import refusal
@@ -71,10 +73,15 @@ async def served(app: App, requests: OpenRequests, all_sessions: set[McpSessions
 
 
 class TenantApps:
-    """An ASGI app: it gives each request to the MCP server of its tenant, opened at its first use."""
+    """An ASGI app: it gives each request to the MCP server of its tenant, opened at its first use.
 
-    def __init__(self, tenants: Tenants[ServedApp]) -> None:
+    Where the server `authenticates`, one that came here without an identity is refused.
+    """
+
+    def __init__(self, tenants: Tenants[ServedApp], *, authenticates: bool = False) -> None:
         self._tenants = tenants
+        self._lines = AccessLines(tenants.own.app.audit)
+        self._authenticates = authenticates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -82,12 +89,17 @@ class TenantApps:
             await self._tenants.own.sessions(scope, receive, send)
             return
         identity = identity_in(scope)
+        if identity is None and self._authenticates:
+            await refusal(401, "The request has no token. Send one that is valid.")(scope, receive, send)
+            return
         async with AsyncExitStack() as stack:
             tenant = DEFAULT_TENANT if identity is None else identity.tenant
             try:
                 app: ASGIApp = (await stack.enter_async_context(self._tenants.using(tenant))).sessions
             except (TenantRefused, RequestRefused) as error:
-                app = refusal(403, str(error))
+                answer = refusal(403, str(error))
+                reason = DenialReason.TENANT
+                app = await self._lines.denied(scope, answer, status=403, reason=reason, identity=identity)
             except (TenantsBusy, HostWorkBusy, SkillsDbError, HomeError) as error:
                 app = refusal(503, str(error), retry_after=_RETRY_SECONDS)
             await app(scope, receive, send)

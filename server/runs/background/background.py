@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from ....sandbox.errors import Busy
 from ....skills_db.errors import JournalNotFound
 from ...audit.trail import UNAUDITED, AuditTrail
 from ...caller import Caller
@@ -94,11 +95,16 @@ class Background:
             raise
         if request.timeout_seconds is None:
             request = replace(request, timeout_seconds=executor.settings.timeout_seconds)
-        await executor.shares.admit(request.caller.scope)
+        try:
+            await executor.shares.admit(request.caller.scope)
+        except Busy as busy:
+            self.audit.limited(request.caller, busy.limit)
+            raise
         run_id, scope, told = new_run_id(), request.caller.scope, request_told(request)
         expires = self.work.now() + self.journal.life_of(scope)
         put = await self._ask(lambda store: store.put(run_id, scope, told, expires=expires, most=self.queue_max))
         if not put:
+            self.audit.limited(request.caller, "BACKGROUND_QUEUE_MAX")
             raise RequestRefused(
                 f"{self.queue_max} background runs of yours wait to begin, which is the most. Wait until some have "
                 "ended, or cancel some with get_run(run_id, cancel=true)."
@@ -163,6 +169,17 @@ class Background:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(left, poll) if end is None else left):
                     await (asyncio.Event() if end is None else end).wait()
+
+    async def waiting(self, run_id: str, scope: str) -> RunState:
+        """Return the question that a run of anybody's waits with, and nothing else of it, for who `answers_alone`.
+
+        Where it waits no more, its run is that of another to this scope: raises as `state`.
+        """
+        with suppress(JournalNotFound):
+            state = await self.queued_state(run_id, None)
+            if state.approval is not None:
+                return replace(state, execution=None, progress=None)
+        return await self.state(run_id, scope)
 
     async def cancel(self, run_id: str, scope: str | None) -> None:
         """Have a background run of the scope, or of any, end. Raises `JournalNotFound` where it has no such run."""

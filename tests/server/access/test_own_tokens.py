@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from sealab.server.access.token_text import digest_of, new_token
 from sealab.server.access.verifier import VerifierUnavailable
 from sealab.server.database import HomeDatabase
 from sealab.server.identity import Identity, Right
+from sealab.skills_db.errors import DatabaseUnavailable
 from sealab.skills_db.tokens import StoredToken, TokenStore
 
 
@@ -60,23 +62,60 @@ async def test_a_token_that_expires_or_is_revoked_is_known_no_more(
     assert await verifier.identity_of(revoked) is None
 
 
+def queries(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Return the digests of each query from now on."""
+    asked: list[list[str]] = []
+    find_all = TokenStore.find_all
+
+    def counted(self: TokenStore, digests: Sequence[str]) -> dict[str, StoredToken]:
+        asked.append(list(digests))
+        return find_all(self, digests)
+
+    monkeypatch.setattr(TokenStore, "find_all", counted)
+    return asked
+
+
 async def test_many_requests_at_once_look_a_token_up_once(
     database: HomeDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = new_token()
     put(database, token)
-    asked: list[str] = []
-    find = TokenStore.find
-
-    def counted(self: TokenStore, digest: str) -> StoredToken | None:
-        asked.append(digest)
-        return find(self, digest)
-
-    monkeypatch.setattr(TokenStore, "find", counted)
+    asked = queries(monkeypatch)
     verifier = OwnTokens(database)
     found = await asyncio.gather(*(verifier.identity_of(token) for _ in range(50)))
     assert None not in found
-    assert len(asked) == 1
+    assert asked == [[digest_of(token)]]
+
+
+async def test_many_tokens_at_once_are_looked_up_in_few_queries_each_for_its_own(
+    database: HomeDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens, unknown = [new_token() for _ in range(50)], [new_token() for _ in range(50)]
+    made = [put(database, token) for token in tokens]
+    asked = queries(monkeypatch)
+    verifier = OwnTokens(database)
+    found = await asyncio.gather(*(verifier.identity_of(token) for token in [*tokens, *unknown]))
+    assert [None if each is None else each.credential for each in found] == [each.id for each in made] + [None] * 50
+    assert sorted(itertools.chain(*asked)) == sorted(map(digest_of, [*tokens, *unknown]))
+    assert len(asked) <= 2
+
+
+async def test_what_fails_for_some_tokens_is_raised_for_each_and_the_next_is_looked_up(
+    database: HomeDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = new_token()
+    put(database, token)
+    verifier = OwnTokens(database)
+
+    def broken(_self: TokenStore, _digests: Sequence[str]) -> dict[str, StoredToken]:
+        raise DatabaseUnavailable("The database is locked. Try again.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TokenStore, "find_all", broken)
+        asked = (verifier.identity_of(each) for each in [token, new_token()])
+        failed = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(each) for each in failed] == [VerifierUnavailable] * 2
+    assert await verifier.identity_of(token) is not None
 
 
 async def test_a_database_that_does_not_answer_lets_nobody_in(

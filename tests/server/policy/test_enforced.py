@@ -12,6 +12,7 @@ import pytest
 from mcp import Client, MCPError
 
 from ...waiting import until
+from ..audit.test_audited_requests import lines
 from ..command_line import sealab
 from ..conftest import Caller, http_process, in_this_process, stdio
 from ..upstream_tools.test_approvals import User, yes
@@ -197,6 +198,11 @@ async def test_values_go_where_the_policy_lets_them(tmp_path: Path) -> None:
         failed = await error(caller, f"restore_pii({mail!r})")
         assert failed["type"] == "PermissionError"
         assert "The policy does not let values go to the code: EMAIL (no rule permits it)." in failed["message"]
+    refused = [each for each in lines(tmp_path) if each["event"] == "privacy.refused"]
+    assert [(each["rule"], each["decision"], each["details"]) for each in refused] == [
+        ("policy: no-cards", "refused", {"to": "model", "CARD": 1}),
+        ("policy: no rule", "refused", {"to": "code", "EMAIL": 1}),
+    ]
 
 
 async def test_under_auto_tools_and_files_get_what_the_policy_gives_them(tmp_path: Path) -> None:
@@ -227,6 +233,12 @@ async def test_under_auto_tools_and_files_get_what_the_policy_gives_them(tmp_pat
         with pytest.raises(MCPError, match="The policy does not let values go to the file"):
             await caller.call("write_workspace_file", filename="out.txt", content=token)
         assert not (tmp_path / "workspace" / "out.txt").exists()
+    refused = [each for each in lines(tmp_path) if each["event"] == "privacy.refused"]
+    assert [(each["tool"], each["rule"], each["details"]) for each in refused] == [
+        ("up.fail", "policy: no rule", {"to": "tool", "EMAIL": 1}),
+        ("", "policy: no rule", {"to": "workspace", "EMAIL": 1}),
+        ("", "policy: no rule", {"to": "workspace", "EMAIL": 1}),
+    ]
 
 
 async def test_a_new_version_holds_in_a_running_server_and_a_broken_or_missing_one_is_told(tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from sealab.server.policy.policy_rules import PolicyFaulty, rules_of
+from sealab.server.policy import policy_rules
+from sealab.server.policy.policy_rules import PolicyFaulty, PolicyRule, rules_of
 from sealab.tools_registry.configuration import Approve
 
 TEXT = """\
@@ -66,3 +69,19 @@ def test_all_faults_are_told_at_once_and_an_id_is_given_once() -> None:
 
 def test_a_text_without_rules_has_none() -> None:
     assert rules_of({"a.cedar": "", "b.cedar": "// nothing\n"}) == ()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_rule_behind_a_comment_counts_however_lines_end(end: str) -> None:
+    text = end.join(("permit(principal, action, resource);", "// not these", "forbid(principal, action, resource);"))
+    assert [rule.permits for rule in rules_of({"a.cedar": text})] == [True, False]
+
+
+def test_a_file_in_which_cedar_finds_more_rules_than_were_told_apart_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(policy_rules, "_PIECE", re.compile(r"(?s).\Z|;(?=\Z)"))
+    monkeypatch.setattr(
+        policy_rules, "_read", lambda file, line, _text: PolicyRule("x", file, line, True, Approve.NEVER, {})
+    )
+    assert "of its 2 rules 1 could be told apart" in faults_of("permit(principal, action, resource);" * 2)[0]

@@ -72,6 +72,19 @@ async def test_cpu_seconds_of_a_day_outlive_a_restart(tmp_path: Path) -> None:
     assert "(CALLER_CPU_SECONDS_PER_DAY)" in refused["error"]["message"]
 
 
+async def test_the_tests_of_a_skill_are_a_run_and_charged(tmp_path: Path) -> None:
+    env = ONE_SPARE | {"SEALAB_CALLER_CPU_SECONDS_PER_DAY": "0.05", "SEALAB_CALLER_RUNS_PER_MINUTE": "9"}
+    async with in_this_process(tmp_path, env) as caller:
+        saved = await caller.call("save_skill", name="burn", code=f"def burn():\n    return {BURN}", tests="burn()")
+        used = await shares(caller)
+        refused = await caller.call("save_skill", name="more", code="def more():\n    return 1", tests="more()")
+    assert not saved.is_error
+    assert used["caller"]["cpu_seconds_today"] > 0.05
+    assert used["caller"]["runs_last_minute"] == 1
+    assert refused.is_error
+    assert "CALLER_CPU_SECONDS_PER_DAY" in refused.content[0].text
+
+
 async def test_a_cancelled_run_is_charged_too(tmp_path: Path) -> None:
     env = ONE_SPARE | {"SEALAB_TENANT_CPU_SECONDS_PER_DAY": "0.02"}
     code = f"{BURN}\nwrite_file('burnt', 'x')\nimport asyncio\nawait asyncio.sleep(600)"

@@ -73,7 +73,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
             each.run("1 + 1")
         ran = owner.call("execute_code", code=f"print('{CANARY}')", session="s")
         owner.run(f"secret = '{CANARY}'", session="s")
-        background = owner.call("execute_code", code="import asyncio\nawait asyncio.sleep(50)", background=True)
+        background = owner.call("execute_code", code="import asyncio\nawait asyncio.sleep(1000)", background=True)
         assert not owner.call("write_workspace_file", filename="canary.txt", content=CANARY).failed
         assert not owner.call("save_skill", name="canary_skill", code=SKILL, tests="assert canary_skill()").failed
         pii = owner.call("sanitize_pii", text=f"mail {EMAIL}").structured["sanitized_text"]
@@ -162,9 +162,7 @@ TOOLS: tuple[Line, ...] = (
         shows=lambda _team, reply: any(
             (
                 {"pool", "server", "workers", "event_loop"} & reply.structured.keys(),
-                reply.structured["workspace"]["used_bytes"],
                 reply.structured["skills"]["skills"],
-                reply.structured["vault"]["values"],
             )
         ),
     ),
@@ -349,15 +347,6 @@ def test_nobody_without_a_token_gets_any_further(team: Team) -> None:
     assert team.state() == before
 
 
-def test_nothing_of_another_tenant_can_be_changed(team: Team) -> None:
-    before = team.state()
-    for line in CHANGES:
-        assert CANARY not in line.call(team, team.other).text
-    for text in HOST_CHANGES:
-        assert CANARY not in team.other.call("execute_code", code=text).text
-    assert team.state() == before
-
-
 def test_errors_do_not_tell_whether_another_has_a_name(team: Team) -> None:
     for tool_name, key, real, made_up in (
         ("load_skill", "name", "canary_skill", "canary_skilz"),
@@ -369,6 +358,15 @@ def test_errors_do_not_tell_whether_another_has_a_name(team: Team) -> None:
     ):
         told = [team.other.call(tool_name, **{key: name}).said.replace(name, "NAME") for name in (real, made_up)]
         assert told[0] == told[1]
+
+
+def test_nothing_of_another_tenant_can_be_changed(team: Team) -> None:
+    before = team.state()
+    for line in CHANGES:
+        assert CANARY not in line.call(team, team.other).text
+    for text in HOST_CHANGES:
+        assert CANARY not in team.other.call("execute_code", code=text).text
+    assert team.state() == before
 
 
 def test_routes_lead_to_no_other_tenant(team: Team) -> None:

@@ -5,10 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from mcp import Client
+
+from sealab.server.caller import Caller
+from sealab.server.identity import Identity, Right
+from sealab.server.protocol.serving import mcp_server
+from sealab.server.runs.background.background import Background, Reach
+from sealab.server.runs.execute import CodeRequest
+from sealab.skills_db.errors import JournalNotFound
 
 from ...waiting import wait_until
 from ..runs.background.test_parked_runs import served
 from .team import Member, Reply, team_server, token, told
+from .test_tenants import alice, opened
 
 CODE = "answer = await call_tool('notes.send', {'text': 'quetzal'})\nprint('quetzal', answer)"
 
@@ -54,3 +63,52 @@ def test_a_question_is_answered_by_who_may_and_the_report_is_shown_to_who_may(tm
         assert sent.read_text().count("quetzal") == 1
         for name, sees in (("alice", True), ("mate", False), ("answering", False), ("admin", True), ("other", False)):
             assert (name, "quetzal" in seen_by(name).text) == (name, sees)
+
+
+async def test_who_may_only_answer_is_shown_the_question_while_it_waits_and_nothing_after(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    served(home)
+    async with opened(home) as tenants, tenants.using("acme") as acme:
+        background = acme.app.background
+        submitted = await background.submit(CodeRequest(f"progress(0.5, 'quetzal')\n{CODE}", caller=alice("acme")))
+        run_id, mate = submitted.run_id, "principal mate"
+
+        asked = (await background.state(run_id, alice("acme").scope, wait_seconds=30)).approval
+        assert asked is not None
+        seen = await background.waiting(run_id, mate)
+        assert (seen.approval, seen.execution, seen.progress) == (asked, None, None)
+        assert await background.answer(asked, None, None, by=None)
+        for _ in range(2):  # whether or not it has ended meanwhile
+            with pytest.raises(JournalNotFound, match="You have no run"):
+                await background.waiting(run_id, mate)
+            await background.state(run_id, alice("acme").scope, wait_seconds=30)
+
+
+async def test_get_run_shows_no_report_of_another_whose_question_is_answered_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    served(home)
+    reach = Background.reach
+
+    async def answered_after(self: Background, run_id: str, caller: Caller) -> Reach:
+        found = await reach(self, run_id, caller)
+        approval = (await self.queued_state(run_id, None)).approval
+        assert approval is not None
+        assert await self.answer(approval, None, None, by=None)
+        await self.state(run_id, None, wait_seconds=30)
+        return found
+
+    async with opened(home) as tenants, tenants.using("acme") as acme:
+        background = acme.app.background
+        submitted = await background.submit(CodeRequest(f"print('quetzal')\n{CODE}", caller=alice("acme")))
+        assert (await background.state(submitted.run_id, None, wait_seconds=30)).approval is not None
+        monkeypatch.setattr(Background, "reach", answered_after)
+        mate = Caller("principal mate", identity=Identity("acme", "mate", frozenset({Right.RUN, Right.APPROVE})))
+        monkeypatch.setattr("sealab.server.protocol.background_tools.caller_of", lambda _ctx: mate)
+        async with Client(mcp_server(acme.app)) as client:
+            answer = await client.call_tool("get_run", {"run_id": submitted.run_id, "wait_seconds": 20})
+        assert answer.is_error
+        assert "quetzal" not in str(answer)

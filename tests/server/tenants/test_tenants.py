@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -28,6 +28,7 @@ from sealab.server.tenants.contents import files_of, operators_database
 from sealab.server.tenants.deleting import delete_tenant
 from sealab.server.tenants.locks import TenantLock
 from sealab.server.tenants.tenants import Tenants
+from sealab.skills_db.errors import SkillNotFound
 from sealab.skills_db.tenants.schemas import schema_of
 from sealab.skills_db.tenants.tenant_store import TenantStatus, TenantStore
 from sealab.skills_db.vault_keys import tenants_key
@@ -98,13 +99,37 @@ async def test_a_token_means_the_same_to_all_principals_of_a_tenant_and_nothing_
         text = "mail quetzal.feather@zanzibar-example.org"
         hidden = await a.app.privacy.hide_text("principal alice", text)
         assert "@" not in hidden
-        assert (await a.app.privacy.restored_for_model("principal bob", hidden)).content == text
+        assert (await a.app.privacy.restored_for_model(Caller(scope="principal bob"), hidden)).content == text
         for app, scope in ((b.app, "principal alice"), (b.app, "home"), (tenants.own.app, "principal alice")):
-            assert (await app.privacy.restored_for_model(scope, hidden)).content == hidden
+            assert (await app.privacy.restored_for_model(Caller(scope=scope), hidden)).content == hidden
             assert await app.privacy.hide_text(scope, text) != hidden
         keys = {each.app.privacy.key() for each in (a, b, tenants.own)}
         assert len(keys) == 3
         assert a.app.privacy.key() == tenants_key(tenants.own.app.privacy.key(), "a")
+
+
+@pytest.mark.parametrize("is_limited", [True, False])
+async def test_values_come_in_place_of_tokens_in_code_and_in_files_with_the_scope_alone(
+    tmp_path: Path, is_limited: bool
+) -> None:
+    async with opened(tmp_path / "home", SEALAB_PRIVACY="auto") as tenants, tenants.using("a") as a:
+        email = "quetzal.feather@zanzibar-example.org"
+        hidden = await a.app.privacy.hide_text("principal alice", email)
+        assert hidden.startswith("[EMAIL")
+        may = alice("a", *(DEFAULT_RIGHTS - ({Right.PRIVACY_RESTORE} if is_limited else set())))
+        for code, variables in (
+            (f"[ord(each) for each in {hidden!r}]", {}),
+            ("[ord(each) for each in given]", {"given": hidden}),
+        ):
+            ran = await execute(a.app.executor, CodeRequest(code, variables, caller=may))
+            assert "".join(map(chr, cast("list[int]", ran.report["result"]))) == (hidden if is_limited else email)
+        ran = await execute(a.app.executor, CodeRequest(f"write_file('f', {hidden!r})", caller=may))
+        file = a.app.home.workspace / "f"
+        if is_limited:
+            assert "lacks the scope privacy:restore" in str(ran.report["error"])
+            assert not file.exists()
+        else:
+            assert file.read_text() == email
 
 
 async def test_the_shelf_is_read_by_all_tenants_and_changed_by_right_alone(tmp_path: Path) -> None:
@@ -132,6 +157,34 @@ async def test_the_shelf_is_read_by_all_tenants_and_changed_by_right_alone(tmp_p
         await skills.save(own, skills.SaveRequest("common", "def common() -> int:\n    return 3", caller=alice("a")))
         assert await result_of(a.app, "skills.common()", "a") == 3
         assert (await skills.load(operators, "common", None))["code"].endswith("return 1")
+
+
+async def test_of_a_skill_on_the_shelf_no_version_is_read_that_was_not_published(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as tenants, tenants.using("a") as a:
+        operators, own = tenants.own.app.skills, a.app.skills
+        for answer, tags in ((1, []), (2, ["shared"]), (3, ["Shared"])):
+            code = f"def common() -> int:\n    return {answer}"
+            await skills.save(operators, skills.SaveRequest("common", code, tags=tags))
+        for version in (None, 3, 2):
+            assert (await skills.load(own, "common", version))["code"][-1] == str(version or 3)
+        with pytest.raises(SkillNotFound, match="no version 1 that is published"):
+            await skills.load(own, "common", 1)
+        assert await result_of(a.app, "skills.common()", "a") == 3
+        await skills.save(operators, skills.SaveRequest("common", "def common() -> int:\n    return 4"))
+        with pytest.raises(SkillNotFound):
+            await skills.load(own, "common", 3)
+
+
+async def test_the_tests_of_a_skill_run_at_no_isolation_that_the_caller_has_no_scope_for(tmp_path: Path) -> None:
+    env = {"SEALAB_ALLOWED_ISOLATION": "process"}
+    async with opened(tmp_path / "home", **env) as tenants:
+        app = tenants.own.app
+        request = skills.SaveRequest("one", "def one() -> int:\n    return 1", tests="one()")
+        limited = alice("default", Right.RUN, Right.SKILLS_WRITE)
+        with pytest.raises(RightMissing, match="run:process"):
+            await skills.save(app.skills, replace(request, caller=limited))
+        wider = alice("default", *limited.identity.rights, Right.RUN_PROCESS, Right.FILES, Right.SKILLS_READ)
+        assert (await skills.save(app.skills, replace(request, caller=wider)))["version"] == 1
 
 
 async def test_the_idlest_tenant_is_closed_for_another_unless_something_is_at_work_in_it(tmp_path: Path) -> None:

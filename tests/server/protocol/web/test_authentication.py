@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -14,6 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from sealab.server.access.guesses import GUESSES_MAX
 from sealab.server.access.token_text import new_token
+from sealab.server.protocol.web.tenant_apps import TenantApps
 
 from ....waiting import wait_until
 from ...conftest import HttpServer, http_process
@@ -84,6 +85,31 @@ def test_who_has_no_valid_token_gets_401_and_a_challenge(
 @pytest.mark.parametrize("path", ["/mcp", "/", "/healthz/", "/healthz2", "/.env", "//mcp", "/approvals"])
 def test_no_method_and_no_other_path_needs_none(server: HttpServer, method: str, path: str) -> None:
     assert asked(server.url, method, path).status == 401
+
+
+@pytest.mark.parametrize(
+    "path", ["/.well-known/x", "/.well-known/../mcp", "/.well-known/%2e%2e/mcp", "/approvals/../mcp"]
+)
+def test_no_body_is_read_of_who_has_no_token(server: HttpServer, path: str) -> None:
+    connection = connected(server.url)
+    connection.putrequest("POST", path)
+    connection.putheader("Content-Length", "4000000")
+    connection.endheaders()  # and no byte of it is sent
+    assert read(connection).status == 404
+
+
+async def test_what_came_past_authentication_reaches_no_tenant() -> None:
+    statuses: list[int] = []
+
+    async def send(message: Any) -> None:
+        statuses.extend([message["status"]] if message["type"] == "http.response.start" else [])
+
+    async def receive() -> Any:
+        raise AssertionError
+
+    app = TenantApps(cast("Any", None), authenticates=True)
+    await app({"type": "http", "method": "POST", "path": "/mcp", "headers": []}, receive, send)
+    assert statuses == [401]
 
 
 def test_health_is_told_to_everybody(server: HttpServer) -> None:
@@ -223,9 +249,14 @@ def test_a_stream_and_a_call_end_when_their_token_is_revoked(server: HttpServer,
 
 def test_a_token_of_another_tenant_is_not_served_what_is_this_ones(server: HttpServer, home: Path) -> None:
     token = made(home, "elsewhere", "--tenant", "acme")
-    answer = run(server.url, "1", **token.header)
-    assert answer.status == 403
-    assert b"tenant default alone" in answer.body
+    own = made(home, "here")
+    written = called(server, "write_workspace_file", own.header, filename="own.txt", content="canary7f3a")
+    assert written.status == 200
+    assert b"own.txt" in called(server, "list_workspace_files", own.header).body
+    assert b"own.txt" not in called(server, "list_workspace_files", token.header).body
+    read_by_other = called(server, "read_workspace_file", token.header, filename="own.txt")
+    assert b"canary7f3a" not in read_by_other.body
+    assert b'"isError":true' in read_by_other.body
 
 
 def guess(server: HttpServer) -> Answer:

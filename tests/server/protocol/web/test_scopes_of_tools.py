@@ -11,6 +11,7 @@ import pytest
 
 from ...conftest import HttpServer, http_process
 from ...journal.test_journaled_runs import NOTES
+from ...tenants.team import Member
 from ...upstream_tools.test_registry import configure
 from .raw import run
 from .tokens import made
@@ -62,3 +63,25 @@ def test_a_token_that_may_write_does_and_is_told_why_it_cannot_say_yes(server: H
     asking = reported(server, "await tools.asking.send(text='y')", token.header)
     assert asking["status"] != "ok"
     assert "the token lacks the scope approve" in asking["error"]["message"]
+
+
+@pytest.mark.parametrize(("scope", "finds"), [("run,tools:read,skills:read", True), ("run,tools:read", False)])
+def test_skills_are_found_beside_tools_by_who_may_read_them(
+    server: HttpServer, home: Path, scope: str, finds: bool
+) -> None:
+    author = Member(server.url, made(home, "author", "--scope", "default").token)
+    code = "def tides(port: str) -> str:\n    'Give the tides of Zanzibar.'\n    return port"
+    assert not author.call("save_skill", name="tides", code=code).failed
+    finder = Member(server.url, made(home, "finder", "--scope", scope).token)
+    for tool, arguments, shown in (
+        ("search_tools", {"query": "tides of zanzibar"}, "of Zanzibar"),
+        ("search_tools", {"query": "", "category": "skills"}, "of Zanzibar"),
+        ("get_tool_definition", {"tool_name": "tides"}, "of Zanzibar"),
+        ("get_tool_definition", {"tool_name": "skills.tides"}, "of Zanzibar"),
+        ("get_tool_definition", {"tool_name": "tidez"}, "skills.tides"),
+        ("list_tool_categories", {}, "Saved functions"),
+        ("execute_code", {"code": "search_tools('tides of zanzibar')"}, "of Zanzibar"),
+        ("execute_code", {"code": "get_tool_definition('tides')"}, "of Zanzibar"),
+    ):
+        reply = finder.call(tool, **arguments)
+        assert (tool, arguments, shown in reply.text) == (tool, arguments, finds), reply.text

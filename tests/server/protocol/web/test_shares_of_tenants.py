@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from sealab.server.identity import ALL_RIGHTS, IDENTITY, Identity
 from sealab.server.protocol.web.bodies import Bodies
-from sealab.server.protocol.web.fair_starts import FairStarts
+from sealab.server.protocol.web.fair_starts import ROUNDS, FairStarts
 from sealab.server.protocol.web.mcp_sessions import CALLERS_WORTH, McpSessions
 
 from ....waiting import until
@@ -62,6 +62,37 @@ async def test_a_request_begins_before_the_hundred_that_the_principals_of_anothe
     await asyncio.gather(*many, starts(request_of("one", "p"), nothing, Answers()))
     assert len(began) == 101
     assert began.index("one") < 10
+
+
+async def test_a_request_of_many_rounds_ends_however_many_another_tenant_goes_on_sending() -> None:
+    at_work, most, begun_meanwhile = 0, 0, 0
+    others = asyncio.Event()
+
+    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
+        nonlocal at_work, most, begun_meanwhile
+        begun_meanwhile += scope[IDENTITY].tenant == "many"
+        at_work += 1
+        most = max(most, at_work)
+        for _ in range(ROUNDS - 2):  # work of so many rounds
+            await asyncio.sleep(0)
+        at_work -= 1
+
+    starts = FairStarts(app)
+
+    async def again_and_again(number: int) -> None:
+        while not others.is_set():
+            await starts(request_of("many", f"p{number}"), nothing, Answers())
+
+    many = [asyncio.create_task(again_and_again(number)) for number in range(100)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    begun_meanwhile = 0
+    for _ in range(10):
+        await starts(request_of("one", "p"), nothing, Answers())
+    others.set()
+    assert begun_meanwhile <= 10 * 2 * 4  # a few for each, not a few for each of its rounds
+    assert most <= 2 * 4
+    await asyncio.gather(*many)
 
 
 class Sent:
