@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -34,15 +34,15 @@ def opened_log(home: Home, settings: Settings) -> Iterator[Opening[AuditStore]]:
 
 
 @contextmanager
-def trail_beside(home: Home, settings: Settings, database: Database) -> Iterator[AuditTrail]:
-    """Give what notes events in the audit log of the operator's home, whose open database this is.
+def trail_beside(home: Home, settings: Settings, database: Callable[[], Database]) -> Iterator[AuditTrail]:
+    """Give what notes events in the audit log of the operator's home, whose database this opens, or has open.
 
     They are written at the end. Raises `AuditUnwritten` where that fails and lines are required, else it is said.
     """
     if settings.audit is AuditMode.OFF:
         yield UNAUDITED
         return
-    log = AuditLog(audit_store(lambda: database, Privacy(settings, home.root, lambda: database).key))
+    log = AuditLog(audit_store(database, Privacy(settings, home.root, database).key))
     try:
         yield AuditTrail(log)
     finally:

@@ -164,7 +164,7 @@ def _delete(chosen: argparse.Namespace, home: Home, settings: Settings, operator
             f"This would remove all of {home.tenant} for good; `sealab tenants show {home.tenant}` counts it, and "
             "`export` writes it to a file. Add --yes to do it."
         )
-    with trail_beside(Home(home.operators_root), settings, operators) as audit:
+    with trail_beside(Home(home.operators_root), settings, lambda: operators) as audit:
         proof = delete_tenant(settings, home, operators, replace(audit, tenant=home.tenant))
     tell(chosen, **flat(proof))
     if chosen.json:

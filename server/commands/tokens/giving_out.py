@@ -192,7 +192,7 @@ def _signed_out(opened: _Opened, token: StoredToken, now: float) -> SignedOut:
     if any(each.principal == token.principal and each.is_valid(now) for each in others):
         return SignedOut()
     home = opened.home.of_tenant(token.tenant)
-    with trail_beside(opened.home, opened.settings, opened.database) as audit:
+    with trail_beside(opened.home, opened.settings, lambda: opened.database) as audit:
         return principal_signed_out(
             opened.settings, home, opened.database, token.principal, replace(audit, tenant=token.tenant)
         )
