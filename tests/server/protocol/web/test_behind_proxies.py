@@ -32,6 +32,7 @@ from .tokens import Made, made, revoked
 NAME = "sealab.example"
 PAGE = "docs/team.md"
 PROXIES = ("nginx", "caddy")
+pytestmark = pytest.mark.timeout(180)  # the first one of each proxy waits for a server, a proxy and two workers
 UNTIL_GO = """\
 import time
 
