@@ -12,13 +12,13 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import AuthorizationCodeResult
 from mcp.types import ElicitResult
 
-from sealab.tools_registry.authorizing.kept_sign_ins import KeptSignIn, kept_requests
+from sealab.tools_registry.authorizing.authorization import begin, finish
+from sealab.tools_registry.authorizing.kept_sign_ins import kept_requests
+from sealab.tools_registry.authorizing.token_endpoint import issuer_client
 from sealab.tools_registry.configuration import ServerConfig, Transport
 from sealab.tools_registry.errors import SignInNeeded
-from sealab.tools_registry.upstream.sign_in import provider
 
 from ...waiting import until
 from ..conftest import Caller
@@ -98,16 +98,11 @@ async def test_sign_ins_of_tenants_are_apart_and_end_with_their_principal_and_th
 async def kept(folder: Path, upstream: Accounts) -> ServerConfig:
     """Have the operator signed in to the server."""
     config = ServerConfig("accounts", Transport.HTTP, url=f"{upstream.address}/mcp")
-    came: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-    async def show(address: str) -> None:
-        async with browser("operator") as theirs:
-            back = (await theirs.get(address, follow_redirects=False)).headers["location"]
-            came.set_result(AuthorizationCodeResult.model_validate(dict(httpx2.URL(back).params)))
-
-    auth = provider(config, KeptSignIn(folder, config), "http://127.0.0.1:9/callback", show, lambda: came)
-    async with httpx2.AsyncClient(auth=auth, timeout=50) as client:
-        await client.post(config.url, json={})
+    async with issuer_client() as client, browser("operator") as theirs:
+        begun_there = await begin(client, config, "http://127.0.0.1:9/callback", "a state")
+        back = httpx2.URL((await theirs.get(begun_there.address, follow_redirects=False)).headers["location"])
+        granted = await finish(client, begun_there.pending, back.params["code"], back.params["iss"])
+    folder.joinpath("accounts.json").write_text(granted.model_dump_json(exclude={"resource"}, exclude_none=True))
     return config
 
 
