@@ -76,7 +76,7 @@ LINES = [
     ("skills save wrong wrong.py", FAILED, "SyntaxError in line 1: invalid syntax. Correct it. Nothing was saved."),
     ("skills export six.py nope", USAGE, "There is no skill 'nope'."),
     ("-x", USAGE, "The command has no option -x."),
-    ("--http 0.0.0.0:80", USAGE, "there is no authentication yet"),
+    ("--http 0.0.0.0:80", USAGE, "there is no authentication"),
 ]
 
 
