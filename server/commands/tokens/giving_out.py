@@ -37,7 +37,7 @@ _SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 
 
 @dataclass(frozen=True, slots=True)
-class _OpenedTokens:
+class _Operators:
     """The operator's home of a command, and its open database."""
 
     home: Home
@@ -51,7 +51,7 @@ class _OpenedTokens:
         return TokenStore(self.database)
 
 
-_Run = Callable[[argparse.Namespace, _OpenedTokens], int]
+_Run = Callable[[argparse.Namespace, _Operators], int]
 
 
 def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> None:
@@ -73,7 +73,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
         def opened(chosen: argparse.Namespace) -> int:
             home, settings = begin(chosen)
             with _database(home, settings) as database:
-                return run(chosen, _OpenedTokens(home, settings, database))
+                return run(chosen, _Operators(home, settings, database))
 
         made.set_defaults(command=opened)
         options(made)
@@ -112,7 +112,7 @@ def _database(home: Home, settings: Settings) -> Iterator[Database]:
         database.close()
 
 
-def _create(chosen: argparse.Namespace, opened: _OpenedTokens) -> int:
+def _create(chosen: argparse.Namespace, opened: _Operators) -> int:
     name, tenant = principal_name(chosen.name), tenant_name(chosen.tenant)
     principal = name if chosen.principal is None else principal_name(chosen.principal)
     asked = [part.strip() for scope in chosen.scope or [DEFAULT_SCOPE] for part in scope.split(",")]
@@ -142,7 +142,7 @@ def _create(chosen: argparse.Namespace, opened: _OpenedTokens) -> int:
     return Exit.OK
 
 
-def _list(chosen: argparse.Namespace, opened: _OpenedTokens) -> int:
+def _list(chosen: argparse.Namespace, opened: _Operators) -> int:
     told = [_told(each) for each in opened.store.listed(None if chosen.tenant is None else tenant_name(chosen.tenant))]
     if chosen.json:
         print(json.dumps({"count": len(told), "tokens": told}))
@@ -156,7 +156,7 @@ def _list(chosen: argparse.Namespace, opened: _OpenedTokens) -> int:
     return Exit.OK
 
 
-def _revoke(chosen: argparse.Namespace, opened: _OpenedTokens) -> int:
+def _revoke(chosen: argparse.Namespace, opened: _Operators) -> int:
     store, now = opened.store, time.time()
     found = store.named(chosen.token, now)
     if not found:
@@ -183,7 +183,7 @@ def _revoke(chosen: argparse.Namespace, opened: _OpenedTokens) -> int:
     return Exit.OK
 
 
-def _signed_out(opened: _OpenedTokens, token: StoredToken, now: float) -> SignedOut:
+def _signed_out(opened: _Operators, token: StoredToken, now: float) -> SignedOut:
     """End the sign-ins of a token's principal where it has no other token that counts."""
     from ...tenants.sign_outs import SignedOut, principal_signed_out
     from ..audit.opened import trail_beside
