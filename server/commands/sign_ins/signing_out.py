@@ -79,7 +79,7 @@ def opened_sign_ins(home: Home, settings: Settings, who: str | None) -> Iterator
     database = operators_database if home.operators is None else database_of(settings.database_url, home)
     privacy = privacy_of(settings, home, database, operators=operators_database)
     try:
-        with trail_beside(operators, settings, operators_database()) as audit:
+        with trail_beside(operators, settings, operators_database) as audit:
             own = replace(audit, tenant=home.tenant)
             yield OwnedSignIns(SignIns(database, privacy.key, tenant=home.tenant, audit=own), who, own)
     finally:
