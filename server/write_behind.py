@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -118,3 +119,27 @@ class WriteBehind(Generic[T]):
                 now = time.monotonic()
                 if now - last >= self._quiet_seconds or now - first >= self._wait_seconds_max:
                     self.flush()
+
+
+Waiting = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
+"""A future, and the loop in which it is waited for."""
+
+
+def let_go_on(waiting: Iterable[Waiting], error: BaseException | None) -> None:
+    """Let those go on that wait for what a thread wrote, each in its loop: with `error`, if that failed."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for loop, future in waiting:
+        by_loop.setdefault(loop, []).append(future)
+    for loop, futures in by_loop.items():
+        with suppress(RuntimeError):  # a loop that is closed waits for nothing
+            loop.call_soon_threadsafe(_resolve, futures, error)
+
+
+def _resolve(futures: Sequence[asyncio.Future[None]], error: BaseException | None) -> None:
+    for future in futures:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)

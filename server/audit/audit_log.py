@@ -24,6 +24,7 @@ from ...skills_db.audit.chain import AuditEvent
 from ...skills_db.errors import AuditDamaged, CommitUnknown, SkillsDbError, VaultKeyWrong
 from ..database import Opening
 from ..errors import KNOWN_ERRORS, AuditUnwritten
+from ..write_behind import let_go_on
 
 if TYPE_CHECKING:
     from ...skills_db.audit.audit_store import AuditStore
@@ -186,7 +187,7 @@ class AuditLog:
                 else:
                     self._note_failure(error, began)
                 told = self._done_waiting()
-            _tell(told, error)
+            let_go_on([(each.loop, each.future) for each in told], _refusal(error))
             if error is not None and self._ends:
                 _LOG.error("%d lines of the audit log are lost: %s", len(self._waiting), _told(error))
                 return
@@ -269,23 +270,9 @@ def _told(error: BaseException) -> str:
     return str(error) if isinstance(error, KNOWN_ERRORS) else f"{type(error).__name__}: {error}"
 
 
-def _tell(waiters: Sequence[_Waiter], error: BaseException | None) -> None:
-    """Let those go on that wait, in the loops in which they wait."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
-    for each in waiters:
-        by_loop.setdefault(each.loop, []).append(each.future)
-    for loop, futures in by_loop.items():
-        with suppress(RuntimeError):  # a loop that is closed waits for nothing
-            loop.call_soon_threadsafe(_resolve, futures, error)
-
-
-def _resolve(futures: Sequence[asyncio.Future[None]], error: BaseException | None) -> None:
-    for future in futures:
-        if future.done():
-            continue
-        if error is None:
-            future.set_result(None)
-        else:
-            known = isinstance(error, SkillsDbError)
-            why = str(error) if known else "The server's log says why."
-            future.set_exception(AuditUnwritten(f"The audit log cannot be written. {why}"))
+def _refusal(error: BaseException | None) -> AuditUnwritten | None:
+    """Return what those are told that wait for lines, if these could not be written."""
+    if error is None:
+        return None
+    why = str(error) if isinstance(error, SkillsDbError) else "The server's log says why."
+    return AuditUnwritten(f"The audit log cannot be written. {why}")

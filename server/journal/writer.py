@@ -17,12 +17,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...skills_db.errors import CommitUnknown, DatabaseUnavailable, JournalErased, SkillsDbError
 from ..errors import KNOWN_ERRORS
+from ..write_behind import let_go_on
 
 if TYPE_CHECKING:
     from ...skills_db.journal.journal_store import JournalStore
@@ -184,7 +184,7 @@ class JournalWriter:
                 error = self._written(added, durable=any(durable for durable, _, _ in waiters))
             if isinstance(error, PASSING) and not ends:
                 self._put_back(added, taken, error)
-            _tell(waiters, error)
+            let_go_on([(loop, future) for _, loop, future in waiters], error)
             self._renew()
             if error is None:
                 self._is_silent = False
@@ -365,23 +365,3 @@ def _go_on(added: dict[WrittenRun, _Added], later: Mapping[WrittenRun, _Added]) 
     """Put what came later behind what was added."""
     for run, each in later.items():
         added.setdefault(run, _Added()).goes_on(each)
-
-
-def _tell(waiters: Sequence[_Waiter], error: BaseException | None) -> None:
-    """Let those go on that wait, in the loops in which they wait."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
-    for _, loop, future in waiters:
-        by_loop.setdefault(loop, []).append(future)
-    for loop, futures in by_loop.items():
-        with suppress(RuntimeError):  # a loop that is closed waits for nothing
-            loop.call_soon_threadsafe(_resolve, futures, error)
-
-
-def _resolve(futures: Sequence[asyncio.Future[None]], error: BaseException | None) -> None:
-    for future in futures:
-        if future.done():
-            continue
-        if error is None:
-            future.set_result(None)
-        else:
-            future.set_exception(error)

@@ -1,19 +1,16 @@
 """The pages at which a user answers what a parked run waits for, each behind a signed link.
 
 A security boundary: whoever has the link may answer, and nobody else. A page is only looked at with GET, which mail
-programs and chats do by themselves; POST answers. Nothing on it can run or be loaded, no other page can show it in a
-frame, it is kept nowhere, and `NamedHosts` refuses what the page of another site sends.
+programs and chats do by themselves; POST answers. `NamedHosts` refuses what the page of another site sends.
 """
 
 from __future__ import annotations
 
-import html
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
 
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ....skills_db.errors import JournalNotFound, SkillsDbError
 from ...errors import HostWorkRefused, PrivacyFailed, TenantsBusy, VaultKeyError
 from ...runs.background.approval_links import PATH
-from ...terminal_escaping import visible
+from .link_pages import RETRY_SECONDS, escaped, form_page, page, sent_answer
 
 if TYPE_CHECKING:
     from ....skills_db.journal.approval_links import ApprovalLink
@@ -29,28 +26,8 @@ if TYPE_CHECKING:
     from ...runs.background.background import Background
     from ...runs.background.background_reports import Approval, RunState
 
-_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "X-Frame-Options": "DENY",
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
-    # Under `no-referrer` a browser would send the form with `Origin: null` (Fetch, "append a request Origin header").
-    "Referrer-Policy": "same-origin",
-}
-_BODY_BYTES_MAX = 1024
-_RETRY_SECONDS = 5
 _ANSWERS = frozenset({"approve", "deny"})
 
-_PAGE = """\
-<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>sealab: {title}</title></head>
-<body>
-<h1>{title}</h1>
-{content}
-</body>
-</html>
-"""
 _FORM = """\
 <p>The run {run_id} waits for your answer.</p>
 <pre>{question}</pre>
@@ -92,23 +69,23 @@ class ApprovalPages:
                 response = await _response(place, scope, receive)
         except (SkillsDbError, HostWorkRefused, PrivacyFailed, TenantsBusy, VaultKeyError):
             sentence = "The question cannot be read now. Try again in a moment."
-            response = _page(503, "Not now", sentence, {"Retry-After": str(_RETRY_SECONDS)})
+            response = page(503, "Not now", sentence, {"Retry-After": str(RETRY_SECONDS)})
         await response(scope, receive, send)
 
 
 async def _response(place: QuestionPlace | None, scope: Scope, receive: Receive) -> HTMLResponse:
     if scope["method"] not in {"GET", "HEAD", "POST"}:
         sentence = "A page is read with GET, and answered with POST."
-        return _page(405, "Not allowed", sentence, {"Allow": "GET, HEAD, POST"})
+        return page(405, "Not allowed", sentence, {"Allow": "GET, HEAD, POST"})
     link = None if place is None else await place.background.linked(place.token)
     if place is None or link is None:
-        return _page(404, "Not valid", "This link is not valid: use it whole, or ask for a new one.")
+        return page(404, "Not valid", "This link is not valid: use it whole, or ask for a new one.")
     question = _LinkedQuestion(place, link)
     if scope["method"] != "POST":
         return await question.shown()
-    answer = await _sent(receive)
+    answer = await sent_answer(receive)
     if answer not in _ANSWERS:
-        return _page(400, "Not understood", "The form has to say answer=approve or answer=deny.")
+        return page(400, "Not understood", "The form has to say answer=approve or answer=deny.")
     return await question.taken(approves=answer == "approve")
 
 
@@ -124,7 +101,7 @@ class _LinkedQuestion:
         state = await self._state()
         answered = state.answer_to(self._link.number) if state else None
         if answered is not None:
-            return _page(200, "Answered", f"The question was {answered}.")
+            return page(200, "Answered", f"The question was {answered}.")
         approval = _waits(state, self._link)
         return _GONE if approval is None else await self._form(approval)
 
@@ -142,8 +119,8 @@ class _LinkedQuestion:
         if answered is None:
             return _GONE
         if counts:
-            return _page(200, "Answered", f"The question was {answered}.")
-        return _page(409, "Answered before", f"The question was {answered}, so this answer changes nothing.")
+            return page(200, "Answered", f"The question was {answered}.")
+        return page(409, "Answered before", f"The question was {answered}, so this answer changes nothing.")
 
     async def _state(self) -> RunState | None:
         """Return how far the run of a link is, unless the link has ended."""
@@ -158,11 +135,11 @@ class _LinkedQuestion:
         if not self._place.privacy.is_off:
             hidden = await self._place.privacy.hide_text(approval.scope, approval.question)
         content = _FORM.format(
-            run_id=_escaped(approval.run_id),
-            question=_escaped(hidden),
-            covers=_escaped(approval.choices[0] if approval.choices else "this call"),
+            run_id=escaped(approval.run_id),
+            question=escaped(hidden),
+            covers=escaped(approval.choices[0] if approval.choices else "this call"),
         )
-        return HTMLResponse(_PAGE.format(title="A run asks", content=content), headers=_HEADERS)
+        return form_page("A run asks", content)
 
 
 def _waits(state: RunState | None, link: ApprovalLink) -> Approval | None:
@@ -171,26 +148,4 @@ def _waits(state: RunState | None, link: ApprovalLink) -> Approval | None:
     return approval if approval is not None and approval.number == link.number else None
 
 
-async def _sent(receive: Receive) -> str | None:
-    """Return the answer that a form was sent with, None where it has none or is none of these forms."""
-    body, more = b"", True
-    while more:
-        message = await receive()
-        body += message.get("body", b"")
-        if message["type"] != "http.request" or len(body) > _BODY_BYTES_MAX:
-            return None
-        more = message.get("more_body", False)
-    given = parse_qs(body.decode("latin-1")).get("answer", [])
-    return given[0] if len(given) == 1 else None
-
-
-def _escaped(text: str) -> str:
-    return html.escape(visible(text))
-
-
-def _page(status: int, title: str, sentence: str, headers: Mapping[str, str] | None = None) -> HTMLResponse:
-    content = _PAGE.format(title=_escaped(title), content=f"<p>{_escaped(sentence)}</p>")
-    return HTMLResponse(content, status, headers={**_HEADERS, **(headers or {})})
-
-
-_GONE = _page(410, "Ended", "Nothing waits at this link any more: its time is over, or its run has ended.")
+_GONE = page(410, "Ended", "Nothing waits at this link any more: its time is over, or its run has ended.")

@@ -8,7 +8,6 @@ what the issuer says, or gave, is shown. `NamedHosts` refuses what the page of a
 
 from __future__ import annotations
 
-import html
 import logging
 import secrets
 from collections.abc import Callable, Mapping
@@ -25,8 +24,8 @@ from ....skills_db.errors import SkillsDbError
 from ....tools_registry.errors import RegistryError
 from ...errors import HostWorkRefused, ServerError
 from ...sign_ins.signing_in import CALLBACK, PATH, begun_in_browser, came_back, ended_in_browser
-from ...terminal_escaping import visible
 from .callers import header
+from .link_pages import HEADERS, RETRY_SECONDS, escaped, form_page, page, sent_answer
 
 if TYPE_CHECKING:
     from ....skills_db.sign_ins.sign_in_flows import Flow
@@ -38,30 +37,8 @@ _LOG = logging.getLogger(__name__)
 COOKIE = "sealab-sign-in"
 """Names the cookie by which a browser is known again; it lasts as long as a sign-in may take."""
 _COOKIE_SECONDS = 900
-_HEADERS = {
-    "X-Frame-Options": "DENY",
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
-    # The address holds the secret of the link, or the code of the issuer: neither goes to the page that comes next.
-    # Under `no-referrer` a browser would send the form with `Origin: null` (Fetch, "append a request Origin header").
-    "Referrer-Policy": "same-origin",
-}
-# A form that is answered with a redirect may lead to the issuer, wherever that is (CSP 3, form-action).
-_POLICY = "default-src 'none'; form-action 'self' {issuer}; base-uri 'none'; frame-ancestors 'none'"
 _QUERY_CHARS_MAX = 8192
-_BODY_BYTES_MAX = 1024
-_RETRY_SECONDS = 5
 
-_PAGE = """\
-<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>sealab: {title}</title></head>
-<body>
-<h1>{title}</h1>
-{content}
-</body>
-</html>
-"""
 _FORM = """\
 <p>Programs that <strong>{who}</strong> runs with sealab will use <strong>your</strong> account at the server
 <strong>{server}</strong>.</p>
@@ -110,11 +87,11 @@ class SignInPages:
             async with self._place_of(scope["path"].removeprefix(PATH), answer.get("state", "")) as place:
                 response = await _response(place, scope, receive, answer)
         except RegistryError as error:
-            response = _page(502, "Not signed in", str(error))
+            response = page(502, "Not signed in", str(error))
         except (SkillsDbError, HostWorkRefused, ServerError) as error:
             _LOG.warning("A page of a sign-in cannot be served: %s", error)
             sentence = "This cannot be done now. Try again in a moment."
-            response = _page(503, "Not now", sentence, {"Retry-After": str(_RETRY_SECONDS)})
+            response = page(503, "Not now", sentence, {"Retry-After": str(RETRY_SECONDS)})
         await response(scope, receive, send)
 
 
@@ -130,37 +107,37 @@ async def _response(place: SignInPlace | None, scope: Scope, receive: Receive, a
     if scope["path"].endswith(f"/{CALLBACK}"):
         return await _came_back(place, scope, answer)
     if scope["method"] not in {"GET", "HEAD", "POST"}:
-        return _page(405, "Not allowed", "A page is read with GET, and answered with POST.", {"Allow": "GET, POST"})
+        return page(405, "Not allowed", "A page is read with GET, and answered with POST.", {"Allow": "GET, POST"})
     flow = None if place is None else await place.sign_ins.ask_flows(lambda flows: flows.get(place.last))
     if place is None or flow is None:
-        return _page(404, "Not valid", "This link is not valid: use it whole, or ask for a new one.")
+        return page(404, "Not valid", "This link is not valid: use it whole, or ask for a new one.")
     if not flow.is_open:
-        return _page(410, "Ended", "This link has ended. Run the code again for a new one.")
+        return page(410, "Ended", "This link has ended. Run the code again for a new one.")
     browser = _browser(scope)
     if scope["method"] != "POST":
         return _form(flow, browser or secrets.token_urlsafe(32), is_secure=scope["scheme"] == "https")
     if not browser:
-        return _page(400, "Not understood", "The browser did not send the cookie of this page. Allow it, and reload.")
-    if not await _says_go(receive):
-        return _page(400, "Not understood", "The form has to say answer=go.")
+        return page(400, "Not understood", "The browser did not send the cookie of this page. Allow it, and reload.")
+    if await sent_answer(receive) != "go":
+        return page(400, "Not understood", "The form has to say answer=go.")
     address = await begun_in_browser(place.sign_ins, await place.server(flow), place.last, flow, browser)
     if address is None:
-        return _page(
+        return page(
             409, "Opened elsewhere", "Another browser has begun this sign-in. Run the code again for a new one."
         )
-    return RedirectResponse(address, 303, headers=_HEADERS)
+    return RedirectResponse(address, 303, headers=HEADERS)
 
 
 async def _came_back(place: SignInPlace | None, scope: Scope, answer: Mapping[str, str]) -> Response:
     if scope["method"] != "GET":
-        return _page(405, "Not allowed", "The issuer sends the browser here with GET.", {"Allow": "GET"})
+        return page(405, "Not allowed", "The issuer sends the browser here with GET.", {"Allow": "GET"})
     came = None if place is None else await came_back(place.sign_ins, answer.get("state", ""), _browser(scope))
     if place is None or came is None:
         sentence = "This browser has no sign-in that waits for this answer. Open the link again, in one browser."
-        return _page(403, "Not signed in", sentence)
+        return page(403, "Not signed in", sentence)
     if await ended_in_browser(place.sign_ins, await place.server(came[1]), came, answer):
-        return _page(200, "Signed in", f"You are signed in to {came[1].request['server']}. You can close this page.")
-    return _page(200, "Not signed in", "The sign-in was refused. You can close this page.")
+        return page(200, "Signed in", f"You are signed in to {came[1].request['server']}. You can close this page.")
+    return page(200, "Not signed in", "The sign-in was refused. You can close this page.")
 
 
 def _browser(scope: Scope) -> str:
@@ -170,33 +147,9 @@ def _browser(scope: Scope) -> str:
 
 
 def _form(flow: Flow, browser: str, *, is_secure: bool) -> HTMLResponse:
-    content = _FORM.format(who=_escaped(str(flow.request["who"])), server=_escaped(str(flow.request["server"])))
-    policy = _POLICY.format(issuer="https: http:")
-    page = HTMLResponse(
-        _PAGE.format(title="Sign in", content=content), headers={**_HEADERS, "Content-Security-Policy": policy}
-    )
-    page.set_cookie(
+    content = _FORM.format(who=escaped(str(flow.request["who"])), server=escaped(str(flow.request["server"])))
+    shown = form_page("Sign in", content, leads_to="'self' https: http:")  # the issuer may be anywhere
+    shown.set_cookie(
         COOKIE, browser, max_age=_COOKIE_SECONDS, path=PATH, httponly=True, samesite="lax", secure=is_secure
     )
-    return page
-
-
-async def _says_go(receive: Receive) -> bool:
-    body, more = b"", True
-    while more:
-        message = await receive()
-        body += message.get("body", b"")
-        if message["type"] != "http.request" or len(body) > _BODY_BYTES_MAX:
-            return False
-        more = message.get("more_body", False)
-    return parse_qsl(body.decode("latin-1")) == [("answer", "go")]
-
-
-def _escaped(text: str) -> str:
-    return html.escape(visible(text))
-
-
-def _page(status: int, title: str, sentence: str, headers: Mapping[str, str] | None = None) -> HTMLResponse:
-    content = _PAGE.format(title=_escaped(title), content=f"<p>{_escaped(sentence)}</p>")
-    policy = {"Content-Security-Policy": _POLICY.format(issuer="")}
-    return HTMLResponse(content, status, headers={**_HEADERS, **policy, **(headers or {})})
+    return shown
