@@ -200,7 +200,8 @@ def _asgi(
     url = f"{exposure.public_url or f'{exposure.scheme}://{address.in_url}:{port}'}{MCP_PATH}"
     metadata = _metadata(app.settings, url)
     metadata_url = None if metadata is None else metadata.url_for
-    gate = RightsGate(TenantApps(tenants, authenticates=verifier is not None), metadata_url, app.audit)
+    innermost = TenantApps(tenants, app.audit, authenticates=verifier is not None)
+    gate = RightsGate(innermost, metadata_url, app.audit)
     bodies = Bodies(gate, app.settings.http_bodies_mb * 1_000_000)
     pages: ASGIApp = ApprovalPages(FairStarts(bodies), partial(question_place, tenants))
     pages = SignInPages(pages, partial(sign_in_place, tenants))

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ....skills_db.errors import SkillsDbError
 from ...app import App
-from ...audit.trail import DenialReason
+from ...audit.trail import UNAUDITED, AuditTrail, DenialReason
 from ...errors import HomeError, HostWorkBusy, RequestRefused, TenantRefused, TenantsBusy
 from ...identity import DEFAULT_TENANT, identity_in
 from ...tenants.question_places import tenant_of_link
@@ -78,9 +78,11 @@ class TenantApps:
     Where the server `authenticates`, one that came here without an identity is refused.
     """
 
-    def __init__(self, tenants: Tenants[ServedApp], *, authenticates: bool = False) -> None:
+    def __init__(
+        self, tenants: Tenants[ServedApp], audit: AuditTrail = UNAUDITED, *, authenticates: bool = False
+    ) -> None:
         self._tenants = tenants
-        self._lines = AccessLines(tenants.own.app.audit)
+        self._lines = AccessLines(audit)
         self._authenticates = authenticates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
