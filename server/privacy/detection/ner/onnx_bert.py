@@ -21,6 +21,12 @@ from numpy.typing import NDArray
 from .graph import GraphWriter
 from .stored_bert import Floats, StoredBert
 
+_CODE_MAX = 63
+"""The largest code of a weight, of seven bits: the products of two of eight with activations overflow the 16 bits in
+which CPUs without VNNI add them (VPMADDUBSW saturates), and then a text has other labels than elsewhere.
+https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html, "When and why do I need to try U8U8?"
+"""
+
 
 class OnnxBert:
     """A BERT that labels the pieces of one text at a time, by onnxruntime. Safe to use from several threads."""
@@ -122,7 +128,7 @@ class _Bert:
 
     def _quantised(self, stem: str, weights: Floats) -> tuple[str, str, str]:
         """Quantise each column symmetrically to eight bits."""
-        scales = (np.maximum(np.abs(weights).max(axis=0), 1e-12) / 127).astype(np.float32)
+        scales = (np.maximum(np.abs(weights).max(axis=0), 1e-12) / _CODE_MAX).astype(np.float32)
         codes = np.rint(weights / scales).astype(np.int8)
         add = self._graph.tensor
         zeros = np.zeros(len(scales), dtype=np.int8)
