@@ -31,8 +31,9 @@ def _any(words: Iterable[str]) -> str:
 
 _EAST_ASIAN = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 _HAN_RUN = re.compile(f"[{HAN}]")
+# The label gives nothing back: what may follow it is none of its letters, so a shorter one never fits.
 _FULL_WIDTH_LABEL = re.compile(
-    rf"([{HAN}{KANA}{HANGUL}A-Za-z][{HAN}{KANA}{HANGUL}\w ]{{0,14}}(?:[(（][^()（）\n]{{1,12}}[)）])?)[ ]?[:：][ ]?([^、，。；;|｜\n:：]{{1,120}})"
+    rf"([{HAN}{KANA}{HANGUL}A-Za-z][{HAN}{KANA}{HANGUL}\w ]{{0,14}}+(?:[(（][^()（）\n]{{1,12}}[)）])?)[ ]?[:：][ ]?([^、，。；;|｜\n:：]{{1,120}})"
 )
 _J_RUN = re.compile(f"(?<![{HAN}])[{HAN}]{{1,12}}")
 _J_ROLES = (
