@@ -17,6 +17,7 @@ from mcp import Client
 
 from sealab.sandbox.errors import HostCallError
 from sealab.server import host_work
+from sealab.server.caller import Caller
 from sealab.server.errors import HostWorkBusy, HostWorkRefused, PrivacyFailed
 from sealab.server.host_functions.broker import TEXT_CHARS_MAX, Handler
 from sealab.server.host_work import THREADS, Account, Kind, charged_to, checked, checkpoint, in_thread
@@ -251,7 +252,7 @@ async def test_too_much_is_refused_and_shows_nothing(tmp_path: Path) -> None:
             await privacy.hide_value("home", text)
         with pytest.raises(PrivacyFailed, match="in pieces"):
             await privacy.restored(
-                "home", "[EMAIL_0123456789]" * CHARS_MAX if isinstance(text, str) else text, destination="x"
+                Caller("home"), "[EMAIL_0123456789]" * CHARS_MAX if isinstance(text, str) else text, destination="x"
             )
 
 
