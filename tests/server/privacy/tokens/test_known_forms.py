@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sealab.server.caller import Caller
 from sealab.server.database import HomeDatabase
 from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Mode
 from sealab.server.privacy.privacy import Privacy
@@ -173,7 +174,7 @@ async def test_a_form_tells_a_run_nothing_of_values_that_it_was_not_given(tmp_pa
         seen = []
         for run in (first, privacy.new_run_tokens("home")):
             seen.append(str((await privacy.hide("home", [Text("jane_doering")], run_tokens=run)).parts[0]))
-            assert await privacy.restored("home", seen[-1], destination="workspace") == "jane_doering"
+            assert await privacy.restored(Caller("home"), seen[-1], destination="workspace") == "jane_doering"
         assert seen[0][:14] == own[:14]
         tried = str(
             (await privacy.hide("home", [Text("doeringjane")], run_tokens=privacy.new_run_tokens("home"))).parts[0]
