@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -125,7 +126,8 @@ class AuditLog:
 
     def flush(self) -> None:
         """Write what waits. Blocks. Raises `AuditUnwritten`."""
-        asyncio.run(self.stored())
+        with ThreadPoolExecutor(1) as thread:  # where the caller may have a loop of its own
+            thread.submit(lambda: asyncio.run(self.stored())).result()
 
     @property
     def has_written(self) -> bool:

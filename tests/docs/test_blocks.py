@@ -50,7 +50,6 @@ def top_words(text: str, n: int = 3) -> list[str]:
 AUTO = {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}
 POLICY = [block for block in blocks_of("docs/policy.md") if block.kind == "text"]
 GIVEN: Mapping[str, Given] = {
-    "docs/oauth.md": Given(env={"SEALAB_OAUTH_CLIENT_SECRET": "a secret"}),
     "docs/policy.md": Given(files={"team.cedar": POLICY[1].text, "expected.yaml": POLICY[2].text}),
     "README.md": Given(env=AUTO),
     "docs/privacy.md": Given(
@@ -176,7 +175,7 @@ class _Run:
             elif block.kind == "toml":
                 settings = self.folder / "sealab.toml"
                 settings.write_text(block.text)
-                read_settings(file=settings, file_required=True, environment=self.env, command_line={})
+                read_settings(file=settings, file_required=True, environment={}, command_line={})
                 tomllib.loads(block.text)
             elif block.kind == "yaml":
                 registry = self.folder / "recognizers.yaml"
