@@ -77,7 +77,8 @@ async def test_the_tools_hide_and_give_back_and_name_what_they_do_not_know(tmp_p
 
 
 async def test_with_privacy_off_there_is_no_vault_to_ask(tmp_path: Path) -> None:
-    env = {"SEALAB_PRIVACY": "off", "SEALAB_JOURNAL": "off"}  # journals are encrypted with the vault's key
+    # The keys of journals and of the audit log are derived from the vault's.
+    env = {"SEALAB_PRIVACY": "off", "SEALAB_JOURNAL": "off", "SEALAB_AUDIT": "off"}
     async with Client(stdio(tmp_path, **env), read_timeout_seconds=50) as client:
         assert not {"sanitize_pii", "restore_pii"} & {tool.name for tool in (await client.list_tools()).tools}
         result = await client.call_tool("execute_code", {"code": "sanitize_pii('x')"})
