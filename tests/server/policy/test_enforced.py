@@ -52,7 +52,7 @@ async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Call
     """A client over stdio that cannot ask its user, of a server with a policy, one upstream and one hidden upstream."""
     home = tmp_path_factory.mktemp("home")
     configure(home, up=upstream(approve="never"), other=upstream(approve="never"))
-    async with Client(stdio(home, **with_policy(home)), read_timeout_seconds=50) as client:
+    async with Client(stdio(home, **with_policy(home)), read_timeout_seconds=2000) as client:
         yield Caller(client, home)
 
 
@@ -249,7 +249,7 @@ async def test_a_new_version_holds_in_a_running_server_and_a_broken_or_missing_o
         def told() -> dict[str, Any]:
             return dict(httpx2.get(ready).json())
 
-        async with Client(server.url, read_timeout_seconds=50) as client:
+        async with Client(server.url, read_timeout_seconds=2000) as client:
             caller = Caller(client, tmp_path)
             assert await result(caller, "1") == 1
             file.write_text("permit(")

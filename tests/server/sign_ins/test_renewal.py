@@ -21,6 +21,8 @@ from sealab.tools_registry.errors import SignInNeeded
 from ...waiting import until
 from .accounts import Accounts, accounts, browser
 
+pytestmark = pytest.mark.slow
+
 KEY = bytes(range(32))
 BRIEF = 11
 """Seconds that a token lasts which is renewed after one: that is done ten seconds before its end."""

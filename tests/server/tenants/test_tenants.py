@@ -282,7 +282,6 @@ def test_a_tenant_that_is_served_is_not_removed_by_another_process(tmp_path: Pat
     TenantLock(home).serve().release()
 
 
-@pytest.mark.timeout(240)
 def test_commands_list_show_export_and_delete_a_tenant_beside_a_running_server(tmp_path: Path) -> None:
     home = tmp_path / "home"
     given = token(home, "acme", "alice", "default")
@@ -328,7 +327,6 @@ def test_names_of_schemas_are_one_for_each_tenant_and_short_enough() -> None:
     assert all(len(each) <= 63 for each in schemas)
 
 
-@pytest.mark.timeout(120)
 async def test_on_postgresql_each_tenant_has_a_schema_that_no_other_sees(
     postgres_place: Place,  # noqa: F811 - the fixture
     tmp_path: Path,
