@@ -97,23 +97,28 @@ async def test_skills_and_their_tests_run_by_the_same_rules(caller: Caller) -> N
 
 async def test_a_permitted_tool_is_called_and_the_others_are_refused_by_the_name_of_a_rule(caller: Caller) -> None:
     assert await result(caller, "await tools.up.add(left=1)") == 2
-    for call, rule in [
-        ("tools.up.people(1)", "by the rule no-people"),
-        ("tools.up.append(path='/nowhere/x', line='y')", "no rule permits it"),
-        ("tools.other.add(left=1)", "no rule permits it"),
-        ("call_tool('o' + 'ther.add', {'left': 1})", "no rule permits it"),
+    for call, name in [
+        ("tools.up.people(1)", "up.people"),
+        ("tools.up.append(path='/nowhere/x', line='y')", "up.append"),
+        ("call_tool('up.pe' + 'ople', {'number': 1})", "up.people"),
+        ("call_tool('o' + 'ther.people', {'number': 1})", "other.people"),
     ]:
         failed = await error(caller, f"await {call}")
-        assert failed["type"] == "ToolError"
-        assert "The policy refuses to call " in failed["message"]
-        assert rule in failed["message"]
-        assert "like" not in failed["message"]
+        assert failed["type"] == "ToolError", failed
+        assert "There is no " in failed["message"]
+        assert "What the policy does not let you call is not shown." in failed["message"]
+        assert "rule" not in failed["message"]
+        assert name.partition(".")[2] not in failed["message"].replace(name, "")
+    told = lines(caller.home)
+    refused = {(each["tool"], each["decision"], each["rule"]) for each in told if each["event"] == "tool.called"}
+    assert ("up.people", "refused", "policy: no-people") in refused
+    assert {rule for tool, decision, rule in refused if (tool, decision) == ("other.?", "refused")}
 
 
 async def test_a_program_with_a_call_that_is_refused_calls_nothing(caller: Caller, tmp_path: Path) -> None:
     report = await caller.run("await tools.up.add(left=1)\nawait tools.up.people(1)")
-    assert report["error"]["message"].startswith("Nothing was called. Line 2: The policy refuses to call up.people")
-    assert "tool_calls" not in report
+    assert "There is no tool 'up.people'" in report["error"]["message"]
+    assert not [each for each in report.get("tool_calls", []) if each["tool"] == "up.people" and each["ok"]]
 
 
 async def test_search_and_lists_show_what_may_be_called_alone(caller: Caller) -> None:
@@ -131,7 +136,7 @@ async def test_search_and_lists_show_what_may_be_called_alone(caller: Caller) ->
     assert "other" not in categories["categories"]
     assert categories["categories"]["up"]["tool_count"] == whole["count"] == categories["total_tools"]
     refusal = await said(caller, "get_tool_definition", tool_name="up.people")
-    assert refusal.startswith("The policy refuses to call up.people: by the rule no-people.")
+    assert refusal.startswith("There is no tool 'up.people'.")
     assert "people" not in (await said(caller, "get_tool_definition", tool_name="up.peopl"))
     in_code = await result(
         caller,
