@@ -91,11 +91,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             pay(calls, line.chars_in)
             await _list_as_caller(registry, calls, name)
             with slot_given_back():
-                try:
-                    tool = await discovery.found(registry, calls.caller.identity, name)
-                except RegistryError:
-                    line.hidden = await registry.hidden(calls.caller.identity, name)
-                    raise
+                tool = await _meant(registry, line, name)
             entry.tool, entry.found = tool.full_name, True
             server, decision = await _judged(registry, line, tool)
             if decision is Decision.REFUSE:
@@ -138,6 +134,16 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         pay(calls, line.chars_out)
         await _note_returns(registry, calls, tool)
         return value
+
+
+async def _meant(registry: Registry, line: AuditedCall, name: str) -> Tool:
+    """Return the tool that a name means; one that the policy hides is noted for the audit log alone."""
+    who = line.calls.caller.identity
+    try:
+        return await discovery.found(registry, who, name)
+    except RegistryError:
+        line.hidden = await registry.hidden(who, name)
+        raise
 
 
 async def _sent(
