@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..database import database_of
@@ -14,6 +15,7 @@ from ..settings import Settings
 from .detectors import Detectors
 from .privacy import Privacy, TenantVault
 from .tokens.audit_notes import Told
+from .tokens.keys import master_key
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
@@ -42,6 +44,21 @@ def privacy_of(
     return Privacy(
         settings, home.root, database, durable=durable, policy=policy, told=told, tenant=vault, detectors=detectors
     )
+
+
+def operators_key(settings: Settings, home: Path, database: Callable[[], Database]) -> Callable[[], bytes]:
+    """Return what gives the master key of the operator's vault, whose home this is; it is made at its first use.
+
+    That blocks, and raises `VaultKeyError`, or what opening the database raises.
+    """
+
+    def key() -> bytes:
+        from ...skills_db.vault import is_keyed
+
+        is_needed = partial(is_keyed, database())
+        return master_key(settings.vault_key, home, keyring=settings.vault_keyring, is_needed=is_needed)
+
+    return key
 
 
 def _is_keyed(settings: Settings, home: Home, operators: Callable[[], Database] | None) -> bool:
