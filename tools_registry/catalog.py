@@ -203,6 +203,14 @@ class Catalog:
         candidates = next((each for each in self._readings(name) if each), ())
         return candidates[0] if len(candidates) == 1 else None
 
+    def spelled(self, name: str) -> Tool | None:
+        """Return the tool of that full name, in whatever casing; it takes as long whether or not there is one."""
+        contents = self._contents
+        if contents.by_key is None:
+            contents.by_key = _by_key(contents.tools)
+        folded = contents.by_key.get(fold(name), ())
+        return contents.by_full_name.get(name, folded[0] if len(folded) == 1 else None)
+
     def alias(self, tool: Tool) -> tuple[str, str]:
         """Return the two identifiers by which code finds a tool: `tools.<first>.<second>`."""
         return self.server_alias(tool.server), self._contents.tool_aliases[tool.server][tool.name]

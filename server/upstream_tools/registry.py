@@ -156,16 +156,16 @@ class Registry:
         if not self.policy.governs:
             return None
         wired = await self._current()
-        tool = await in_thread(Kind.SEARCH, partial(wired.catalog.known, name))
-        if tool is not None:
-            config = wired.configuration.servers.get(tool.server)
-            ruling = self.policy.decide(who, call_access(tool, config))
-            return None if ruling.allowed else (tool.full_name, ruling.named)
+        tool = await in_thread(Kind.SEARCH, partial(wired.catalog.spelled, name))
         server = wired.named_server(name)
-        if server is None:
-            return None
-        ruling = self._views.ruling(who, server, wired.tool_named(server, name), wired.configuration.enabled[server])
-        return None if ruling.allowed else (f"{server}.?", ruling.named)
+        by_name = None
+        if server is not None:
+            config = wired.configuration.enabled[server]
+            by_name = self._views.ruling(who, server, wired.tool_named(server, name), config)
+        if tool is not None:
+            ruling = self.policy.decide(who, call_access(tool, wired.configuration.servers.get(tool.server)))
+            return None if ruling.allowed else (tool.full_name, ruling.named)
+        return None if by_name is None or by_name.allowed else (f"{server}.?", by_name.named)
 
     async def configuration(self) -> Configuration:
         """Return what `mcp.json` says now. Raises `RegistryError`."""

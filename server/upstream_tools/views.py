@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...tools_registry.models import Tool
@@ -19,11 +20,12 @@ from .tool_rules import READ_RESOURCE, resource_reader, shows
 if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
     from ...tools_registry.configuration import ServerConfig
+    from ...tools_registry.models import Json
     from .wiring import Wired
 
 CALLERS_KEPT = 1024
 """Callers whose view is kept; those who see the same share one."""
-_EFFECTS: tuple[dict[str, object], ...] = (
+_EFFECTS: tuple[Mapping[str, Json], ...] = (
     {"readOnlyHint": True},
     {"readOnlyHint": False, "destructiveHint": False},
     {"readOnlyHint": False, "destructiveHint": True},
