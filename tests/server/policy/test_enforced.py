@@ -284,3 +284,62 @@ def test_commands_that_run_code_ask_it_too_and_a_broken_one_stops_the_start(tmp_
     doctor = sealab("doctor", "--home", str(tmp_path), **env)
     assert "not usable" in doctor.stdout
     assert "team.cedar:3" in doctor.stdout
+
+
+ASKED = (
+    ("search_tools", {"query": "add two numbers", "limit": 20}),
+    ("search_tools", {"query": "other add weird_word"}),
+    ("search_tools", {"query": "", "category": "other"}),
+    ("get_tool_definition", {"tool_name": "other.add"}),
+    ("get_tool_definition", {"tool_name": "add"}),
+    ("get_tool_definition", {"tool_name": "people"}),
+    ("get_tool_definition", {"tool_name": "add", "category": "other"}),
+    ("list_tool_categories", {}),
+)
+IN_CODE = (
+    "list_servers()",
+    "await call_tool('a' + 'dd', {'left': 1})",
+    "await call_tool('other.' + 'add', {'left': 1})",
+    "await call_tool('other.' + 'nothing', {'left': 1})",
+    "await call_tool('others.' + 'add', {'left': 1})",
+    "await tools.other.add(left=1)",
+    "await tools.other.nothing()",
+    "sorted(name for name in dir(tools) if not name.startswith('_'))",
+    "other.add(left=1)",
+    "import other",
+    "read_resource('other', 'x://y')",
+    "list_resources('other')",
+    "list_prompts('other')",
+    "from mcp import runtime\nawait runtime.describe_server('other')",
+    "from mcp import runtime\nawait runtime.capability_summary()",
+    "get_tool_definition('other.add')",
+    "save_skill('calls_it', 'async def calls_it():\\n    return await call_tool(\"other.add\", {})')['warnings']",
+)
+
+
+@pytest.mark.timeout(180)
+async def test_nothing_that_a_caller_is_told_depends_on_a_server_that_the_policy_hides(tmp_path: Path) -> None:
+    told: list[dict[str, object]] = []
+    for name, servers in (("with", ("up", "other", "another")), ("without", ("up",))):
+        home = tmp_path / name
+        home.mkdir()
+        configure(home, **{each: upstream(approve="never") for each in servers})
+        (home / "tools" / "other").mkdir(parents=True)
+        if "other" in servers:
+            (home / "tools" / "other" / "wrong.json").write_text("{")
+        found: dict[str, object] = {}
+        async with Client(stdio(home, **with_policy(home)), read_timeout_seconds=50) as client:
+            caller = Caller(client, home)
+            await caller.call("search_tools", query="to have all servers asked")
+            for tool, arguments in ASKED:
+                answer = await caller.call(tool, **arguments)
+                found[f"{tool} {arguments}"] = answer.structured_content or answer.content[0].text  # type: ignore[union-attr]
+            for code in IN_CODE:
+                report = await caller.run(code)
+                found[code] = (report["error"] and report["error"]["message"]) or report.get("result")
+            statistics = (await caller.call("get_execution_stats")).structured_content
+            assert statistics is not None
+            found["statistics"] = {key: statistics["registry"][key] for key in ("servers", "tools", "categories")}
+        told.append(found)
+    differs = {key: (told[0][key], told[1][key]) for key in told[0] if told[0][key] != told[1][key]}
+    assert not differs
