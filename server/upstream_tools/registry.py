@@ -158,14 +158,11 @@ class Registry:
         wired = await self._current()
         tool = await in_thread(Kind.SEARCH, partial(wired.catalog.spelled, name))
         server = wired.named_server(name)
-        by_name = None
-        if server is not None:
-            config = wired.configuration.enabled[server]
-            by_name = self._views.ruling(who, server, wired.tool_named(server, name), config)
+        by_name = self._views.ruling_of(who, server, name, wired)
         if tool is not None:
             ruling = self.policy.decide(who, call_access(tool, wired.configuration.servers.get(tool.server)))
             return None if ruling.allowed else (tool.full_name, ruling.named)
-        return None if by_name is None or by_name.allowed else (f"{server}.?", by_name.named)
+        return None if server is None or by_name.allowed else (f"{server}.?", by_name.named)
 
     async def configuration(self) -> Configuration:
         """Return what `mcp.json` says now. Raises `RegistryError`."""
@@ -383,16 +380,13 @@ class Registry:
 
     def _named_server(self, wired: Wired, who: Identity, name: str) -> str | None:
         """Return the server whose name stands before that of a tool which the policy may let the caller call."""
-        return next(
-            (
-                server
-                for server in wired.named_servers(name)
-                if self._views.may_name(
-                    who, server, wired.tool_named(server, name), wired.configuration.enabled[server]
-                )
-            ),
-            None,
-        )
+        named = [*wired.named_servers(name)]
+        for server in named:
+            if self._views.ruling_of(who, server, name, wired).allowed:
+                return server
+        if not named:  # a decision takes time too
+            self._views.ruling_of(who, None, name, wired)
+        return None
 
     async def known(self, names: Collection[str], who: Identity = LOCAL_IDENTITY) -> Known:
         """Return what there is of tools of names that a caller is shown. Raises `RegistryError`.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ...tools_registry.models import Tool
 from ..host_work import Kind, checked, in_thread
 from ..identity import Identity
-from ..policy.access import Decider, Ruling, call_access
+from ..policy.access import ALLOWED, Decider, Ruling, call_access
 from .tool_rules import READ_RESOURCE, resource_reader, shows
 
 if TYPE_CHECKING:
@@ -93,13 +93,21 @@ class Views:
         config = wired.configuration.servers.get(server)
         if wired.catalog.tools(server=server):
             return self._policy.decide(who, call_access(resource_reader(server), config)).allowed
-        return self.may_name(who, server, READ_RESOURCE, config)
+        return self._at_best(who, server, READ_RESOURCE, config).allowed
 
-    def may_name(self, who: Identity, server: str, tool: str, config: ServerConfig | None) -> bool:
-        """Return whether the policy may let a caller call a tool of that name, whether or not there is one."""
-        return not self._policy.governs or self.ruling(who, server, tool, config).allowed
+    def ruling_of(self, who: Identity, server: str | None, name: str, wired: Wired) -> Ruling:
+        """Return what the policy says at best of a tool that a name means, whether or not there is one.
 
-    def ruling(self, who: Identity, server: str, tool: str, config: ServerConfig | None) -> Ruling:
+        `server` is the one whose name stands before it. Without one it takes as long.
+        """
+        if not self._policy.governs:
+            return ALLOWED
+        if server is None:
+            prefix, _, tool = name.partition(".")
+            return self._at_best(who, prefix, tool, None)
+        return self._at_best(who, server, wired.tool_named(server, name), wired.configuration.enabled[server])
+
+    def _at_best(self, who: Identity, server: str, tool: str, config: ServerConfig | None) -> Ruling:
         """Return what the policy says of a tool of that name at best, whatever it says that it does."""
         category = (None if config is None else config.category) or server
         rulings = [
