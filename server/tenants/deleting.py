@@ -20,11 +20,13 @@ from ...skills_db.tenants import schemas
 from ...skills_db.tenants.contents import forget_tenant
 from ...skills_db.tenants.tenant_store import Tenant, TenantStatus, TenantStore
 from ...skills_db.tokens.token_store import TokenStore
+from ...tools_registry.upstream.pins import PINS, Pins
 from ..audit.trail import UNAUDITED, AuditTrail
 from ..errors import TenantRefused, UsageError
 from ..home import Home
 from ..identity import DEFAULT_TENANT
 from ..settings import Settings
+from ..upstream_tools.registry import scopes_of_tenant
 from .contents import counts_of
 from .locks import STILL_SERVED, TenantLock
 from .sign_outs import SignedOut, tenant_signed_out
@@ -67,6 +69,7 @@ def delete_tenant(
         store.set_status(home.tenant, TenantStatus.DELETING, proof)
         _drop_schema(settings, home, operators)
         _remove_files(home)
+        _forget_approvals(home)
         rows = forget_tenant(operators, home.tenant)
         proof = _signed({**proof, "rows": rows, "deleted": time.time()})
         store.set_status(home.tenant, TenantStatus.DELETED, proof)
@@ -102,6 +105,13 @@ def _remove_files(home: Home) -> None:
         raise UsageError("This system cannot remove a folder safely that others may change. Stop the server first.")
     if os.path.lexists(home.root):
         shutil.rmtree(home.root)
+
+
+def _forget_approvals(home: Home) -> None:
+    """Remove what users of the tenant said yes to for always, which stands beside the operator's pins."""
+    file = home.operators_registry / PINS
+    if file.exists():
+        Pins(file).forget_scopes(scopes_of_tenant(home.tenant))
 
 
 def _signed(proof: Mapping[str, object]) -> dict[str, object]:

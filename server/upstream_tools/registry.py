@@ -417,11 +417,15 @@ class Registry:
 
     async def is_approved(self, tool: Tool, scope: str) -> bool:
         """Return whether the user of a scope said yes to all calls of a tool."""
-        return tool.name in await (await self.upstreams()).approved(tool.server, scope)
+        return tool.name in await (await self.upstreams()).approved(tool.server, self._approving(scope))
 
     async def approve(self, tool: Tool, scope: str) -> None:
         """Note that the user of a scope said yes to all calls of a tool."""
-        await (await self.upstreams()).approve(tool.server, tool.name, scope)
+        await (await self.upstreams()).approve(tool.server, tool.name, self._approving(scope))
+
+    def _approving(self, scope: str) -> str:
+        """Return as whose a yes is kept: pins are the operator's, and a principal is another one in each tenant."""
+        return scope if self._home.operators is None else f"{scopes_of_tenant(self._home.tenant)}{scope}"
 
     async def knows(self, full_name: str) -> bool:
         """Return whether a tool of that full name is known, without starting a server."""
@@ -609,6 +613,11 @@ class Registry:
 
 def _is_operators(wired: Wired, server: str) -> bool:
     return wired.configuration.server(server).sign_in is SignInOf.OPERATOR
+
+
+def scopes_of_tenant(tenant: str) -> str:
+    """Return what the scopes of a tenant begin with, as whose the operator keeps what their users said."""
+    return f"tenant\0{tenant}\0"
 
 
 def learned_of(home: Home) -> Path:

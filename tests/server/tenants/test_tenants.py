@@ -24,6 +24,7 @@ from sealab.server.errors import RequestRefused, RightMissing, TenantRefused, Te
 from sealab.server.home import Home
 from sealab.server.identity import Identity, Right
 from sealab.server.runs.execute import CodeRequest, execute
+from sealab.server.scopes import of_principal
 from sealab.server.settings import Settings, read_settings
 from sealab.server.skills import use_cases as skills
 from sealab.server.tenants.contents import files_of, operators_database
@@ -34,6 +35,7 @@ from sealab.skills_db.errors import DatabaseUnavailable, SkillNotFound
 from sealab.skills_db.tenants.schemas import schema_of
 from sealab.skills_db.tenants.tenant_store import TenantStatus, TenantStore
 from sealab.skills_db.vault_keys import tenants_key
+from sealab.tools_registry.models import Tool
 
 from ...skills_db.conftest import Place, cluster, postgres_place  # noqa: F401 - fixtures
 from ...waiting import until, wait_until
@@ -393,6 +395,22 @@ def test_on_postgresql_a_schema_is_removed_once_the_last_connection_to_it_has_en
         elsewhere.close()
         assert deleting.result(60)["tenant"] == "a"
         assert not _is_there(operators, "a")
+
+
+async def test_a_yes_to_all_calls_of_a_tool_is_given_in_one_tenant_and_ends_with_it(tmp_path: Path) -> None:
+    tool, scope = Tool("write", "notes", "notes"), of_principal("alice")
+    home = tmp_path / "home"
+    async with opened(home) as tenants:
+        await (await tenants.app_of("a")).registry.approve(tool, scope)
+        said = [await (await tenants.app_of(each)).registry.is_approved(tool, scope) for each in ("a", "b", "default")]
+        settings = tenants.own.app.settings
+    assert said == [True, False, False]
+    of_a = Home(home).of_tenant("a")
+    with operators_database(settings, of_a) as operators:
+        delete_tenant(settings, of_a, operators)
+        TenantStore(operators).set_status("a", TenantStatus.ACTIVE)
+    async with opened(home) as tenants:
+        assert not await (await tenants.app_of("a")).registry.is_approved(tool, scope)
 
 
 def _is_there(operators: Any, tenant: str) -> bool:
