@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -331,6 +332,7 @@ async def test_nothing_that_a_caller_is_told_depends_on_a_server_that_the_policy
         async with Client(stdio(home, **with_policy(home)), read_timeout_seconds=50) as client:
             caller = Caller(client, home)
             await caller.call("search_tools", query="to have all servers asked")
+            await until(partial(_have_listed, home, len(servers)))
             for tool, arguments in ASKED:
                 answer = await caller.call(tool, **arguments)
                 found[f"{tool} {arguments}"] = answer.structured_content or answer.content[0].text  # type: ignore[union-attr]
@@ -343,3 +345,7 @@ async def test_nothing_that_a_caller_is_told_depends_on_a_server_that_the_policy
         told.append(found)
     differs = {key: (told[0][key], told[1][key]) for key in told[0] if told[0][key] != told[1][key]}
     assert not differs
+
+
+def _have_listed(home: Path, servers: int) -> bool:
+    return len([*(home / "registry" / "lists").glob("*.json")]) == servers
