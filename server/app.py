@@ -36,7 +36,7 @@ from .host_work import ended_within, settled
 from .journal.journal import Journal
 from .policy.access import NO_POLICY, Decider
 from .policy.policy_file import PolicyFile, policy_of
-from .privacy.of_home import privacy_of
+from .privacy.of_home import operators_key, privacy_of
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
 from .runs.background.background import Background
@@ -122,9 +122,9 @@ async def running(
     operators_root = home.operators or home.root
     operators = database if home.operators is None else database_of(settings.database_url, Home(operators_root))
     decider = policy or own_policy or NO_POLICY
-    audit = _audit(settings, home, audit_store(operators, lambda: operators_privacy.key()), serves=serves)  # noqa: PLW0108 - made below
+    store = audit_store(operators, operators_key(settings, operators_root, operators))
+    audit = _audit(settings, home, store, serves=serves)
     privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
-    operators_privacy = privacy if operators is database else privacy_of(settings, Home(operators_root), operators)
     shared = _Shared(decider, audit, CpuDays(operators))
     background = _own_background_pools(settings, home)
     composed = _composed(
@@ -172,6 +172,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         policy=shared.policy,
         told=shared.audit.of_privacy,
         operators=operators.database,
+        detectors=operators.privacy.detectors.of_a_tenant,
     )
     composed = _composed(
         settings, home, offered, background, database=database, privacy=privacy, serves=True, shared=shared
