@@ -449,6 +449,10 @@ class Settings:
     """A policy in Cedar: a file, or a folder of `*.cedar` files, absolute or within the home, with the `policy` extra.
     What no rule of it permits is refused. See [policy](../policy.md).
     """
+    metrics: Switch = _setting(_one_of(Switch), Switch.OFF)
+    """`on`: `/metrics` over HTTP has counts of runs, workers and sessions in Prometheus's format, for whoever reaches
+    the port, without a token. It names nobody. See [scale](../scale.md#metrics).
+    """
     surface: Surface = _setting(_one_of(Surface), Surface.FULL)
     """`full` shows all tools, `code` `execute_code` alone, `bridge` `run_python(code, servers, timeout)` alone."""
     log_level: LogLevel = _setting(_one_of(LogLevel, fold=str.upper), LogLevel.WARNING)
