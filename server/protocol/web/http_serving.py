@@ -27,6 +27,7 @@ from ...startup.signals import signals
 from ...tenants.tenants import Tenants
 from ..address import Address, Exposure
 from ..draining import OpenRequests
+from ..monitoring.metrics_page import MetricsPage
 from ..warming import warming
 from .approval_pages import ApprovalPages
 from .authentication import Authentication
@@ -37,7 +38,6 @@ from .fair_starts import FairStarts
 from .forwarded import Forwarded
 from .header_checks import NamedHosts
 from .mcp_sessions import McpSessions
-from .metrics_page import MetricsPage
 from .rights_gate import RightsGate
 from .sign_in_pages import SignInPages
 from .tenant_apps import MCP_PATH, ServedApp, TenantApps, question_place, served, sign_in_place

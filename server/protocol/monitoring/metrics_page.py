@@ -18,7 +18,7 @@ from ...app import App
 from ...stats.exposition import CONTENT_TYPE, counter, counters, gauge, histogram, information
 from ...stats.run_totals import BUCKETS_SECONDS, TOTALS
 from ...tenants.tenants import Tenants
-from .tenant_apps import ServedApp
+from ..web.tenant_apps import ServedApp
 
 METRICS_PATH = "/metrics"
 

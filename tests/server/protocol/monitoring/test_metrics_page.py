@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from prometheus_client.parser import text_string_to_metric_families
 
 from ...conftest import http_server
-from .raw import MODERN, Answer, call, connected, post, run
-from .tokens import made
+from ..web.raw import MODERN, Answer, call, connected, post, run
+from ..web.tokens import made
 
 CODE = "print('a private text')\nraise ValueError('no')"
 
