@@ -85,7 +85,7 @@ def test_the_tree_holds_nothing_outside_the_agreed_house() -> None:
         pytest.skip("this is not a git checkout; run the tests in a clone to check the tree's layout")
     allowed = re.compile(
         r"pyproject\.toml|README\.md|Makefile|CHANGELOG\.md|CONTRIBUTING\.md|SECURITY\.md|LICENSE|requirements.*\.txt"
-        r"|server\.json|Dockerfile|compose\.yaml|server|sandbox|tools_registry|skills_db|workspace|tests|docs|\..*"
+        r"|server\.json|Dockerfile|compose\.yaml|server|sandbox|tools_registry|skills_db|workspace|tests|docs|deploy|\..*"
     )
     assert {name.split("/")[0] for name in listed if not allowed.fullmatch(name.split("/")[0])} == set()
 
