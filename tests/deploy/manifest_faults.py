@@ -19,7 +19,7 @@ SECRET = {
     "store-key-id": "id",
     "store-key": "key",
 }
-"""The keys of the Secret that the operator makes, which docs/scale.md tells, and such as may stand there."""
+"""The keys of the Secret that the operator makes, which docs/kubernetes.md tells, and such as may stand there."""
 FIELDS = {
     "status.podIP": "10.1.2.3",
     "metadata.name": "sealab-abc",

@@ -92,7 +92,7 @@ def test_no_secret_is_in_the_manifests() -> None:
 
 
 def test_the_documentation_names_each_key_of_the_secret() -> None:
-    page = (ROOT / "docs" / "scale.md").read_text()
+    page = (ROOT / "docs" / "kubernetes.md").read_text()
     assert all(f"{key}=" in page for key in SECRET)
 
 
