@@ -140,7 +140,7 @@ class _Pausable(asyncio.ReadTransport):
 
 
 async def attached(client: ClusterClient, name: str) -> AttachedStreams:
-    """Attach to the container of a pod. Raises `WorkerLost` where that cannot be, `ContainerMissing` for no right to."""
+    """Attach to the container of a pod. Raises `WorkerLost`, and `ContainerMissing` without the right to."""
     from websockets.asyncio.client import connect
     from websockets.exceptions import InvalidHandshake, InvalidStatus
     from websockets.typing import Subprotocol
