@@ -53,7 +53,7 @@ class FakeCluster:
     """The state of the cluster, which tests look at and disturb.
 
     `refusals` maps a method and the last part of a path to answers that are given first; one that stands for ever is
-    given by `always`. `waits_for` is what every container then waits for, so that none runs.
+    given by `always`. So many answers to the making of a pod are lost as `loses_answers` says. `waits_for` is what every container then waits for, so that none runs.
     """
 
     kubelet: Callable[[Manifest], Awaitable[list[str]]]
@@ -66,6 +66,7 @@ class FakeCluster:
     refusals: dict[str, list[Answer]] = field(default_factory=dict)
     always: dict[str, Answer] = field(default_factory=dict)
     waits_for: Manifest | None = None
+    loses_answers: int = 0
     protocols: tuple[str, ...] = ("v5.channel.k8s.io", "v4.channel.k8s.io")
     attached: set[asyncio.Task[Any]] = field(default_factory=set)
     removed: Callable[[Manifest], Awaitable[None]] | None = None
@@ -102,6 +103,9 @@ class FakeCluster:
             await self._run(pod)
         else:
             pod.status["containerStatuses"] = [{"state": {"waiting": self.waits_for}}]
+        if self.loses_answers:
+            self.loses_answers -= 1
+            return _status(504, "Timeout", "the request took too long")
         return JSONResponse({**body, "status": pod.status}, 201)
 
     async def _run(self, pod: Pod) -> None:
