@@ -113,6 +113,10 @@ def of_references(manifests: list[Manifest]) -> Iterator[str]:
     for binding in of_kind(manifests, "RoleBinding"):
         wanted.append((binding["roleRef"]["kind"], binding["roleRef"]["name"]))
         wanted += [(subject["kind"], subject["name"]) for subject in binding["subjects"]]
+        if any(
+            subject.get("namespace") != binding["metadata"].get("namespace", "-") for subject in binding["subjects"]
+        ):
+            yield "a role is bound to an account of another namespace"
     services = {each["metadata"]["name"]: each["spec"]["ports"] for each in of_kind(manifests, "Service")}
     for ingress in of_kind(manifests, "Ingress"):
         for rule in ingress["spec"]["rules"]:
