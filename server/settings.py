@@ -356,7 +356,9 @@ class Settings:
     process_python: str | None = _setting(_text, None)
     """The interpreter (3.11 or newer) whose packages `process` code sees. By default the server's own."""
     container_runtime: str | None = _setting(_text, None)
-    """`podman`, `docker` or a path, with `:runsc` for gVisor. By default what is found."""
+    """`podman`, `docker` or a path, with `:runsc` for gVisor. By default what is found. `kubernetes`, perhaps with `:` and
+    a RuntimeClass, runs containers as [pods](../kubernetes.md#container-isolation-in-pods).
+    """
     container_image: str | None = _setting(_text, None)
     """The image for `container`. By default the one that `sealab container build` makes."""
     approve_container: bool = _setting(_yes_or_no, False)
@@ -448,6 +450,10 @@ class Settings:
     policy: str | None = _setting(_text, None)
     """A policy in Cedar: a file, or a folder of `*.cedar` files, absolute or within the home, with the `policy` extra.
     What no rule of it permits is refused. See [policy](../policy.md).
+    """
+    metrics: Switch = _setting(_one_of(Switch), Switch.OFF)
+    """`on`: `/metrics` over HTTP has counts of runs, workers and sessions in Prometheus's format, for whoever reaches
+    the port, without a token. It names nobody. See [scale](../scale.md#metrics).
     """
     surface: Surface = _setting(_one_of(Surface), Surface.FULL)
     """`full` shows all tools, `code` `execute_code` alone, `bridge` `run_python(code, servers, timeout)` alone."""

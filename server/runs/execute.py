@@ -293,7 +293,7 @@ def _noted(outcome: Outcome, incomplete: str | None) -> Outcome:
 
 
 def _count(executor: Executor, run_id: str, outcome: Outcome, calls: Calls) -> None:
-    executor.stats.count(outcome)
+    executor.stats.count(outcome, [each.ok for each in calls.log.entries])
     executor.recorder.note(
         run_id,
         duration_ms=outcome.duration_ms,

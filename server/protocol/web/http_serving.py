@@ -22,11 +22,12 @@ from ...errors import AddressRefused
 from ...host_work import Kind, in_thread
 from ...policy.policy_file import PolicyFile
 from ...scopes import of_mcp_session
-from ...settings import Auth, Settings
+from ...settings import Auth, Settings, Switch
 from ...startup.signals import signals
 from ...tenants.tenants import Tenants
 from ..address import Address, Exposure
 from ..draining import OpenRequests
+from ..monitoring.metrics_page import MetricsPage
 from ..warming import warming
 from .approval_pages import ApprovalPages
 from .authentication import Authentication
@@ -96,8 +97,9 @@ async def _serve(
     port = listener.getsockname()[1]
     verifier = verifier_of(settings, app.database)
     exchanges = _asgi(tenants, address, port, exposure, verifier=verifier)
+    outermost: ASGIApp = exchanges if settings.metrics is Switch.OFF else MetricsPage(exchanges, tenants)
     config = uvicorn.Config(
-        exchanges,
+        outermost,
         log_config=None,
         access_log=False,
         backlog=ACCEPTED_AT_ONCE,
