@@ -114,15 +114,16 @@ class Workspace:
     native code of any caller may see the workspace itself.
     """
 
+    run_files: type[RunFiles] = RunFiles
+    """What a run does with these files."""
+
     def __init__(self, root: str | os.PathLike[str], *, quota_bytes: int, files_max: int = 50_000) -> None:
         self.root = Root(root)
         self.beside = Root(os.path.abspath(root) + BESIDE)
         self.live: set[RunFiles] = set()
         self._settle_runs: Callable[[], None] = lambda: None
         try:
-            self.ledger = Ledger(
-                self.root, self.beside, quota_bytes=quota_bytes, files_max=files_max, removed_bytes=self._removed_bytes
-            )
+            self.ledger = self._ledger(quota_bytes, files_max)
             self._remove_old_temporary()
             with self.ledger.locked():
                 self.ledger.recount()
@@ -130,11 +131,30 @@ class Workspace:
             self.close()
             raise
 
+    def _ledger(self, quota_bytes: int, files_max: int) -> Ledger:
+        return Ledger(
+            self.root, self.beside, quota_bytes=quota_bytes, files_max=files_max, removed_bytes=self._removed_bytes
+        )
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def bring(self, parts: tuple[str, ...], *, content: bool = False) -> None:
+        """Have the folder hold what the workspace has at a name, with its content or without: a folder has it."""
+
+    def bring_folder(self, parts: tuple[str, ...]) -> None:
+        """Have the folder hold what the workspace has directly below a name: a folder has it."""
+
+    @contextlib.contextmanager
+    def brought_whole(self) -> Iterator[None]:
+        """Have the folder hold all files with their content, for code that reads it by itself: a folder has them."""
+        yield
+
+    def bring_kept(self, parts: tuple[str, ...]) -> None:
+        """Have the folder beside hold what is kept of the run at a place there: a folder has it."""
 
     def close(self) -> None:
         """Close the folder. May be called twice."""
@@ -163,7 +183,7 @@ class Workspace:
         `NameRefused`, `Reserved`, `ContentRefused`, `NotAFile`, `QuotaFull` or `Unavailable`; then the workspace is as
         it was.
         """
-        name = _changeable(filename)
+        name = changeable(filename)
         data = content if isinstance(content, bytes) else encoded(content, encoding)
         with self.ledger.locked(), refusing(name), contextlib.ExitStack() as stack:
             folder, missing = self.root.nearest_folder(name.folder)
@@ -216,8 +236,11 @@ class Workspace:
         _judge_slice(offset, limit, encoding)
         self._settle(name)
         if name.reserved:
-            handle, status = self.beside.open_file(Name(_kept_at(name, owner)), shown_as=name)
+            kept_at = _kept_at(name, owner)
+            self.bring_kept(kept_at)
+            handle, status = self.beside.open_file(Name(kept_at), shown_as=name)
         else:
+            self.bring(name.parts, content=True)
             handle, status = self.root.open_file(name)
         try:
             with refusing(name):
@@ -322,7 +345,7 @@ class Workspace:
 
         Raises `NameRefused`, `Reserved`, `NotFound`, `NotAFile` or `Unavailable`.
         """
-        name = _changeable(filename)
+        name = changeable(filename)
         with self.ledger.locked(), refusing(name):
             with self.root.open_folder(name.folder) as folder:
                 current = folder.status(name.leaf)
@@ -355,7 +378,8 @@ class Workspace:
         return gone
 
 
-def _changeable(filename: str) -> Name:
+def changeable(filename: str) -> Name:
+    """Judge the name of a file that is to be written or deleted. Raises `NameRefused` or `Reserved`."""
     name = Name.parse(filename)
     if name.reserved:
         raise Reserved(f"{shown(filename)} is kept by sealab and cannot be changed. Write to a name outside {RUNS!r}.")
