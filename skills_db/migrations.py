@@ -320,6 +320,11 @@ MIGRATIONS: tuple[Migration, ...] = (
                 entries BIGINT NOT NULL,
                 made_at BIGINT NOT NULL
             )""",
+            """CREATE TABLE sealab_workspace_lock (
+                name TEXT PRIMARY KEY,
+                owner TEXT NOT NULL,
+                until BIGINT NOT NULL
+            )""",
         ),
     ),
 )

@@ -34,7 +34,7 @@ TEMPORARY_PREFIX = ".sealab-temp-"
 """Names of the folders that hold the temporary files of one run; no caller can spell them and no list shows them."""
 
 FOLDER_MARK = ".sealab-folder"
-"""The name of the object that says that a folder is there, in an object store, which has none; no caller can spell it."""
+"""The object that says that a folder is there, in an object store, which has none; no caller can spell it."""
 
 TENANTS = ".sealab-tenants"
 """Where the files of other tenants are, in an object store; no caller can spell it."""

@@ -367,6 +367,10 @@ class RunFiles:
         """How full the workspace is."""
         return self._workspace.usage()
 
+    def waits_at_close(self, path: str) -> bool:  # noqa: ARG002 - of a folder none does
+        """Return whether what is written to a file has to be stored when it is closed."""
+        return False
+
     def sync(self, identity: str) -> None:
         """Have what was written to an open file be where the workspace keeps its files: in a folder it is."""
 

@@ -21,7 +21,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 from .errors import ContentRefused, NameRefused, NotAFile, NotFound, Reserved, Unavailable, WorkspaceError
 from .names import PART_PREFIX, RUNS, TEMPORARY_PREFIX, Name, run_folder, run_in, shown, speakable
@@ -114,8 +114,8 @@ class Workspace:
     native code of any caller may see the workspace itself.
     """
 
-    run_files: type[RunFiles] = RunFiles
-    """What a run does with these files."""
+    is_stored: ClassVar[bool] = False
+    """Whether the files are in an object store, and the folder is a copy."""
 
     def __init__(self, root: str | os.PathLike[str], *, quota_bytes: int, files_max: int = 50_000) -> None:
         self.root = Root(root)
@@ -124,12 +124,22 @@ class Workspace:
         self._settle_runs: Callable[[], None] = lambda: None
         try:
             self.ledger = self._ledger(quota_bytes, files_max)
-            self._remove_old_temporary()
-            with self.ledger.locked():
-                self.ledger.recount()
+            self._begin()
         except BaseException:
             self.close()
             raise
+
+    def _begin(self) -> None:
+        self._remove_old_temporary()
+        with self.ledger.locked():
+            self.ledger.recount()
+
+    def trouble(self) -> str | None:
+        """Say what keeps files from being had, where they are kept elsewhere; None while nothing does."""
+        return None
+
+    def check(self) -> None:
+        """Ask whatever keeps the files whether it answers. Raises `Unavailable`."""
 
     def _ledger(self, quota_bytes: int, files_max: int) -> Ledger:
         return Ledger(
@@ -164,6 +174,10 @@ class Workspace:
             self.ledger.close()
         self.beside.close()
         self.root.close()
+
+    def run_files(self, owner: str | None = None) -> RunFiles:
+        """Return what a run of this owner does with these files."""
+        return RunFiles(self, owner)
 
     def before_runs_are_read(self, settle: Callable[[], None]) -> None:
         """Have `settle` called before anything in `.runs` is read or listed: by the archive, so that all is there."""

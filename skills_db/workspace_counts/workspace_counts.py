@@ -7,13 +7,19 @@ here blocks: call it from a thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from ..engine import Database
 from ..sql import Session, sa
 
 CLAIM_SECONDS = 900
 """How long a claim counts whose server says nothing more: longer than any write may take."""
+WAIT_SECONDS = 20.0
+"""How long a name is waited for that another server holds."""
+_PAUSE_SECONDS = 0.02
 _NOW = {
     "sqlite": "CAST(strftime('%s', 'now') AS BIGINT)",
     "postgresql": "CAST(extract(epoch FROM clock_timestamp()) AS BIGINT)",
@@ -37,7 +43,7 @@ class WorkspaceCounts:
 
     def claim(self, more_bytes: int, more_entries: int, *, bytes_max: int, entries_max: int) -> int | None:
         """Claim room, and return the claim; None where there is not so much, of what is more than nothing."""
-        with self._opening().transaction() as session:
+        with self._opening().transaction(durable=False) as session:
             connection = session.connection()
             now = _NOW[connection.dialect.name]
             _lock(session)
@@ -60,7 +66,7 @@ class WorkspaceCounts:
 
     def finish(self, claim: int | None, more_bytes: int, more_entries: int) -> None:
         """End a claim, if there was one, and count what was really done, which may be less than nothing."""
-        with self._opening().transaction() as session:
+        with self._opening().transaction(durable=False) as session:
             connection = session.connection()
             _lock(session)
             if claim is not None:
@@ -70,9 +76,45 @@ class WorkspaceCounts:
                 {"bytes": more_bytes, "entries": more_entries},
             )
 
+    @contextmanager
+    def named(self, name: str, seconds: int) -> Iterator[bool]:
+        """Hold a name against every other server, for as long as it may take; give whether it was had in time.
+
+        For stores that do not keep the conditions of a write. A server that died holds it for those seconds.
+        """
+        owner = secrets.token_hex(16)
+        deadline = time.monotonic() + WAIT_SECONDS
+        has = self._hold(name, owner, seconds)
+        while not has and time.monotonic() < deadline:
+            time.sleep(_PAUSE_SECONDS)
+            has = self._hold(name, owner, seconds)
+        try:
+            yield has
+        finally:
+            if has:
+                with self._opening().transaction(durable=False) as session:
+                    session.connection().execute(
+                        sa.text("DELETE FROM sealab_workspace_lock WHERE name = :name AND owner = :owner"),
+                        {"name": name, "owner": owner},
+                    )
+
+    def _hold(self, name: str, owner: str, seconds: int) -> bool:
+        with self._opening().transaction(durable=False) as session:
+            connection = session.connection()
+            now = _NOW[connection.dialect.name]
+            held = connection.execute(
+                sa.text(
+                    "INSERT INTO sealab_workspace_lock (name, owner, until) "  # noqa: S608 - constants
+                    f"VALUES (:name, :owner, {now} + :seconds) ON CONFLICT (name) DO UPDATE SET "
+                    f"owner = excluded.owner, until = excluded.until WHERE sealab_workspace_lock.until < {now}"
+                ),
+                {"name": name, "owner": owner, "seconds": seconds},
+            )
+            return bool(held.rowcount)
+
     def recounted(self, version: int, used_bytes: int, entries: int) -> bool:
         """Take what a listing found, unless something was claimed or counted since `version`; return whether it did."""
-        with self._opening().transaction() as session:
+        with self._opening().transaction(durable=False) as session:
             changed = session.connection().execute(
                 sa.text(
                     "UPDATE sealab_workspace_count SET bytes = :bytes, entries = :entries, listed = 1 "

@@ -17,15 +17,18 @@ import logging
 import mmap
 import os
 import re
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, TypeVar
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..errors import ChangedMeanwhile, NameRefused, Unanswered, Unavailable
-from ..names import shown
+from ..names import PART_PREFIX, shown
 from .s3_listing import S3Listing, listing_of
 from .store_url import StoreUrl
 
@@ -68,8 +71,19 @@ class Level:
     folders: tuple[str, ...]
 
 
-Condition = str | Literal["absent"] | None
-"""What has to hold for a write: an etag that the object still has, that there is none, or nothing."""
+Condition: TypeAlias = str | None
+"""What has to hold for a write: an etag that the object still has, `ABSENT` that there is none, or None nothing."""
+ABSENT = "absent"
+
+
+Guard: TypeAlias = Callable[[str, int], contextlib.AbstractContextManager[bool]]
+"""Holds a key against every other server, at most so many seconds; gives whether it was had."""
+PROBE_PREFIX = f"{PART_PREFIX}probe-"
+
+
+@contextlib.contextmanager
+def _unguarded(_key: str, _seconds: int) -> Iterator[bool]:
+    yield True
 
 
 class Bucket:
@@ -86,6 +100,10 @@ class Bucket:
         self._making = threading.Lock()
         self._raw: S3Listing | None = listing_of(self.url, environment)
         self._paused_until = 0.0
+        self._keeps_conditions: bool | None = None
+        self.guard: Guard = _unguarded
+        self.trouble: str | None = None
+        """What the last request to which the store did not answer as it should failed with, until one succeeds."""
         self._client(0)
 
     def below(self, prefix: str) -> Bucket:
@@ -108,7 +126,9 @@ class Bucket:
         obs = _obstore()
         options = {"if_match": found.etag} if found.etag else None
         try:
-            answer = self._asked(lambda: obs.get(self._client(found.size), found.key, options=options))  # type: ignore[arg-type]  # a TypedDict
+            answer = self._asked(lambda: obs.get(self._client(found.size), found.key, options=options))
+            if _object(answer.meta).etag != found.etag or answer.meta["size"] != found.size:
+                raise ChangedMeanwhile(_changed(found.key))
             stream = iter(answer.stream(min_chunk_size=1024 * 1024))
             while (piece := self._asked(lambda: next(stream, None))) is not None:
                 yield bytes(piece)
@@ -116,11 +136,41 @@ class Bucket:
             raise ChangedMeanwhile(_changed(found.key)) from None
 
     def put(self, key: str, content: bytes | mmap.mmap, condition: Condition) -> str:
-        """Write an object and return its etag. Raises `ChangedMeanwhile` where the condition does not hold."""
+        """Write an object and return its etag. Raises `ChangedMeanwhile` where the condition does not hold.
+
+        Where the store does not keep conditions, servers take turns at a name by `guard`, and look before they write.
+        """
+        if condition is None or self.keeps_conditions():
+            return self._put(key, content, condition)
+        seconds = int(REQUEST_SECONDS + len(content) / BYTES_A_SECOND) * 3
+        with self.guard(key, seconds) as is_held:
+            if not is_held:
+                raise Unavailable(f"{shown(key)} is being written by another server. Try again.")
+            found = self.head(key)
+            if (ABSENT if found is None else found.etag) != condition:
+                raise ChangedMeanwhile(_changed(key))
+            return self._put(key, content, None)
+
+    def _put(self, key: str, content: bytes | mmap.mmap, condition: Condition) -> str:
         obs = _obstore()
         mode = _mode_of(condition)
         client = self._client(len(content))
         return self._written(key, lambda: obs.put(client, key, content, mode=mode, use_multipart=False))
+
+    def keeps_conditions(self) -> bool:
+        """Return whether the store refuses a write whose condition does not hold: it is tried once."""
+        if self._keeps_conditions is None:
+            probe = PROBE_PREFIX + secrets.token_hex(8)
+            self._put(probe, b"", ABSENT)
+            try:
+                self._put(probe, b"", ABSENT)
+                self._keeps_conditions = False
+            except ChangedMeanwhile:
+                self._keeps_conditions = True
+            finally:
+                with contextlib.suppress(Unavailable):
+                    self.delete(probe)
+        return self._keeps_conditions
 
     def put_file(self, key: str, handle: int, size: int, condition: Condition, *, whole: bool = False) -> str:
         """Write a file, which nobody changes meanwhile, without holding it in memory; return the etag.
@@ -160,10 +210,10 @@ class Bucket:
         for start in range(0, len(keys), PAGE):
             some = keys[start : start + PAGE]
             with contextlib.suppress(FileNotFoundError):
-                self._asked(lambda some=some: obs.delete(self._client(0), some))
+                self._asked(partial(obs.delete, self._client(0), some))
 
     def copy(self, found: Object, key: str) -> None:
-        """Copy an object within the store, in place of what has the key. Raises `ChangedMeanwhile` for one that is gone."""
+        """Copy an object, in place of what has the key. Raises `ChangedMeanwhile` for one that is gone."""
         obs = _obstore()
         try:
             self._asked(lambda: obs.copy(self._client(found.size), found.key, key))
@@ -185,9 +235,10 @@ class Bucket:
                     if each["path"].startswith(start):
                         last = each["path"].encode()
                         yield _object(each)
-            return
         except _IllegalKey as illegal:
             raw = self._listing(illegal)
+        else:
+            return
         # From its beginning: what the client was about to give of the page with that key is not known.
         for listed in self._asked(lambda: list(raw.walk(start))):
             if listed[0].encode() > last:
@@ -210,13 +261,7 @@ class Bucket:
 
     def some_below(self, prefix: str, count: int) -> list[Object]:
         """Return the first few objects below a prefix that is a folder's."""
-        found: list[Object] = []
-        with contextlib.closing(self.walk(prefix)) as walking:
-            for each in walking:
-                found.append(each)
-                if len(found) >= count:
-                    break
-        return found
+        return list(islice(self.walk(prefix), count))
 
     def check(self) -> None:
         """Ask the store for one page. Raises `Unavailable` where it does not answer or refuses."""
@@ -245,7 +290,7 @@ class Bucket:
         if time.monotonic() < self._paused_until:
             raise Unavailable(self._silent())
         try:
-            return ask()
+            answer = ask()
         except (FileNotFoundError, obs.AlreadyExistsError):
             raise
         except obs.PreconditionError:
@@ -254,17 +299,19 @@ class Bucket:
             raise _IllegalKey(str(error).split("\n", 1)[0]) from None
         except (obs.PermissionDeniedError, obs.UnauthenticatedError) as error:
             _LOG.warning("%s refuses: %s", self.url, error)
-            raise Unavailable(
+            self.trouble = (
                 f"{self.url} refuses the credentials of this server. Give it those that may list, read, write and "
                 "delete there, in the standard variables of the cloud."
-            ) from None
+            )
+            raise Unavailable(self.trouble) from None
         except ValueError as error:
             raise NameRefused(f"The object store has no such name: {error}. Choose another name.") from None
         except (obs.BaseError, OSError) as error:
             text = str(error)
             _LOG.warning("%s failed: %s", self.url, text)
             if "NoSuchBucket" in text:
-                raise Unavailable(f"{self.url} has no such bucket. Make it, or correct WORKSPACE_URL.") from None
+                self.trouble = f"{self.url} has no such bucket. Make it, or correct WORKSPACE_URL."
+                raise Unavailable(self.trouble) from None
             if "PreconditionFailed" in text or "ConditionalRequestConflict" in text:
                 raise ChangedMeanwhile("The object was changed by another at the same moment. Try again.") from None
             if "status code: 4" in text:
@@ -274,13 +321,16 @@ class Bucket:
                     "Use another name, or ask the operator."
                 ) from None
             self._paused_until = time.monotonic() + PAUSE_SECONDS
+            self.trouble = self._silent()
             kind = Unavailable if "connect" in text.lower() else Unanswered
-            raise kind(self._silent()) from None
+            raise kind(self.trouble) from None
+        self.trouble = None
+        return answer
 
     def _silent(self) -> str:
         return (
-            f"The object store at {self.url} does not answer as it should. Try again later, and ask the operator to run "
-            "`sealab doctor` where this goes on."
+            f"The object store at {self.url} does not answer as it should. Try again later, and ask the operator to "
+            "run `sealab doctor` where this goes on."
         )
 
     def _client(self, size: int) -> ObjectStore:
@@ -293,12 +343,14 @@ class Bucket:
 
     def _made(self, seconds: float) -> ObjectStore:
         _obstore()
-        from obstore.store import from_url
+        from obstore import store
+
+        from_url: Any = store.from_url  # its overloads are one for each cloud
 
         try:
-            return from_url(
+            made: ObjectStore = from_url(
                 str(self.url),
-                config=self.url.config(self._environment),  # type: ignore[arg-type]  # one TypedDict for each cloud
+                config=self.url.config(self._environment),
                 client_options={
                     "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
                     "timeout": timedelta(seconds=seconds),
@@ -314,6 +366,7 @@ class Bucket:
                     },
                 },
             )
+            return made  # noqa: TRY300 - what the call above raises is turned below
         except (_exceptions().BaseError, ValueError, OSError) as error:
             _LOG.warning("%s cannot be used: %s", self.url, error)
             raise Unavailable(
@@ -329,7 +382,7 @@ class _IllegalKey(Exception):
 def _mode_of(condition: Condition) -> PutMode:
     if condition is None:
         return "overwrite"
-    return "create" if condition == "absent" else {"e_tag": condition, "version": None}
+    return "create" if condition == ABSENT else {"e_tag": condition}
 
 
 def _object(found: ObjectMeta) -> Object:
@@ -344,7 +397,7 @@ def _changed(key: str) -> str:
     )
 
 
-def _obstore():  # type: ignore[no-untyped-def]  # noqa: ANN202 - a module
+def _obstore() -> Any:  # the module: only callers that use the store load it
     try:
         import obstore
     except ImportError:
@@ -354,7 +407,7 @@ def _obstore():  # type: ignore[no-untyped-def]  # noqa: ANN202 - a module
     return obstore
 
 
-def _exceptions():  # type: ignore[no-untyped-def]  # noqa: ANN202 - a module
+def _exceptions() -> Any:
     import obstore.exceptions
 
     return obstore.exceptions

@@ -6,6 +6,7 @@ write at once never pass the quota together. What a server claimed that died cou
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Protocol, TypeAlias
 
 Used: TypeAlias = tuple[int, int, int, bool]
@@ -23,6 +24,9 @@ class Counts(Protocol):
 
     def finish(self, claim: int | None, more_bytes: int, more_entries: int) -> None:
         """End a claim, if there was one, and count what was really done, which may be less than nothing."""
+
+    def named(self, name: str, seconds: int) -> AbstractContextManager[bool]:
+        """Hold a name against every other server, at most so long; give whether it was had in time."""
 
     def recounted(self, version: int, used_bytes: int, entries: int) -> bool:
         """Take what a listing found, unless something changed since `version`; return whether it did."""

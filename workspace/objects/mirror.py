@@ -155,6 +155,11 @@ class Mirror:
         with self._lock(), contextlib.ExitStack() as stack:
             self._folder(parts, stack)
 
+    def has_folder(self, parts: Parts) -> bool:
+        """Return whether the folder shows a folder at a name, as it does once the store had one there."""
+        status = self._status(parts) if parts else None
+        return not parts or (status is not None and stat.S_ISDIR(status.st_mode))
+
     def forget(self, parts: Parts) -> None:
         """Have the folder show nothing at a name, unless something there is not in the store yet."""
         with self._lock():
@@ -205,26 +210,31 @@ class Mirror:
         with refusing(Name(parts)), self._beside.open_folder(()) as top:
             handle = top.create(leaf)
             try:
-                had = 0
                 try:
-                    for piece in self._bucket.pieces(found):
-                        write_all(handle, piece)
-                        had += len(piece)
-                    os.utime(handle, ns=(found.modified_ns, found.modified_ns))
+                    self._stream(found, handle)
                 finally:
                     os.close(handle)
-                if had != found.size:
-                    raise Unavailable(f"The object store sent {had} of {found.size} bytes. Try again.")
-                with self._lock():
-                    copy = self._copies.get(parts)
-                    if parts not in self.changed and copy is not None and copy.found == found:
-                        self._place(parts, leaf, found, has_content=True)
-                        return
-                raise ChangedMeanwhile("The file was changed here meanwhile. Try again.")
+                self._take_fetched(parts, leaf, found)
             except BaseException:
                 with contextlib.suppress(OSError):
                     top.unlink(leaf)
                 raise
+
+    def _stream(self, found: Object, handle: int) -> None:
+        had = 0
+        for piece in self._bucket.pieces(found):
+            write_all(handle, piece)
+            had += len(piece)
+        if had != found.size:
+            raise Unavailable(f"The object store sent {had} of {found.size} bytes. Try again.")
+        os.utime(handle, ns=(found.modified_ns, found.modified_ns))
+
+    def _take_fetched(self, parts: Parts, leaf: str, found: Object) -> None:
+        with self._lock():
+            copy = self._copies.get(parts)
+            if parts in self.changed or copy is None or copy.found != found:
+                raise ChangedMeanwhile("The file was changed here meanwhile. Try again.")
+            self._place(parts, leaf, found, has_content=True)
 
     def take(self, parts: Parts, data: bytes, found: Object) -> None:
         """Show what was just written to the store, with its content. What goes wrong costs a request later."""
@@ -372,9 +382,7 @@ class Mirror:
             for parts, copy in () if self.pins else sorted(self._copies.items(), key=lambda item: item[1].used):
                 if not copy.has_content or not copy.found.size or parts in self.changed or self._is_open(copy.inode):
                     continue
-                self._place(
-                    parts, self._part(copy.found.size, copy.found.modified_ns), copy.found, has_content=False
-                )
+                self._place(parts, self._part(copy.found.size, copy.found.modified_ns), copy.found, has_content=False)
                 if self._held_bytes + found.size <= self._bytes_max:
                     return
         raise Unavailable(

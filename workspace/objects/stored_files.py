@@ -116,6 +116,10 @@ class StoredRunFiles(RunFiles):
                 self.inodes.pop(inode, None)
             super().release(identity)
 
+    def waits_at_close(self, path: str) -> bool:
+        """Return whether a file is one of the store's."""
+        return self._is_stored(self._place(path))
+
     def sync(self, identity: str) -> None:
         """Have the store hold what was written to an open file."""
         inode = _inode(identity)
@@ -236,10 +240,10 @@ class StoredRunFiles(RunFiles):
             raise NotAFile(f"{shown(goal.path)} is a folder. Name a file in it.", errno.EISDIR)
         found = self._file(source)
         replaced = None if present is None else self._stored.mirror.known(into)
-        moved = self._stored.copy(found, "/".join(into), replaced)
+        moved = self._stored.copy(found, "/".join(into))
         self._stored.mirror.move(parts, into, moved)
         self._stored.keep_folder(parts[:-1], without=found.key)
-        self._stored.delete_copied(found)
+        self._stored.delete_copied(found, replaced)
 
     def _rename_folder(self, source: Place, goal: Place, present: os.stat_result | None) -> None:
         parts, into = source.name.parts, goal.name.parts
@@ -254,11 +258,14 @@ class StoredRunFiles(RunFiles):
         deepest = max((each.key.count("/") + 1 for each in inside), default=len(parts))
         self._judge_deepest(deepest - len(parts) + len(into))
         self._stored.keep_folder(parts[:-1], without="/".join(parts) + "/")
+        had_mark = self._stored.bucket.head(mark) is not None
+        has_mark = any(each.key == "/".join((*parts, FOLDER_MARK)) for each in inside)
+        if had_mark and has_mark:
+            self._stored.stored.count_stored(0, -1)  # one takes the place of the other
         for each in inside:
-            name = "/".join(into) + each.key[len("/".join(parts)) :]
-            self._stored.copy(each, name, present and self._stored.bucket.head(name))
+            self._stored.copy(each, "/".join(into) + each.key[len("/".join(parts)) :])
         for each in inside:
-            self._stored.delete_copied(each)
+            self._stored.delete_copied(each, None)
         self._stored.mirror.forget(parts)
         self._stored.bring(into)
 

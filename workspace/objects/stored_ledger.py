@@ -79,7 +79,7 @@ class StoredLedger(Ledger):
         """Return the version of the count, for a listing that begins now."""
         return self._counts.used()[2]
 
-    def recount(self, visit: Callable[[Found], None] = lambda _: None) -> None:
+    def recount(self, visit: Callable[[Found], None] = lambda _: None) -> None:  # noqa: ARG002 - objects are visited by whoever lists them
         """Ask for the count anew; the objects themselves are counted when one lists them."""
         self._ask()
 
@@ -145,9 +145,7 @@ class StoredLedger(Ledger):
 
     def _claim(self, more_bytes: int, more_entries: int) -> int:
         for is_last in (False, True):
-            claim = self._counts.claim(
-                more_bytes, more_entries, bytes_max=self.quota_bytes, entries_max=self.files_max
-            )
+            claim = self._counts.claim(more_bytes, more_entries, bytes_max=self.quota_bytes, entries_max=self.files_max)
             if claim is not None:
                 return claim
             if not is_last:

@@ -1,8 +1,8 @@
-"""The workspace whose files are objects: the same names, errors and quota, for every server that has the same bucket.
+"""The workspace whose files are objects: the same names, errors and quota, for every server that has the bucket.
 
-**What is true.** The store alone. The folder is a cache of this process (`mirror`), made anew when it starts and removed
-when it ends. Before a file is read, written or listed the store is asked, so what another server did is seen by the
-next call. Nothing counts as written before the store has said so.
+**What is true.** The store alone. The folder is a cache of this process (`mirror`), made anew when it starts and
+removed when it ends. Before a file is read, written or listed the store is asked, so what another server did is seen by
+the next call. Nothing counts as written before the store has said so.
 
 **Conflicts.** `write` and `append` go with a condition: nobody changed the object since this server looked. Where
 somebody did, the operation is done again from what is there now. So of two servers that append to one file both lines
@@ -20,12 +20,12 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ..errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, WorkspaceError
-from ..names import FOLDER_MARK, RUNS, TENANTS, Name, run_folder, run_in, shown, speakable
+from ..names import FOLDER_MARK, PART_PREFIX, RUNS, TENANTS, Name, run_folder, run_in, shown, speakable
 from ..paths import Found, judge, refusing
 from ..quota import Ledger
 from ..store import (
@@ -38,7 +38,7 @@ from ..store import (
     changeable,
     encoded,
 )
-from .bucket import Bucket, Condition, Object
+from .bucket import ABSENT, Bucket, Condition, Object
 from .cache_place import CachePlace
 from .counts import Counts
 from .kept_runs import KeptRuns
@@ -58,7 +58,7 @@ class StoredWorkspace(Workspace):
     answer.
     """
 
-    run_files = StoredRunFiles
+    is_stored = True
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class StoredWorkspace(Workspace):
     ) -> None:
         self.bucket = bucket
         self._counts = counts
+        bucket.guard = counts.named
         self._place = CachePlace(folder)
         super().__init__(folder, quota_bytes=quota_bytes, files_max=files_max)
         self.mirror = Mirror(
@@ -89,6 +90,21 @@ class StoredWorkspace(Workspace):
             files_max=files_max,
             removed_bytes=self._removed_bytes,
         )
+
+    def run_files(self, owner: str | None = None) -> StoredRunFiles:
+        """Return what a run of this owner does with these files."""
+        return StoredRunFiles(self, owner)
+
+    def _begin(self) -> None:
+        """Ask for nothing: a server may start while its store does not answer."""
+
+    def trouble(self) -> str | None:
+        """Say what the last request failed with; None where it did not."""
+        return self.bucket.trouble
+
+    def check(self) -> None:
+        """Ask the store for one page. Raises `Unavailable`."""
+        self.bucket.check()
 
     @property
     def stored(self) -> StoredLedger:
@@ -122,7 +138,8 @@ class StoredWorkspace(Workspace):
             found = None
         elif found is None and not self.bucket.some_below(key, 1):
             self.mirror.forget(parts)
-            self._bring_above(parts[:-1])
+            if not self.mirror.has_folder(parts[:-1]):
+                self._bring_above(parts[:-1])
             return
         if found is None:
             self.mirror.show_folder(parts)
@@ -190,7 +207,7 @@ class StoredWorkspace(Workspace):
             with self.ledger.locked():
                 self.mirror.pins -= 1
 
-    def _show_all(self, found: list[Object]) -> None:
+    def _show_all(self, found: Sequence[Object]) -> None:
         there = {each.key for each in found}
         for entry in list(self.root.walk()):
             if not entry.is_folder and "/".join(entry.parts) not in there:
@@ -198,7 +215,7 @@ class StoredWorkspace(Workspace):
         for each in found:
             self.mirror.show_file(each)
 
-    def _objects(self, prefix: str) -> list[Object]:
+    def _objects(self, prefix: str) -> Sequence[Object]:
         return [each for each in self.bucket.walk(prefix) if is_of_files(each.key)]
 
     def write(
@@ -234,7 +251,7 @@ class StoredWorkspace(Workspace):
     def _put(self, parts: Parts, data: bytes, current: Object | None) -> Object:
         key = "/".join(parts)
         before = current.size if current is not None else 0
-        condition: Condition = current.etag if current is not None else "absent"
+        condition: Condition = current.etag if current is not None else ABSENT
         with self.stored.claimed(len(data) - before, 0 if current is not None else 1):
             etag = self.bucket.put(key, data, condition)
         found = Object(key, len(data), etag, time.time_ns())
@@ -256,7 +273,7 @@ class StoredWorkspace(Workspace):
         """Have the store say that there is a folder. Raises `NotAFile` where there is one."""
         with self.stored.claimed(0, 1):
             try:
-                self.bucket.put("/".join((*parts, FOLDER_MARK)), b"", "absent")
+                self.bucket.put("/".join((*parts, FOLDER_MARK)), b"", ABSENT)
             except ChangedMeanwhile:
                 raise NotAFile(f"There is a {shown('/'.join(parts))} already.", errno.EEXIST) from None
         self.mirror.show_folder(parts)
@@ -280,26 +297,30 @@ class StoredWorkspace(Workspace):
         with contextlib.suppress(NotAFile):
             self.make_folder(parts)
 
-    def copy(self, found: Object, key: str, replaced: Object | None) -> Object:
-        """Copy an object, in place of what has the key, and return the copy."""
-        more = found.size - (replaced.size if replaced is not None else 0)
-        with self.stored.claimed(more, 0 if replaced is not None else 1):
-            self.bucket.copy(found, key)
+    def copy(self, found: Object, key: str) -> Object:
+        """Copy an object that is about to be deleted, in place of what has the key, and return the copy."""
+        self.bucket.copy(found, key)
         made = self.bucket.head(key)
         if made is None:
             raise ChangedMeanwhile(f"{shown(key)} was deleted while it was made. Try again.")
         return made
 
-    def delete_copied(self, found: Object) -> None:
-        """Delete what was copied. Raises `ChangedMeanwhile` where it is another since: then both are there."""
+    def delete_copied(self, found: Object, replaced: Object | None) -> None:
+        """Delete what was copied in place of `replaced`, and count both.
+
+        Raises `ChangedMeanwhile` where it is another since: then both are there.
+        """
         now = self.bucket.head(found.key)
-        if now is not None and now.etag != found.etag:
+        is_changed = now is not None and now.etag != found.etag
+        if not is_changed:
+            self.bucket.delete(found.key)
+        more = found.size if is_changed else 0
+        self.stored.count_stored(more - (replaced.size if replaced else 0), is_changed - bool(replaced))
+        if is_changed:
             raise ChangedMeanwhile(
                 f"{shown(found.key)} was changed while it was renamed, so it is there beside its copy. Compare the two "
                 "and delete one."
             )
-        self.bucket.delete(found.key)
-        self.stored.count_stored(-found.size, -1)
 
     def delete(self, filename: str) -> Deleted:
         """Delete a file, as `Workspace.delete` does."""
@@ -334,7 +355,7 @@ class StoredWorkspace(Workspace):
         """List files, as `Workspace.list` does, out of the store."""
         name = Name.parse_folder(subpath)
         if name.reserved:
-            files = self._kept_files(name, owner)
+            files = list(self._kept_files(name, owner))
         else:
             self.settle_all()
             version = self.stored.version()
@@ -357,7 +378,7 @@ class StoredWorkspace(Workspace):
             quota_bytes=usage.quota_bytes,
         )
 
-    def _kept_files(self, name: Name, owner: str | None) -> list[Found]:
+    def _kept_files(self, name: Name, owner: str | None) -> Sequence[Found]:
         self.settle_runs()
         at = self.kept_at(name, owner)
         found = []
@@ -411,14 +432,13 @@ class StoredWorkspace(Workspace):
         mirror = self.mirror
         with mirror.names.held(parts):
             if parts not in mirror.changed:
-                return
+                return None
             base, whole = mirror.changed[parts], parts in mirror.whole
             handle, status = self.root.open_file(Name(parts))
             try:
                 for attempt in range(ATTEMPTS):
                     try:
-                        self._store(parts, handle, status.st_size, base, whole=whole)
-                        return
+                        return self._store(parts, handle, status.st_size, base, whole=whole)
                     except QuotaFull:
                         self.drop_name(parts)
                         raise
@@ -436,14 +456,14 @@ class StoredWorkspace(Workspace):
 
     def _store(self, parts: Parts, handle: int, size: int, base: Object | None, *, whole: bool) -> None:
         key = "/".join(parts)
-        condition: Condition = base.etag if base is not None else "absent"
+        condition: Condition = base.etag if base is not None else ABSENT
         more = size - (base.size if base is not None else 0)
         with self.stored.claimed(more, 0 if base is not None else 1, of_cache=True):
             etag = self.bucket.put_file(key, handle, size, condition, whole=whole)
         self.mirror.note(parts, Object(key, size, etag, os.fstat(handle).st_mtime_ns))
 
 
-def _nameable(found: list[Object]) -> list[Object]:
+def _nameable(found: Sequence[Object]) -> list[Object]:
     """Leave out what is no file that a caller can name: marks of folders, and what has the name of a folder."""
     folders: set[str] = set()
     for each in found:
@@ -456,4 +476,4 @@ def _nameable(found: list[Object]) -> list[Object]:
 
 def is_of_files(key: str) -> bool:
     """Return whether a key is one of the workspace's files or folders, rather than what sealab keeps beside them."""
-    return key.partition("/")[0] not in {RUNS, TENANTS}
+    return key.partition("/")[0] not in {RUNS, TENANTS} and not key.startswith(PART_PREFIX)
