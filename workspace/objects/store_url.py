@@ -11,6 +11,14 @@ from urllib.parse import unquote, urlsplit
 _SCHEMES = frozenset({"s3", "gs", "az"})
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}")
 _PREFIX = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*/)*[A-Za-z0-9][A-Za-z0-9._-]*")
+_S3_OPTIONS = {
+    "AWS_DEFAULT_REGION": "region",
+    "AWS_REGION": "region",
+    "AWS_ENDPOINT_URL": "endpoint",
+    "AWS_ACCESS_KEY_ID": "access_key_id",
+    "AWS_SECRET_ACCESS_KEY": "secret_access_key",
+    "AWS_SESSION_TOKEN": "session_token",
+}
 _EXAMPLE = "such as s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///folder"
 
 
@@ -30,10 +38,11 @@ class StoreUrl:
         return StoreUrl(self.scheme, self.bucket, f"{self.prefix}/{prefix}" if self.prefix else prefix)
 
     def config(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return what the client would not find in the environment by itself: S3 has a region everywhere."""
-        if self.scheme != "s3" or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION"):
+        """Return what an environment says of an S3 store; of other clouds the client looks by itself."""
+        if self.scheme != "s3":
             return {}
-        return {"region": "us-east-1"}
+        found = {option: environment[name] for name, option in _S3_OPTIONS.items() if environment.get(name)}
+        return {"region": "us-east-1"} | found
 
     def allows_http(self, environment: Mapping[str, str]) -> bool:
         """Return whether the environment allows requests that are not encrypted."""
