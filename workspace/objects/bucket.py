@@ -132,7 +132,7 @@ class Bucket:
             stream = iter(answer.stream(min_chunk_size=1024 * 1024))
             while (piece := self._asked(lambda: next(stream, None))) is not None:
                 yield bytes(piece)
-        except FileNotFoundError:
+        except (FileNotFoundError, _exceptions().PreconditionError):
             raise ChangedMeanwhile(_changed(found.key)) from None
 
     def put(self, key: str, content: bytes | mmap.mmap, condition: Condition) -> str:

@@ -114,6 +114,10 @@ class StoredLedger(Ledger):
             self.used_bytes = max(0, self.used_bytes + more_bytes)
             self.entries = max(0, self.entries + more_entries)
 
+    def ask_again(self) -> None:
+        """Have the next to take the lock ask for the count."""
+        self._asked_at = None
+
     def count_stored(self, more_bytes: int, more_entries: int) -> None:
         """Count what was removed from the store."""
         self._counts.finish(None, more_bytes, more_entries)

@@ -33,6 +33,7 @@ from ..store import (
     Encoding,
     File,
     Listing,
+    Usage,
     Workspace,
     Written,
     changeable,
@@ -397,6 +398,11 @@ class StoredWorkspace(Workspace):
             return
         with self.mirror.names.held((RUNS, parts[0])):
             self.kept.bring(parts[0])
+
+    def usage(self) -> Usage:
+        """How full the workspace is, by the count that all servers share; `entries` counts objects."""
+        self.stored.ask_again()
+        return super().usage()
 
     def settle_name(self, parts: Parts) -> None:
         """Have the store hold what is written at a name here and was not closed yet."""
