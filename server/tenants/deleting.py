@@ -25,6 +25,7 @@ from ..errors import UsageError
 from ..home import Home
 from ..identity import DEFAULT_TENANT
 from ..settings import Settings
+from ..storage.opening import bucket_of
 from .contents import counts_of
 from .locks import TenantLock
 from .sign_outs import SignedOut, tenant_signed_out
@@ -67,6 +68,7 @@ def delete_tenant(
         proof = _with_sign_ins(proof, ended)
         store.set_status(home.tenant, TenantStatus.DELETING, proof)
         _drop_schema(settings, home, operators)
+        _remove_objects(settings, home)
         _remove_files(home)
         rows = forget_tenant(operators, home.tenant)
         proof = _signed({**proof, "rows": rows, "deleted": time.time()})
@@ -90,6 +92,13 @@ def _drop_schema(settings: Settings, home: Home, operators: Database) -> None:
     if file is None and schemas.is_there(operators.migrating, schema):
         time.sleep(LOOK_SECONDS * 3)
         schemas.drop(operators.migrating, schema)
+
+
+def _remove_objects(settings: Settings, home: Home) -> None:
+    """Remove a tenant's objects, whose prefix has nothing of anybody else. Raises what the store raises."""
+    bucket = bucket_of(settings, home)
+    if bucket is not None:
+        bucket.delete_all([found.key for found in bucket.walk()])
 
 
 def _remove_files(home: Home) -> None:
