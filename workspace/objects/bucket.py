@@ -3,8 +3,8 @@
 A name was judged by its letters before (`names`). The prefix is part of the client, so no name leads out of it.
 
 **Time.** Everything blocks and is bounded: a request waits `CONNECT_SECONDS` to be connected and `REQUEST_SECONDS`,
-plus a second for each megabyte it moves, to be answered. It is repeated once where the store did not answer. After
-that every request fails at once for `PAUSE_SECONDS`, so that a store that is gone holds up few threads.
+plus a second for each megabyte it moves, to be answered. It is repeated within that time where the connection broke.
+After that every request fails at once for `PAUSE_SECONDS`, so that a store that is gone holds up few threads.
 
 **Conditions** are those of RFC 9110, 13.1: `If-None-Match: *` for an object that must not be there, `If-Match` with the
 etag for one that must not have changed.
@@ -99,7 +99,7 @@ class Bucket:
         self._clients: dict[int, ObjectStore] = {}
         self._making = threading.Lock()
         self._raw: S3Listing | None = listing_of(self.url, environment)
-        self._paused_until = 0.0
+        self._paused_until = self._answered_at = 0.0
         self._keeps_conditions: bool | None = None
         self.guard: Guard = _unguarded
         self.trouble: str | None = None
@@ -289,6 +289,7 @@ class Bucket:
         obs = _exceptions()
         if time.monotonic() < self._paused_until:
             raise Unavailable(self._silent())
+        begun = time.monotonic()
         try:
             answer = ask()
         except (FileNotFoundError, obs.AlreadyExistsError):
@@ -320,10 +321,13 @@ class Bucket:
                     f"The object store at {self.url} refused this ({reason[1] if reason else 'no reason given'}). "
                     "Use another name, or ask the operator."
                 ) from None
-            self._paused_until = time.monotonic() + PAUSE_SECONDS
-            self.trouble = self._silent()
+            if self._answered_at < begun:  # else the store is back, and this was asked before
+                self._paused_until = time.monotonic() + PAUSE_SECONDS
+                self.trouble = self._silent()
             kind = Unavailable if "connect" in text.lower() else Unanswered
-            raise kind(self.trouble) from None
+            raise kind(self._silent()) from None
+        self._answered_at = time.monotonic()
+        self._paused_until = 0.0
         self.trouble = None
         return answer
 
@@ -357,7 +361,7 @@ class Bucket:
                     "allow_http": self.url.allows_http(self._environment),
                 },
                 retry_config={
-                    "max_retries": 1,
+                    "max_retries": 3,
                     "retry_timeout": timedelta(seconds=seconds),
                     "backoff": {
                         "init_backoff": timedelta(seconds=0.1),

@@ -21,7 +21,7 @@ from ...object_stores import S3Server, moto
 from ...waiting import until
 from ..command_line import sealab_process
 from ..conftest import HttpServer, http_process, in_full
-from ..tenants.team import team_server, token
+from ..tenants.team import Member, team_server, token
 
 WRITES = """
 import os, glob, json, shutil, sqlite3, zipfile
@@ -92,6 +92,7 @@ async def run(client: Client, code: str, **arguments: Any) -> dict[str, Any]:
     return in_full(answer.structured_content)
 
 
+@pytest.mark.timeout(150)
 async def test_what_code_writes_on_one_server_code_finds_on_another(s3: S3Server, tmp_path: Path) -> None:
     with two_servers(s3, tmp_path) as (one, two):
         async with (
@@ -127,6 +128,7 @@ async def test_what_code_writes_on_one_server_code_finds_on_another(s3: S3Server
             ]
 
 
+@pytest.mark.timeout(150)
 async def test_a_store_that_hangs_stops_files_alone_and_nothing_is_taken_for_written(tmp_path: Path) -> None:
     with moto() as s3:
         env = settings(s3, s3.bucket(), tmp_path)
@@ -149,7 +151,7 @@ async def test_a_store_that_hangs_stops_files_alone_and_nothing_is_taken_for_wri
                     s3.process.send_signal(signal.SIGCONT)
                 until(lambda: ready(server.url)[0] == 200)
                 after = await run(client, "open('f.txt').read()")
-                assert after["result"] == "before", after
+                assert after["result"] == "before", json.dumps(after)
 
 
 def ready(url: str) -> tuple[int, dict[str, Any]]:
@@ -175,6 +177,7 @@ async def test_a_file_that_the_store_does_not_take_when_the_run_ends_fails_the_r
                 assert (await run(client, "1 + 1"))["result"] == 2
 
 
+@pytest.mark.timeout(200)
 def test_objects_of_a_tenant_are_its_own_are_exported_and_deleted_with_it(s3: S3Server, tmp_path: Path) -> None:
     bucket = s3.bucket()
     env = {**s3.environment, "SEALAB_WORKSPACE_URL": f"s3://{bucket}/team"}
@@ -184,10 +187,10 @@ def test_objects_of_a_tenant_are_its_own_are_exported_and_deleted_with_it(s3: S3
     def keys() -> list[str]:
         return sorted(each["path"] for page in obstore.list(other) for each in page)
 
-    tokens = {name: token(home, name, tenant=name, **env) for name in ("red", "blue")}
-    with team_server(home, **env) as server:
+    tokens = {name: token(home, name, f"{name}-member", "run", "files", **env) for name in ("red", "blue")}
+    with team_server(home, **env) as url:
         for name in ("red", "blue"):
-            member = server(tokens[name])
+            member = Member(url, tokens[name])
             member.run(f"write_file('mine.txt', '{name}')\nopen('d.txt', 'w').write('{name}')")
             assert member.run("sorted(each['name'] for each in list_files())") == ["d.txt", "mine.txt"]
             assert member.run("read_file('mine.txt')") == name
