@@ -145,11 +145,11 @@ async def test_a_store_that_hangs_stops_files_alone_and_nothing_is_taken_for_wri
                     failed = await waiting
                     assert failed["error"]["type"] == "OSError", failed
                     assert not failed["success"]
-                    until(lambda: ready(server.url)[0] == 503)
+                    await until(lambda: ready(server.url)[0] == 503)
                     assert "object store" in ready(server.url)[1]["reason"]
                 finally:
                     s3.process.send_signal(signal.SIGCONT)
-                until(lambda: ready(server.url)[0] == 200)
+                await until(lambda: ready(server.url)[0] == 200)
                 after = await run(client, "open('f.txt').read()")
                 assert after["result"] == "before", json.dumps(after)
 
