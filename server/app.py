@@ -16,7 +16,6 @@ from ..sandbox.host.pools import JobRunner, Pools
 from ..sandbox.host.shared_runner import SharedRunner
 from ..sandbox.job import Isolation
 from ..skills_db import DATABASE_FILE
-from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
 from .audit.audit_log import AuditLog, audit_store
 from .audit.trail import UNAUDITED, AuditTrail
@@ -52,6 +51,9 @@ from .skills.search import SkillIndex
 from .skills.service import SkillService
 from .startup.process_setup import LoopErrors
 from .stats.watchdog import LoopStats
+from .storage.opening import archive_of, open_workspace
+from .storage.watching import watch_store
+from .storage.whole_workspace import with_whole_workspace
 from .upstream_tools.registry import Registry
 
 if TYPE_CHECKING:
@@ -150,11 +152,11 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
     home.prepare()
     offered = _shared_offer(settings, home, operators.pools.runner, operators.executor.offer)
 
-    def background() -> tuple[Pools, Offer]:
+    def background(workspace: Workspace) -> tuple[Pools, Offer]:
         background_pools = operators.background.executor().pools
         own = background_settings(settings)
         shared = _shared_offer(own, home, background_pools.runner, operators.background.executor().offer)
-        return Pools(shared.makers), shared
+        return Pools(with_whole_workspace(shared.makers, workspace)), shared
 
     executor = operators.executor
     shared = _Shared(
@@ -197,7 +199,7 @@ async def _composed(
     settings: Settings,
     home: Home,
     offered: Offer,
-    background_pools: Callable[[], tuple[Pools, Offer]],
+    background_pools: Callable[[Workspace], tuple[Pools, Offer]],
     *,
     database: HomeDatabase,
     privacy: Privacy,
@@ -205,8 +207,8 @@ async def _composed(
     shared: _Shared,
 ) -> AsyncIterator[App]:
     """Make and wire the parts of one home. `background_pools` makes what background runs run in, at the first."""
-    with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
-        archive = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
+    with await asyncio.to_thread(open_workspace, settings, home, database) as workspace:
+        archive = RunKeeper(archive_of(workspace, kept=settings.runs_kept))
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
         service = SkillService(
             database, keeps_plain_runs=serves, bytes_max=settings.skills_quota_mb * 1_000_000, shelf=shared.shelf
@@ -218,7 +220,7 @@ async def _composed(
         registry.refreshers.append(index.refresh)
         host_functions = _host_functions(workspace, privacy, registry)
         try:
-            async with Pools(offered.makers) as pools:
+            async with Pools(with_whole_workspace(offered.makers, workspace)) as pools:
                 host_functions.update(run_calls.handlers(pools, journal))
                 executor = Executor(
                     settings,
@@ -235,7 +237,7 @@ async def _composed(
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
-                async with _background(executor, home, background_pools) as background:
+                async with _background(executor, home, partial(background_pools, workspace)) as background:
                     app = App(
                         settings,
                         home,
@@ -251,7 +253,7 @@ async def _composed(
                         sign_ins,
                         shared.audit,
                     )
-                    lasting = [privacy.keep_purged(), background.work.serve()] if serves else []
+                    lasting = [privacy.keep_purged(), background.work.serve(), watch_store(workspace)] if serves else []
                     tasks = [asyncio.create_task(each) for each in lasting]
                     try:
                         yield app
@@ -269,10 +271,10 @@ def _audit(settings: Settings, home: Home, store: Callable[[], AuditStore], *, s
     return AuditTrail(AuditLog(store), home.tenant, is_required=settings.audit is AuditMode.REQUIRED)
 
 
-def _own_background_pools(settings: Settings, home: Home) -> Callable[[], tuple[Pools, Offer]]:
-    def made() -> tuple[Pools, Offer]:
+def _own_background_pools(settings: Settings, home: Home) -> Callable[[Workspace], tuple[Pools, Offer]]:
+    def made(workspace: Workspace) -> tuple[Pools, Offer]:
         offered = offer(background_settings(settings), home)
-        return Pools(offered.makers), offered
+        return Pools(with_whole_workspace(offered.makers, workspace)), offered
 
     return made
 

@@ -237,6 +237,14 @@ def _issuer(value: object) -> str:
     return text
 
 
+def _store_address(value: object) -> str:
+    from ..workspace.objects.store_url import parse_url
+
+    text = _text(value)
+    parse_url(text)
+    return text
+
+
 def _endpoint(value: object) -> str:
     text = _text(value)
     if (fault := fault_of_url(text, query=True)) is not None:
@@ -296,7 +304,16 @@ class Settings:
     container.
     """
     workspace_quota_mb: int = _setting(_whole(0), 1000)
-    """Bytes in the workspace."""
+    """Megabytes in the workspace."""
+    workspace_url: str | None = _setting(_store_address, None)
+    """Where the files of the workspace are: `s3://bucket/prefix`, `gs://bucket/prefix` or `az://container/prefix` with
+    the `store` extra, which several servers may share, or `file:///folder`. By default `<home>/workspace`. See
+    [files in an object store](../object-store.md).
+    """
+    workspace_cache_mb: int = _setting(_whole(1), 2000)
+    """Megabytes of copies of files that a server has of a workspace in an object store. A file that is larger cannot be
+    read.
+    """
     skills_quota_mb: int = _setting(_whole(1), 256)
     """What all versions of all skills of a tenant may take. Past it nothing is saved."""
     vault_values_max: int = _setting(_whole(1), 12_000_000)

@@ -303,6 +303,30 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX sealab_sign_in_flow_by_expires ON sealab_sign_in_flow (expires)",
         ),
     ),
+    Migration(
+        "0015_workspace_counts",
+        (
+            """CREATE TABLE sealab_workspace_count (
+                id INTEGER PRIMARY KEY CHECK (id = 1),
+                bytes BIGINT NOT NULL,
+                entries BIGINT NOT NULL,
+                version BIGINT NOT NULL,
+                listed INTEGER NOT NULL
+            )""",
+            "INSERT INTO sealab_workspace_count (id, bytes, entries, version, listed) VALUES (1, 0, 0, 0, 0)",
+            """CREATE TABLE sealab_workspace_claim (
+                id {identity},
+                bytes BIGINT NOT NULL,
+                entries BIGINT NOT NULL,
+                made_at BIGINT NOT NULL
+            )""",
+            """CREATE TABLE sealab_workspace_lock (
+                name TEXT PRIMARY KEY,
+                owner TEXT NOT NULL,
+                until BIGINT NOT NULL
+            )""",
+        ),
+    ),
 )
 
 _WORDS = {

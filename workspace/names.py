@@ -33,6 +33,12 @@ PART_PREFIX = ".sealab-part-"
 TEMPORARY_PREFIX = ".sealab-temp-"
 """Names of the folders that hold the temporary files of one run; no caller can spell them and no list shows them."""
 
+FOLDER_MARK = ".sealab-folder"
+"""The object that says that a folder is there, in an object store, which has none; no caller can spell it."""
+
+TENANTS = ".sealab-tenants"
+"""Where the files of other tenants are, in an object store; no caller can spell it."""
+
 _DRIVE = re.compile(r"[A-Za-z]:")
 _ORDINARY = re.compile(r"(?:\w[\w. -]*/)*\w[\w. -]*", re.ASCII)
 _RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -156,7 +162,7 @@ def _judge_component(part: str, whole: str) -> None:
         raise NameRefused(
             f"The name {shown(whole)} is too long. Use at most {COMPONENT_BYTES_MAX} bytes between two '/'."
         )
-    if _folded(part).startswith((PART_PREFIX, TEMPORARY_PREFIX)):
+    if _folded(part).startswith((PART_PREFIX, TEMPORARY_PREFIX, FOLDER_MARK, TENANTS)):
         raise NameRefused(f"Names such as {shown(whole)} belong to sealab. Choose another name.")
 
 

@@ -21,7 +21,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 from .errors import ContentRefused, NameRefused, NotAFile, NotFound, Reserved, Unavailable, WorkspaceError
 from .names import PART_PREFIX, RUNS, TEMPORARY_PREFIX, Name, run_folder, run_in, shown, speakable
@@ -114,27 +114,57 @@ class Workspace:
     native code of any caller may see the workspace itself.
     """
 
+    is_stored: ClassVar[bool] = False
+    """Whether the files are in an object store, and the folder is a copy."""
+
     def __init__(self, root: str | os.PathLike[str], *, quota_bytes: int, files_max: int = 50_000) -> None:
         self.root = Root(root)
         self.beside = Root(os.path.abspath(root) + BESIDE)
         self.live: set[RunFiles] = set()
         self._settle_runs: Callable[[], None] = lambda: None
         try:
-            self.ledger = Ledger(
-                self.root, self.beside, quota_bytes=quota_bytes, files_max=files_max, removed_bytes=self._removed_bytes
-            )
-            self._remove_old_temporary()
-            with self.ledger.locked():
-                self.ledger.recount()
+            self.ledger = self._ledger(quota_bytes, files_max)
+            self._begin()
         except BaseException:
             self.close()
             raise
+
+    def _begin(self) -> None:
+        self._remove_old_temporary()
+        with self.ledger.locked():
+            self.ledger.recount()
+
+    def trouble(self) -> str | None:
+        """Say what keeps files from being had, where they are kept elsewhere; None while nothing does."""
+        return None
+
+    def check(self) -> None:
+        """Ask whatever keeps the files whether it answers. Raises `Unavailable`."""
+
+    def _ledger(self, quota_bytes: int, files_max: int) -> Ledger:
+        return Ledger(
+            self.root, self.beside, quota_bytes=quota_bytes, files_max=files_max, removed_bytes=self._removed_bytes
+        )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def bring(self, parts: tuple[str, ...], *, content: bool = False) -> None:
+        """Have the folder hold what the workspace has at a name, with its content or without: a folder has it."""
+
+    def bring_folder(self, parts: tuple[str, ...]) -> None:
+        """Have the folder hold what the workspace has directly below a name: a folder has it."""
+
+    @contextlib.contextmanager
+    def brought_whole(self) -> Iterator[None]:
+        """Have the folder hold all files with their content, for code that reads it by itself: a folder has them."""
+        yield
+
+    def bring_kept(self, parts: tuple[str, ...]) -> None:
+        """Have the folder beside hold what is kept of the run at a place there: a folder has it."""
 
     def close(self) -> None:
         """Close the folder. May be called twice."""
@@ -144,6 +174,10 @@ class Workspace:
             self.ledger.close()
         self.beside.close()
         self.root.close()
+
+    def run_files(self, owner: str | None = None) -> RunFiles:
+        """Return what a run of this owner does with these files."""
+        return RunFiles(self, owner)
 
     def before_runs_are_read(self, settle: Callable[[], None]) -> None:
         """Have `settle` called before anything in `.runs` is read or listed: by the archive, so that all is there."""
@@ -163,7 +197,7 @@ class Workspace:
         `NameRefused`, `Reserved`, `ContentRefused`, `NotAFile`, `QuotaFull` or `Unavailable`; then the workspace is as
         it was.
         """
-        name = _changeable(filename)
+        name = changeable(filename)
         data = content if isinstance(content, bytes) else encoded(content, encoding)
         with self.ledger.locked(), refusing(name), contextlib.ExitStack() as stack:
             folder, missing = self.root.nearest_folder(name.folder)
@@ -216,8 +250,11 @@ class Workspace:
         _judge_slice(offset, limit, encoding)
         self._settle(name)
         if name.reserved:
-            handle, status = self.beside.open_file(Name(_kept_at(name, owner)), shown_as=name)
+            kept_at = _kept_at(name, owner)
+            self.bring_kept(kept_at)
+            handle, status = self.beside.open_file(Name(kept_at), shown_as=name)
         else:
+            self.bring(name.parts, content=True)
             handle, status = self.root.open_file(name)
         try:
             with refusing(name):
@@ -322,7 +359,7 @@ class Workspace:
 
         Raises `NameRefused`, `Reserved`, `NotFound`, `NotAFile` or `Unavailable`.
         """
-        name = _changeable(filename)
+        name = changeable(filename)
         with self.ledger.locked(), refusing(name):
             with self.root.open_folder(name.folder) as folder:
                 current = folder.status(name.leaf)
@@ -355,7 +392,8 @@ class Workspace:
         return gone
 
 
-def _changeable(filename: str) -> Name:
+def changeable(filename: str) -> Name:
+    """Judge the name of a file that is to be written or deleted. Raises `NameRefused` or `Reserved`."""
     name = Name.parse(filename)
     if name.reserved:
         raise Reserved(f"{shown(filename)} is kept by sealab and cannot be changed. Write to a name outside {RUNS!r}.")

@@ -168,6 +168,7 @@ async def executed(
         await _audited_begin(executor, request, job, run_id)
         outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter)
         _go_on_without_worker(request, outcome, journal)
+        outcome = _unstored(outcome, await calls.stored())
     except BaseException as error:
         gate.drop()
         journal.broken_off(Status.CANCELLED.value, job.isolation.value, _called(calls))
@@ -283,6 +284,16 @@ def _go_on_without_worker(request: CodeRequest, outcome: Outcome, journal: Kept)
 
 def _called(calls: Calls) -> list[tuple[str, bool]]:
     return [(each.tool, each.ok) for each in calls.log.entries if each.found]
+
+
+def _unstored(outcome: Outcome, lost: str | None) -> Outcome:
+    """Return the outcome of a run whose last files could not be stored: it failed, or says so in a note."""
+    if lost is None:
+        return outcome
+    if outcome.status is Status.OK:
+        failure = Failure("OSError", f"The last files that the code wrote could not be stored. {lost}")
+        return replace(outcome, status=Status.ERROR, error=failure)
+    return replace(outcome, notes={**outcome.notes, "files": f"The last files could not be stored. {lost}"})
 
 
 def _noted(outcome: Outcome, incomplete: str | None) -> Outcome:

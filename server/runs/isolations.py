@@ -21,6 +21,7 @@ from ...sandbox.python_versions import require_walked
 from ..errors import RequestRefused, SettingsError
 from ..home import Home
 from ..settings import Settings
+from ..storage.opening import shown_folder
 
 _ANSWER_SECONDS = 10
 
@@ -165,7 +166,7 @@ def _pool_settings(
         isolation=isolation,
         required_level=settings.required_level,
         python=settings.process_python if full_python and settings.process_python is not None else sys.executable,
-        workspace=str(home.workspace.absolute()) if full_python else None,
+        workspace=str(shown_folder(settings, home).absolute()) if full_python else None,
         wider=wider,
         cpus=settings.cpus,
         bounds=bounds,

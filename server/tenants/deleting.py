@@ -26,6 +26,7 @@ from ..errors import TenantRefused, UsageError
 from ..home import Home
 from ..identity import DEFAULT_TENANT
 from ..settings import Settings
+from ..storage.opening import bucket_of
 from ..upstream_tools.registry import scopes_of_tenant
 from .contents import counts_of
 from .locks import STILL_SERVED, TenantLock
@@ -68,6 +69,7 @@ def delete_tenant(
         proof = _with_sign_ins(proof, ended)
         store.set_status(home.tenant, TenantStatus.DELETING, proof)
         _drop_schema(settings, home, operators)
+        _remove_objects(settings, home)
         _remove_files(home)
         _forget_approvals(home)
         rows = forget_tenant(operators, home.tenant)
@@ -97,6 +99,13 @@ def _drop_schema(settings: Settings, home: Home, operators: Database) -> None:
             schemas.drop(operators.migrating, schema, wait_seconds=WAIT_SECONDS)
         except schemas.SchemaInUse:
             raise TenantRefused(STILL_SERVED) from None
+
+
+def _remove_objects(settings: Settings, home: Home) -> None:
+    """Remove a tenant's objects, whose prefix has nothing of anybody else. Raises what the store raises."""
+    bucket = bucket_of(settings, home)
+    if bucket is not None:
+        bucket.delete_all([found.key for found in bucket.walk()])
 
 
 def _remove_files(home: Home) -> None:

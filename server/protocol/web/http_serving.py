@@ -162,6 +162,8 @@ def _why_not_ready(app: App) -> str | None:
     policy = app.executor.policy
     if isinstance(policy, PolicyFile) and policy.is_missing:
         return policy.problem
+    if (trouble := app.workspace.trouble()) is not None:
+        return trouble
     waiting = max((pool.waiting for pool in app.pools.stats().values()), default=0)
     return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else app.audit.trouble()
 
