@@ -193,11 +193,23 @@ def read_server(name: str, entry: object, environment: Mapping[str, str]) -> Ser
 def read_document(path: Path) -> Document:
     """Read the file as it is; a missing one is empty. Raises `ConfigurationRefused`."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        data = path.read_bytes()
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ConfigurationRefused(f"{path} cannot be read: {error.strerror}. {_remedy(error)}") from None
+        raise unusable(f"{path} cannot be read", error) from None
+    return document_of(data, str(path))
+
+
+def unusable(what: str, error: OSError) -> ConfigurationRefused:
+    """Return the error for a file that cannot be read or written."""
+    return ConfigurationRefused(f"{what}: {error.strerror}. {_remedy(error)}")
+
+
+def document_of(data: bytes, path: str) -> Document:
+    """Return the JSON object that a file holds. Raises `ConfigurationRefused`, which names it."""
+    try:
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigurationRefused(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
     try:
@@ -249,7 +261,7 @@ def editing(path: Path) -> Iterator[Document]:
             write_whole(real, _as_text(document), mode=mode)
             os.fsync(folder)
         except OSError as error:
-            raise ConfigurationRefused(f"{path} cannot be written: {error.strerror}. {_remedy(error)}") from None
+            raise unusable(f"{path} cannot be written", error) from None
     finally:
         os.close(folder)
 

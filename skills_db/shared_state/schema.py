@@ -14,7 +14,7 @@ TABLES = (
     """CREATE TABLE sealab_document (
         name TEXT PRIMARY KEY,
         version BIGINT NOT NULL,
-        content TEXT NOT NULL
+        content {bytes} NOT NULL
     )""",
     """CREATE TABLE sealab_document_revision (
         id INTEGER PRIMARY KEY CHECK (id = 1),
