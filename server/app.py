@@ -53,6 +53,7 @@ from .skills.service import SkillService
 from .startup.process_setup import LoopErrors
 from .stats.watchdog import LoopStats
 from .upstream_tools.registry import Registry
+from .upstream_tools.registry_state import state_of
 
 if TYPE_CHECKING:
     from ..skills_db.audit.audit_store import AuditStore
@@ -98,6 +99,8 @@ class _Shared:
     policy: Decider
     audit: AuditTrail
     cpu_days: CpuDays
+    operators: HomeDatabase | None = None
+    """The operator's database, where that is not the home's own."""
     shelf: SkillService | None = None
     is_others: bool = False
 
@@ -125,7 +128,7 @@ async def running(
     audit = _audit(settings, home, audit_store(operators, lambda: operators_privacy.key()), serves=serves)  # noqa: PLW0108 - made below
     privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
     operators_privacy = privacy if operators is database else privacy_of(settings, Home(operators_root), operators)
-    shared = _Shared(decider, audit, CpuDays(operators))
+    shared = _Shared(decider, audit, CpuDays(operators), operators)
     background = _own_background_pools(settings, home)
     composed = _composed(
         settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
@@ -161,6 +164,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         executor.policy,
         replace(executor.audit, tenant=home.tenant),
         executor.shares.cpu_days,
+        operators.database,
         operators.skills.service,
         is_others=True,
     )
@@ -211,7 +215,8 @@ async def _composed(
             database, keeps_plain_runs=serves, bytes_max=settings.skills_quota_mb * 1_000_000, shelf=shared.shelf
         )
         sign_ins = SignIns(database, privacy.key, audit=shared.audit, tenant=home.tenant)
-        registry = Registry(home, discovers=settings.discover, policy=shared.policy, sign_ins=sign_ins)
+        state = state_of(home, database, shared.operators or database)
+        registry = Registry(home, discovers=settings.discover, policy=shared.policy, sign_ins=sign_ins, state=state)
         index = SkillIndex(service)
         registry.extra_documents.append(index)
         registry.refreshers.append(index.refresh)

@@ -373,7 +373,9 @@ class Catalog:
             tools, problems = tools_of(content["tools"], server, str(content["version"]))
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             # It is only a copy: the server is asked again, and the list kept anew.
-            _LOG.warning("What %s listed before is not known any more: %s cannot be read: %r.", server, kept.where, error)
+            _LOG.warning(
+                "What %s listed before is not known any more: %s cannot be read: %r.", server, kept.where, error
+            )
             return
         self._take(server, tuple(tools), problems, str(content["version"]))
 

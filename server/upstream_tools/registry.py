@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,8 @@ from .definitions_folder import DefinitionsFolder
 from .extras import Extra, Extras
 from .helpers_in_code import helper_for_tool_name
 from .overview import overview
+from .registry_state import RegistryState, in_files
+from .shared_look import SharedLook
 from .shown_return_types import ShownReturnTypes
 from .tool_rules import RuledServer, ruled, shows
 from .wiring import Wired, index_of, is_permitted, log_problems, wire
@@ -55,6 +58,8 @@ INDEX_SECONDS = 2.0
 _ASK_AGAIN_SECONDS = 60.0
 _WATCH_SECONDS = 2.0
 """How often it is looked whether other servers are attached."""
+_KEEP_SECONDS = 3.0
+"""How long after a call what was learned is kept for other servers; at the end of the process it always is."""
 _WARM_AFTER_SECONDS = 1.0
 """Until a client's first questions are answered."""
 _LOG = logging.getLogger(__name__)
@@ -84,8 +89,12 @@ class Registry:
         discovers: bool = False,
         policy: Decider = NO_POLICY,
         sign_ins: SignIns | None = None,
+        state: RegistryState | None = None,
     ) -> None:
-        """`sign_ins` has the sign-ins of callers; without them only the operator's are used."""
+        """`sign_ins` has the sign-ins of callers; without them only the operator's are used.
+
+        `state` is where is kept what is known of servers, by default in files of the home.
+        """
         self.sign_ins = sign_ins
         self.policy = policy
         """What says of each caller which tools it may see and call."""
@@ -98,8 +107,12 @@ class Registry:
         self._index: tuple[tuple[object, ...], SearchIndex] | None = None
         self._indexing = asyncio.Lock()
         self._asking: dict[str, asyncio.Task[None]] = {}
-        self._learned = Opening(partial(_learned_types, home))
-        self._usage = Opening(partial(_usage, home))
+        self._state = in_files(home) if state is None else state
+        self._learned = Opening(partial(_learned_types, self._state))
+        self._usage = Opening(partial(_usage, self._state))
+        self._shared = SharedLook(self._state.shared)
+        self._hurried = asyncio.Event()
+        self._keeping: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None] | asyncio.Task[SearchIndex]] = set()
         self._sent_chars = 0
         self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
@@ -282,10 +295,17 @@ class Registry:
         """Call `notify` whenever the overview has changed, until `close`."""
         self._in_background(self._watched(notify))
 
+    def notice_change(self) -> None:
+        """Look anew at what servers share, since others changed it, or may have; returns at once."""
+        self._shared.expire()
+        self._hurried.set()
+
     async def _watched(self, notify: Callable[[], Awaitable[None]]) -> None:
         last = await self.overview()
         while True:
-            await asyncio.sleep(_WATCH_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._hurried.wait(), _WATCH_SECONDS)
+            self._hurried.clear()
             now = await self.overview()
             if now != last:
                 last = now
@@ -434,9 +454,26 @@ class Registry:
         if not says_shape(tool.output_schema):
             learned = await self.learned()
             await asyncio.to_thread(learned.observe, tool.full_name, result.value, arguments)
+        self._keep_soon()
         if tool.server not in wired.fresh:
             self._in_background(self._ask_quietly(wired, tool.server, owner))
         return result
+
+    def _keep_soon(self) -> None:
+        """Have what was learned kept in a moment, where other servers use it too."""
+        if self._shared.is_shared and (self._keeping is None or self._keeping.done()):
+            self._keeping = asyncio.create_task(self._keep())
+            self._background.add(self._keeping)
+            self._keeping.add_done_callback(self._background.discard)
+
+    async def _keep(self) -> None:
+        await asyncio.sleep(_KEEP_SECONDS)
+        for kept in (self._learned.made, self._usage.made):
+            if kept is not None and kept.has_unsaved:
+                try:
+                    await in_thread(Kind.DATABASE, kept.save, charged=False)
+                except HostWorkRefused as error:
+                    _LOG.warning("What was learned of tools is kept later: %s", error)
 
     async def read_resource(self, server: str, uri: str, *, keep: Keep | None, owner: Owner = OPERATOR) -> Json:
         """Return what a resource of a server holds. Raises `RegistryError`."""
@@ -456,11 +493,12 @@ class Registry:
 
     async def _current(self) -> Wired:
         async with self._wiring:
+            changed = await self._shared.has_changed()  # before anything is read, which is then as new at least
             configured, defined = await asyncio.to_thread(self._stamp)
             wired = self._wired
             if wired is None or wired.configured != configured:
                 sign_for = None if self.sign_ins is None else self.sign_ins.signs
-                read = partial(wire, discovers=self._discovers, sign_for=sign_for)
+                read = partial(wire, state=self._state, discovers=self._discovers, sign_for=sign_for)
                 self._wired = await asyncio.to_thread(
                     read, self._home, self._environment, configured, defined, self._list_changed
                 )
@@ -471,11 +509,20 @@ class Registry:
                 wired.defined = defined
                 log_problems(wired.catalog)
             assert self._wired is not None
+            if changed:
+                await in_thread(Kind.DATABASE, partial(self._take_shared, self._wired), charged=False)
             return self._wired
 
     def _stamp(self) -> tuple[int, int]:
         """Return what changes when the configuration does, and what does when the definitions do."""
         return _modified(self._home.servers_file), self._definitions.last_change()
+
+    def _take_shared(self, wired: Wired) -> None:
+        """Take what others have kept of servers. Blocks."""
+        wired.catalog.reload_lists()
+        for kept in (self._learned.made, self._usage.made):
+            if kept is not None:
+                kept.refresh()
 
     async def _list_changed(self, server: str, owner: Owner) -> None:
         if self._wired is not None and server in self._wired.configuration.enabled:
@@ -536,11 +583,6 @@ def _is_operators(wired: Wired, server: str) -> bool:
     return wired.configuration.server(server).sign_in is SignInOf.OPERATOR
 
 
-def learned_of(home: Home) -> Path:
-    """Return the file where is kept what was learned of answers."""
-    return home.registry / "learned.json"
-
-
 async def _got(catalog: Catalog, name: str, category: str | None) -> Tool:
     """Return what `Catalog.get` does: what is no full name is compared with the name of every tool."""
     if category is None and name in catalog:
@@ -587,16 +629,16 @@ def _overview_of(wired: Wired, shown: Sequence[Tool] | None = None) -> str:
     return overview(tools)
 
 
-def _learned_types(home: Home) -> LearnedTypes:
+def _learned_types(state: RegistryState) -> LearnedTypes:
     from ...tools_registry.describing.learned import LearnedTypes
 
-    return LearnedTypes(learned_of(home))
+    return LearnedTypes(state.learned)
 
 
-def _usage(home: Home) -> Usage:
+def _usage(state: RegistryState) -> Usage:
     from ...tools_registry.search.usage import Usage
 
-    return Usage(home.registry / "usage.json")
+    return Usage(state.usage)
 
 
 def _modified(path: Path) -> int:

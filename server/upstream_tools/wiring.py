@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...tools_registry.configuration import Configuration, ServerConfig, read
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from ...tools_registry.models import Tool
     from ...tools_registry.search.ranking import Searchable, SearchIndex
     from ...tools_registry.upstream.upstreams import OnListChanged, SignFor, Upstreams
+    from .registry_state import RegistryState
 
 INDEX_STEPS_MAX = 1_000_000
 """Steps of reading the schemas of one server for the index."""
@@ -90,11 +90,13 @@ def wire(
     defined: int,
     on_list_changed: OnListChanged,
     *,
+    state: RegistryState,
     discovers: bool = False,
     sign_for: SignFor | None = None,
 ) -> Wired:
     """Read `mcp.json` and the definitions, and make the connections, which are not opened yet.
 
+    `state` is where is kept what is known of servers.
     `sign_for` signs for callers of servers that are called with their sign-ins. With
     `discovers` the servers of other clients are there too.
     """
@@ -104,11 +106,12 @@ def wire(
     configuration = read(home.servers_file, environment, _found_elsewhere(environment) if discovers else None)
     for name, problem in configuration.problems.items():
         _LOG.warning("The server %s cannot be used: %s", name, problem)
-    catalog = Catalog.load(home.tools, lists_of(home), configuration.servers)
+    catalog = Catalog.load(home.tools, state.lists, configuration.servers)
     log_problems(catalog)
     upstreams = Upstreams(
         configuration,
         state=home.operators_registry,
+        pins=state.pins,
         on_list_changed=on_list_changed,
         sign_for=sign_for,
         read_large=read_large,
@@ -123,11 +126,6 @@ def _found_elsewhere(environment: Mapping[str, str]) -> Mapping[str, object]:
     found = found_at_start(environment)
     _LOG.info("Found in the files of other clients: %s", ", ".join(found) or "no servers")
     return found
-
-
-def lists_of(home: Home) -> Path:
-    """Return the folder where is kept what servers listed."""
-    return home.registry / "lists"
 
 
 def log_problems(catalog: Catalog) -> None:

@@ -42,8 +42,8 @@ TRIGGERS: Mapping[str, tuple[str, ...]] = {
     "postgresql": (
         _FUNCTION,
         """CREATE TRIGGER sealab_document_notice AFTER UPDATE ON sealab_document_revision
-            FOR EACH ROW EXECUTE FUNCTION sealab_notice('documents')""",
+            FOR EACH ROW WHEN (NEW.number <> OLD.number) EXECUTE FUNCTION sealab_notice('documents')""",
         """CREATE TRIGGER sealab_skill_notice AFTER UPDATE ON sealab_revision
-            FOR EACH ROW EXECUTE FUNCTION sealab_notice('skills')""",
+            FOR EACH ROW WHEN (NEW.number <> OLD.number) EXECUTE FUNCTION sealab_notice('skills')""",
     )
 }

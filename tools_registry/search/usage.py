@@ -146,7 +146,7 @@ class Usage:
         return bool(self._new.keys() - self._brief)
 
     def refresh(self) -> None:
-        """Take what others have saved, and their key where they saved first; what was noted under another is dropped."""
+        """Take what others have saved. Where they saved first, their key holds, and what was noted here is dropped."""
         key, known = _read(self._kept)
         with self._lock:
             if key is not None and key != self._key:

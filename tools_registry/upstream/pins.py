@@ -88,9 +88,7 @@ class Pins:
                 if self._quarantines[0] != stamp:
                     servers = self._read().get("servers", {})
                     found = servers.items() if isinstance(servers, dict) else ()
-                    names = (
-                        name for name, pinned in found if isinstance(pinned, dict) and pinned.get("quarantined")
-                    )
+                    names = (name for name, pinned in found if isinstance(pinned, dict) and pinned.get("quarantined"))
                     self._quarantines = stamp, frozenset(names)
             except (OSError, ConfigurationRefused):
                 return frozenset()

@@ -136,9 +136,9 @@ class Upstreams:
         read_large: ReadJson = read_in_thread,
         in_thread: InThread = in_default_thread,
     ) -> None:
-        """`state` is the folder where pins and sign-ins are kept; without one nothing outlives the object. `pins` is
-        where pins are kept in place of that.
+        """`state` is the folder where pins and sign-ins are kept; without one nothing outlives the object.
 
+        `pins` is where pins are kept in place of that.
         `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_in` goes before the
         sign-ins that are kept, `sign_for` signs for the owners of a server's sign-ins, `era` says how the protocol
         version is found, `read_large` reads large answers, and `in_thread` does what else takes long.
