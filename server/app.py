@@ -34,6 +34,7 @@ from .host_functions import (
 from .host_functions.broker import Handler
 from .host_work import ended_within, settled
 from .journal.journal import Journal
+from .notices.notices import Changed, Notices
 from .policy.access import NO_POLICY, Decider
 from .policy.policy_file import PolicyFile, policy_of
 from .privacy.of_home import privacy_of
@@ -88,6 +89,7 @@ class App:
     journal: Journal
     background: Background
     sign_ins: SignIns
+    notices: Notices
     audit: AuditTrail = UNAUDITED
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
@@ -99,6 +101,7 @@ class _Shared:
     policy: Decider
     audit: AuditTrail
     cpu_days: CpuDays
+    notices: Notices
     operators: HomeDatabase | None = None
     """The operator's database, where that is not the home's own."""
     shelf: SkillService | None = None
@@ -128,7 +131,8 @@ async def running(
     audit = _audit(settings, home, audit_store(operators, lambda: operators_privacy.key()), serves=serves)  # noqa: PLW0108 - made below
     privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
     operators_privacy = privacy if operators is database else privacy_of(settings, Home(operators_root), operators)
-    shared = _Shared(decider, audit, CpuDays(operators), operators)
+    notices = Notices(settings.database_url if serves and operators.is_server else None)
+    shared = _Shared(decider, audit, CpuDays(operators), notices, operators)
     background = _own_background_pools(settings, home)
     composed = _composed(
         settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
@@ -139,6 +143,9 @@ async def running(
         if isinstance(own_policy, PolicyFile):
             watching = asyncio.create_task(own_policy.watch())
             stack.callback(watching.cancel)
+        if notices.is_shared:
+            listening = asyncio.create_task(notices.listen())
+            stack.callback(listening.cancel)
         yield app
 
 
@@ -164,6 +171,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         executor.policy,
         replace(executor.audit, tenant=home.tenant),
         executor.shares.cpu_days,
+        operators.notices,
         operators.database,
         operators.skills.service,
         is_others=True,
@@ -239,7 +247,7 @@ async def _composed(
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
-                async with _background(executor, home, background_pools) as background:
+                async with _background(executor, home, background_pools) as background, AsyncExitStack() as ending:
                     app = App(
                         settings,
                         home,
@@ -253,8 +261,10 @@ async def _composed(
                         journal,
                         background,
                         sign_ins,
+                        shared.notices,
                         shared.audit,
                     )
+                    _hear(ending, home, shared, service, registry)
                     lasting = [privacy.keep_purged(), background.work.serve()] if serves else []
                     tasks = [asyncio.create_task(each) for each in lasting]
                     try:
@@ -264,6 +274,22 @@ async def _composed(
                             task.cancel()
         finally:
             await _close(database, privacy, service, registry, journal=journal, archive=archive, shared=shared)
+
+
+def _hear(ending: AsyncExitStack, home: Home, shared: _Shared, service: SkillService, registry: Registry) -> None:
+    """Have the parts of a home hear what others change in its database and the operator's, until the stack ends."""
+
+    def hear(changed: Changed) -> None:
+        if changed is not Changed.DOCUMENTS:
+            service.have_changed()
+        registry.notice_change()
+
+    if shared.shelf is not None:
+        shared.shelf.watchers.append(service.have_changed)
+        ending.callback(shared.shelf.watchers.remove, service.have_changed)
+    if shared.notices.is_shared:
+        for tenant in {None, None if home.operators is None else home.tenant}:
+            ending.enter_context(shared.notices.heard(tenant, hear))
 
 
 def _audit(settings: Settings, home: Home, store: Callable[[], AuditStore], *, serves: bool) -> AuditTrail:

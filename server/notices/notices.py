@@ -108,7 +108,7 @@ class Notices:
         for hearer in list(hearers):
             try:
                 hearer.hear(changed)
-            except Exception:  # one part does not keep the others from hearing
+            except Exception:  # noqa: BLE001 - one part does not keep the others from hearing
                 _LOG.exception("A notice could not be taken.")
 
     def _who_hears(self, notice: Notice, operators: str) -> _Hearers:
