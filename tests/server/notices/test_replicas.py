@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
@@ -16,7 +15,7 @@ import pytest
 from mcp import Client
 from mcp.types import ResourceListChangedNotification, ToolListChangedNotification
 
-from ...skills_db.postgres import INSTALL, Cluster, find_binaries, throwaway_cluster
+from ...skills_db.postgres import Cluster
 from ..conftest import http_server
 
 UPSTREAM = Path(__file__).parents[2] / "data" / "bridged_upstream.py"
@@ -25,16 +24,6 @@ TWICE = """def twice(n: int) -> int:
     'Double a number.'
     return 2 * n
 """
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    if find_binaries() is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"There is no PostgreSQL on this machine. {INSTALL}")
-        pytest.skip(f"there is no PostgreSQL on this machine. {INSTALL}")
-    with throwaway_cluster(durable=False) as running:
-        yield running
 
 
 @dataclass

@@ -1,0 +1,126 @@
+"""What is known of upstream servers, as two servers on one PostgreSQL database share it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sealab.server.database import database_of
+from sealab.server.home import Home
+from sealab.server.upstream_tools import registry_state
+from sealab.server.upstream_tools.registry_state import RegistryState, state_of
+from sealab.tools_registry.catalog import Catalog
+from sealab.tools_registry.configuration import ServerConfig, Transport
+from sealab.tools_registry.describing.learned import LearnedTypes
+from sealab.tools_registry.errors import StateUnavailable
+from sealab.tools_registry.search.usage import Usage
+from sealab.tools_registry.upstream.pins import Pins, Seen
+
+from ...skills_db.conftest import Place, cluster, postgres_place  # noqa: F401 - fixtures
+
+ADD = {"name": "add", "description": "Add.", "inputSchema": {"type": "object"}}
+OTHER = {**ADD, "description": "Other."}
+ZOO = {"zoo": ServerConfig("zoo", Transport.HTTP, url="http://127.0.0.1:1")}
+
+
+@contextmanager
+def state(url: str, home: Path) -> Iterator[RegistryState]:
+    database = database_of(url, Home(home))
+    try:
+        yield state_of(Home(home), database, database)
+    finally:
+        database.close()
+
+
+@pytest.fixture
+def two(postgres_place: Place, tmp_path: Path) -> Iterator[tuple[RegistryState, RegistryState]]:  # noqa: F811
+    """The state of two servers, each with a home of its own."""
+    assert postgres_place.url is not None
+    with state(postgres_place.url, tmp_path / "a") as first, state(postgres_place.url, tmp_path / "b") as second:
+        yield first, second
+    assert not (tmp_path / "a" / "registry").exists(), "nothing that others need lies on one machine"
+
+
+def expire(*states: RegistryState) -> None:
+    """Have the next use look, as after a notice."""
+    for each in states:
+        for texts in each.shared:
+            texts.expire()
+
+
+def test_a_quarantine_of_one_holds_on_all_and_ends_on_all(two: tuple[RegistryState, RegistryState]) -> None:
+    first, second = Pins(two[0].pins), Pins(two[1].pins)
+    assert first.see("zoo", [ADD]) == Seen(new=("add",))
+    assert second.see("zoo", [ADD]) == Seen(), "a pin of one is a pin of all"
+    assert second.quarantines() == frozenset()
+    first.see("zoo", [OTHER])
+    expire(two[1])
+    assert second.quarantined("zoo") == ("add",)
+    assert second.quarantines() == {"zoo"}
+    second.accept("zoo", [OTHER])
+    second.approve("zoo", "add", "me")
+    expire(two[0])
+    assert first.quarantined("zoo") == ()
+    assert first.approved("zoo", "me") == {"add"}
+
+
+def test_a_quarantine_is_seen_without_a_notice_once_the_last_look_is_old(
+    two: tuple[RegistryState, RegistryState], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Pins(two[0].pins), Pins(two[1].pins)
+    first.see("zoo", [ADD])
+    assert second.quarantined("zoo") == ()
+    first.see("zoo", [OTHER])
+    monkeypatch.setattr(registry_state, "TRUSTED_SECONDS", 0.0)
+    assert second.quarantined("zoo") == ("add",)
+
+
+def test_lists_learned_types_and_usage_of_one_are_known_to_all(
+    two: tuple[RegistryState, RegistryState], tmp_path: Path
+) -> None:
+    catalogs = [Catalog.load(tmp_path / "tools", each.lists, ZOO) for each in two]
+    catalogs[0].replace_server("zoo", [ADD], "1")
+    expire(two[1])
+    catalogs[1].reload_lists()
+    assert catalogs[1].is_listed("zoo")
+    assert [tool.full_name for tool in catalogs[1].tools()] == ["zoo.add"]
+    revision = catalogs[1].revision
+    catalogs[1].reload_lists()
+    assert catalogs[1].revision == revision, "what has not changed is not read again"
+
+    learned = [LearnedTypes(each.learned) for each in two]
+    for each in learned:
+        each.observe("zoo.add", {"sum": 3})
+        assert each.has_unsaved
+        each.save()
+        assert not each.has_unsaved
+    expire(two[0])
+    learned[0].refresh()
+    found = learned[0].get("zoo.add")
+    assert found is not None
+    assert found.count == 2
+
+    usage = [Usage(each.usage) for each in two]
+    usage[0].searched("me", "add two numbers")
+    usage[0].called("me", "zoo.add")
+    usage[0].save()
+    expire(two[1])
+    usage[1].refresh()
+    assert set(usage[1].likeness("me", "add two numbers")) == {"zoo.add"}
+
+
+def test_without_the_database_a_call_is_refused_and_lists_stay_as_they_were(
+    postgres_place: Place,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    nowhere = "postgresql://nobody@127.0.0.1:1/none"
+    with state(nowhere, tmp_path) as found:
+        with pytest.raises(StateUnavailable, match=r"cannot be reached"):
+            Pins(found.pins).quarantined("zoo")
+        catalog = Catalog.load(tmp_path / "tools", found.lists, ZOO)
+        catalog.replace_server("zoo", [ADD], "1")
+        catalog.reload_lists()
+        assert catalog.is_listed("zoo")
