@@ -35,8 +35,10 @@ from .host_functions.broker import Handler
 from .host_work import ended_within, settled
 from .journal.journal import Journal
 from .notices.notices import Changed, Notices
+from .notices.readiness import Readiness
+from .notices.setup import Setup
 from .policy.access import NO_POLICY, Decider
-from .policy.policy_file import PolicyFile, policy_of
+from .policy.policy_file import PolicyFile, path_of, policy_of
 from .privacy.of_home import privacy_of
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
@@ -90,6 +92,7 @@ class App:
     background: Background
     sign_ins: SignIns
     notices: Notices
+    readiness: Readiness
     audit: AuditTrail = UNAUDITED
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
@@ -102,6 +105,7 @@ class _Shared:
     audit: AuditTrail
     cpu_days: CpuDays
     notices: Notices
+    readiness: Readiness
     operators: HomeDatabase | None = None
     """The operator's database, where that is not the home's own."""
     shelf: SkillService | None = None
@@ -132,7 +136,9 @@ async def running(
     privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
     operators_privacy = privacy if operators is database else privacy_of(settings, Home(operators_root), operators)
     notices = Notices(settings.database_url if serves and operators.is_server else None)
-    shared = _Shared(decider, audit, CpuDays(operators), notices, operators)
+    setup = Setup(settings, home.servers_file, path_of(settings, home))
+    readiness = Readiness(operators if notices.is_shared else None, setup.now)
+    shared = _Shared(decider, audit, CpuDays(operators), notices, readiness, operators)
     background = _own_background_pools(settings, home)
     composed = _composed(
         settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
@@ -144,8 +150,9 @@ async def running(
             watching = asyncio.create_task(own_policy.watch())
             stack.callback(watching.cancel)
         if notices.is_shared:
-            listening = asyncio.create_task(notices.listen())
-            stack.callback(listening.cancel)
+            stack.push_async_callback(_closed, "That this server has ended", readiness.leave)
+            for lasting in (notices.listen(), readiness.watch()):
+                stack.callback(asyncio.create_task(lasting).cancel)
         yield app
 
 
@@ -172,6 +179,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         replace(executor.audit, tenant=home.tenant),
         executor.shares.cpu_days,
         operators.notices,
+        operators.readiness,
         operators.database,
         operators.skills.service,
         is_others=True,
@@ -262,6 +270,7 @@ async def _composed(
                         background,
                         sign_ins,
                         shared.notices,
+                        shared.readiness,
                         shared.audit,
                     )
                     _hear(ending, home, shared, service, registry)

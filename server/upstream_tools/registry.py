@@ -37,7 +37,7 @@ from .registry_state import RegistryState, in_files
 from .shared_look import SharedLook
 from .shown_return_types import ShownReturnTypes
 from .tool_rules import RuledServer, ruled, shows
-from .wiring import Wired, index_of, is_permitted, log_problems, wire
+from .wiring import FileStamp, Wired, index_of, is_permitted, log_problems, wire
 
 if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
@@ -513,7 +513,7 @@ class Registry:
                 await in_thread(Kind.DATABASE, partial(self._take_shared, self._wired), charged=False)
             return self._wired
 
-    def _stamp(self) -> tuple[int, int]:
+    def _stamp(self) -> tuple[FileStamp, int]:
         """Return what changes when the configuration does, and what does when the definitions do."""
         return _modified(self._home.servers_file), self._definitions.last_change()
 
@@ -641,8 +641,10 @@ def _usage(state: RegistryState) -> Usage:
     return Usage(state.usage)
 
 
-def _modified(path: Path) -> int:
+def _modified(path: Path) -> FileStamp:
+    """Return what changes when the file does, or when a link to it leads elsewhere, as in a mounted ConfigMap."""
     try:
-        return path.stat().st_mtime_ns
+        found = path.stat()
     except OSError:
-        return 0
+        return 0, 0, 0
+    return found.st_mtime_ns, found.st_ino, found.st_size

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 INDEX_STEPS_MAX = 1_000_000
 """Steps of reading the schemas of one server for the index."""
 
+FileStamp = tuple[int, int, int]
+"""When a file changed last, its inode and its size."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -34,8 +37,8 @@ _LOG = logging.getLogger(__name__)
 class Wired:
     """What belongs to one reading of `mcp.json`."""
 
-    configured: int
-    """When `mcp.json` changed last."""
+    configured: FileStamp
+    """Which `mcp.json` that is."""
     defined: int
     """When a file below `tools/` did."""
     configuration: Configuration
@@ -86,7 +89,7 @@ class Wired:
 def wire(
     home: Home,
     environment: Mapping[str, str],
-    configured: int,
+    configured: FileStamp,
     defined: int,
     on_list_changed: OnListChanged,
     *,

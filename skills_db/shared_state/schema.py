@@ -25,10 +25,16 @@ TABLES = (
         resource TEXT NOT NULL,
         holder TEXT NOT NULL,
         granted BIGINT NOT NULL,
+        wanted BIGINT NOT NULL,
         until_time {float} NOT NULL,
         PRIMARY KEY (resource, holder)
     )""",
-    "CREATE INDEX sealab_part_by_holder ON sealab_part (holder)",
+    "CREATE INDEX sealab_part_by_until ON sealab_part (until_time)",
+    """CREATE TABLE sealab_setup (
+        holder TEXT PRIMARY KEY,
+        setup TEXT NOT NULL,
+        seen {float} NOT NULL
+    )""",
 )
 
 _FUNCTION = f"""CREATE FUNCTION sealab_notice() RETURNS trigger LANGUAGE plpgsql AS $$
