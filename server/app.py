@@ -48,6 +48,7 @@ from .runs.executor import Executor
 from .runs.isolations import Offer, offer
 from .settings import AuditMode, Settings, Switch, background_settings
 from .shares.cpu_days import CpuDays
+from .shares.parts import Parts
 from .shares.shares import Shares
 from .sign_ins.sign_ins import SignIns
 from .skills.context import SkillContext
@@ -106,6 +107,7 @@ class _Shared:
     cpu_days: CpuDays
     notices: Notices
     readiness: Readiness
+    parts: Parts
     operators: HomeDatabase | None = None
     """The operator's database, where that is not the home's own."""
     shelf: SkillService | None = None
@@ -138,13 +140,15 @@ async def running(
     notices = Notices(settings.database_url if serves and operators.is_server else None)
     setup = Setup(settings, home.servers_file, path_of(settings, home))
     readiness = Readiness(operators if notices.is_shared else None, setup.now)
-    shared = _Shared(decider, audit, CpuDays(operators), notices, readiness, operators)
+    parts = Parts(operators if notices.is_shared else None)
+    shared = _Shared(decider, audit, CpuDays(operators), notices, readiness, parts, operators)
     background = _own_background_pools(settings, home)
     composed = _composed(
         settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
     )
     async with AsyncExitStack() as stack:
         stack.callback(operators.close)
+        stack.push_async_callback(parts.close)
         app = await stack.enter_async_context(composed)
         if isinstance(own_policy, PolicyFile):
             watching = asyncio.create_task(own_policy.watch())
@@ -180,6 +184,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         executor.shares.cpu_days,
         operators.notices,
         operators.readiness,
+        executor.shares.parts,
         operators.database,
         operators.skills.service,
         is_others=True,
@@ -249,7 +254,7 @@ async def _composed(
                     archive,
                     service,
                     journal,
-                    Shares(settings, shared.cpu_days, home.tenant),
+                    Shares(settings, shared.cpu_days, home.tenant, parts=shared.parts),
                     policy=shared.policy,
                     audit=shared.audit,
                 )

@@ -61,10 +61,11 @@ class _Part:
         return self.used < min(self.granted, self.asked) and now < self.until
 
     def needed(self) -> int:
+        """Return what is taken, and what those need that wait."""
         return self.used + len(self.waiting)
 
     def wanted(self, now: float) -> int:
-        """Return what to ask for: what is needed, and half of what is left, while something was taken lately."""
+        """Return what to ask for: what is needed, and half of what is left while others lack nothing."""
         needed = self.needed()
         is_used = needed > 0 and now - self.taken_at < _RECENT_SECONDS
         spare = 0 if self.others_lack or not is_used else (self.most - self.of_others - needed) // 2
@@ -113,17 +114,18 @@ class Parts:
         part.waiting.put(Owner("", caller), served)
         self._ask()
         try:
-            async with asyncio.timeout(wait_seconds):
-                await served
-        except TimeoutError:
-            raise PartLacking(name) from None
+            await asyncio.wait({served}, timeout=wait_seconds)
         except asyncio.CancelledError:
-            if served.done() and not served.cancelled() and served.exception() is None:
+            if served.done() and served.exception() is None:
                 self.give_back(name)
-            raise
-        finally:
             served.cancel()
             part.waiting.drop(lambda each: each.done())
+            raise
+        if not served.done():
+            served.cancel()
+            part.waiting.drop(lambda each: each.done())
+            raise PartLacking(name)
+        served.result()
 
     def give_back(self, name: str) -> None:
         """Return one that was taken."""
@@ -181,8 +183,7 @@ class Parts:
         asked: dict[str, PartAsked] = {}
         for name, part in due.items():
             part.asked = part.wanted(now)
-            lacking = max(0, part.needed() - part.granted)
-            asked[name] = PartAsked(part.most, part.asked, lacking, part.held_seconds)
+            asked[name] = PartAsked(part.most, part.asked, part.needed(), part.held_seconds)
         try:
             given = await in_thread(Kind.DATABASE, lambda: self._opened().settle(self._holder, asked), charged=False)
         except Exception as error:  # noqa: BLE001 - those that wait for it raise it

@@ -18,11 +18,11 @@ _LOCK = 0x5EA1AB0E
 
 @dataclass(frozen=True, slots=True)
 class PartAsked:
-    """What a server asks of one bound: `amount` of `most` in all, for so long; it needs `lacking` more now."""
+    """What a server asks of one bound: `amount` of `most` in all, for so long, of which it needs `needed` now."""
 
     most: int
     amount: int
-    lacking: int
+    needed: int
     seconds: float
 
 
@@ -60,13 +60,13 @@ class PartStore:
                     "name": name,
                     "holder": holder,
                     "amount": given[name].amount,
-                    "lacking": max(0, part.lacking - max(0, given[name].amount - (part.amount - part.lacking))),
+                    "lacking": max(0, part.needed - given[name].amount),
                     "seconds": part.seconds,
                 }
                 for name, part in asked.items()
-                if given[name].amount or part.lacking
+                if given[name].amount or part.needed
             ]
-            gone = [name for name, part in asked.items() if not (given[name].amount or part.lacking)]
+            gone = [name for name, part in asked.items() if not (given[name].amount or part.needed)]
             if kept:
                 session.execute(_KEEP, kept)
             if gone:
