@@ -148,8 +148,8 @@ async def running(
     )
     async with AsyncExitStack() as stack:
         stack.callback(operators.close)
-        stack.push_async_callback(parts.close)
         app = await stack.enter_async_context(composed)
+        stack.push_async_callback(parts.close)
         if isinstance(own_policy, PolicyFile):
             watching = asyncio.create_task(own_policy.watch())
             stack.callback(watching.cancel)
@@ -237,7 +237,14 @@ async def _composed(
         )
         sign_ins = SignIns(database, privacy.key, audit=shared.audit, tenant=home.tenant)
         state = state_of(home, database, shared.operators or database)
-        registry = Registry(home, discovers=settings.discover, policy=shared.policy, sign_ins=sign_ins, state=state)
+        registry = Registry(
+            home,
+            discovers=settings.discover,
+            policy=shared.policy,
+            sign_ins=sign_ins,
+            state=state,
+            parts=shared.parts,
+        )
         index = SkillIndex(service)
         registry.extra_documents.append(index)
         registry.refreshers.append(index.refresh)

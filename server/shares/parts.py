@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 import time
 from collections.abc import Callable
@@ -79,7 +80,7 @@ class PartLacking(Exception):
 class Parts:
     """The parts that this server has of bounds, by their names. Belongs to one event loop.
 
-    `database` is the operator's, None where no other server shares it: then nothing is counted here.
+    `database` is the operator's, None where no other server shares it: then each bound is this server's whole.
     """
 
     def __init__(self, database: HomeDatabase | None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -107,12 +108,16 @@ class Parts:
         part = self._parts.setdefault(name, _Part(most, held_seconds))
         part.most = most
         part.taken_at = self._clock()
+        if self._database is None:
+            part.granted = part.asked = most
+            part.until = math.inf
         if not part.waiting and part.has_room(part.taken_at):
             part.used += 1
             return
         served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         part.waiting.put(Owner("", caller), served)
-        self._ask()
+        if self._database is not None:
+            self._ask()
         try:
             await asyncio.wait({served}, timeout=wait_seconds)
         except asyncio.CancelledError:
@@ -133,6 +138,8 @@ class Parts:
         if part is not None and part.used:
             part.used -= 1
             self._serve(part)
+            if self._database is None and not part.needed():
+                del self._parts[name]
 
     def used(self, name: str) -> int:
         """Return how many are taken by this server."""

@@ -8,25 +8,28 @@ it said is kept, so that this happens once.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ...skills_db.errors import SkillsDbError
 from ...tools_registry.authorizing.owners import OPERATOR, Owner
 from ...tools_registry.configuration import Configuration, ServerConfig, SignInOf
-from ...tools_registry.errors import RegistryError, ServerUnusable, ToolUnknown
+from ...tools_registry.errors import ConnectFailed, RegistryError, ServerUnusable, StateUnavailable, ToolUnknown
 from ...tools_registry.upstream.results import says_shape
 from ..database import Opening
-from ..errors import HostWorkRefused
+from ..errors import HostWorkBusy, HostWorkRefused
 from ..home import Home
 from ..host_work import Kind, checked, in_thread
 from ..identity import LOCAL_IDENTITY, Identity
 from ..policy.access import NO_POLICY, Decider
+from ..shares.parts import PartLacking, Parts
 from ..stats.registry_report import RegistryReport, published_chars, tokens
 from .approval import Decision, decide
 from .definitions_folder import DefinitionsFolder
@@ -90,10 +93,12 @@ class Registry:
         policy: Decider = NO_POLICY,
         sign_ins: SignIns | None = None,
         state: RegistryState | None = None,
+        parts: Parts | None = None,
     ) -> None:
         """`sign_ins` has the sign-ins of callers; without them only the operator's are used.
 
-        `state` is where is kept what is known of servers, by default in files of the home.
+        `state` is where is kept what is known of servers, by default in files of the home. `parts` are those of the
+        bounds that servers share.
         """
         self.sign_ins = sign_ins
         self.policy = policy
@@ -107,6 +112,7 @@ class Registry:
         self._index: tuple[tuple[object, ...], SearchIndex] | None = None
         self._indexing = asyncio.Lock()
         self._asking: dict[str, asyncio.Task[None]] = {}
+        self._parts = Parts(None) if parts is None else parts
         self._state = in_files(home) if state is None else state
         self._learned = Opening(partial(_learned_types, self._state))
         self._usage = Opening(partial(_usage, self._state))
@@ -430,7 +436,7 @@ class Registry:
     async def list_as(self, server: str, owner: Owner) -> None:
         """List a server's tools with the sign-in of an owner. Raises `RegistryError`."""
         wired = await self._current()
-        with wired.in_use():
+        async with self._connected(wired, server, owner):
             await self._listed(wired, server, owner)
 
     async def call(
@@ -447,7 +453,7 @@ class Registry:
         Cancelling cancels the call.
         """
         wired = await self._current()
-        with wired.in_use():
+        async with self._connected(wired, tool.server, owner):
             result = await wired.upstreams.call(
                 tool.server, tool.name, arguments, on_progress=on_progress, keep=keep, owner=owner
             )
@@ -458,6 +464,32 @@ class Registry:
         if tool.server not in wired.fresh:
             self._in_background(self._ask_quietly(wired, tool.server, owner))
         return result
+
+    @asynccontextmanager
+    async def _connected(self, wired: Wired, server: str, owner: Owner) -> AsyncIterator[None]:
+        """Keep the connections open, and a place among the requests at once to a server. Raises `ConnectFailed`."""
+        config = wired.configuration.server(server)
+        most = config.max_connections
+        with wired.in_use():
+            if most is None:
+                yield
+                return
+            name = json.dumps(["upstream", server], ensure_ascii=False)
+            seconds = config.connect_timeout_seconds
+            try:
+                await self._parts.take(name, most, caller=str(owner), wait_seconds=seconds)
+            except PartLacking:
+                raise ConnectFailed(
+                    f"The server {server!r} has {most} requests at work, as many as it may be sent at once "
+                    f"(max_connections), and none has ended for {seconds:g} seconds. Nothing was sent; try again in a "
+                    "moment."
+                ) from None
+            except (SkillsDbError, HostWorkBusy) as error:
+                raise StateUnavailable(str(error)) from error
+            try:
+                yield
+            finally:
+                self._parts.give_back(name)
 
     def _keep_soon(self) -> None:
         """Have what was learned kept in a moment, where other servers use it too."""
@@ -478,7 +510,7 @@ class Registry:
     async def read_resource(self, server: str, uri: str, *, keep: Keep | None, owner: Owner = OPERATOR) -> Json:
         """Return what a resource of a server holds. Raises `RegistryError`."""
         wired = await self._current()
-        with wired.in_use():
+        async with self._connected(wired, server, owner):
             return await wired.upstreams.read_resource(server, uri, keep=keep, owner=owner)
 
     async def listed_beside_tools(
@@ -486,7 +518,7 @@ class Registry:
     ) -> list[Json]:
         """Return the resources or the prompts of a server. Raises `RegistryError`."""
         wired = await self._current()
-        with wired.in_use():
+        async with self._connected(wired, server, owner):
             if kind == "prompts":
                 return await wired.upstreams.list_prompts(server, owner)
             return await wired.upstreams.list_resources(server, owner)
@@ -549,7 +581,7 @@ class Registry:
 
     async def _ask_quietly(self, wired: Wired, server: str, owner: Owner = OPERATOR) -> None:
         try:
-            with wired.in_use():
+            async with self._connected(wired, server, owner):
                 await self._listed(wired, server, owner)
         except RegistryError as error:
             wired.failed[server] = (asyncio.get_running_loop().time(), str(error))

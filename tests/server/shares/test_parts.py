@@ -134,9 +134,24 @@ async def test_runs_a_minute_and_at_once_hold_over_servers(
 
         unbounded = Settings(caller_runs_max=2, queue_seconds=0.5)
         both = [Shares(unbounded, CpuDays(lambda: None), "acme", parts=parts) for parts in made]  # type: ignore[arg-type,return-value]
-        async with both[0].run("me", Account(60.0)), both[1].run("me", Account()):
+        async with both[0].run("me", Account(60.0)), both[1].run("me", Account(60.0)):
             with pytest.raises(Busy, match=r"2 runs are at work on all servers together.*CALLER_RUNS_MAX"):
                 async with both[1].run("me", Account(60.0)):
                     pass
         async with both[1].run("me", Account(60.0)):
             pass
+
+
+async def test_where_nothing_is_shared_a_bound_is_this_servers_whole() -> None:
+    parts = Parts(None)
+    for _ in range(2):
+        await parts.take("up", 2, wait_seconds=WAIT_SECONDS)
+    with pytest.raises(PartLacking):
+        await parts.take("up", 2, wait_seconds=0.01)
+    waits = asyncio.create_task(parts.take("up", 2, wait_seconds=WAIT_SECONDS))
+    await asyncio.sleep(0)
+    parts.give_back("up")
+    await waits
+    for _ in range(2):
+        parts.give_back("up")
+    assert not parts._parts
