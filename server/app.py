@@ -293,6 +293,7 @@ async def _composed(
                     finally:
                         for task in tasks:
                             task.cancel()
+                        executor.shares.close()
         finally:
             await _close(database, privacy, service, registry, journal=journal, archive=archive, shared=shared)
 

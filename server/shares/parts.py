@@ -38,6 +38,8 @@ HELD_SECONDS = 15.0
 _MARGIN_SECONDS = 2.0
 """How much earlier it stops to take of it, since the answer took its time."""
 _RECENT_SECONDS = 5.0
+_ANSWERS_LEAST = 2
+"""So many answers hold one whose question was asked after somebody began to wait."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -55,6 +57,8 @@ class _Part:
     of_others: int = 0
     others_lack: int = 0
     taken_at: float = 0.0
+    answers: int = 0
+    """How often the database has answered."""
     waiting: FairLine[asyncio.Future[None]] = field(default_factory=FairLine)
 
     def has_room(self, now: float) -> bool:
@@ -103,7 +107,8 @@ class Parts:
     ) -> None:
         """Take one of a bound, which `give_back` returns; callers that wait are served in turn.
 
-        Raises `PartLacking` where none was left for so long, and what the database raises where it cannot be asked.
+        Raises `PartLacking` where none was left for so long and the database has said so, and what the database raises
+        where it cannot be asked.
         """
         part = self._parts.setdefault(name, _Part(most, held_seconds))
         part.most = most
@@ -118,8 +123,13 @@ class Parts:
         part.waiting.put(Owner("", caller), served)
         if self._database is not None:
             self._ask()
+        answers, left = part.answers, wait_seconds
         try:
-            await asyncio.wait({served}, timeout=wait_seconds)
+            while not served.done():
+                await asyncio.wait({served}, timeout=left)
+                if self._database is None or part.answers >= answers + _ANSWERS_LEAST:
+                    break
+                left = AGAIN_SECONDS  # a database that is slow, or opened first, has not said that nothing is left
         except asyncio.CancelledError:
             if served.done() and served.exception() is None:
                 self.give_back(name)
@@ -211,6 +221,7 @@ class Parts:
             found = given[name]
             part.granted, part.of_others, part.others_lack = found.amount, found.of_others, found.others_lack
             part.asked = found.amount
+            part.answers += 1
             part.until = began + part.held_seconds - _MARGIN_SECONDS
             self._serve(part)
             if not (part.used or part.waiting or part.granted):

@@ -2,8 +2,8 @@
 
 Turns to compute, places for sessions and memory are shared in the sandbox, fairly between tenants and then between the
 callers of each. Here is what is bounded beyond that: runs a minute, and CPU seconds a day. A run past a bound has the
-status `busy`, and says whose bound it is and when to come back. Where several servers share a database, runs a minute
-and runs at once are bounded over all of them (`parts.py`).
+status `busy`, and says whose bound it is and when to come back. Where several servers share a database, runs a minute,
+runs at once and sessions are bounded over all of them (`parts.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ...sandbox.host.cpu_meter import metered
 from ..fair_line import Owner
 from .parts import PartLacking, Parts
 from .rates import WINDOW_SECONDS, Rates
+from .session_places import SessionBound, SessionPlaces, SessionPools
 
 if TYPE_CHECKING:
     from ..host_work import Account
@@ -92,6 +93,7 @@ class Shares:
     ) -> None:
         self.cpu_days = cpu_days
         self.parts = Parts(None) if parts is None else parts
+        self._session_places = SessionPlaces(self.parts)
         self._settings = settings
         self._tenant = tenant
         rates = Rates(settings.caller_runs_per_minute, settings.tenant_runs_per_minute, clock)
@@ -135,6 +137,10 @@ class Shares:
             if self._keeps_cpu:
                 self.cpu_days.add(self._tenant, caller, use.ms / 1000 + account.spent_seconds)
 
+    def close(self) -> None:
+        """Count no more which sessions are alive."""
+        self._session_places.close()
+
     def report(self, caller: str) -> SharesReport:
         """Return what that caller and its tenant use and may use."""
         settings, counts = self._settings, self._counts
@@ -162,6 +168,24 @@ class Shares:
                 tenant_sessions_max=settings.tenant_sessions_max,
             ),
         )
+
+    @asynccontextmanager
+    async def session(self, caller: str, session: str | None, pools: SessionPools) -> AsyncIterator[None]:
+        """Have a place for the session of a call over all servers, where that is bounded. Raises `SessionRefused`."""
+        settings = self._settings
+        bounds = [
+            SessionBound(self._named("sessions", of), most, setting)
+            for of, most, setting in (
+                (caller, settings.caller_sessions_max, "CALLER_SESSIONS_MAX"),
+                ("", settings.tenant_sessions_max, "TENANT_SESSIONS_MAX"),
+            )
+            if most
+        ]
+        if session is None or not bounds or not self.parts.is_shared:
+            yield
+            return
+        async with self._session_places.place(caller, session, pools, bounds):
+            yield
 
     async def _take_of_minute(self, caller: str) -> None:
         """Take one begin of the minute, over all servers. Raises `Busy`."""

@@ -1,6 +1,6 @@
 """What a run costs PostgreSQL in statements, and what an idle server does: counted in the database's own log.
 
-    python -m tests.benchmarks.database_statements [RUNS]
+    python -m tests.benchmarks.database_statements [RUNS] [SETTING=VALUE …]
 
 A table of statements per run by kind, for runs that call nothing, one after another and 16 at once, and of statements
 a second of a server that nobody calls. `SET LOCAL` at the begin of a change, and BEGIN and COMMIT, are counted apart.
@@ -23,6 +23,7 @@ from ..skills_db.postgres import Cluster, throwaway_cluster
 
 IDLE_SECONDS = 20
 AT_ONCE = 16
+ALONE = 8
 _STATEMENT = re.compile(r"LOG:\s+(?:statement|execute [^:]*): (.*)")
 _CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SET LOCAL", "SET SESSION", "SHOW", "RELEASE", "SAVEPOINT")
 """What marks out a transaction, and the settings of a connection or of one change."""
@@ -82,20 +83,26 @@ async def measure(cluster: Cluster, url: str, runs: int) -> None:
         await asyncio.sleep(4)
         counts, since = told(cluster, since)
         show(f"{AT_ONCE} at once", counts, runs, "a run")
+        for number in range(ALONE):
+            await run(number)
+            await asyncio.sleep(3)
+        counts, since = told(cluster, since)
+        show("One every 3 seconds", counts, ALONE, "a run")
         began = time.monotonic()
         await asyncio.sleep(IDLE_SECONDS)
         counts, _ = told(cluster, since)
         show("Idle, with one client", counts, time.monotonic() - began, "a second")
 
 
-def main(runs: int) -> None:
+def main(runs: int, settings: dict[str, str]) -> None:
     with throwaway_cluster(durable=False) as cluster, tempfile.TemporaryDirectory() as home:
         url = cluster.create("statements")
         cluster.set_for(url, "log_statement = 'all'")
-        env = {"SEALAB_DATABASE_URL": url, "SEALAB_VAULT_KEY": "ab" * 32}
+        env = {"SEALAB_DATABASE_URL": url, "SEALAB_VAULT_KEY": "ab" * 32, **settings}
         with http_server(Path(home), **env) as server:
             asyncio.run(measure(cluster, server, runs))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
+    given = dict(each.split("=", 1) for each in sys.argv[1:] if "=" in each)
+    main(next((int(each) for each in sys.argv[1:] if "=" not in each), 200), given)
