@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from .sql import sa
 
-_SIZES = (64, 16, 4, 1)
+_SIZES = (64, 16, 4, 2, 1)
 """Rows in one statement: few sizes, so that each statement is made, and planned, once."""
 _VALUES = re.compile(r"VALUES \((?P<row>[^()]*)\)")
 _PARAMETER = re.compile(r":(\w+)")
