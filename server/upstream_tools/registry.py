@@ -581,10 +581,31 @@ class Registry:
 
     async def _ask_quietly(self, wired: Wired, server: str, owner: Owner = OPERATOR) -> None:
         try:
-            async with self._connected(wired, server, owner):
-                await self._listed(wired, server, owner)
+            async with self._asks_alone(wired, server, owner) as is_asked, self._connected(wired, server, owner):
+                if not is_asked:
+                    await self._listed(wired, server, owner)
         except RegistryError as error:
             wired.failed[server] = (asyncio.get_running_loop().time(), str(error))
+
+    @asynccontextmanager
+    async def _asks_alone(self, wired: Wired, server: str, owner: Owner) -> AsyncIterator[bool]:
+        """Let one of several servers ask what an upstream server has that never said so; give whether one has asked."""
+        if not self._shared.is_shared or wired.catalog.is_listed(server) or owner != OPERATOR:
+            yield False
+            return
+        name = json.dumps(["ask", self._home.tenant, server], ensure_ascii=False)
+        try:
+            await self._parts.take(name, 1, wait_seconds=ASK_SECONDS / 2)
+        except (PartLacking, SkillsDbError, HostWorkBusy):
+            yield False  # the other one is slow, or there is no knowing: to ask twice does no harm
+            return
+        try:
+            self._shared.expire()
+            if await self._shared.has_changed():
+                await in_thread(Kind.DATABASE, partial(self._take_shared, wired), charged=False)
+            yield wired.catalog.is_listed(server)
+        finally:
+            self._parts.give_back(name)
 
     async def _listed(self, wired: Wired, server: str, owner: Owner) -> None:
         listed = await wired.upstreams.list_tools(server, owner)

@@ -56,16 +56,20 @@ def in_files(home: Home) -> RegistryState:
 
 
 def state_of(home: Home, database: HomeDatabase, operators: HomeDatabase) -> RegistryState:
-    """Return the state of a home: in its `database` and the operator's where a server has these, else in files."""
+    """Return the state of a home: in its `database` and the operator's where a server has these, else in files.
+
+    What the files of the home hold counts until the database has something of that name.
+    """
+    files = in_files(home)
     if not database.is_server:
-        return in_files(home)
+        return files
     own = SharedTexts(database)
     of_operator = own if operators is database else SharedTexts(operators)
     return RegistryState(
-        SharedText(of_operator, _PINS),
-        SharedText(own, _LEARNED),
-        SharedText(own, _USAGE),
-        lambda name: SharedText(own, f"lists/{name}"),
+        SharedText(of_operator, _PINS, files.pins),
+        SharedText(own, _LEARNED, files.learned),
+        SharedText(own, _USAGE, files.usage),
+        lambda name: SharedText(own, f"lists/{name}", files.lists(name)),
         (own,) if of_operator is own else (own, of_operator),
     )
 
@@ -168,11 +172,12 @@ class SharedTexts:
 
 
 class SharedText:
-    """One text of a shared database."""
+    """One text of a shared database, which begins with what is kept `before` it."""
 
-    def __init__(self, texts: SharedTexts, name: str) -> None:
+    def __init__(self, texts: SharedTexts, name: str, before: KeptText) -> None:
         self._texts = texts
         self._name = name
+        self._before = before
 
     @property
     def where(self) -> str:
@@ -182,6 +187,8 @@ class SharedText:
     def read(self, bytes_max: int = -1) -> bytes | None:
         """Return it. Raises `StateUnavailable`."""
         data = self._texts.read(self._name)
+        if data is None:
+            return self._before.read(bytes_max)
         return data if data is None or bytes_max < 0 else data[:bytes_max]
 
     def stamp(self) -> int:
@@ -192,11 +199,14 @@ class SharedText:
     def editing(self) -> Iterator[Draft]:
         """Give it to be changed, by one server at a time. Raises `StateUnavailable`."""
         with self._texts.editing(self._name) as draft:
+            if draft.data is None:
+                draft.data = self._before.read()
             yield draft
 
     def remove(self) -> None:
         """Drop it. Raises `StateUnavailable`."""
         self._texts.remove(self._name)
+        self._before.remove()
 
 
 @contextmanager

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,7 @@ import pytest
 from sealab.server.database import database_of
 from sealab.server.home import Home
 from sealab.server.upstream_tools import registry_state
+from sealab.server.upstream_tools.registry import Registry
 from sealab.server.upstream_tools.registry_state import RegistryState, state_of
 from sealab.tools_registry.catalog import Catalog
 from sealab.tools_registry.configuration import ServerConfig, Transport
@@ -20,6 +25,9 @@ from sealab.tools_registry.search.usage import Usage
 from sealab.tools_registry.upstream.pins import Pins, Seen
 
 from ...skills_db.conftest import Place, cluster, postgres_place  # noqa: F401 - fixtures
+from ..conftest import in_this_process
+
+UPSTREAM = Path(__file__).parents[2] / "data" / "bridged_upstream.py"
 
 ADD = {"name": "add", "description": "Add.", "inputSchema": {"type": "object"}}
 OTHER = {**ADD, "description": "Other."}
@@ -124,3 +132,54 @@ def test_without_the_database_a_call_is_refused_and_lists_stay_as_they_were(
         catalog.replace_server("zoo", [ADD], "1")
         catalog.reload_lists()
         assert catalog.is_listed("zoo")
+
+
+def test_what_a_home_had_in_files_counts_until_the_database_has_it(
+    postgres_place: Place,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    assert postgres_place.url is not None
+    before = Pins(tmp_path / "registry" / "pins.json")
+    before.see("zoo", [ADD])
+    before.see("zoo", [OTHER])
+    with state(postgres_place.url, tmp_path) as found, state(postgres_place.url, tmp_path / "other") as other:
+        assert Pins(found.pins).quarantined("zoo") == ("add",)
+        Pins(found.pins).approve("zoo", "add", "me")
+        assert Pins(other.pins).quarantined("zoo") == ("add",), "a quarantine outlives the move to the database"
+
+
+async def test_a_mounted_file_of_servers_that_is_swapped_is_read_anew(tmp_path: Path) -> None:
+    """As Kubernetes changes a ConfigMap: the link `..data` is replaced by one to another folder."""
+    for number, name in ((1, "zoo"), (2, "owl")):
+        (tmp_path / f"..{number}").mkdir()
+        entry = {"url": "http://127.0.0.1:1/mcp"}
+        (tmp_path / f"..{number}" / "mcp.json").write_text(json.dumps({"mcpServers": {name: entry}}))
+        os.utime(tmp_path / f"..{number}" / "mcp.json", (1, 1))
+    (tmp_path / "..data").symlink_to("..1")
+    (tmp_path / "mcp.json").symlink_to("..data/mcp.json")
+    registry = Registry(Home(tmp_path), {})
+    assert list((await registry.configuration()).servers) == ["zoo"]
+    (tmp_path / "..new").symlink_to("..2")
+    (tmp_path / "..new").replace(tmp_path / "..data")
+    assert list((await registry.configuration()).servers) == ["owl"], "though both files are as old"
+    await registry.close()
+
+
+async def test_two_servers_that_search_at_once_ask_an_upstream_server_once(
+    postgres_place: Place,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    assert postgres_place.url is not None
+    starts = tmp_path / "starts"
+    entry = {"command": sys.executable, "args": [str(UPSTREAM)], "env": {"STARTED": str(starts)}}
+    env = {"SEALAB_DATABASE_URL": postgres_place.url, "SEALAB_WORKERS_SPARE": "1", "SEALAB_VAULT_KEY": "ab" * 32}
+    async with AsyncExitStack() as stack:
+        callers = []
+        for name in ("first", "second"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "mcp.json").write_text(json.dumps({"mcpServers": {"zoo": entry}}))
+            callers.append(await stack.enter_async_context(in_this_process(tmp_path / name, env)))
+        answers = await asyncio.gather(*(each.call("search_tools", query="people") for each in callers))
+    for answer in answers:
+        assert answer.structured_content["tools"][0]["name"] == "people"
+    assert len(starts.read_text().split()) == 1
