@@ -33,8 +33,11 @@ from .host_functions import (
 from .host_functions.broker import Handler
 from .host_work import ended_within, settled
 from .journal.journal import Journal
+from .notices.notices import Changed, Notices
+from .notices.readiness import Readiness
+from .notices.setup import Setup
 from .policy.access import NO_POLICY, Decider
-from .policy.policy_file import PolicyFile, policy_of
+from .policy.policy_file import PolicyFile, path_of, policy_of
 from .privacy.of_home import operators_key, privacy_of
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
@@ -44,6 +47,7 @@ from .runs.executor import Executor
 from .runs.isolations import Offer, offer
 from .settings import AuditMode, Settings, Switch, background_settings
 from .shares.cpu_days import CpuDays
+from .shares.parts import Parts
 from .shares.shares import Shares
 from .sign_ins.sign_ins import SignIns
 from .skills.context import SkillContext
@@ -55,6 +59,7 @@ from .storage.opening import archive_of, open_workspace
 from .storage.watching import watch_store
 from .storage.whole_workspace import with_whole_workspace
 from .upstream_tools.registry import Registry
+from .upstream_tools.registry_state import state_of
 
 if TYPE_CHECKING:
     from ..skills_db.audit.audit_store import AuditStore
@@ -89,6 +94,8 @@ class App:
     journal: Journal
     background: Background
     sign_ins: SignIns
+    notices: Notices
+    readiness: Readiness
     audit: AuditTrail = UNAUDITED
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
@@ -100,6 +107,11 @@ class _Shared:
     policy: Decider
     audit: AuditTrail
     cpu_days: CpuDays
+    notices: Notices
+    readiness: Readiness
+    parts: Parts
+    operators: HomeDatabase | None = None
+    """The operator's database, where that is not the home's own."""
     shelf: SkillService | None = None
     is_others: bool = False
 
@@ -127,7 +139,11 @@ async def running(
     store = audit_store(operators, operators_key(settings, operators_root, operators))
     audit = _audit(settings, home, store, serves=serves)
     privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
-    shared = _Shared(decider, audit, CpuDays(operators))
+    notices = Notices(settings.database_url if serves and operators.is_server else None)
+    setup = Setup(settings, home.servers_file, path_of(settings, home))
+    readiness = Readiness(operators if notices.is_shared else None, setup.now)
+    parts = Parts(operators if notices.is_shared else None)
+    shared = _Shared(decider, audit, CpuDays(operators), notices, readiness, parts, operators)
     background = _own_background_pools(settings, home)
     composed = _composed(
         settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
@@ -135,9 +151,14 @@ async def running(
     async with AsyncExitStack() as stack:
         stack.callback(operators.close)
         app = await stack.enter_async_context(composed)
+        stack.push_async_callback(parts.close)
         if isinstance(own_policy, PolicyFile):
             watching = asyncio.create_task(own_policy.watch())
             stack.callback(watching.cancel)
+        if notices.is_shared:
+            stack.push_async_callback(_closed, "That this server has ended", readiness.leave)
+            for lasting in (notices.listen(), readiness.watch()):
+                stack.callback(asyncio.create_task(lasting).cancel)
         yield app
 
 
@@ -163,6 +184,10 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         executor.policy,
         replace(executor.audit, tenant=home.tenant),
         executor.shares.cpu_days,
+        operators.notices,
+        operators.readiness,
+        executor.shares.parts,
+        operators.database,
         operators.skills.service,
         is_others=True,
     )
@@ -214,7 +239,15 @@ async def _composed(
             database, keeps_plain_runs=serves, bytes_max=settings.skills_quota_mb * 1_000_000, shelf=shared.shelf
         )
         sign_ins = SignIns(database, privacy.key, audit=shared.audit, tenant=home.tenant)
-        registry = Registry(home, discovers=settings.discover, policy=shared.policy, sign_ins=sign_ins)
+        state = state_of(home, database, shared.operators or database)
+        registry = Registry(
+            home,
+            discovers=settings.discover,
+            policy=shared.policy,
+            sign_ins=sign_ins,
+            state=state,
+            parts=shared.parts,
+        )
         index = SkillIndex(service)
         registry.extra_documents.append(index)
         registry.refreshers.append(index.refresh)
@@ -231,13 +264,16 @@ async def _composed(
                     archive,
                     service,
                     journal,
-                    Shares(settings, shared.cpu_days, home.tenant),
+                    Shares(settings, shared.cpu_days, home.tenant, parts=shared.parts),
                     policy=shared.policy,
                     audit=shared.audit,
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
-                async with _background(executor, home, partial(background_pools, workspace)) as background:
+                async with (
+                    _background(executor, home, partial(background_pools, workspace)) as background,
+                    AsyncExitStack() as ending,
+                ):
                     app = App(
                         settings,
                         home,
@@ -251,8 +287,11 @@ async def _composed(
                         journal,
                         background,
                         sign_ins,
+                        shared.notices,
+                        shared.readiness,
                         shared.audit,
                     )
+                    _hear(ending, home, shared, service, registry)
                     lasting = [privacy.keep_purged(), background.work.serve(), watch_store(workspace)] if serves else []
                     tasks = [asyncio.create_task(each) for each in lasting]
                     try:
@@ -260,8 +299,25 @@ async def _composed(
                     finally:
                         for task in tasks:
                             task.cancel()
+                        executor.shares.close()
         finally:
             await _close(database, privacy, service, registry, journal=journal, archive=archive, shared=shared)
+
+
+def _hear(ending: AsyncExitStack, home: Home, shared: _Shared, service: SkillService, registry: Registry) -> None:
+    """Have the parts of a home hear what others change in its database and the operator's, until the stack ends."""
+
+    def hear(changed: Changed) -> None:
+        if changed is not Changed.DOCUMENTS:
+            service.have_changed()
+        registry.notice_change()
+
+    if shared.shelf is not None:
+        shared.shelf.watchers.append(service.have_changed)
+        ending.callback(shared.shelf.watchers.remove, service.have_changed)
+    if shared.notices.is_shared:
+        for tenant in {None, None if home.operators is None else home.tenant}:
+            ending.enter_context(shared.notices.heard(tenant, hear))
 
 
 def _audit(settings: Settings, home: Home, store: Callable[[], AuditStore], *, serves: bool) -> AuditTrail:

@@ -19,6 +19,7 @@ from ..app import App, running
 from ..database import database_of
 from ..errors import Exit, ServerError, SettingsError
 from ..home import Home
+from ..notices.readiness import told_of_servers
 from ..policy.policy_file import PolicyFile, path_of
 from ..settings import PrivacyLevel, Settings
 
@@ -210,13 +211,16 @@ def _database(settings: Settings, home: Home) -> DatabaseFinding:
             if found := damage_of(file):
                 return DatabaseFinding(place=place, ok=False, note=str(damaged(place, found)))
         database = database_of(settings.database_url, home)
+        note = "it is whole"
         try:
             database()
+            if file is None:
+                note = ". ".join(("it answers", *told_of_servers(database)))
         finally:
             database.close()
     except SkillsDbError as error:
         return DatabaseFinding(place=place, ok=False, note=str(error))
-    return DatabaseFinding(place=place, ok=True, note="it answers" if file is None else "it is whole")
+    return DatabaseFinding(place=place, ok=True, note=note)
 
 
 async def _try_isolations(settings: Settings, home: Home) -> tuple[list[IsolationFinding], str | None]:

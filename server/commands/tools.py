@@ -20,6 +20,7 @@ from ..home import Home
 from ..identity import LOCAL_IDENTITY
 from ..settings import Settings
 from ..upstream_tools.registry import Registry
+from ..upstream_tools.registry_state import opened_state
 from .group import Begin, Options, Parser, add_commands
 from .terminal import print_error
 
@@ -346,11 +347,12 @@ def _examples(chosen: argparse.Namespace, home: Home) -> int:
 
 async def _working(work: Work, chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     """Do the work with all tools at hand, and end every connection."""
-    registry = Registry(home, discovers=settings.discover)
-    try:
-        return await work(chosen, registry, home)
-    finally:
-        await registry.close()
+    with opened_state(home, settings.database_url) as state:
+        registry = Registry(home, discovers=settings.discover, state=state)
+        try:
+            return await work(chosen, registry, home)
+        finally:
+            await registry.close()
 
 
 def _print_indented(*lines: Json) -> None:

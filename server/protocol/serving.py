@@ -42,6 +42,7 @@ def mcp_server(
     """Make the MCP server of an app: its tools, unless they are made already, its one resource and its instructions."""
     shown = list(tools_of(app) if tools is None else tools)
     attached = AttachedServers(app.registry, shown[0])
+    app.skills.service.watchers.append(attached.skills_changed)
     server = ServerWithSkills(
         app.skills.service,
         "sealab",

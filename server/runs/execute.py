@@ -214,7 +214,10 @@ async def _run(
     """Run the job, then send the progress that is left. A run for which there was no place in time is `busy`."""
     with reporter, charged_to(Account.of(job.limits.timeout_seconds)) as account:
         try:
-            async with executor.shares.run(job.caller, account, was_queued=executor.takes_queued):
+            async with (
+                executor.shares.run(job.caller, account, was_queued=executor.takes_queued),
+                executor.shares.session(job.caller, job.session, executor.pools),
+            ):
                 recorder = recorder_of(journal, job.isolation)
                 rebuild = None if recorder is None else rebuild_of(executor, request, job)
                 outcome = await executor.pools.run(job, answer, recorder, rebuild)

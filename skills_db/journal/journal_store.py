@@ -56,6 +56,7 @@ from .sealing import JournalKeys
 
 if TYPE_CHECKING:
     from ..engine import Database
+from ..many_rows import insert_many
 
 _BATCH = 400
 _COUNT_EVERY_BYTES = 1_000_000
@@ -117,9 +118,9 @@ class JournalStore:
         with self._database.transaction(durable=durable or not self._database.is_file) as session:
             connection = session.connection()
             if begun := [row for row in rows if "began" in row]:
-                connection.execute(_BEGIN, begun)
+                insert_many(connection, _BEGIN, begun)
             if pieces:
-                connection.execute(_ADD_PIECE, pieces)
+                insert_many(connection, _ADD_PIECE, pieces)
             if grown := [row for row in pieces if "began" not in row and cast("int", row["bytes"]) > _COUNTED_BYTES]:
                 connection.execute(_GROW, grown)
             if ended := [row for row in rows if "began" not in row and row["sealed_end"] is not None]:

@@ -162,6 +162,8 @@ def _why_not_ready(app: App) -> str | None:
     policy = app.executor.policy
     if isinstance(policy, PolicyFile) and policy.is_missing:
         return policy.problem
+    if app.readiness.problem is not None:
+        return app.readiness.problem
     if (trouble := app.workspace.trouble()) is not None:
         return trouble
     waiting = max((pool.waiting for pool in app.pools.stats().values()), default=0)
@@ -169,7 +171,8 @@ def _why_not_ready(app: App) -> str | None:
 
 
 def _warning(app: App) -> str | None:
-    return app.executor.policy.problem if isinstance(app.executor.policy, PolicyFile) else None
+    policy = app.executor.policy.problem if isinstance(app.executor.policy, PolicyFile) else None
+    return policy or app.readiness.warning
 
 
 def _metadata(settings: Settings, url: str) -> ResourceMetadata | None:
