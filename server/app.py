@@ -134,7 +134,9 @@ async def running(
         stack.callback(operators.close)
         replicas = None
         if listens and settings.replica_address is not None:
-            replicas = await stack.enter_async_context(_among_replicas(settings.replica_address, operators_privacy, operators))
+            replicas = await stack.enter_async_context(
+                _among_replicas(settings.replica_address, operators_privacy, operators)
+            )
         shared = _Shared(decider, audit, CpuDays(operators), replicas=replicas)
         composed = _composed(
             settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared

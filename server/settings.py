@@ -450,8 +450,8 @@ class Settings:
     What no rule of it permits is refused. See [policy](../policy.md).
     """
     replica_address: str | None = _setting(_public_url, None)
-    """Where other servers of the same sealab reach this one, such as `http://10.0.0.3:8000`, where several servers share
-    one DATABASE_URL and one VAULT_KEY. Without it this server is alone. See [scale](../scale.md).
+    """Where other servers of the same sealab reach this one, such as `http://10.0.0.3:8000`, where several share one
+    DATABASE_URL and one VAULT_KEY. Without it this server is alone. See [scale](../scale.md).
     """
     surface: Surface = _setting(_one_of(Surface), Surface.FULL)
     """`full` shows all tools, `code` `execute_code` alone, `bridge` `run_python(code, servers, timeout)` alone."""
@@ -581,12 +581,12 @@ def _check(settings: Settings) -> None:
 def _check_replica(settings: Settings) -> None:
     if not (settings.database_url or "").startswith(("postgresql:", "postgresql+", "postgres:")):
         raise SettingsError(
-            "REPLICA_ADDRESS is set, but DATABASE_URL names no PostgreSQL server, which the servers of one sealab share. "
+            "REPLICA_ADDRESS is set, but DATABASE_URL names no PostgreSQL server, which servers of one sealab share. "
             "Set DATABASE_URL, or leave REPLICA_ADDRESS out."
         )
     if settings.vault_key is None:
         raise SettingsError(
-            "REPLICA_ADDRESS is set without VAULT_KEY, by which the servers of one sealab know each other. Set the same "
+            "REPLICA_ADDRESS is set without VAULT_KEY, by which servers of one sealab know each other. Set the same "
             "VAULT_KEY on all of them, or leave REPLICA_ADDRESS out."
         )
 

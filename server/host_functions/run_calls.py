@@ -79,7 +79,9 @@ async def _list_sessions(pools: Pools, others: OtherServers | None, calls: Calls
         except ServerError as error:
             raise HostCallError(str(error), type="OSError") from error
     closed = _closed_dry(calls)
-    return cast("Json", sorted((each for each in found if each["name"] not in closed), key=lambda each: str(each["name"])))
+    return cast(
+        "Json", sorted((each for each in found if each["name"] not in closed), key=lambda each: str(each["name"]))
+    )
 
 
 async def _close_session(

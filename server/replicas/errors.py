@@ -1,7 +1,7 @@
 """What this folder raises.
 
-    SessionElsewhere   a session is on a server that cannot be reached now, or has just moved; nothing ran
-    OutcomeUnknown     the server that ran a call went away, and what the call did is not known
+SessionElsewhere   a session is on a server that cannot be reached now, or has just moved; nothing ran
+OutcomeUnknown     the server that ran a call went away, and what the call did is not known
 """
 
 from __future__ import annotations

@@ -69,6 +69,7 @@ class Membership:
         self._others: dict[str, ReplicaRow] = {}
         self._renewed = asyncio.Condition()
         self._swept = 0.0
+        self._looked = 0.0
         self._is_silent = False
         self._task: asyncio.Task[None] | None = None
         self._threads = DaemonThreads(1, "lease", _WAITING_MAX)  # work for calls must not delay a lease
@@ -126,6 +127,18 @@ class Membership:
     def others(self) -> tuple[ReplicaRow, ...]:
         """The other servers that were alive when the lease was renewed last."""
         return tuple(each for each in self._others.values() if each.is_alive)
+
+    def knows_dead(self, replica: str) -> bool:
+        """Return whether it is known of a server that its lease has run out."""
+        return (found := self._others.get(replica)) is not None and not found.is_alive
+
+    async def look_soon(self, *, at_once: bool) -> None:
+        """Look which servers there are now, if that can be; not `at_once`, not more often than the lease is renewed."""
+        now = time.monotonic()
+        if at_once or now - self._looked > self._times.beat_seconds:
+            self._looked = now
+            with suppress(*KNOWN_ERRORS):
+                await self.look()
 
     async def look(self) -> None:
         """Look which servers there are now. Raises what reading the database raises."""

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..rights import REPLICA_PATH as PATH
 from .seals import HEADER, sealed
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from .membership import Membership
     from .replica_keys import ReplicaKeys
 
-PATH = "/.sealab/replica"
-"""Where servers are asked by others."""
 CONNECT_SECONDS = 2.0
 """How long another server may take to accept a connection."""
 SILENT_SECONDS = 45.0

@@ -1,9 +1,9 @@
 """Programs that run on another server, for a caller who is connected to this one.
 
 One request carries the program; its answer is a stream of JSON lines, each an object with one key: `progress`, `ask`,
-`open`, `still` now and then, and at last `end` with the report or `refused` with the message of an error. What the user
-answers goes back by a request of its own. When either side goes away, the connection closes, and the run ends as it
-does when a client leaves.
+`open`, `still` now and then, and at last `end` with the report, `refused` with the message of an error, or `not_here`.
+What the user answers goes back by a request of its own. When either side goes away, the connection closes, and the run
+ends as it does when a client leaves.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 RUN, ANSWER = "run", "answer"
 Tell = Callable[[Mapping[str, object]], Awaitable[None]]
-_NOT_HERE, _OK = 409, 200
+_OK = 200
 _LINE_BYTES_MAX = 64 * 1024 * 1024
 _LOST = (
     "The server that had this session, and ran this call in it, went away before it answered. What the call had done "
@@ -108,8 +108,6 @@ class RemoteRuns:
         head = request_to_send(request, tenant, self._keys)
         try:
             async with self._link.sent(peer, "POST", head) as answer:
-                if answer.status == _NOT_HERE:
-                    raise NotHere
                 if answer.status != _OK:
                     raise PeerRefused(f"The server at {peer.address} answers with the status {answer.status}.")
                 return await _Following(self._link, peer, request.caller, progress).ended(answer)
@@ -140,7 +138,7 @@ class _Following:
         finally:
             for task in (reading, *self._asking):
                 task.cancel()
-            with suppress(asyncio.CancelledError, PeerLost, ServerError):
+            with suppress(asyncio.CancelledError, PeerLost, NotHere, ServerError):
                 await reading
 
     async def _read(self, answer: PeerAnswer) -> Execution:
@@ -154,6 +152,8 @@ class _Following:
                     self._asking.add(asyncio.create_task(self._open(name, text, link)))
                 case {"end": dict(told)}:
                     return execution_of(told)
+                case {"not_here": _}:
+                    raise NotHere
                 case {"refused": str(message)}:
                     raise RequestRefused(message)
                 case {"failed": _}:

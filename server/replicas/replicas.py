@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -129,7 +129,9 @@ class TenantPlaces:
             except (NotHere, PeerUnreached, SessionElsewhere) as error:
                 self.replicas.sessions.forget(self.tenant, session)
                 if loop.time() + RETRY_SECONDS >= until:
-                    raise error if isinstance(error, SessionElsewhere) else self.replicas.sessions.away(session) from error
+                    raise (
+                        error if isinstance(error, SessionElsewhere) else self.replicas.sessions.away(session)
+                    ) from error
             await asyncio.sleep(RETRY_SECONDS)
 
     async def execute_for_other(self, executor: Executor, request: CodeRequest, here: Here) -> Execution:
@@ -157,7 +159,8 @@ class TenantPlaces:
     async def close(self, session: str) -> bool:
         """End a session that another server may have; return whether one had it. Raises `SessionElsewhere`."""
         told = await self.replicas.ask_all({"kind": "close", "tenant": self.tenant, "session": session})
-        return any([self._answer(said)["closed"] is True for said in told])
+        answers = [self._answer(said)["closed"] for said in told]  # each must be known
+        return True in answers
 
     async def store_journals(self) -> None:
         """Have the other servers write down what they have recorded of runs, as far as they can be reached."""

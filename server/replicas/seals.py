@@ -21,7 +21,9 @@ FRESH_SECONDS = 30.0
 NONCES_MAX = 200_000
 """Nonces of fresh seals that are remembered; where there are more, no further request is taken."""
 _VERSION = "1"
-_SEAL = re.compile(r"1 ([0-9a-f]{16}) ([0-9a-f]{16}) ([0-9]{1,12}\.[0-9]{3}) ([0-9a-f]{32}) ([0-9a-f]{64}) ([0-9a-f]{64})")
+_SEAL = re.compile(
+    r"1 ([0-9a-f]{16}) ([0-9a-f]{16}) ([0-9]{1,12}\.[0-9]{3}) ([0-9a-f]{32}) ([0-9a-f]{64}) ([0-9a-f]{64})"
+)
 
 
 class SealRefused(Exception):
@@ -76,7 +78,7 @@ class SealCheck:
         return Seal(sender, digest)
 
     def _forget(self, now: float) -> None:
-        """Forget nonces whose seals are too old. They come about in the order of their times; none is forgotten early."""
+        """Forget nonces whose seals are too old, in the order in which they came; none is forgotten early."""
         while self._ages and now - self._ages[0][0] > 2 * FRESH_SECONDS:
             self._nonces.discard(self._ages.popleft()[1])
 

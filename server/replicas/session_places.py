@@ -42,7 +42,7 @@ _AWAY = (
     "seconds: by then it answers, or another server has taken over."
 )
 _NO_LEASE = (
-    "This server has lost touch with the database, by which servers agree on who has the session {}, so nothing of this "
+    "This server has lost touch with the database, which says who has the session {}, so nothing of this "
     "call ran. Make it again in {:.0f} seconds."
 )
 
