@@ -161,7 +161,9 @@ class Membership:
             self._is_silent = False
         except (*KNOWN_ERRORS, TimeoutError) as error:
             if not self._is_silent:
-                _LOG.warning("The lease of this server cannot be renewed, and is tried again: %s", str(error) or "no answer")
+                _LOG.warning(
+                    "The lease of this server cannot be renewed, and is tried again: %s", str(error) or "no answer"
+                )
             self._is_silent = True
 
     async def _renew(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ CONNECT_SECONDS = 2.0
 """How long another server may take to accept a connection."""
 SILENT_SECONDS = 45.0
 """How long a request that another server works on may go without a word: each stream has one every 15 seconds."""
+RUN_SILENT_SECONDS = 25.0
+"""The same for a program, whose server says something every 10 seconds, and at once when it takes it."""
+HEARD_SECONDS = 1.0
+"""For how long a server that has answered counts as one that can be reached."""
 ASK_SECONDS = 5.0
 """How long a short question may take."""
 _KEEPALIVE_SECONDS = 3.0
@@ -59,6 +64,19 @@ class PeerLink:
         self._membership = membership
         self._keys = keys
         self._made: httpx2.AsyncClient | None = None
+        self._heard: dict[str, float] = {}
+
+    async def reach(self, peer: ReplicaRow) -> None:
+        """Return once another server is known to answer, which a stopped one does not, though it takes connections.
+
+        What is then sent to it is unlikely to be lost. Raises `PeerUnreached`.
+        """
+        if time.monotonic() - self._heard.get(peer.id, float("-inf")) < HEARD_SECONDS:
+            return
+        try:
+            await self.ask(peer, {"kind": "still"}, seconds=CONNECT_SECONDS)
+        except PeerLost as error:
+            raise PeerUnreached(str(error)) from error
 
     async def close(self) -> None:
         """Close the connections."""
@@ -67,7 +85,13 @@ class PeerLink:
 
     @asynccontextmanager
     async def sent(
-        self, peer: ReplicaRow, method: str, head: Mapping[str, object], body: bytes = b""
+        self,
+        peer: ReplicaRow,
+        method: str,
+        head: Mapping[str, object],
+        body: bytes = b"",
+        *,
+        silent_seconds: float = SILENT_SECONDS,
     ) -> AsyncIterator[PeerAnswer]:
         """Send a request, what it is about in its `head`, and give the answer; at the end the connection is given back.
 
@@ -88,6 +112,7 @@ class PeerLink:
             peer.address + PATH,
             content=content,
             headers={HEADER: seal, "content-type": "application/octet-stream"},
+            timeout=httpx2.Timeout(silent_seconds, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS),
         )
         try:
             response = await client.send(request, stream=True)
@@ -95,6 +120,7 @@ class PeerLink:
             raise PeerUnreached(f"{type(error).__name__} at {peer.address}") from error
         except httpx2.HTTPError as error:
             raise PeerLost(f"{type(error).__name__} at {peer.address}") from error
+        self._heard[peer.id] = time.monotonic()
         try:
             if response.status_code == _MISDIRECTED or _is_stopping(response):
                 raise PeerRefused(f"The server at {peer.address} is not {peer.id}, or stops.")
@@ -102,15 +128,17 @@ class PeerLink:
         finally:
             await response.aclose()
 
-    async def ask(self, peer: ReplicaRow, question: Mapping[str, object]) -> Mapping[str, Any]:
+    async def ask(
+        self, peer: ReplicaRow, question: Mapping[str, object], *, seconds: float = ASK_SECONDS
+    ) -> Mapping[str, Any]:
         """Ask a short question and return the answer. Raises as `sent`, and `PeerLost` where there is none in time."""
         try:
-            async with asyncio.timeout(ASK_SECONDS), self.sent(peer, "POST", question) as answer:
+            async with asyncio.timeout(seconds), self.sent(peer, "POST", question) as answer:
                 said = b"".join([piece async for piece in answer.body])
                 if answer.status != _OK:
                     raise PeerLost(f"The server at {peer.address} answers with the status {answer.status}.")
         except TimeoutError:
-            raise PeerLost(f"The server at {peer.address} does not answer in {ASK_SECONDS:g} seconds.") from None
+            raise PeerLost(f"The server at {peer.address} does not answer in {seconds:g} seconds.") from None
         found: Mapping[str, Any] = json.loads(said)
         return found
 
@@ -121,7 +149,6 @@ class PeerLink:
             self._made = httpx2.AsyncClient(
                 follow_redirects=False,
                 trust_env=False,
-                timeout=httpx2.Timeout(SILENT_SECONDS, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS),
                 limits=httpx2.Limits(max_connections=_CONNECTIONS_MAX, keepalive_expiry=_KEEPALIVE_SECONDS),
                 headers={"Accept-Encoding": "identity"},
             )

@@ -22,7 +22,7 @@ from ..identity import identity_from, identity_told
 from ..runs.background.background_reports import execution_of
 from ..runs.execute import CodeRequest, Execution
 from .errors import OutcomeUnknown
-from .peer_link import PeerLost, PeerRefused
+from .peer_link import RUN_SILENT_SECONDS, PeerLost, PeerRefused
 
 if TYPE_CHECKING:
     from ...sandbox.job import Json
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .peer_link import PeerAnswer, PeerLink
     from .replica_keys import ReplicaKeys
 
-RUN, ANSWER = "run", "answer"
+RUN, ANSWER, STILL = "run", "answer", "still"
 Tell = Callable[[Mapping[str, object]], Awaitable[None]]
 _OK = 200
 _LINE_BYTES_MAX = 64 * 1024 * 1024
@@ -106,8 +106,9 @@ class RemoteRuns:
         other server refuses as `RequestRefused`.
         """
         head = request_to_send(request, tenant, self._keys)
+        await self._link.reach(peer)
         try:
-            async with self._link.sent(peer, "POST", head) as answer:
+            async with self._link.sent(peer, "POST", head, silent_seconds=RUN_SILENT_SECONDS) as answer:
                 if answer.status != _OK:
                     raise PeerRefused(f"The server at {peer.address} answers with the status {answer.status}.")
                 return await _Following(self._link, peer, request.caller, progress).ended(answer)

@@ -162,6 +162,7 @@ class Forwarding:
             "identity": None if identity is None else identity_told(identity),
             "bearer": self._replicas.keys.sealed_bearer(scope.get(BEARER, "")),
         }
+        await self._replicas.link.reach(peer)
         async with self._replicas.link.sent(peer, scope["method"], head, body) as answered:
             await answer.pass_on(answered)
 

@@ -1,6 +1,7 @@
 """What other servers of the same sealab ask of this one: to run a program in a session of its own, and short questions.
 
     run       a program for a session; the answer is a stream of lines, see `replicas.remote_runs`
+    still     nothing: whether this server answers
     answer    what a user said to a question of such a program
     sessions  the sessions of a scope that are here
     close     to end a session that is here
@@ -25,7 +26,7 @@ from starlette.types import Receive, Scope, Send
 
 from ...errors import KNOWN_ERRORS, shortage_in
 from ...host_functions.run_calls import sessions_told
-from ...replicas.remote_runs import ANSWER, RUN, NotHere, Questions, request_sent, with_questions
+from ...replicas.remote_runs import ANSWER, RUN, STILL, NotHere, Questions, request_sent, with_questions
 from ...replicas.replicas import TenantPlaces
 from ...replicas.seals import HEADER
 from ...rights import TOOLS, require
@@ -59,6 +60,9 @@ class PeerCalls:
                 waiting.set_result(head)
             await _json({"taken": waiting is not None})(scope, receive, send)
             return
+        if head.get("kind") == STILL:
+            await _json({})(scope, receive, send)
+            return
         try:
             async with self._tenants.using(str(head["tenant"])) as served:
                 if head["kind"] == RUN:
@@ -83,6 +87,7 @@ class PeerCalls:
             request_sent(head, self._replicas.keys), Questions(self._replicas.questions, line.tell), head
         )
         require(request.caller.identity, TOOLS, "execute_code")
+        await line.tell({"still": True})
         places = app.executor.places
         assert isinstance(places, TenantPlaces)
 

@@ -92,7 +92,7 @@ class Sealab:
         return next(each for each in self.replicas if each.address == address)
 
     def token(self, tenant: str, principal: str, *scopes: str) -> str:
-        """A new token."""
+        """A new token with the usual scopes and those that are named."""
         token, now = new_token(), time.time()
         with open_database(self.database_url, self.folder) as database:
             TenantStore(database).ensure(tenant)
@@ -101,7 +101,7 @@ class Sealab:
                 name=principal,
                 tenant=tenant,
                 principal=principal,
-                scopes=scopes or sorted(DEFAULT_RIGHTS),
+                scopes=[*sorted(DEFAULT_RIGHTS), *scopes],
                 now=now,
                 expires=None,
             )
@@ -165,14 +165,15 @@ def balancer(urls: Sequence[str]) -> Iterator[str]:
         ways = [asyncio.create_task(_piped(reader, other_writer)), asyncio.create_task(_piped(other_reader, writer))]
         await asyncio.wait(ways)
 
-    server = loop.run_until_complete(asyncio.start_server(connected, "127.0.0.1", 0))
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=loop.run_forever, daemon=True)
+        thread.start()
+        asyncio.run_coroutine_threadsafe(asyncio.start_server(connected, sock=listener), loop).result()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
 
 
 async def _piped(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

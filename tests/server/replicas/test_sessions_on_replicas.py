@@ -44,7 +44,11 @@ def test_a_session_is_used_in_turns_through_all_servers_in_both_eras(team: Seala
 
 @pytest.mark.timeout(120)
 def test_callers_and_tenants_have_their_own_sessions_of_a_name_through_every_server(team: Sealab) -> None:
-    who = {"carol": team.token("acme", "carol"), "dave": team.token("acme", "dave"), "erin": team.token("beta", "carol")}
+    who = {
+        "carol": team.token("acme", "carol"),
+        "dave": team.token("acme", "dave"),
+        "erin": team.token("beta", "carol"),
+    }
     for number, (name, token) in enumerate(who.items()):
         assert run(team.urls[number], f"mine = {name!r}", "shared", token)["success"]
     for url in team.urls:
