@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -153,26 +153,35 @@ def _drained(stream: IO[str], said: list[str]) -> None:
 def balancer(urls: Sequence[str]) -> Iterator[str]:
     """Give a URL whose connections go to one server after the other, and are passed on as they are."""
     turns = itertools.cycle([(str(urlsplit(url).hostname), urlsplit(url).port) for url in urls])
-    loop = asyncio.new_event_loop()
+    ends: list[Callable[[], object]] = []
+    listening = threading.Event()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host, port = next(turns)
-        try:
+        with closing(writer), suppress(OSError):
             other_reader, other_writer = await asyncio.open_connection(host, port)
-        except OSError:
-            writer.close()
-            return
-        ways = [asyncio.create_task(_piped(reader, other_writer)), asyncio.create_task(_piped(other_reader, writer))]
-        await asyncio.wait(ways)
+            with closing(other_writer):
+                async with asyncio.TaskGroup() as ways:
+                    ways.create_task(_piped(reader, other_writer))
+                    ways.create_task(_piped(other_reader, writer))
+
+    async def balance() -> None:
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        ends.append(lambda: loop.call_soon_threadsafe(ended.set))
+        async with await asyncio.start_server(connected, sock=listener):
+            listening.set()
+            await ended.wait()
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=loop.run_forever, daemon=True)
+        thread = threading.Thread(target=lambda: asyncio.run(balance()), daemon=True)
         thread.start()
-        asyncio.run_coroutine_threadsafe(asyncio.start_server(connected, sock=listener), loop).result()
+        listening.wait()
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         finally:
-            loop.call_soon_threadsafe(loop.stop)
+            ends[0]()
             thread.join()
 
 

@@ -21,7 +21,7 @@ def sent_anywhere(team: Sealab) -> int:
     return sum(path.read_text().count("asked") for path in team.folder.glob("home-*/sent.txt"))
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(90)
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("session", [None, "asks"])
 async def test_a_question_of_a_run_is_answered_through_another_server(
@@ -47,7 +47,7 @@ async def test_a_question_of_a_run_is_answered_through_another_server(
     assert sent_anywhere(team) == before + 3
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(90)
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_background_run_that_waits_is_answered_through_another_server(team: Sealab, mode: str) -> None:
     token = team.token("default", f"kim-{mode}", "approve")
