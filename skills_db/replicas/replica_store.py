@@ -76,6 +76,7 @@ class ReplicaStore:
             rows = session.execute(_ALL).mappings().all()
             kept = now is not None
             now = session.execute(_NOW).scalar_one() if now is None else now
+        self._database.set_clock(float(now))
         return Beat(kept, float(now), tuple(map(_replica, rows)))
 
     def all(self) -> tuple[ReplicaRow, ...]:

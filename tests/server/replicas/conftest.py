@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -216,12 +217,13 @@ def started(
     name = f"replicas_{next(_NUMBERS)}_{secrets.token_hex(3)}"
     made = Sealab(cluster.create(name), folder)
     try:
-        with ExitStack() as stack:
-            for number in range(count):
-                home = folder / f"home-{number}"
+        with ExitStack() as stack, ThreadPoolExecutor(count) as starting:
+            homes = [folder / f"home-{number}" for number in range(count)]
+            for home in homes:
                 home.mkdir()
                 prepare(home)
-                made.replicas.append(stack.enter_context(replica(home, made.database_url, **env)))
+            contexts = [replica(home, made.database_url, **env) for home in homes]
+            made.replicas += starting.map(stack.enter_context, contexts)
             yield made
     finally:
         cluster.drop(name)

@@ -97,9 +97,7 @@ def test_a_server_refuses_what_is_forged_or_sent_twice_and_sends_nothing_on_a_se
     body = json.dumps(head).encode() + b"\n" + json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
 
     def by(to: str, content: bytes = body, key: bytes = keys.seal) -> str:
-        return sealed(
-            key, sender=ids[first.address], to=to, now=now, method="POST", path=REPLICA_PATH, body=content
-        )
+        return sealed(key, sender=ids[first.address], to=to, now=now, method="POST", path=REPLICA_PATH, body=content)
 
     good = by(ids[second.address])
     assert _sent(second.url, body, good).status == 200
