@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ...sandbox.host.repl_sessions import shown
 from ...skills_db.errors import CommitUnknown, DatabaseUnavailable
 from ..errors import HostWorkBusy
-from .errors import OutcomeUnknown, SessionElsewhere
+from .replica_errors import OutcomeUnknown, SessionElsewhere
 
 if TYPE_CHECKING:
     from ...skills_db.replicas.replica_store import ReplicaRow

@@ -130,7 +130,7 @@ class Forwarding:
         if scope["method"] == "POST":
             message = await receive()
             body = message.get("body", b"")
-        answer = _Answer(send, body if scope["method"] == "POST" else None)
+        answer = _PassedOn(send, body if scope["method"] == "POST" else None)
         working = asyncio.create_task(self._exchanged(peer, scope, body, answer))
         leaving = asyncio.create_task(_left(receive))
         try:
@@ -152,7 +152,7 @@ class Forwarding:
                 task.cancel()
             await asyncio.gather(working, leaving, return_exceptions=True)
 
-    async def _exchanged(self, peer: ReplicaRow, scope: Scope, body: bytes, answer: _Answer) -> None:
+    async def _exchanged(self, peer: ReplicaRow, scope: Scope, body: bytes, answer: _PassedOn) -> None:
         identity = identity_in(scope)
         head = {
             "kind": MCP,
@@ -167,7 +167,7 @@ class Forwarding:
             await answer.pass_on(answered)
 
 
-class _Answer:
+class _PassedOn:
     """The answer to a client, as far as it has come."""
 
     def __init__(self, send: Send, body: bytes | None) -> None:
