@@ -63,6 +63,7 @@ from .upstream_tools.registry_state import state_of
 
 if TYPE_CHECKING:
     from ..skills_db.audit.audit_store import AuditStore
+    from .replicas.replicas import Replicas, TenantPlaces
 
 CLOSING_SECONDS = 2.0
 """How long the end of the process waits for each: work that was begun, records of runs, lines of the audit."""
@@ -97,6 +98,8 @@ class App:
     notices: Notices
     readiness: Readiness
     audit: AuditTrail = UNAUDITED
+    replicas: Replicas | None = None
+    """The other servers that are one sealab with this one; None where it is alone."""
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
 
@@ -114,17 +117,18 @@ class _Shared:
     """The operator's database, where that is not the home's own."""
     shelf: SkillService | None = None
     is_others: bool = False
+    replicas: Replicas | None = None
 
 
 @asynccontextmanager
 async def running(
-    settings: Settings, home: Home, *, serves: bool = False, policy: Decider | None = None
+    settings: Settings, home: Home, *, serves: bool = False, policy: Decider | None = None, listens: bool = False
 ) -> AsyncIterator[App]:
     """Make the home and the parts, with workers starting in the background; on the way out no process is left.
 
     `serves` says that this is a server, which records every run, and no command that runs one program. The home may be
     a tenant's: it then has workers of its own. `policy` is what decides in place of POLICY, where it is opened already
-    and watched by whoever opened it.
+    and watched by whoever opened it. A server that `listens` may be one of several, by REPLICA_ADDRESS.
     Raises `HomeError` where the home cannot be made, `SettingsError` where nothing that is allowed can run code or the
     policy cannot be used, and `LevelMissing` where the machine protects too little.
     """
@@ -136,20 +140,25 @@ async def running(
     operators_root = home.operators or home.root
     operators = database if home.operators is None else database_of(settings.database_url, Home(operators_root))
     decider = policy or own_policy or NO_POLICY
-    store = audit_store(operators, operators_key(settings, operators_root, operators))
+    key = operators_key(settings, operators_root, operators)
+    store = audit_store(operators, key)
     audit = _audit(settings, home, store, serves=serves)
     privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
     notices = Notices(settings.database_url if serves and operators.is_server else None)
     setup = Setup(settings, home.servers_file, path_of(settings, home))
     readiness = Readiness(operators if notices.is_shared else None, setup.now)
     parts = Parts(operators if notices.is_shared else None)
-    shared = _Shared(decider, audit, CpuDays(operators), notices, readiness, parts, operators)
     background = _own_background_pools(settings, home)
-    composed = _composed(
-        settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
-    )
     async with AsyncExitStack() as stack:
         stack.callback(operators.close)
+        replicas = None
+        if listens and settings.replica_address is not None:
+            among = _among_replicas(settings.replica_address, key, operators)
+            replicas = await stack.enter_async_context(among)
+        shared = _Shared(decider, audit, CpuDays(operators), notices, readiness, parts, operators, replicas=replicas)
+        composed = _composed(
+            settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
+        )
         app = await stack.enter_async_context(composed)
         stack.push_async_callback(parts.close)
         if isinstance(own_policy, PolicyFile):
@@ -160,6 +169,18 @@ async def running(
             for lasting in (notices.listen(), readiness.watch()):
                 stack.callback(asyncio.create_task(lasting).cancel)
         yield app
+
+
+@asynccontextmanager
+async def _among_replicas(address: str, key: Callable[[], bytes], database: HomeDatabase) -> AsyncIterator[Replicas]:
+    """Make this server one of several. Raises `VaultKeyError`."""
+    from importlib.metadata import version
+
+    from .replicas.replicas import Replicas
+
+    replicas = Replicas(database, await asyncio.to_thread(key), address=address, version=version("sealab"))
+    async with replicas.serving():
+        yield replicas
 
 
 @asynccontextmanager
@@ -190,6 +211,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         operators.database,
         operators.skills.service,
         is_others=True,
+        replicas=operators.replicas,
     )
     database = database_of(settings.database_url, home)
     privacy = privacy_of(
@@ -254,7 +276,8 @@ async def _composed(
         host_functions = _host_functions(workspace, privacy, registry)
         try:
             async with Pools(with_whole_workspace(offered.makers, workspace)) as pools:
-                host_functions.update(run_calls.handlers(pools, journal))
+                places = None if shared.replicas is None else _places_of(shared.replicas, home)
+                host_functions.update(run_calls.handlers(pools, journal, places))
                 executor = Executor(
                     settings,
                     pools,
@@ -267,6 +290,7 @@ async def _composed(
                     Shares(settings, shared.cpu_days, home.tenant, parts=shared.parts),
                     policy=shared.policy,
                     audit=shared.audit,
+                    places=places,
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
@@ -290,6 +314,7 @@ async def _composed(
                         shared.notices,
                         shared.readiness,
                         shared.audit,
+                        shared.replicas,
                     )
                     _hear(ending, home, shared, service, registry)
                     lasting = [privacy.keep_purged(), background.work.serve(), watch_store(workspace)] if serves else []
@@ -318,6 +343,12 @@ def _hear(ending: AsyncExitStack, home: Home, shared: _Shared, service: SkillSer
     if shared.notices.is_shared:
         for tenant in {None, None if home.operators is None else home.tenant}:
             ending.enter_context(shared.notices.heard(tenant, hear))
+
+
+def _places_of(replicas: Replicas, home: Home) -> TenantPlaces:
+    from .replicas.replicas import TenantPlaces
+
+    return TenantPlaces(replicas, home.tenant)
 
 
 def _audit(settings: Settings, home: Home, store: Callable[[], AuditStore], *, serves: bool) -> AuditTrail:
