@@ -356,8 +356,8 @@ class Settings:
     process_python: str | None = _setting(_text, None)
     """The interpreter (3.11 or newer) whose packages `process` code sees. By default the server's own."""
     container_runtime: str | None = _setting(_text, None)
-    """`podman`, `docker` or a path, with `:runsc` for gVisor. By default what is found. `kubernetes`, perhaps with `:` and
-    a RuntimeClass, runs containers as [pods](../kubernetes.md#container-isolation-in-pods).
+    """`podman`, `docker` or a path, with `:runsc` for gVisor. By default what is found. `kubernetes`, perhaps with `:`
+    and a RuntimeClass, runs containers as [pods](../kubernetes.md#container-isolation-in-pods).
     """
     container_image: str | None = _setting(_text, None)
     """The image for `container`. By default the one that `sealab container build` makes."""
