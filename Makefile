@@ -277,4 +277,4 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	printf 'numpy>=2\npandas>=2\nmatplotlib>=3.9\n' | $(UV) - -o requirements-science.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-science $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-docs .site $(VENV)-packaging $(VENV)-plain .mcpb .bench .conformance .py314 .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-science $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-docs .venv-kubectl .site $(VENV)-packaging $(VENV)-plain .mcpb .bench .conformance .py314 .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

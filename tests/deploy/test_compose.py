@@ -211,7 +211,7 @@ def test_nginx_goes_on_without_servers_that_are_down_and_says_so_when_the_last_o
         wait_until(lambda: is_ready(port))
         token = made(home, "ada")
         assert [ran(port, token, "6 * 7")[0] for _call in range(6)] == [200] * 6
-        assert asked(port, "GET", "/metrics")[0] == 404
+        assert [asked(port, "GET", path)[0] for path in ("/metrics", "/.sealab/replica")] == [404, 404]
         server.send_signal(signal.SIGKILL)
         server.wait()
         status, headers, body = ran(port, token, "6 * 7")
