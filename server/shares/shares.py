@@ -23,9 +23,9 @@ from typing_extensions import TypedDict
 from ...sandbox.errors import Busy
 from ...sandbox.host.cpu_meter import metered
 from ..fair_line import Owner
-from .parts import PartLacking, Parts
 from .rates import WINDOW_SECONDS, Rates
-from .session_places import SessionBound, SessionPlaces, SessionPools
+from .session_seats import SessionBound, SessionPools, SessionSeats
+from .share_parts import PartLacking, Parts
 
 if TYPE_CHECKING:
     from ..host_work import Account
@@ -93,7 +93,7 @@ class Shares:
     ) -> None:
         self.cpu_days = cpu_days
         self.parts = Parts(None) if parts is None else parts
-        self._session_places = SessionPlaces(self.parts)
+        self._session_seats = SessionSeats(self.parts)
         self._settings = settings
         self._tenant = tenant
         rates = Rates(settings.caller_runs_per_minute, settings.tenant_runs_per_minute, clock)
@@ -139,7 +139,7 @@ class Shares:
 
     def close(self) -> None:
         """Count no more which sessions are alive."""
-        self._session_places.close()
+        self._session_seats.close()
 
     def report(self, caller: str) -> SharesReport:
         """Return what that caller and its tenant use and may use."""
@@ -184,7 +184,7 @@ class Shares:
         if session is None or not bounds or not self.parts.is_shared:
             yield
             return
-        async with self._session_places.place(caller, session, pools, bounds):
+        async with self._session_seats.place(caller, session, pools, bounds):
             yield
 
     async def _take_of_minute(self, caller: str) -> None:

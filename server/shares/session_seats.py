@@ -14,7 +14,7 @@ from typing import Protocol
 from ...sandbox.errors import SessionRefused
 from ...sandbox.host.repl_sessions import SessionState, shown
 from ...sandbox.job import Isolation
-from .parts import PartLacking, Parts
+from .share_parts import PartLacking, Parts
 
 LOOK_SECONDS = 1.0
 """How often it is looked which sessions are alive."""
@@ -55,7 +55,7 @@ class _Held:
     users: int = 0
 
 
-class SessionPlaces:
+class SessionSeats:
     """The places that the sessions of one tenant have here. Belongs to one event loop."""
 
     def __init__(self, parts: Parts) -> None:
