@@ -28,8 +28,6 @@ FIELDS = {
 }
 OF_OTHERS = re.compile(r"AWS_[A-Z_]+|PROXIES|POD_(IP|NAME|UID|NAMESPACE)")
 """Variables that are no settings: those of the store's client, and what others are made of."""
-NOT_YET = {"SEALAB_REPLICA_ADDRESS", "SEALAB_WORKSPACE_URL"}
-"""Settings of the parts of sealab with which several servers are one."""
 KNOWN = {f"SEALAB_{each.name.upper()}" for each in fields(Settings)} | {"SEALAB_HOME"}
 
 
@@ -61,7 +59,7 @@ def of_settings(manifests: list[Manifest]) -> Iterator[str]:
     for name, value in given.items():
         if value is None:
             yield f"the value of {name} leads nowhere"
-        if name not in KNOWN | NOT_YET and not OF_OTHERS.fullmatch(name):
+        if name not in KNOWN and not OF_OTHERS.fullmatch(name):
             yield f"{name} is no setting"
     taken = {name: value for name, value in given.items() if name in KNOWN and value is not None}
     arguments = [

@@ -29,7 +29,7 @@ from ..server.protocol.web.raw import HEADERS, MODERN, call
 from ..server.protocol.web.test_behind_proxies import free_port, running
 from ..server.protocol.web.tokens import Made, made
 from ..waiting import wait_until
-from .manifest_faults import KNOWN, NOT_YET, OF_OTHERS
+from .manifest_faults import KNOWN, OF_OTHERS
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "deploy" / "compose"
@@ -66,7 +66,7 @@ def servers(file: Path) -> dict[str, Service]:
 def taken(service: Service) -> tuple[Settings, Address]:
     """Have sealab read the settings and the command line of a service."""
     given = service.get("environment", {})
-    unknown = {name for name in given if name not in KNOWN | NOT_YET and not OF_OTHERS.fullmatch(name)}
+    unknown = {name for name in given if name not in KNOWN and not OF_OTHERS.fullmatch(name)}
     assert unknown == set()
     known = {name: value for name, value in given.items() if name in KNOWN}
     settings = read_settings(file=ROOT / "no", file_required=False, environment=known, command_line={})
