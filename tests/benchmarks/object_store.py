@@ -11,11 +11,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import resource
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
+from urllib.parse import parse_qs, urlsplit
 
 import obstore
 
@@ -93,6 +98,59 @@ def listing(kind: str, workspace: Workspace, other: Workspace) -> None:
     row(f"{kind}: the same, nothing changed", once(whole))
 
 
+class Pages(BaseHTTPRequestHandler):
+    """Answers ListObjectsV2 from a sorted list at once, a thousand keys to a page; S3 servers for tests take seconds."""
+
+    keys: ClassVar[list[str]] = []
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        asked = parse_qs(urlsplit(self.path).query)
+        start = int(asked.get("continuation-token", ["0"])[0])
+        page = self.keys[start : start + 1000]
+        more = start + 1000 < len(self.keys)
+        rows = "".join(
+            f"<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>"
+            f"<ETag>&quot;{index:032x}&quot;</ETag><Size>100</Size></Contents>"
+            for index, key in enumerate(page, start)
+        )
+        next_token = f"<NextContinuationToken>{start + 1000}</NextContinuationToken>" if more else ""
+        body = (
+            f"<ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{next_token}{rows}</ListBucketResult>"
+        ).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def many(count: int, folder: Path) -> None:
+    """List very many objects, which a server of one's own gives in pages without looking for them."""
+    Pages.keys = [f"p/d{number // 1000:04}/{number:07}.txt" for number in range(count)]
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+    Thread(target=server.serve_forever, daemon=True).start()
+    environment = {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "x",
+        "AWS_SECRET_ACCESS_KEY": "y",
+    }
+    bucket = Bucket(StoreUrl("s3", "many", "p"), environment)
+    with open_database(None, folder) as database:
+        counts = WorkspaceCounts(lambda: database)
+        with StoredWorkspace(folder / "many", bucket, counts, quota_bytes=QUOTA) as workspace:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            row(f"client alone: {count:,} objects in pages", once(lambda: sum(1 for _ in bucket.walk())))
+            row(f"objects: list {count:,} files, all of them", once(workspace.list))
+            row(f"objects: list {count:,} files, 100 of them", once(lambda: workspace.list(limit=100)))
+            grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+            row("objects: memory that this took at most", f"{grown:9.1f} MB")
+    server.shutdown()
+
+
 @contextlib.contextmanager
 def a_store(address: str | None) -> Iterator[S3Server | None]:
     if address is not None:
@@ -108,7 +166,14 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100, help="how often each small thing is done")
     parser.add_argument("--address", help="an S3 store; the credentials are in the standard variables")
     parser.add_argument("--bucket", default="bench")
+    parser.add_argument("--many", type=int, default=100_000, help="how many objects are listed in pages; 0 for none")
+    parser.add_argument("--only-many", action="store_true")
     chosen = parser.parse_args()
+    if chosen.many:
+        with tempfile.TemporaryDirectory() as top:
+            many(chosen.many, Path(top))
+    if chosen.only_many:
+        return
     with tempfile.TemporaryDirectory() as top, a_store(chosen.address) as server, contextlib.ExitStack() as stack:
         environment = dict(os.environ if server is None else server.environment)
         bucket = chosen.bucket if server is None else server.bucket()

@@ -70,7 +70,7 @@ class NameLocks:
 
 
 class Mirror:
-    """The cache of one bucket's prefix in a folder. `lock` guards the folder; no request is made under it.
+    """The cache of one bucket's prefix in a folder. `lock` guards the folder; no file is fetched under it.
 
     `is_open` says whether runs have a file of this inode open, which is then not dropped; `bytes_max` bounds what is
     held beside those.
@@ -91,8 +91,8 @@ class Mirror:
         """Names whose content here is not in the store yet, and the object that it was made from."""
         self.whole: set[Parts] = set()
         """Those of them that replace whatever is there."""
-        self.pins = 0
-        """Runs that read the folder by themselves, while which nothing is dropped to make room."""
+        self._pins = 0
+        self._pinning = threading.Lock()
         self._copies: dict[Parts, Copy] = {}
         self._root = root
         self._beside = beside
@@ -102,6 +102,11 @@ class Mirror:
         self._is_open = is_open
         self._held_bytes = 0
         self._uses = 0
+
+    def pin(self, more: int) -> None:
+        """Count the runs that read the folder by themselves: while there are any, nothing is dropped to make room."""
+        with self._pinning:
+            self._pins += more
 
     def known(self, parts: Parts) -> Object | None:
         """Return the object that the file of a name stands for."""
@@ -379,7 +384,7 @@ class Mirror:
         with self._lock():
             if self._held_bytes + found.size <= self._bytes_max:
                 return
-            for parts, copy in () if self.pins else sorted(self._copies.items(), key=lambda item: item[1].used):
+            for parts, copy in () if self._pins else sorted(self._copies.items(), key=lambda item: item[1].used):
                 if not copy.has_content or not copy.found.size or parts in self.changed or self._is_open(copy.inode):
                     continue
                 self._place(parts, self._part(copy.found.size, copy.found.modified_ns), copy.found, has_content=False)

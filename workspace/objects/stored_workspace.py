@@ -193,8 +193,7 @@ class StoredWorkspace(Workspace):
         Native code opens files by itself, also such as no hook of Python sees, so they are fetched before it starts:
         those that changed since the last time, several at once.
         """
-        with self.ledger.locked():
-            self.mirror.pins += 1
+        self.mirror.pin(1)
         try:
             self.settle_all()
             found = _nameable(self._objects(""))
@@ -205,8 +204,7 @@ class StoredWorkspace(Workspace):
                         done.result()
             yield
         finally:
-            with self.ledger.locked():
-                self.mirror.pins -= 1
+            self.mirror.pin(-1)
 
     def _show_all(self, found: Sequence[Object]) -> None:
         there = {each.key for each in found}
