@@ -48,7 +48,7 @@ from .runs.executor import Executor
 from .runs.isolations import Offer, offer
 from .settings import AuditMode, Settings, Switch, background_settings
 from .shares.cpu_days import CpuDays
-from .shares.parts import Parts
+from .shares.shared_bounds import Parts
 from .shares.shares import Shares
 from .sign_ins.sign_ins import SignIns
 from .skills.context import SkillContext
@@ -184,7 +184,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         executor.shares.cpu_days,
         operators.notices,
         operators.readiness,
-        executor.shares.parts,
+        executor.shares.shared_bounds,
         operators.database,
         operators.skills.service,
         is_others=True,

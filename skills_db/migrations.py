@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from .audit import schema as audit
 from .errors import DatabaseNewer, DatabaseOlder
 from .models import UtcTime
-from .shared_state import schema as shared_state
+from .shared_state import shared_tables as shared_state
 from .sql import DBAPIError, sa
 
 _LOCK = 0x5EA1AB01

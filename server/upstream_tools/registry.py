@@ -29,7 +29,7 @@ from ..home import Home
 from ..host_work import Kind, checked, in_thread
 from ..identity import LOCAL_IDENTITY, Identity
 from ..policy.access import NO_POLICY, Decider
-from ..shares.parts import PartLacking, Parts
+from ..shares.shared_bounds import PartLacking, Parts
 from ..stats.registry_report import RegistryReport, published_chars, tokens
 from .approval import Decision, decide
 from .definitions_folder import DefinitionsFolder

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import AuditDamaged, VaultKeyWrong
-from ..many_rows import insert_many
+from ..journal.many_rows import insert_many
 from ..sql import sa
 from .chain import COLUMNS, AuditEvent, AuditKeys, Head, KeptLine
 

@@ -56,7 +56,7 @@ from .sealing import JournalKeys
 
 if TYPE_CHECKING:
     from ..engine import Database
-from ..many_rows import insert_many
+from .many_rows import insert_many
 
 _BATCH = 400
 _COUNT_EVERY_BYTES = 1_000_000

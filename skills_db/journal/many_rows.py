@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from .sql import sa
+from ..sql import sa
 
 _SIZES = (64, 16, 4, 2, 1)
 """Rows in one statement: few sizes, so that each statement is made, and planned, once."""
@@ -15,7 +15,9 @@ _PARAMETER = re.compile(r":(\w+)")
 
 
 def insert_many(connection: sa.Connection, statement: sa.TextClause, rows: Sequence[Mapping[str, object]]) -> None:
-    """Insert rows by a statement with `VALUES (:name, …)`, which stands for one row."""
+    """Insert rows, if there are any, by a statement with `VALUES (:name, …)`, which stands for one row."""
+    if not rows:
+        return
     if connection.dialect.name != "postgresql":  # where a statement costs no message
         connection.execute(statement, list(rows))
         return
