@@ -184,7 +184,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         executor.shares.cpu_days,
         operators.notices,
         operators.readiness,
-        executor.shares.shared_bounds,
+        executor.shares.parts,
         operators.database,
         operators.skills.service,
         is_others=True,

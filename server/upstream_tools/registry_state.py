@@ -189,7 +189,7 @@ class SharedText:
         data = self._texts.read(self._name)
         if data is None:
             return self._before.read(bytes_max)
-        return data if data is None or bytes_max < 0 else data[:bytes_max]
+        return data if bytes_max < 0 else data[:bytes_max]
 
     def stamp(self) -> int:
         """Return its version. Raises `StateUnavailable`."""
