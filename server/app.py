@@ -47,7 +47,7 @@ from .runs.executor import Executor
 from .runs.isolations import Offer, offer
 from .settings import AuditMode, Settings, Switch, background_settings
 from .shares.cpu_days import CpuDays
-from .shares.share_parts import Parts
+from .shares.shared_bounds import Parts
 from .shares.shares import Shares
 from .sign_ins.sign_ins import SignIns
 from .skills.context import SkillContext

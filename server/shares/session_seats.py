@@ -14,7 +14,7 @@ from typing import Protocol
 from ...sandbox.errors import SessionRefused
 from ...sandbox.host.repl_sessions import SessionState, shown
 from ...sandbox.job import Isolation
-from .share_parts import PartLacking, Parts
+from .shared_bounds import PartLacking, Parts
 
 LOOK_SECONDS = 1.0
 """How often it is looked which sessions are alive."""

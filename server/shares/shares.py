@@ -3,7 +3,7 @@
 Turns to compute, places for sessions and memory are shared in the sandbox, fairly between tenants and then between the
 callers of each. Here is what is bounded beyond that: runs a minute, and CPU seconds a day. A run past a bound has the
 status `busy`, and says whose bound it is and when to come back. Where several servers share a database, runs a minute,
-runs at once and sessions are bounded over all of them (`parts.py`).
+runs at once and sessions are bounded over all of them (`shared_bounds.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...sandbox.host.cpu_meter import metered
 from ..fair_line import Owner
 from .rates import WINDOW_SECONDS, Rates
 from .session_seats import SessionBound, SessionPools, SessionSeats
-from .share_parts import PartLacking, Parts
+from .shared_bounds import PartLacking, Parts
 
 if TYPE_CHECKING:
     from ..host_work import Account

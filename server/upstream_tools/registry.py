@@ -30,7 +30,7 @@ from ..home import Home
 from ..host_work import Kind, in_thread
 from ..identity import LOCAL_IDENTITY, Identity, Right
 from ..policy.access import NO_POLICY, Decider, call_access
-from ..shares.share_parts import PartLacking, Parts
+from ..shares.shared_bounds import PartLacking, Parts
 from ..stats.registry_report import RegistryReport, published_chars, tokens
 from .approval import Decision, decide
 from .definitions_folder import DefinitionsFolder

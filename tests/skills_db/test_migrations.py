@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import pytest
 import sqlalchemy as sa
@@ -18,6 +19,7 @@ from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.errors import DatabaseNewer, DatabaseOlder
 from sealab.skills_db.migrations import MIGRATIONS, Migration
+from sealab.skills_db.runs import RunRecord, RunStore
 from sealab.skills_db.skills import SkillStore
 
 from .conftest import Place
@@ -130,13 +132,27 @@ def test_a_step_that_removes_or_renames_says_what_programs_must_know():
         assert step.needs is not None or takes_away is None, step.name
 
 
-@pytest.mark.parametrize("cut", [1])
-def test_the_version_before_goes_on_to_work_on_the_expanded_tables(place: Place, cut: int):
-    """What a server of the version before does all day: skills, journals and tokens, on tables of this version."""
+def test_the_version_before_goes_on_to_work_on_the_expanded_tables(place: Place, monkeypatch: pytest.MonkeyPatch):
+    """A program with all steps but the last opens the database of this version, and works with what it knows."""
     with place.open() as database:
-        before = MIGRATIONS[:-cut]
-        assert migrations.missing_steps(database.durable, before) == ()
-        assert migrations.apply(database.migrating, before) == ()
+        before = MIGRATIONS[:-1]
+        with monkeypatch.context() as older:
+            older.setattr(migrations.apply, "__defaults__", (before,))
+            with place.open() as of_before:
+                assert SkillStore(of_before).save(SkillDraft(name="a", code="pass")).version == 1
+                RunStore(of_before).record(
+                    RunRecord(
+                        run_id="r",
+                        started_at=datetime.now(UTC),
+                        duration_ms=1,
+                        status="ok",
+                        isolation="restricted",
+                        skill="a",
+                        version=1,
+                    )
+                )
+        assert SkillStore(database).load("a").runs == 1
+        assert applied(database) == [step.name for step in MIGRATIONS]
 
 
 def test_a_user_without_the_right_to_change_tables_is_told_which_step_is_missing(postgres_place: Place):

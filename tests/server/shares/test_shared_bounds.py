@@ -17,7 +17,7 @@ from sealab.server.host_work import Account
 from sealab.server.settings import Settings
 from sealab.server.shares import shares as of_shares
 from sealab.server.shares.cpu_days import CpuDays
-from sealab.server.shares.share_parts import PartLacking, Parts
+from sealab.server.shares.shared_bounds import PartLacking, Parts
 from sealab.server.shares.shares import Shares
 from sealab.skills_db.errors import SkillsDbError
 
