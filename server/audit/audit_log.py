@@ -193,6 +193,7 @@ class AuditLog:
             if error is not None and self._ends:
                 _LOG.error("%d lines of the audit log are lost: %s", len(self._waiting), _told(error))
                 return
+            del events, told, error  # else they live on until there is more to write
 
     def _seconds_until_due(self) -> float:
         """Return how long nothing is to be written; 0 where something is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 from ..errors import Exit
 
@@ -89,21 +89,32 @@ Run = Callable[[argparse.Namespace, "Home"], int]
 """Runs one command and returns its exit code."""
 
 
-class Make(Protocol):
+_R = TypeVar("_R")
+_R_contra = TypeVar("_R_contra", contravariant=True)
+
+
+class Make(Protocol[_R_contra]):
     """Adds one command to the group and returns its parser, for the options of its own."""
 
-    def __call__(self, name: str, run: Run, help_text: str, *, own_help: bool = False) -> Parser:
+    def __call__(self, name: str, run: _R_contra, help_text: str, *, own_help: bool = False) -> Parser:
         """Add a command of that name; with `own_help` it answers `--help` itself."""
         ...
 
 
-def add_commands(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> Make:
+def add_commands(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> Make[Run]:
     """Make a parser that of a group, and return what adds a command to it; every command has `--json`."""
+    return commands_of(parser, options, lambda run, chosen: run(chosen, begin(chosen)[0]))
+
+
+def commands_of(
+    parser: argparse.ArgumentParser, options: Options, start: Callable[[_R, argparse.Namespace], int]
+) -> Make[_R]:
+    """Do the same for commands that need more than a home: `start` runs one with it, and returns its exit code."""
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", required=True, help="what to do", parser_class=Parser
     )
 
-    def make(name: str, run: Run, help_text: str, *, own_help: bool = False) -> Parser:
+    def make(name: str, run: _R, help_text: str, *, own_help: bool = False) -> Parser:
         command = commands.add_parser(
             name,
             help=help_text,
@@ -113,7 +124,7 @@ def add_commands(parser: argparse.ArgumentParser, begin: Begin, options: Options
             add_help=not own_help,
         )
         command.add_argument("--json", action="store_true", help="print it as JSON")
-        command.set_defaults(command=lambda chosen: run(chosen, begin(chosen)[0]))
+        command.set_defaults(command=lambda chosen: start(run, chosen))
         options(command)
         return command
 

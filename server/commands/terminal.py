@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,3 +80,8 @@ def print_error(text: str) -> None:
     """Print a line on stderr, unless it is empty."""
     if text:
         print(text.rstrip("\n"), file=sys.stderr, flush=True)
+
+
+def moment(seconds: float) -> str:
+    """Return a time in seconds since 1970 as it is shown: ISO 8601 in UTC, to the second."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

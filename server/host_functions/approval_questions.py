@@ -23,7 +23,6 @@ from ...tools_registry.errors import RegistryError, ToolAmbiguous, ToolUnknown
 from ...tools_registry.models import Tool
 from ..audit.trail import ToolCallLine
 from ..caller import Ask, NoMoreQuestions
-from ..errors import PolicyRefused
 from ..host_work import Kind, checked, in_thread
 from ..identity import Right
 from ..journal.changes import waits_for_user
@@ -105,7 +104,7 @@ async def judge_calls(registry: Registry, calls: Calls, arguments: Arguments) ->
 
 
 async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Place]]) -> Json:
-    known = await registry.known(named)
+    known = await registry.known(named, calls.caller.identity)
     refused: list[tuple[int, str]] = []
     to_ask: dict[str, _Planned] = {}
     allowed: list[tuple[Tool, list[Place]]] = []
@@ -189,7 +188,7 @@ async def _faults(
                 await discovery.found(registry, calls.caller.identity, name)
             except (ToolUnknown, ToolAmbiguous) as error:
                 wrong += unknown_faults(named[name], error, first_line=first_line)
-            except (RegistryError, PolicyRefused):
+            except RegistryError:
                 continue  # the call will say it
     if any(place.calls for _, places in allowed for place in places):
         wrong += await in_thread(Kind.SEARCH, partial(faults, allowed, await registry.describer(calls.caller.identity)))

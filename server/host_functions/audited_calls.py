@@ -45,6 +45,9 @@ class AuditedCall:
     left_out_of: str | None = None
     """The server of which the operator's patterns leave out a tool of that name, whether or not there is one."""
 
+    hidden: tuple[str, str] | None = None
+    """The tool that the policy hides from the caller, which is told that there is none, and the rules."""
+
     def judged(self, tool: Tool, server: ServerConfig) -> Decision:
         """Return what becomes of the call by the operator's configuration of its server."""
         decision = decide(tool, server)
@@ -87,6 +90,9 @@ class AuditedCall:
     def _line(self) -> ToolCallLine:
         entry = self.entry
         ms = entry.ms if self.outcome else 0.0
+        if not entry.found and self.hidden is not None:
+            tool, rule = self.hidden
+            return ToolCallLine(tool, "refused", rule, outcome=self.outcome)
         if not entry.found:
             return ToolCallLine.of_unfound(self.left_out_of, self.outcome)
         return ToolCallLine(entry.tool, self.decision, self.rule, self.chars_in, self.chars_out, self.outcome, ms)

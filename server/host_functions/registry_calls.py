@@ -21,7 +21,7 @@ from ...tools_registry.errors import AnswerRefused, OutcomeUnknown, RegistryErro
 from ...tools_registry.models import Tool
 from ..errors import PolicyRefused, RequestRefused
 from ..host_work import Kind, in_thread
-from ..identity import Right
+from ..identity import Identity, Right
 from ..journal.changes import Change, before_change
 from ..journal.replaying import OUTCOME_UNKNOWN
 from ..privacy.gates.tool_gate import ANSWERED_BY, Recipient, given_to
@@ -91,7 +91,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             pay(calls, line.chars_in)
             await _list_as_caller(registry, calls, name)
             with slot_given_back():
-                tool = await discovery.found(registry, calls.caller.identity, name)
+                tool = await _meant(registry, line, name)
             entry.tool, entry.found = tool.full_name, True
             server, decision = await _judged(registry, line, tool)
             if decision is Decision.REFUSE:
@@ -100,7 +100,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 given = await _named(tool, name, cast("Sequence[Json]", arguments["positional"]), given)
             given = await given_to_tool(privacy, calls, tool, server, given)
             try:
-                tool, fitting = await _fitting(registry, tool, given)
+                tool, fitting = await _fitting(registry, calls.caller.identity, tool, given)
             except HostCallError as error:
                 raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=error.type) from error
             server, decision = await _judged(registry, line, tool)  # again: it may just have said what else it does
@@ -136,6 +136,16 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         return value
 
 
+async def _meant(registry: Registry, line: AuditedCall, name: str) -> Tool:
+    """Return the tool that a name means; one that the policy hides is noted for the audit log alone."""
+    who = line.calls.caller.identity
+    try:
+        return await discovery.found(registry, who, name)
+    except RegistryError:
+        line.hidden = await registry.hidden(who, name)
+        raise
+
+
 async def _sent(
     registry: Registry, calls: Calls, server: ServerConfig, tool: Tool, arguments: Mapping[str, Json]
 ) -> ToolResult:
@@ -146,7 +156,7 @@ async def _sent(
 
 async def _list_as_caller(registry: Registry, calls: Calls, name: str) -> None:
     """List the tools of a server that lists none without a sign-in of its caller, where they are not known."""
-    server = await registry.listed_by_callers(name)
+    server = await registry.listed_by_callers(name, calls.caller.identity)
     if server is None:
         return
     prefix = f"{server.name}."
@@ -198,7 +208,9 @@ async def _tell(tell: Tell, name: str, progress: float, total: float | None, mes
     await tell(f"{name}: {done}{f', {message[:MESSAGE_CHARS_MAX]}' if message else ''}")
 
 
-async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) -> tuple[Tool, dict[str, Json]]:
+async def _fitting(
+    registry: Registry, who: Identity, tool: Tool, given: Mapping[str, Json]
+) -> tuple[Tool, dict[str, Json]]:
     """Return the arguments as the schema names them; where they do not fit, the server is asked for its schema of now.
 
     Raises `HostCallError`, which says which field.
@@ -211,7 +223,7 @@ async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) ->
         with slot_given_back():
             if not await registry.refresh(tool.server):
                 raise
-    tool = await registry.find(tool.full_name)
+    tool = await registry.find(tool.full_name, who=who)
     return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
 
 
@@ -291,9 +303,9 @@ async def _list_names(registry: Registry, calls: Calls, arguments: Arguments) ->
     return await answered(discovery.names(registry, calls.caller.identity, cast("str | None", arguments.get("server"))))
 
 
-async def _named_servers(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    names = cast("Mapping[str, Json]", arguments["names"])
-    return await answered(discovery.named_servers(registry, dict(islice(names.items(), _NAMES_MAX))))
+async def _named_servers(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
+    names = dict(islice(cast("Mapping[str, Json]", arguments["names"]).items(), _NAMES_MAX))
+    return await answered(discovery.named_servers(registry, calls.caller.identity, names))
 
 
 async def _list_tools(registry: Registry, calls: Calls, arguments: Arguments) -> Json:

@@ -78,6 +78,10 @@ async def _list(registry: Registry, kind: Literal["resources", "prompts"], calls
         with slot_given_back():
             name = await discovery.server_name(registry, calls.caller.identity, cast("str", arguments["server"]))
             server = (await registry.configuration()).server(name)
+            if kind == "resources":
+                refusal = registry.ruled(calls.caller.identity, resource_reader(name), server).refusal
+                if refusal is not None:
+                    raise failed(str(refusal))
         value = cast(
             "Json", await with_sign_in(registry, calls, server, partial(registry.listed_beside_tools, name, kind))
         )

@@ -189,6 +189,7 @@ class JournalWriter:
             if error is None:
                 self._is_silent = False
                 self._purge()
+            del added, waiters  # else they live on until there is more to write, with all that their runs refer to
 
     def _seconds_until_due(self) -> float:
         """Return how long nothing is to be written; 0 where something is."""

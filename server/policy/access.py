@@ -86,6 +86,11 @@ class Decider(Protocol):
     governs: bool
     """Whether there is a policy. Without one everything is allowed that `mcp.json` and the settings allow."""
 
+    @property
+    def version(self) -> object:
+        """What is another object once another version is in force."""
+        ...
+
     def decide(self, identity: Identity, access: Access) -> Ruling:
         """Return whether somebody may do something; from any thread, in well under a millisecond."""
         ...
@@ -95,6 +100,7 @@ class NoPolicy:
     """Stands where POLICY is not set."""
 
     governs = False
+    version = None
 
     def decide(self, _identity: Identity, _access: Access) -> Ruling:
         """Allow it: the settings and `mcp.json` decide alone."""

@@ -68,6 +68,11 @@ class PolicyFile:
         return self._rulebook is None
 
     @property
+    def version(self) -> object:
+        """What is another object once another version is in force."""
+        return self._rulebook
+
+    @property
     def rulebook(self) -> Rulebook | None:
         """The version in force; None where the file is gone."""
         return self._rulebook

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..database import database_of
 from ..home import Home
 from ..policy.access import NO_POLICY, Decider
 from ..settings import Settings
+from .detectors import Detectors
 from .privacy import Privacy, TenantVault
 from .tokens.audit_notes import Told
+from .tokens.keys import master_key
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
@@ -27,16 +30,35 @@ def privacy_of(
     policy: Decider = NO_POLICY,
     told: Told | None = None,
     operators: Callable[[], Database] | None = None,
+    detectors: Detectors | None = None,
 ) -> Privacy:
     """Return what hides values of a home, whose database it is; `durable`, `policy` and `told` are as for `Privacy`.
 
-    `operators` is the operator's database where this process has it open: a file must not be opened twice, since to
-    close it once ends the locks of the process on it (fcntl(2), "Advisory record locking").
+    `detectors` are those of the operator, where this is a tenant of the same server. `operators` is the operator's
+    database where this process has it open: a file must not be opened twice, since to close it once ends the locks of
+    the process on it (fcntl(2), "Advisory record locking").
     """
     vault = None
     if home.operators is not None:
         vault = TenantVault(home.tenant, home.operators, partial(_is_keyed, settings, Home(home.operators), operators))
-    return Privacy(settings, home.root, database, durable=durable, policy=policy, told=told, tenant=vault)
+    return Privacy(
+        settings, home.root, database, durable=durable, policy=policy, told=told, tenant=vault, detectors=detectors
+    )
+
+
+def operators_key(settings: Settings, home: Path, database: Callable[[], Database]) -> Callable[[], bytes]:
+    """Return what gives the master key of the operator's vault, whose home this is; it is made at its first use.
+
+    That blocks, and raises `VaultKeyError`, or what opening the database raises.
+    """
+
+    def key() -> bytes:
+        from ...skills_db.vault import is_keyed
+
+        is_needed = partial(is_keyed, database())
+        return master_key(settings.vault_key, home, keyring=settings.vault_keyring, is_needed=is_needed)
+
+    return key
 
 
 def _is_keyed(settings: Settings, home: Home, operators: Callable[[], Database] | None) -> bool:

@@ -6,11 +6,10 @@ Nothing is loaded before it is needed: the vault opens with the first value, det
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -21,7 +20,7 @@ from ...skills_db import DATABASE_FILE
 from ...skills_db.errors import SkillsDbError
 from ..caller import Caller
 from ..database import Opening
-from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused, SettingsError
+from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused
 from ..host_work import Kind, charged, in_thread
 from ..policy.access import NO_POLICY, Decider
 from ..policy.restore_rulings import CODE, FILE, RestoreRulings
@@ -29,6 +28,7 @@ from ..policy.restore_rulings import MODEL as TO_MODEL
 from ..scopes import is_brief, tokens_of
 from ..settings import PrivacyLevel as Mode
 from ..settings import Settings
+from .detectors import Detectors, judge_recognizers
 from .token_texts import TOKEN, tokens_in
 from .tokens.audit_notes import AuditNotes, RecordLinks, Told
 from .tokens.known_values import KnownValues
@@ -38,7 +38,6 @@ from .tokens.run_tokens import Brake, RunTokens
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
     from ...skills_db.vault import Vault, VaultTotals
-    from .detection import detect
     from .tokens.restoring import Allows, Restored
     from .tokens.sanitizer import HiddenParts, KnownPlace, Sanitizer
 
@@ -105,19 +104,27 @@ class Privacy:
         policy: Decider = NO_POLICY,
         tenant: TenantVault | None = None,
         told: Told | None = None,
+        detectors: Detectors | None = None,
     ) -> None:
         """Make it; with `durable`, for texts that are thrown away once hidden, no power cut loses a token.
 
         `policy` says of each caller which types may be restored where.
         Otherwise, where the vault is a file, one may take along the tokens of the last half second (`AuditNotes`).
         That of a `tenant` has a key derived from the operator's, whose file of recognizers it uses.
-        `told` is told of what is noted in the audit.
+        `told` is told of what is noted in the audit. `detectors` are those of another, which has the same settings.
         """
         self.policy = policy
         self._operators = home if tenant is None else tenant.operators_home
         self._tenant = tenant
-        if tenant is None and settings.privacy_recognizers is not None and settings.privacy is not Mode.OFF:
+        if (
+            detectors is None
+            and tenant is None
+            and settings.privacy_recognizers is not None
+            and settings.privacy is not Mode.OFF
+        ):
             judge_recognizers(settings, self._operators)
+        self.detectors = detectors or Detectors(settings, self._operators)
+        """What finds personal data."""
         self._durable = durable
         self._settings = settings
         self._home = home
@@ -363,17 +370,11 @@ class Privacy:
         vault = self.vault()
         with self._opening:
             if self._sanitizer is None:
-                from .detection.detect import Detector
-                from .detection.detect import Mode as DetectionMode
                 from .tokens.sanitizer import Sanitizer
 
-                options = detector_options(self._settings, self._operators)
+                detector, learner = self.detectors.pair()
                 self._sanitizer = Sanitizer(
-                    Detector(options),
-                    vault,
-                    learner=Detector(replace(options, mode=DetectionMode.FAST)),
-                    durable=self._durable,
-                    link=self._links.add,
+                    detector, vault, learner=learner, durable=self._durable, link=self._links.add
                 )
             return self._sanitizer
 
@@ -494,41 +495,8 @@ class Privacy:
         except Exception as error:  # noqa: BLE001 - the work that needs it says so
             _LOG.warning("Personal data cannot be looked for: %s", error)
         else:
-            gc.collect()
-            gc.freeze()  # a hundred thousand objects that stay: looking at them again stops every thread
+            self.detectors.settle()
             self._loaded = True
-
-
-def detector_options(settings: Settings, home: Path) -> detect.DetectorOptions:
-    """Return what the operator says of detection. Raises `DetectionFailed` where added recognizers cannot be used."""
-    from .detection import detect
-
-    return detect.DetectorOptions(
-        mode=detect.Mode(settings.privacy_mode.value),
-        types=frozenset(settings.privacy_types),
-        threshold=settings.privacy_threshold,
-        thresholds=settings.privacy_thresholds,
-        allow=settings.privacy_allow,
-        patterns=settings.privacy_patterns,
-        recognizers=detect.added_recognizers(_recognizers_file(settings, home)),
-    )
-
-
-def judge_recognizers(settings: Settings, home: Path) -> None:
-    """Read the file of recognizers, which takes a second or two. Raises `SettingsError` where it cannot be used."""
-    from .detection import detect
-
-    file = _recognizers_file(settings, home)
-    assert file is not None
-    try:
-        detect.recognizers_of_file(file)
-    except ValueError as error:
-        raise SettingsError(f"PRIVACY_RECOGNIZERS: {error}") from None
-
-
-def _recognizers_file(settings: Settings, home: Path) -> Path | None:
-    named = settings.privacy_recognizers
-    return None if named is None else home / Path(named).expanduser()
 
 
 def _guessed() -> RequestRefused:

@@ -14,6 +14,7 @@ from ...sandbox.host.pool import PoolStats
 from ...sandbox.job import Isolation
 from ...skills_db.errors import SkillsDbError
 from ..app import App
+from ..caller import Caller
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
 from ..settings import Settings
@@ -146,8 +147,8 @@ class Statistics(TypedDict):
     uptime_seconds: float
 
 
-async def statistics_of(app: App, caller: str, *, of_machine: bool = True) -> Statistics:
-    """Look at everything now, and at what the caller of that scope has used.
+async def statistics_of(app: App, caller: Caller, *, of_machine: bool = True) -> Statistics:
+    """Look at everything now, and at what the caller has used and is shown.
 
     Without `of_machine` it is what this app has, and nothing that others share.
     """
@@ -158,11 +159,11 @@ async def statistics_of(app: App, caller: str, *, of_machine: bool = True) -> St
         limits=_limits(app.settings),
         isolation=_isolation(app, pools, of_machine=of_machine),
         runs=app.executor.stats.summary(),
-        shares=app.executor.shares.report(caller),
+        shares=app.executor.shares.report(caller.scope),
         workspace=WorkspaceReport(used_bytes=usage.used_bytes, quota_bytes=usage.quota_bytes, entries=usage.entries),
         vault=vault,
         skills=skills,
-        registry=await app.registry.statistics(),
+        registry=await app.registry.statistics(caller.identity),
         uptime_seconds=round(app.executor.stats.uptime_seconds(), 3),
     )
     if of_machine:

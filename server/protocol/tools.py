@@ -200,7 +200,7 @@ def _sees_machine(caller: Caller) -> bool:
 def _get_execution_stats(app: App) -> StrictTool:
     async def get_execution_stats(ctx: Context[None, None]) -> Annotated[CallToolResult, Statistics]:
         caller = caller_of(ctx.request_context)
-        statistics = await statistics_of(app, caller.scope, of_machine=_sees_machine(caller))
+        statistics = await statistics_of(app, caller, of_machine=_sees_machine(caller))
         return answered(statistics, json.dumps(statistics))
 
     return StrictTool.published(

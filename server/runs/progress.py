@@ -54,6 +54,9 @@ class ProgressReporter:
         for task in (self._elapsed, self._sending):
             if task is not None:
                 task.cancel()
+        # A task that was cancelled refers to its frame, and so to this: in a circle all of the request would live on
+        # until the oldest objects are collected, which is rare under load.
+        self._timer = self._elapsed = self._sending = None
 
     def report_progress(self, fraction: float, message: str) -> None:
         """Send how far the code says that it is; of several within a short time only the latest."""

@@ -21,7 +21,7 @@ from ...tools_registry.authorizing.owners import OPERATOR, Owner
 from ...tools_registry.configuration import ServerConfig, SignInOf
 from ...tools_registry.errors import SignInFailed, SignInNeeded
 from ..audit.trail import UNAUDITED, AuditKind, AuditTrail
-from ..errors import HostWorkRefused, RequestRefused
+from ..errors import AuditUnwritten, HostWorkRefused, RequestRefused
 from ..host_work import Kind, in_thread
 from ..identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity
 from ..scopes import is_one_user
@@ -116,11 +116,20 @@ class SignIns:
         return bool(self._renewing)
 
     async def keep(self, server: ServerConfig, owner: Owner, granted: Granted, *, principal: str) -> None:
-        """Keep what a sign-in gave, in the place of an earlier one; `principal` is for whom it was made."""
+        """Keep what a sign-in gave, in the place of an earlier one; `principal` is for whom it was made.
+
+        Raises `AuditUnwritten` where its line is required and cannot be written: nothing is kept then, and the issuer
+        is asked to revoke what it gave.
+        """
         told = granted.model_dump(mode="json", exclude_none=True)
-        await self.ask(lambda store: store.put(owner, server.name, told))
         details: dict[str, Detail] = {"server": server.name, "sign_in": server.sign_in.value}
         self._note(AuditKind.UPSTREAM_SIGNED_IN, principal, details)
+        try:
+            await self._audit.kept()
+        except AuditUnwritten:
+            await all_revoked([told])
+            raise
+        await self.ask(lambda store: store.put(owner, server.name, told))
         _LOG.info("A sign-in to the server %s was made.", server.name)
 
     async def exchange(self, server: ServerConfig, caller: Caller, *, anew: bool = False) -> None:

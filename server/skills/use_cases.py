@@ -21,7 +21,7 @@ from ..caller import LOCAL, Caller, Progress
 from ..errors import RequestRefused, SkillUnfit
 from ..host_functions.broker import Calls
 from ..host_work import Kind, account, in_thread
-from ..identity import Right
+from ..identity import Identity, Right
 from ..runs.execute import CodeRequest, Execution, execute
 from ..runs.isolations import AUTO
 from ..runs.last_runs import LAST
@@ -143,7 +143,10 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     draft = _draft(request, facts)
     _refuse_too_much(draft)
     await _judge_publishing(context, request.caller, draft.name, draft.tags)
-    warnings = [*await _warnings_of_run(context, request), *await _warnings(context, draft, facts)]
+    warnings = [
+        *await _warnings_of_run(context, request),
+        *await _warnings(context, request.caller.identity, draft, facts),
+    ]
     recorder = Recorder() if request.record else None
     await run_tests(context.executor, plan_of(draft), caller=request.caller, within=request.within, recorder=recorder)
     if recorder is not None:
@@ -427,7 +430,7 @@ async def _warnings_of_run(context: SkillContext, request: SaveRequest) -> list[
     return [f"The run {request.from_run} ended with the status {ended}, so the skill may fail as it did."]
 
 
-async def _warnings(context: SkillContext, draft: SkillDraft, facts: SkillFacts) -> list[str]:
+async def _warnings(context: SkillContext, who: Identity, draft: SkillDraft, facts: SkillFacts) -> list[str]:
     """Return what the author may want to mend. Raises `SkillUnfit` where skills would use one another in a circle."""
     warnings: list[str] = []
     if not draft.description:
@@ -442,15 +445,15 @@ async def _warnings(context: SkillContext, draft: SkillDraft, facts: SkillFacts)
     if draft.skills:
         warnings += await context.service.ask(lambda store: _missing_skills(store, draft))
     if draft.tools:
-        known = await asyncio.gather(*(_knows(context, tool) for tool in draft.tools))
+        known = await asyncio.gather(*(_knows(context, who, tool) for tool in draft.tools))
         missing = [tool for tool, is_known in zip(draft.tools, known, strict=True) if not is_known]
         warnings += [f"It uses the tool {tool}, which is not configured." for tool in missing]
     return warnings
 
 
-async def _knows(context: SkillContext, tool: str) -> bool:
+async def _knows(context: SkillContext, who: Identity, tool: str) -> bool:
     try:
-        await context.registry.find(tool)
+        await context.registry.find(tool, who=who)
     except RegistryError:
         return False
     return True

@@ -20,18 +20,19 @@ from ...skills_db.tenants import schemas
 from ...skills_db.tenants.contents import forget_tenant
 from ...skills_db.tenants.tenant_store import Tenant, TenantStatus, TenantStore
 from ...skills_db.tokens.token_store import TokenStore
+from ...tools_registry.upstream.pins import PINS, Pins
 from ..audit.trail import UNAUDITED, AuditTrail
-from ..errors import UsageError
+from ..errors import TenantRefused, UsageError
 from ..home import Home
 from ..identity import DEFAULT_TENANT
 from ..settings import Settings
+from ..upstream_tools.registry import scopes_of_tenant
 from .contents import counts_of
-from .locks import TenantLock
+from .locks import STILL_SERVED, TenantLock
 from .sign_outs import SignedOut, tenant_signed_out
-from .tenants import LOOK_SECONDS
 
 WAIT_SECONDS = 60.0
-"""How long servers of this machine have at most to close the tenant."""
+"""How long servers of this machine have at most to close the tenant, and then those of others."""
 
 
 def known_tenant(operators: Database, tenant: str) -> Tenant:
@@ -68,6 +69,7 @@ def delete_tenant(
         store.set_status(home.tenant, TenantStatus.DELETING, proof)
         _drop_schema(settings, home, operators)
         _remove_files(home)
+        _forget_approvals(home)
         rows = forget_tenant(operators, home.tenant)
         proof = _signed({**proof, "rows": rows, "deleted": time.time()})
         store.set_status(home.tenant, TenantStatus.DELETED, proof)
@@ -84,12 +86,17 @@ def _with_sign_ins(proof: Mapping[str, object], ended: SignedOut) -> dict[str, o
 
 
 def _drop_schema(settings: Settings, home: Home, operators: Database) -> None:
-    """Remove the schema on a PostgreSQL server, once servers of other machines have had time to close the tenant."""
+    """Remove the schema on a PostgreSQL server, once servers of other machines have closed the tenant.
+
+    Raises `TenantRefused` where one goes on to have it open.
+    """
     _, file = place_of(settings.database_url, home.root, tenant=home.tenant)
     schema = schemas.schema_of(home.tenant)
     if file is None and schemas.is_there(operators.migrating, schema):
-        time.sleep(LOOK_SECONDS * 3)
-        schemas.drop(operators.migrating, schema)
+        try:
+            schemas.drop(operators.migrating, schema, wait_seconds=WAIT_SECONDS)
+        except schemas.SchemaInUse:
+            raise TenantRefused(STILL_SERVED) from None
 
 
 def _remove_files(home: Home) -> None:
@@ -98,6 +105,13 @@ def _remove_files(home: Home) -> None:
         raise UsageError("This system cannot remove a folder safely that others may change. Stop the server first.")
     if os.path.lexists(home.root):
         shutil.rmtree(home.root)
+
+
+def _forget_approvals(home: Home) -> None:
+    """Remove what users of the tenant said yes to for always, which stands beside the operator's pins."""
+    file = home.operators_registry / PINS
+    if file.exists():
+        Pins(file).forget_scopes(scopes_of_tenant(home.tenant))
 
 
 def _signed(proof: Mapping[str, object]) -> dict[str, object]:

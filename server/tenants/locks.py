@@ -13,6 +13,10 @@ from typing import Self
 from ..errors import TenantRefused
 from ..home import Home
 
+STILL_SERVED = (
+    "A server still serves the tenant, so it was not removed yet; it is refused from now on. Run the command again "
+    "in a moment, or stop the server."
+)
 _POLL_SECONDS = 0.05
 
 
@@ -37,10 +41,7 @@ class TenantLock:
         deadline = time.monotonic() + wait_seconds
         while not self._taken(fcntl.LOCK_EX):
             if time.monotonic() >= deadline:
-                raise TenantRefused(
-                    "A server still serves the tenant, so it was not removed yet; it is refused from now on. Run the "
-                    "command again in a moment, or stop the server."
-                )
+                raise TenantRefused(STILL_SERVED)
             time.sleep(_POLL_SECONDS)
         return self
 

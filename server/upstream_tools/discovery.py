@@ -15,13 +15,11 @@ from ...tools_registry.names import fold, identifier, nearest, test_of
 from ..errors import RequestRefused
 from ..host_work import Kind, checked, in_thread
 from ..identity import Identity, Right
-from ..policy.access import call_access
 from ..scopes import is_brief
 from .extras import Extra
 from .helpers_in_code import helpers_for_query
 from .large_json import chars_of
 from .registry import Registry
-from .tool_rules import refused, resource_reader
 
 if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
@@ -40,6 +38,9 @@ QUERY_CHARS_MAX = 2000
 
 NOTHING_FITS = "Perhaps no tool fits. Search in other words; list_tool_categories says what there is."
 """What is said of a search that found tools which have little to do with it."""
+
+HIDDEN = "What the policy does not let you call is not shown."
+"""What is said beside every name that means no tool where there is a policy, whether or not it hides one."""
 
 _NAMES_SHOWN = 8
 _PROBLEMS_SHOWN = 50
@@ -71,11 +72,11 @@ async def search(
     _check_chars("query", query)
     _check_chars("category", category or "")
     limit = _limit(limit, query, category)
-    await registry.list_unlisted()
+    await registry.list_unlisted(who)
     hits = await _hits(registry, who, query, category=category, limit=limit, owner=asked_by or told_to)
-    catalog = await registry.catalog()
+    catalog = await registry.view(who)
     extras = {extra.document.key: extra for extra in _extras(registry, who)}
-    hits = [hit for hit in hits if hit.key in extras or hit.key in catalog]  # an index may be older
+    hits = [hit for hit in hits if hit.key in extras or hit.key in catalog]
     if not hits and category is not None:
         shown = {tool.category for tool in await registry.shown(who, catalog.tools())}
         _check_category(category, {*shown, *(extra.document.category for extra in extras.values())})
@@ -87,7 +88,7 @@ async def search(
         "count": len(tools),
         "tools": tools,
     }
-    answer |= await _remarks(registry, query, hits)
+    answer |= await _remarks(registry, who, query, hits)
     of_category = 0
     if category is not None and not query.strip() and len(tools) == LISTED_MAX:
         of_category = len(await registry.shown(who, catalog.categories().get(category, ())))
@@ -103,7 +104,7 @@ async def _hits(
 
     Where the policy hides some of what is found, more is searched for in their place.
     """
-    index = await registry.index()
+    index = await registry.index(who)
     usage = None if owner is None or not query.strip() else await registry.usage()
     used = None if owner is None or usage is None else partial(usage.likeness, owner, query)
     asked = limit
@@ -120,15 +121,9 @@ async def _hits(
 
 async def _shown_hits(registry: Registry, who: Identity, hits: list[Hit]) -> list[Hit]:
     """Return the hits of tools and skills that a caller is shown."""
-    if not _shows_extras(who):
-        catalog = await registry.catalog()
-        hits = [hit for hit in hits if hit.key in catalog]
-    if not registry.policy.governs:
-        return hits
-    catalog = await registry.catalog()
-    tools = [catalog.get(hit.key) for hit in hits if hit.key in catalog]
-    hidden = {tool.full_name for tool in tools} - {tool.full_name for tool in await registry.shown(who, tools)}
-    return [hit for hit in hits if hit.key not in hidden]
+    catalog = await registry.view(who)
+    beside = {extra.document.key for extra in _extras(registry, who)}
+    return [hit for hit in hits if hit.key in beside or hit.key in catalog]  # an index may be older
 
 
 def _extras(registry: Registry, who: Identity) -> list[Extra]:
@@ -163,7 +158,7 @@ async def _described_hits(
     return [{**(beside.get(hit.key) or next(told)), "score": round(hit.score, 4)} for hit in hits]
 
 
-async def _remarks(registry: Registry, query: str, hits: Sequence[Hit]) -> dict[str, Json]:
+async def _remarks(registry: Registry, who: Identity, query: str, hits: Sequence[Hit]) -> dict[str, Json]:
     """Return what an answer says beside its tools: `weak`, `in_code` and `unreachable`, each where there is any."""
     remarks: dict[str, Json] = {}
     if hits and all(hit.weak for hit in hits):
@@ -171,7 +166,7 @@ async def _remarks(registry: Registry, query: str, hits: Sequence[Hit]) -> dict[
     helpers = helpers_for_query(query)
     if helpers is not None:
         remarks["in_code"] = helpers
-    unreachable = await registry.unreachable()
+    unreachable = await registry.unreachable(who)
     if unreachable:
         remarks["unreachable"] = unreachable
     return remarks
@@ -204,7 +199,7 @@ async def definition(
     level = _level(detail_level)
     _check_chars("tool's name", tool_name)
     _check_chars("category", category or "")
-    extra = await registry.beside(tool_name, category)
+    extra = await registry.beside(tool_name, category, who)
     if extra is not None and _shows_extras(who):
         told = await extra.defined(level)
         return await _sent(registry, told, [told], told_to)
@@ -233,32 +228,26 @@ async def _found_or_near(registry: Registry, who: Identity, name: str, category:
 async def found(registry: Registry, who: Identity, name: str, category: str | None = None) -> Tool:
     """Return the tool that a name means. Raises `RegistryError`, which names the nearest that `who` may call.
 
-    Raises `PolicyRefused` for one that the policy does not let `who` call.
+    One that the policy does not let `who` call is a tool that there is not.
     """
     try:
-        tool = await _found(registry, who, name, category)
+        return await _found(registry, who, name, category)
     except ToolUnknown as error:
-        catalog = await registry.catalog()
-        near = [catalog.get(each) for each in error.nearest if each in catalog]
-        if len(await registry.shown(who, near)) == len(near):
+        if not registry.policy.governs or error.left_out_of is not None:
             raise
-        raise ToolUnknown(f"There is no tool {name!r}. search_tools finds what there is.") from None
-    ruling = registry.policy.decide(who, call_access(tool, (await registry.configuration()).servers.get(tool.server)))
-    if not ruling.allowed:
-        raise refused(tool, ruling)
-    return tool
+        raise ToolUnknown(f"{error} {HIDDEN}", error.nearest) from None
 
 
 async def _found(registry: Registry, who: Identity, name: str, category: str | None) -> Tool:
     try:
-        return await registry.find(name, category)
+        return await registry.find(name, category, who)
     except ToolUnknown as error:
         configuration = await registry.configuration()
         for each in {*configuration.servers, *configuration.problems} - configuration.enabled.keys():
-            if name.startswith((f"{each}.", f"{identifier(each)}.")):
+            if name.startswith((f"{each}.", f"{identifier(each)}.")) and await registry.shows_server(who, each):
                 configuration.server(each)  # which says why it cannot be used
         server, dot, _ = name.partition(".")
-        names = (await registry.catalog()).servers() if dot else {}
+        names = (await registry.view(who)).servers() if dot else {}
         if not dot or any(server in {each.name, each.alias} for each in names.values()):
             raise
         having = await _having(registry, who, name)
@@ -270,8 +259,8 @@ async def _found(registry: Registry, who: Identity, name: str, category: str | N
 
 async def _having(registry: Registry, who: Identity, name: str) -> list[str]:
     """Return how code calls the tools of that name, on whatever server, that a caller is shown."""
-    await registry.list_unlisted()
-    catalog = await registry.catalog()
+    await registry.list_unlisted(who)
+    catalog = await registry.view(who)
     tool = fold(name.rpartition(".")[2])
 
     def having() -> list[Tool]:
@@ -287,8 +276,8 @@ async def categories(registry: Registry, who: Identity, *, told_to: str | None =
     `told_to` is as in `search`. `unreachable` says of servers whose tools are not known why that is so, and `problems`
     of files of definitions why they were left out; each is there only where there is something to say.
     """
-    await registry.list_unlisted()
-    catalog = await registry.catalog()
+    await registry.list_unlisted(who)
+    catalog = await registry.view(who)
     grouped: dict[str, list[Tool]] = {}
     for tool in await registry.shown(who, catalog.tools()):
         grouped.setdefault(tool.category, []).append(tool)
@@ -305,9 +294,9 @@ async def categories(registry: Registry, who: Identity, *, told_to: str | None =
     answer: dict[str, Json] = {
         "categories": shown,
         "total_tools": sum(map(len, grouped.values())),
-        "servers": await _shown_servers(registry, who),
+        "servers": [*catalog.servers()],
     }
-    unreachable = await registry.unreachable()
+    unreachable = await registry.unreachable(who)
     if unreachable:
         answer["unreachable"] = unreachable
     if catalog.problems:
@@ -315,34 +304,16 @@ async def categories(registry: Registry, who: Identity, *, told_to: str | None =
     return await _sent(registry, answer, [], told_to)
 
 
-async def _shown_servers(registry: Registry, who: Identity) -> list[Json]:
-    """Return the names of the servers that a caller is shown: not one whose known tools it may none of them call."""
-    catalog = await registry.catalog()
-    if not registry.policy.governs:
-        return [*catalog.servers()]
-    shown = {tool.server for tool in await registry.shown(who, catalog.tools())}
-    return [
-        name
-        for name in catalog.servers()
-        if name in shown
-        or not catalog.tools(server=name)
-        or registry.policy.decide(who, call_access(resource_reader(name), None)).allowed
-    ]
-
-
 async def servers(registry: Registry, who: Identity) -> list[Json]:
     """Return every server with what is known of it, without starting one. Raises `RegistryError`."""
-    catalog, upstreams = await registry.catalog(), await registry.upstreams()
+    catalog, upstreams = await registry.view(who), await registry.upstreams()
     listed: list[Json] = []
-    shown = await _shown_servers(registry, who)
     for entry in catalog.servers().values():
-        if entry.name not in shown:
-            continue
         told: dict[str, Json] = {
             "name": entry.name,
             "alias": entry.alias,
             "category": entry.category,
-            "tool_count": await _count(registry, who, entry.name, entry.tool_count),
+            "tool_count": entry.tool_count,
             "configured": entry.configured,
         }
         if entry.version:
@@ -354,13 +325,6 @@ async def servers(registry: Registry, who: Identity) -> list[Json]:
                 told["reason"] = status.reason
         listed.append(told)
     return listed
-
-
-async def _count(registry: Registry, who: Identity, name: str, known: int) -> int:
-    """Return how many of a server's `known` tools a caller is shown."""
-    if not registry.policy.governs:
-        return known
-    return len(await registry.shown(who, (await registry.catalog()).tools(server=name)))
 
 
 async def server(registry: Registry, who: Identity, name: str) -> dict[str, Json]:
@@ -375,7 +339,7 @@ async def server(registry: Registry, who: Identity, name: str) -> dict[str, Json
 
 async def servers_with_tools(registry: Registry, who: Identity) -> list[Json]:
     """Return every server as `server` does, with the tools that are known. Starts none."""
-    catalog = await registry.catalog()
+    catalog = await registry.view(who)
     listed: list[Json] = []
     for each in await servers(registry, who):
         assert isinstance(each, dict)
@@ -412,8 +376,8 @@ async def tools_of(
     """
     level = _level(detail_level)
     if name is None:
-        await registry.list_unlisted()
-        shown = await registry.shown(who, (await registry.catalog()).tools())
+        await registry.list_unlisted(who)
+        shown = await registry.shown(who, (await registry.view(who)).tools())
         return [*await _told(registry, who, shown, level)]
     own = await server_name(registry, who, name)
     if tool is not None:
@@ -421,12 +385,12 @@ async def tools_of(
     return [*await _told(registry, who, await _known_tools(registry, who, own), level)]
 
 
-async def named_servers(registry: Registry, uses: Mapping[str, Json]) -> list[Json]:
-    """Return which of some names are servers, given the members that code calls of each: `{name: [member, …]}`.
+async def named_servers(registry: Registry, who: Identity, uses: Mapping[str, Json]) -> list[Json]:
+    """Return which names are servers that a caller is shown, given the members that code calls: `{name: [member, …]}`.
 
     A server that has said what it has is meant where it has one of the members. Starts no server.
     """
-    catalog = await registry.catalog()
+    catalog = await registry.view(who)
     known = {each.alias: each.name for each in catalog.servers().values()}
     found: list[Json] = []
     for name, members in uses.items():
@@ -441,10 +405,9 @@ async def named_servers(registry: Registry, uses: Mapping[str, Json]) -> list[Js
 
 async def names(registry: Registry, who: Identity, name: str | None) -> list[Json]:
     """Return the names by which code finds the servers, or the tools of one. Raises `RegistryError`."""
-    catalog = await registry.catalog()
+    catalog = await registry.view(who)
     if name is None:
-        shown = await _shown_servers(registry, who)
-        return [entry.alias for entry in catalog.servers().values() if entry.name in shown]
+        return [entry.alias for entry in catalog.servers().values()]
     known = await _known_tools(registry, who, await server_name(registry, who, name))
     return [catalog.alias(each)[1] for each in known]
 
@@ -484,8 +447,7 @@ async def untold_returns(registry: Registry, tool: Tool, scope: str) -> str | No
 
 async def server_name(registry: Registry, who: Identity, name: str) -> str:
     """Return the server that a name or alias means, of those that a caller is shown. Raises `ServerUnknown`."""
-    shown = await _shown_servers(registry, who)
-    entries = {key: each for key, each in (await registry.catalog()).servers().items() if each.name in shown}
+    entries = (await registry.view(who)).servers()
     own = next((each.name for each in entries.values() if name in {each.name, each.alias}), None)
     if own is None:
         raise ServerUnknown(f"There is no server {name!r}. {offered(name, entries)}")
@@ -496,7 +458,7 @@ async def _known_tools(registry: Registry, who: Identity, own: str) -> list[Tool
     catalog, configuration = await registry.catalog(), await registry.configuration()
     if own in configuration.enabled and not catalog.is_listed(own) and not catalog.tools(server=own):
         await registry.refresh(own)
-    return await registry.shown(who, catalog.tools(server=own))
+    return await registry.shown(who, (await registry.view(who)).tools(server=own))
 
 
 def _level(detail_level: str) -> DetailLevel:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,9 +24,9 @@ from ...tools_registry.upstream.results import says_shape
 from ..database import Opening
 from ..errors import HostWorkRefused
 from ..home import Home
-from ..host_work import Kind, checked, in_thread
-from ..identity import LOCAL_IDENTITY, Identity
-from ..policy.access import NO_POLICY, Decider
+from ..host_work import Kind, in_thread
+from ..identity import LOCAL_IDENTITY, Identity, Right
+from ..policy.access import NO_POLICY, Decider, call_access
 from ..stats.registry_report import RegistryReport, published_chars, tokens
 from .approval import Decision, decide
 from .definitions_folder import DefinitionsFolder
@@ -33,7 +34,8 @@ from .extras import Extra, Extras
 from .helpers_in_code import helper_for_tool_name
 from .overview import overview
 from .shown_return_types import ShownReturnTypes
-from .tool_rules import RuledServer, ruled, shows
+from .tool_rules import RuledServer, ruled
+from .views import Views
 from .wiring import Wired, index_of, is_permitted, log_problems, wire
 
 if TYPE_CHECKING:
@@ -51,6 +53,9 @@ ASK_SECONDS = 20.0
 
 INDEX_SECONDS = 2.0
 """How long a search waits for a new index where there is an old one."""
+
+VIEW_INDEXES_KEPT = 16
+"""Indexes over what the policy shows, one for all callers to whom it shows the same; the one used last ends first."""
 
 _ASK_AGAIN_SECONDS = 60.0
 _WATCH_SECONDS = 2.0
@@ -87,6 +92,8 @@ class Registry:
     ) -> None:
         """`sign_ins` has the sign-ins of callers; without them only the operator's are used."""
         self.sign_ins = sign_ins
+        self._views = Views(policy)
+        self._view_indexes: OrderedDict[tuple[Catalog, bool], tuple[tuple[object, ...], SearchIndex]] = OrderedDict()
         self.policy = policy
         """What says of each caller which tools it may see and call."""
         self._home = home
@@ -130,6 +137,33 @@ class Registry:
         await self._refresh_extras()
         return (await self._current()).catalog
 
+    async def view(self, who: Identity) -> Catalog:
+        """Return the catalog as a caller is shown it. Raises `RegistryError`."""
+        await self._refresh_extras()
+        return await self._views.of(who, await self._current())
+
+    async def shows_server(self, who: Identity, server: str) -> bool:
+        """Return whether a caller is shown a server, be it one that cannot be used. Raises `RegistryError`."""
+        wired = await self._current()
+        view = await self._views.of(who, wired)
+        return server in view.servers() or self._views.shows_server(who, server, wired)
+
+    async def hidden(self, who: Identity, name: str) -> tuple[str, str] | None:
+        """Return for the audit log which tool a name means that the policy hides, and by which rules.
+
+        What a server has that was never asked is `server.?`. Takes as long whether or not there is such a tool.
+        """
+        if not self.policy.governs:
+            return None
+        wired = await self._current()
+        tool = await in_thread(Kind.SEARCH, partial(wired.catalog.spelled, name))
+        server = wired.named_server(name)
+        by_name = self._views.ruling_of(who, server, name, wired)
+        if tool is not None:
+            ruling = self.policy.decide(who, call_access(tool, wired.configuration.servers.get(tool.server)))
+            return None if ruling.allowed else (tool.full_name, ruling.named)
+        return None if server is None or by_name.allowed else (f"{server}.?", by_name.named)
+
     async def configuration(self) -> Configuration:
         """Return what `mcp.json` says now. Raises `RegistryError`."""
         return (await self._current()).configuration
@@ -148,12 +182,16 @@ class Registry:
         made = self._usage.made
         return await asyncio.to_thread(self._usage) if made is None else made
 
-    async def index(self) -> SearchIndex:
-        """Return an index over all tools that may be used, and over what `extra_documents` give.
+    async def index(self, who: Identity = LOCAL_IDENTITY) -> SearchIndex:
+        """Return an index over all tools that a caller is shown, and over what `extra_documents` give.
 
-        Where a new one is not built within `INDEX_SECONDS`, that is the last one of these servers.
+        Where a new one is not built within `INDEX_SECONDS`, that is the last one of these servers. Callers to whom the
+        policy shows the same share one of their own, since words of other tools change what a search says.
         """
         wired = await self._current()
+        view = await self._views.of(who, wired)
+        if view is not wired.catalog:
+            return await self._index_of_view(wired, view, skills=who.may(Right.SKILLS_READ))
         old = self._index
         build = asyncio.create_task(self._built())
         self._background.add(build)
@@ -180,6 +218,22 @@ class Registry:
                 self._index = (state, index)
             return self._index[1]
 
+    async def _index_of_view(self, wired: Wired, view: Catalog, *, skills: bool) -> SearchIndex:
+        async with self._indexing:
+            await self._refresh_extras()
+            extra = [extras() for extras in self.extra_documents] if skills else []
+            state = tuple(state for state, _ in extra)
+            key = (view, skills)
+            found = self._view_indexes.pop(key, None)
+            if found is None or found[0] != state:
+                more = [each.document for _, extras in extra for each in extras]
+                build = partial(index_of, view, wired.configuration, more)
+                found = (state, await in_thread(Kind.SEARCH, build, charged=False))
+            self._view_indexes[key] = found
+            while len(self._view_indexes) > VIEW_INDEXES_KEPT:
+                self._view_indexes.popitem(last=False)
+            return found[1]
+
     async def _refresh_extras(self) -> None:
         for refresh in self.refreshers:
             await refresh()
@@ -188,9 +242,9 @@ class Registry:
         """Return what searches find beside tools."""
         return [each for extras in self.extra_documents for each in extras()[1]]
 
-    async def beside(self, name: str, category: str | None = None) -> Extra | None:
-        """Return what a name means beside tools: its full name does, and its own where no tool has that."""
-        catalog = await self.catalog()
+    async def beside(self, name: str, category: str | None = None, who: Identity = LOCAL_IDENTITY) -> Extra | None:
+        """Return what a name means beside tools that a caller is shown: its full name, or its own if none has it."""
+        catalog = await self.view(who)
         for each in self.extras():
             document = each.document
             if category in {None, document.category} and (
@@ -221,25 +275,27 @@ class Registry:
 
     async def shown(self, who: Identity, tools: Iterable[Tool]) -> list[Tool]:
         """Return which of some tools a caller is shown. Raises `RegistryError`."""
+        if self.policy.governs:
+            view = await self.view(who)
+            return [tool for tool in tools if tool.full_name in view]
         configuration = await self.configuration()
-        if not self.policy.governs:
-            return [tool for tool in tools if is_permitted(tool, configuration)]
-        return await in_thread(
-            Kind.SEARCH,
-            lambda: [tool for tool in checked(tools, every=8) if shows(self.policy, who, tool, configuration)],
-            charged=False,
-        )
+        return [tool for tool in tools if is_permitted(tool, configuration)]
 
-    async def statistics(self) -> RegistryReport:
-        """Count what is known, without starting a server or reading anything that was not read before."""
+    async def statistics(self, who: Identity = LOCAL_IDENTITY) -> RegistryReport:
+        """Count what a caller is shown, without starting a server or reading anything that was not read before."""
         wired = self._wired
         if wired is None:
             return RegistryReport(servers=0, connected=0, tools=0, categories=0, **tokens(0, self._sent_chars))
-        tools = [tool for tool in wired.catalog.tools() if is_permitted(tool, wired.configuration)]
-        states = [wired.upstreams.status(server).state.value for server in wired.configuration.enabled]
+        view = await self._views.of(who, wired)
+        servers = wired.configuration.servers
+        if view is not wired.catalog:
+            servers = {name: each for name, each in servers.items() if name in view.servers()}
+        tools = [tool for tool in view.tools() if is_permitted(tool, wired.configuration)]
+        enabled = wired.configuration.enabled.keys() & servers.keys()
+        states = [wired.upstreams.status(server).state.value for server in enabled]
         shown = await asyncio.to_thread(published_chars, tools)
         return RegistryReport(
-            servers=len(wired.configuration.servers),
+            servers=len(servers),
             connected=states.count("connected"),
             tools=len(tools),
             categories=len({tool.category for tool in tools}),
@@ -271,11 +327,10 @@ class Registry:
         except RegistryError:
             return self._overview[1]
         if who is not None and self.policy.governs:
-            tools = await self.shown(who, wired.catalog.tools())
-            return await asyncio.to_thread(_overview_of, wired, tools)
+            return await asyncio.to_thread(_overview_of, wired, await self._views.of(who, wired))
         state = (wired.catalog, wired.catalog.revision)
         if self._overview[0] != state:
-            self._overview = state, await asyncio.to_thread(_overview_of, wired)
+            self._overview = state, await asyncio.to_thread(_overview_of, wired, wired.catalog)
         return self._overview[1]
 
     def watch_overview(self, notify: Callable[[], Awaitable[None]]) -> None:
@@ -299,19 +354,20 @@ class Registry:
         """Count what was sent to a model of tools, to compare with what all definitions would have cost."""
         self._sent_chars += chars
 
-    async def find(self, name: str, category: str | None = None) -> Tool:
+    async def find(self, name: str, category: str | None = None, who: Identity = LOCAL_IDENTITY) -> Tool:
         """Return the tool of a name as `Catalog.get` does, asking its server what it has where that is not known.
 
-        Raises `RegistryError`.
+        Of what the policy hides from the caller, it is as if it were not there. Raises `RegistryError`.
         """
         wired = await self._current()
-        server = wired.named_server(name)
+        server = self._named_server(wired, who, name)
+        view = await self._views.of(who, wired)
         if "." not in name:
-            await self.list_unlisted()  # else it would mean one tool now and none later, when more servers have it
-        elif name not in wired.catalog and server is not None and not wired.catalog.is_listed(server):
+            await self.list_unlisted(who)  # else it would mean one tool now and none later, when more servers have it
+        elif name not in view and server is not None and not wired.catalog.is_listed(server):
             await self._ask_one(wired, server)
         try:
-            return await _got(wired.catalog, name, category)
+            return await _got(await self._views.of(who, wired), name, category)
         except ToolUnknown:
             wired.refuse_what_is_denied(server, name)
             helper = helper_for_tool_name(name)
@@ -320,43 +376,56 @@ class Registry:
             if server is None or server in wired.fresh or not _is_operators(wired, server):
                 raise
             await self._ask_one(wired, server)
-            return await _got(wired.catalog, name, category)
+            return await _got(await self._views.of(who, wired), name, category)
 
-    async def known(self, names: Collection[str]) -> Known:
-        """Return what there is of tools of names. Raises `RegistryError`.
+    def _named_server(self, wired: Wired, who: Identity, name: str) -> str | None:
+        """Return the server whose name stands before that of a tool which the policy may let the caller call."""
+        named = [*wired.named_servers(name)]
+        for server in named:
+            if self._views.ruling_of(who, server, name, wired).allowed:
+                return server
+        if not named:  # a decision takes time too
+            self._views.ruling_of(who, None, name, wired)
+        return None
+
+    async def known(self, names: Collection[str], who: Identity = LOCAL_IDENTITY) -> Known:
+        """Return what there is of tools of names that a caller is shown. Raises `RegistryError`.
 
         Servers whose tools are not known are asked, all at once, for `ASK_SECONDS` at most.
         """
         wired = await self._current()
-        servers = {name: wired.named_server(name) for name in names}
+        servers = {name: self._named_server(wired, who, name) for name in names}
         unlisted = {server for server in servers.values() if server is not None and not wired.catalog.is_listed(server)}
         if any("." not in name for name in servers):
-            unlisted.update(self._unasked(wired))
+            unlisted.update(each for each in self._unasked(wired) if self._views.shows_server(who, each, wired))
         if unlisted:
             await asyncio.wait([self._asked(wired, server) for server in unlisted], timeout=ASK_SECONDS)
-        tools: dict[str, Tool | ToolUnknown] = {
-            name: wired.catalog.get(name) for name in servers if name in wired.catalog
-        }
+        view = await self._views.of(who, wired)
+        tools: dict[str, Tool | ToolUnknown] = {name: view.get(name) for name in servers if name in view}
         rest = {name: server for name, server in servers.items() if name not in tools}
         unknown: list[str] = []
         if rest:  # other spellings are compared with every tool
-            tools |= await in_thread(Kind.SEARCH, partial(_known, wired, rest))
+            tools |= await in_thread(Kind.SEARCH, partial(_known, wired, view, rest))
             rest = {name: server for name, server in rest.items() if name not in tools}
             old = {server for server in rest.values() if server is not None and server not in wired.fresh}
             if old:
                 await asyncio.wait([self._asked(wired, server) for server in old], timeout=ASK_SECONDS)
                 if old & wired.fresh:
-                    return await self.known(names)  # by what they have now
-            unknown = _unknown(wired, rest)
+                    return await self.known(names, who)  # by what they have now
+            unknown = _unknown(wired, view, rest)
         return Known(tools, unknown, wired.configuration, await wired.upstreams.quarantined())
 
     async def is_approved(self, tool: Tool, scope: str) -> bool:
         """Return whether the user of a scope said yes to all calls of a tool."""
-        return tool.name in await (await self.upstreams()).approved(tool.server, scope)
+        return tool.name in await (await self.upstreams()).approved(tool.server, self._approving(scope))
 
     async def approve(self, tool: Tool, scope: str) -> None:
         """Note that the user of a scope said yes to all calls of a tool."""
-        await (await self.upstreams()).approve(tool.server, tool.name, scope)
+        await (await self.upstreams()).approve(tool.server, tool.name, self._approving(scope))
+
+    def _approving(self, scope: str) -> str:
+        """Return as whose a yes is kept: pins are the operator's, and a principal is another one in each tenant."""
+        return scope if self._home.operators is None else f"{scopes_of_tenant(self._home.tenant)}{scope}"
 
     async def knows(self, full_name: str) -> bool:
         """Return whether a tool of that full name is known, without starting a server."""
@@ -376,18 +445,28 @@ class Registry:
         await self._ask_one(wired, server)
         return True
 
-    async def list_unlisted(self) -> None:
-        """List the tools of every server that were never listed, all at once, and wait `ASK_SECONDS` at most."""
-        wired = await self._current()
-        tasks = [self._asked(wired, server) for server in self._unasked(wired)]
-        if tasks:
-            await asyncio.wait(tasks, timeout=ASK_SECONDS)
+    async def list_unlisted(self, who: Identity = LOCAL_IDENTITY) -> None:
+        """List the tools of every server that were never listed, all at once, and wait `ASK_SECONDS` at most.
 
-    async def unreachable(self) -> dict[str, str]:
-        """Say of each configured server whose tools are not known why that is so."""
+        Servers that the caller is not shown are not waited for: some of their tools may be shown once they are known.
+        """
         wired = await self._current()
-        reasons = dict(wired.configuration.problems)
+        tasks = {server: self._asked(wired, server) for server in self._unasked(wired)}
+        shown = [task for server, task in tasks.items() if self._views.shows_server(who, server, wired)]
+        if shown:
+            await asyncio.wait(shown, timeout=ASK_SECONDS)
+
+    async def unreachable(self, who: Identity = LOCAL_IDENTITY) -> dict[str, str]:
+        """Say of each configured server that a caller is shown, and whose tools are not known, why that is so."""
+        wired = await self._current()
+        reasons = {
+            server: why
+            for server, why in wired.configuration.problems.items()
+            if self._views.shows_server(who, server, wired)
+        }
         for server in wired.configuration.enabled:
+            if not self._views.shows_server(who, server, wired):
+                continue
             if not wired.catalog.tools(server=server):
                 if server in wired.failed:
                     reasons[server] = wired.failed[server][1]
@@ -395,10 +474,10 @@ class Registry:
                     reasons[server] = "It has not answered yet. Search again in a moment."
         return reasons
 
-    async def listed_by_callers(self, name: str) -> ServerConfig | None:
+    async def listed_by_callers(self, name: str, who: Identity) -> ServerConfig | None:
         """Return the server of a tool that has to be listed with a sign-in of a caller, before the tool is known."""
         wired = await self._current()
-        server = wired.named_server(name)
+        server = self._named_server(wired, who, name)
         if server is None or server in wired.fresh or name in wired.catalog:
             return None
         config = wired.configuration.enabled[server]
@@ -536,6 +615,11 @@ def _is_operators(wired: Wired, server: str) -> bool:
     return wired.configuration.server(server).sign_in is SignInOf.OPERATOR
 
 
+def scopes_of_tenant(tenant: str) -> str:
+    """Return what the scopes of a tenant begin with, as whose the operator keeps what their users said."""
+    return f"tenant\0{tenant}\0"
+
+
 def learned_of(home: Home) -> Path:
     """Return the file where is kept what was learned of answers."""
     return home.registry / "learned.json"
@@ -548,10 +632,10 @@ async def _got(catalog: Catalog, name: str, category: str | None) -> Tool:
     return await in_thread(Kind.SEARCH, partial(catalog.get, name, category))
 
 
-def _known(wired: Wired, servers: Mapping[str, str | None]) -> dict[str, Tool | ToolUnknown]:
+def _known(wired: Wired, view: Catalog, servers: Mapping[str, str | None]) -> dict[str, Tool | ToolUnknown]:
     known: dict[str, Tool | ToolUnknown] = {}
     for name, server in servers.items():
-        tool = wired.catalog.known(name)
+        tool = view.known(name)
         if tool is not None:
             known[name] = tool
             continue
@@ -562,11 +646,10 @@ def _known(wired: Wired, servers: Mapping[str, str | None]) -> dict[str, Tool | 
     return known
 
 
-def _unknown(wired: Wired, servers: Mapping[str, str | None]) -> list[str]:
-    """Return which names mean no tool, by what every server says that may have them."""
-    all_known = all(
-        wired.catalog.is_listed(server) or wired.catalog.tools(server=server) for server in wired.configuration.enabled
-    )
+def _unknown(wired: Wired, view: Catalog, servers: Mapping[str, str | None]) -> list[str]:
+    """Return which names mean no tool, by what every server says that is shown and may have them."""
+    shown = wired.configuration.enabled.keys() & view.servers().keys()
+    all_known = all(wired.catalog.is_listed(server) or wired.catalog.tools(server=server) for server in shown)
     return [
         name
         for name, server in servers.items()
@@ -574,16 +657,14 @@ def _unknown(wired: Wired, servers: Mapping[str, str | None]) -> list[str]:
     ]
 
 
-def _overview_of(wired: Wired, shown: Sequence[Tool] | None = None) -> str:
-    """Say which servers there are; with `shown`, none that has tools and none of these."""
-    tools: dict[str, list[str]] = {wired.catalog.server_alias(server): [] for server in wired.configuration.enabled}
-    for tool in wired.catalog.tools() if shown is None else shown:
-        alias = wired.catalog.server_alias(tool.server)
+def _overview_of(wired: Wired, shown: Catalog) -> str:
+    """Say which servers are shown."""
+    enabled = wired.configuration.enabled.keys() & shown.servers().keys()
+    tools: dict[str, list[str]] = {shown.server_alias(server): [] for server in enabled}
+    for tool in shown.tools():
+        alias = shown.server_alias(tool.server)
         if alias in tools and is_permitted(tool, wired.configuration):
             tools[alias].append(tool.name)
-    if shown is not None:
-        known = {wired.catalog.server_alias(tool.server) for tool in wired.catalog.tools()}
-        tools = {alias: names for alias, names in tools.items() if names or alias not in known}
     return overview(tools)
 
 

@@ -60,19 +60,26 @@ class Wired:
             if not self.calls:
                 self.idle.set()
 
-    def named_server(self, name: str) -> str | None:
-        """Return the configured server whose name or alias stands before a dot in the name of a tool."""
+    def named_servers(self, name: str) -> Iterator[str]:
+        """Yield the configured servers whose name or alias stands before a dot in the name of a tool, longest first."""
         for server in sorted(self.configuration.enabled, key=len, reverse=True):
             if name.startswith((f"{server}.", f"{self.catalog.server_alias(server)}.")):
-                return server
-        return None
+                yield server
+
+    def named_server(self, name: str) -> str | None:
+        """Return the first of `named_servers`."""
+        return next(self.named_servers(name), None)
+
+    def tool_named(self, server: str, name: str) -> str:
+        """Return what stands behind the name or alias of the server in the name of a tool."""
+        return name.removeprefix(server).removeprefix(self.catalog.server_alias(server)).removeprefix(".")
 
     def refuse_what_is_denied(self, server: str | None, name: str) -> None:
         """Say why a tool is not known where the operator's patterns leave it out, whether or not there is one."""
         if server is None:
             return
         config = self.configuration.enabled[server]
-        tool = name.removeprefix(server).removeprefix(self.catalog.server_alias(server)).removeprefix(".")
+        tool = self.tool_named(server, name)
         if not config.permits(tool):
             raise ToolUnknown(why_refused(tool, config), left_out_of=server)
 

@@ -20,6 +20,8 @@ from ..server.conftest import Caller, environment, in_this_process
 from ..server.upstream_tools.test_registry import ONE_SPARE, configure, upstream
 from .conftest import FULL_PYTHON, done, echoing, listening, read, result
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 BOTH = pytest.mark.parametrize("isolation", ["restricted", "process"])
 SCRIPT = '''

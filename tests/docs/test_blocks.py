@@ -122,7 +122,6 @@ RUNNABLE = {
 }
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("page", RUNNABLE)
 async def test_the_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = GIVEN.get(page, Given())

@@ -10,6 +10,8 @@ import pytest
 from . import host
 from .host_parsers import COMMON, PARSERS, Parser, bomb, definitions_file, front_matter, skill_md
 
+pytestmark = pytest.mark.slow
+
 SIZES = (1_000, 8_000)
 SERVED = [parser for parser in PARSERS if not parser.at_terminal]
 

@@ -14,7 +14,7 @@ from .planted import PLANTS
 from .smallest import smallest
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.adversarial
+pytestmark = [pytest.mark.adversarial, pytest.mark.slow]
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -267,7 +267,6 @@ def test_a_text_longer_than_a_function_takes_is_refused_with_how_long_it_may_be(
         assert raised.value.type == "ValueError"
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("mode", ["tools", "auto"])
 async def test_the_server_computes_no_more_for_a_run_that_has_ended(tmp_path: Path, mode: str) -> None:
     text = "'Call Ana Sorli at +1 415 555 0134 or mail ana@corp.example in Paris. ' * 30_000"

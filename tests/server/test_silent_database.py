@@ -21,6 +21,8 @@ from ..skills_db.postgres import INSTALL, find_binaries, throwaway_cluster
 from ..waiting import until
 from .conftest import SEALAB, _said_by, environment
 
+pytestmark = pytest.mark.slow
+
 ASKING = 60
 ENOUGH_SECONDS = 60
 """What does not answer at all is found by this."""
@@ -60,7 +62,6 @@ def text_of(answer: CallToolResult) -> str:
     return content.text
 
 
-@pytest.mark.timeout(180)
 async def test_while_the_database_is_silent_only_what_needs_it_fails(
     server: tuple[Link, subprocess.Popen[str], str],
 ) -> None:
@@ -109,7 +110,6 @@ async def test_while_the_database_is_silent_only_what_needs_it_fails(
         assert statistics["skills"]["recorded_runs"]["ok"] >= 1  # what ran meanwhile is recorded now
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_the_server_though_threads_hang_in_the_database(
     server: tuple[Link, subprocess.Popen[str], str], number: signal.Signals

@@ -38,7 +38,6 @@ def saved(store: SkillStore, name: str) -> int:
     return store.save(SkillDraft(name=name, code="pass")).version
 
 
-@pytest.mark.timeout(60)
 def test_a_server_that_falls_silent_is_told_and_used_again_when_it_speaks(link_and_place: tuple[Link, Place]):
     link, place = link_and_place
     with place.open() as database:
@@ -67,7 +66,6 @@ def answers(store: SkillStore) -> bool:
     return True
 
 
-@pytest.mark.timeout(60)
 def test_a_server_that_lets_nobody_in_is_told(link_and_place: tuple[Link, Place]):
     link, place = link_and_place
     link.cut()
@@ -77,7 +75,6 @@ def test_a_server_that_lets_nobody_in_is_told(link_and_place: tuple[Link, Place]
     place.open().close()
 
 
-@pytest.mark.timeout(60)
 def test_a_server_that_falls_silent_within_a_change_has_not_made_it(link_and_place: tuple[Link, Place]):
     link, place = link_and_place
 
@@ -96,7 +93,6 @@ def test_a_server_that_falls_silent_within_a_change_has_not_made_it(link_and_pla
         assert revision_in(database) == 0
 
 
-@pytest.mark.timeout(60)
 def test_a_change_whose_commit_is_not_answered_is_told_to_be_unknown_and_made_once(link_and_place: tuple[Link, Place]):
     link, place = link_and_place
 
@@ -114,7 +110,6 @@ def test_a_change_whose_commit_is_not_answered_is_told_to_be_unknown_and_made_on
         assert revision_in(database) == 1
 
 
-@pytest.mark.timeout(60)
 def test_of_many_that_ask_a_silent_server_few_wait_and_all_are_told(link_and_place: tuple[Link, Place]):
     link, place = link_and_place
     with place.open() as database, ThreadPoolExecutor(4) as threads:
@@ -130,7 +125,6 @@ def test_of_many_that_ask_a_silent_server_few_wait_and_all_are_told(link_and_pla
         wait_until(lambda: answers(store))
 
 
-@pytest.mark.timeout(60)
 def test_a_statement_that_takes_too_long_is_ended_by_the_server(
     link_and_place: tuple[Link, Place], monkeypatch: pytest.MonkeyPatch
 ):

@@ -12,11 +12,12 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+import sqlalchemy.orm
 from sqlalchemy.exc import IntegrityError
 
 from sealab.skills_db import DATABASE_FILE, engine, file_check
@@ -128,6 +129,24 @@ def test_many_threads_read_and_write_at_once(place: Place):
         with ThreadPoolExecutor(24) as threads:
             assert all(result >= 2 for result in threads.map(work, range(48)))
         assert store.list().total == 48
+
+
+def test_what_follows_one_by_one_uses_one_connection_and_fills_one_small_cache(file_place: Place):
+    with file_place.open() as database:
+        with ExitStack() as at_once:
+            several = [at_once.enter_context(database.read()) for _ in range(4)]
+            assert len({_driver(session) for session in several}) == 4
+        used = set()
+        for _ in range(8):
+            with database.read() as session:
+                used.add(_driver(session))
+                size = session.connection().exec_driver_sql("PRAGMA cache_size").scalar_one()
+                assert size == -engine.CACHE_KB
+        assert len(used) == 1
+
+
+def _driver(session: sa.orm.Session) -> int:
+    return id(session.connection().connection.driver_connection)
 
 
 def test_closing_twice_is_allowed_and_a_closed_file_can_be_opened_again(place: Place):

@@ -27,6 +27,8 @@ from sealab.tools_registry.upstream.upstreams import Upstreams
 
 from .upstream_servers import configured, listening, wire
 
+pytestmark = pytest.mark.slow
+
 TOO_MUCH = MESSAGE_BYTES_MAX + 1
 
 
@@ -65,7 +67,7 @@ def test_the_time_for_a_line_is_in_proportion_to_its_length() -> None:
         return time.thread_time() - began
 
     seconds(500)
-    assert seconds(16_000) < 30 * max(seconds(2000), 0.001)
+    assert min(seconds(16_000) for _ in range(3)) < 30 * max(seconds(2000), 0.001)
 
 
 NUMBERS = st.integers(-(10**17), 10**17) | st.text(

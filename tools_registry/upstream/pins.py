@@ -134,6 +134,16 @@ class Pins:
         with self._lock, self._editing() as document:
             _pinned(document, server).pop("approved", None)
 
+    def forget_scopes(self, beginning: str) -> None:
+        """Forget what the users of scopes said that begin so, to the tools of every server."""
+        with self._lock, self._editing() as document:
+            servers = document.get("servers")
+            for pinned in servers.values() if isinstance(servers, dict) else ():
+                if isinstance(pinned, dict) and (approved := _approved(pinned)):
+                    pinned["approved"] = {
+                        scope: names for scope, names in approved.items() if not scope.startswith(beginning)
+                    }
+
     def forget(self, server: str) -> None:
         """Drop a server's pins: the next one of its name is another server, seen for the first time."""
         with self._lock, self._editing() as document:

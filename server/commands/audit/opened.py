@@ -11,7 +11,7 @@ from ...audit.trail import UNAUDITED, AuditTrail
 from ...database import HomeDatabase
 from ...errors import AuditUnwritten
 from ...home import Home
-from ...privacy.privacy import Privacy
+from ...privacy.of_home import operators_key
 from ...settings import AuditMode, Settings
 from ..terminal import print_error
 
@@ -28,7 +28,7 @@ def opened_log(home: Home, settings: Settings) -> Iterator[Opening[AuditStore]]:
     Home(root).prepare()
     database = HomeDatabase(settings.database_url, root)
     try:
-        yield audit_store(database, Privacy(settings, root, database).key)
+        yield audit_store(database, operators_key(settings, root, database))
     finally:
         database.close()
 
@@ -42,7 +42,7 @@ def trail_beside(home: Home, settings: Settings, database: Callable[[], Database
     if settings.audit is AuditMode.OFF:
         yield UNAUDITED
         return
-    log = AuditLog(audit_store(database, Privacy(settings, home.root, database).key))
+    log = AuditLog(audit_store(database, operators_key(settings, home.root, database)))
     try:
         yield AuditTrail(log)
     finally:

@@ -7,7 +7,6 @@ import argparse
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,8 @@ from ...access.names import tenant_name
 from ...errors import Exit, UsageError
 from ...identity import DEFAULT_TENANT
 from ..audit.telling import flat, tell
-from ..group import EXIT_CODES, Begin, Options, Parser
+from ..group import Begin, Make, Options, commands_of
+from ..terminal import moment
 
 if TYPE_CHECKING:
     from ....skills_db.engine import Database
@@ -28,22 +28,7 @@ _Run = Callable[[argparse.Namespace, "Home", "Settings", "Database"], int]
 
 def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> None:
     """Give the parser of `sealab tenants` its commands; `options` adds those that all commands have."""
-    commands = parser.add_subparsers(
-        title="commands", metavar="COMMAND", required=True, help="what to do", parser_class=Parser
-    )
-
-    def command(name: str, run: _Run, help_text: str) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = commands.add_parser(
-            name,
-            help=help_text,
-            description=f"{help_text[:1].upper()}{help_text[1:]}.",
-            epilog=EXIT_CODES,
-            allow_abbrev=False,
-        )
-        made.add_argument("--json", action="store_true", help="print it as JSON")
-        made.set_defaults(command=lambda chosen: _opened(run, chosen, *begin(chosen)))
-        options(made)
-        return made
+    command: Make[_Run] = commands_of(parser, options, lambda run, chosen: _opened(run, chosen, *begin(chosen)))
 
     def of_one(name: str, run: _Run, help_text: str) -> argparse.ArgumentParser:
         made = command(name, run, help_text)
@@ -192,13 +177,9 @@ def _told(tenant: Tenant) -> dict[str, object]:
     return {
         "tenant": tenant.id,
         "status": tenant.status.value,
-        "created": _moment(tenant.created),
-        "changed": _moment(tenant.changed),
+        "created": moment(tenant.created),
+        "changed": moment(tenant.changed),
     }
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 _WHAT_NEXT = {

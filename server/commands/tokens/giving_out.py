@@ -8,20 +8,17 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ...access.names import DEFAULT_SCOPE, principal_name, rights_of, tenant_name
 from ...access.token_text import digest_of, new_token
-from ...database import HomeDatabase
 from ...errors import Exit, UsageError
 from ...identity import DEFAULT_TENANT, Right
 from ..audit.telling import tell
-from ..group import EXIT_CODES, Begin, Options, Parser
-from ..terminal import print_error
+from ..group import Begin, Make, Options, commands_of
+from ..terminal import moment, print_error
 
 if TYPE_CHECKING:
     from ....skills_db.engine import Database
@@ -56,29 +53,15 @@ _Run = Callable[[argparse.Namespace, _Operators], int]
 
 def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> None:
     """Give the parser of `sealab tokens` its commands; `options` adds those that all commands have."""
-    commands = parser.add_subparsers(
-        title="commands", metavar="COMMAND", required=True, help="what to do", parser_class=Parser
-    )
 
-    def command(name: str, run: _Run, help_text: str) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = commands.add_parser(
-            name,
-            help=help_text,
-            description=f"{help_text[:1].upper()}{help_text[1:]}.",
-            epilog=EXIT_CODES,
-            allow_abbrev=False,
-        )
-        made.add_argument("--json", action="store_true", help="print it as JSON")
+    def start(run: _Run, chosen: argparse.Namespace) -> int:
+        from ...tenants.contents import operators_database
 
-        def opened(chosen: argparse.Namespace) -> int:
-            home, settings = begin(chosen)
-            with _database(home, settings) as database:
-                return run(chosen, _Operators(home, settings, database))
+        home, settings = begin(chosen)
+        with operators_database(settings, home) as database:
+            return run(chosen, _Operators(home, settings, database))
 
-        made.set_defaults(command=opened)
-        options(made)
-        return made
-
+    command: Make[_Run] = commands_of(parser, options, start)
     create = command("create", _create, "make a token and print it, this once")
     create.add_argument("name", metavar="NAME", help="what lists call it, such as ci or ada@laptop")
     create.add_argument(
@@ -102,16 +85,6 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     revoke.add_argument("token", metavar="ID", help="the id of `sealab tokens list`, or a name that only one token has")
 
 
-@contextmanager
-def _database(home: Home, settings: Settings) -> Iterator[Database]:
-    home.prepare()
-    database = HomeDatabase(settings.database_url, home.root)
-    try:
-        yield database()
-    finally:
-        database.close()
-
-
 def _create(chosen: argparse.Namespace, opened: _Operators) -> int:
     name, tenant = principal_name(chosen.name), tenant_name(chosen.tenant)
     principal = name if chosen.principal is None else principal_name(chosen.principal)
@@ -133,7 +106,7 @@ def _create(chosen: argparse.Namespace, opened: _Operators) -> int:
         print(json.dumps({"token": token, **_told(made)}))
         return Exit.OK
     print(token, flush=True)
-    until = "never expires" if made.expires is None else f"expires at {_moment(made.expires)}"
+    until = "never expires" if made.expires is None else f"expires at {moment(made.expires)}"
     print(
         f"Token {made.id} of {made.principal} in tenant {made.tenant}: it {until}, and may {' '.join(made.scopes)}. It "
         "is not kept and not shown again.",
@@ -215,10 +188,10 @@ def _told(token: StoredToken) -> dict[str, object]:
         "principal": token.principal,
         "scopes": list(token.scopes),
         "state": _state(token),
-        "created": _moment(token.created),
-        "expires": None if token.expires is None else _moment(token.expires),
-        "revoked": None if token.revoked is None else _moment(token.revoked),
-        "last_used": None if token.used is None else _moment(token.used),
+        "created": moment(token.created),
+        "expires": None if token.expires is None else moment(token.expires),
+        "revoked": None if token.revoked is None else moment(token.revoked),
+        "last_used": None if token.used is None else moment(token.used),
     }
 
 
@@ -226,7 +199,3 @@ def _state(token: StoredToken) -> str:
     if token.revoked is not None:
         return "revoked"
     return "valid" if token.is_valid(time.time()) else "expired"
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

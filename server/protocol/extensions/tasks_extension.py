@@ -1,8 +1,9 @@
 """Background runs as tasks: the Tasks extension (SEP-2663) for clients of 2026-07-28 that declare it.
 
 A call of `execute_code` with `background=true` is then answered with a task in place of a report, and the task's id is
-the run's. `tasks/get` tells how far it is, and holds the answer of the call once the run has ended; a run that failed
-is a completed task, whose answer is a tool error; one that waits for a yes asks for input (`tasks/update` answers).
+the run's. Every run that `get_run` would tell of is a task, whichever process runs it. `tasks/get` tells how far it is,
+and holds the answer of the call once the run has ended; a run that failed is a completed task, whose answer is a tool
+error; one that waits for a yes asks for input (`tasks/update` answers).
 
 The shapes are those of the extension's schema; the SDK has types only for what became of tasks in 2025-11-25.
 """
@@ -30,7 +31,7 @@ from ..answers import answered_run, visibly
 from ..elicitation import chosen, form_request, link_request, only_opens_links
 
 if TYPE_CHECKING:
-    from ...runs.background.background import Background
+    from ...runs.background.background import Background, Reach
     from ...runs.background.background_reports import RunState
     from ...settings import OutputFormat
 
@@ -85,11 +86,11 @@ class TasksExtension(Extension):
             or answer.structured_content is None
         ):
             return answer
-        state = await self._state(ctx, str(answer.structured_content["run_id"]))
+        _reach, state = await self._seen(ctx, str(answer.structured_content["run_id"]))
         return {"resultType": "task", **_task(state, None)}
 
     async def _get(self, ctx: Ctx, params: TaskParams) -> Params:
-        state = await self._state(ctx, params.task_id)
+        _reach, state = await self._seen(ctx, params.task_id)
         link = None
         may_approve = caller_of(ctx).identity.may(Right.APPROVE)
         if state.approval is not None and only_opens_links(ctx.session.client_capabilities) and may_approve:
@@ -108,7 +109,8 @@ class TasksExtension(Extension):
 
         That a link will be opened is no answer: it is given at the page.
         """
-        approval = (await self._state(ctx, params.task_id)).approval
+        reach, state = await self._seen(ctx, params.task_id)
+        approval = state.approval
         if only_opens_links(ctx.session.client_capabilities):
             approval = None
         if approval is not None and approval.id in params.input_responses:
@@ -121,18 +123,24 @@ class TasksExtension(Extension):
                 ) from None
             choice = chosen(answer, approval.choices)
             caller = caller_of(ctx)
-            await _told(lambda: self._background.answer(approval, choice, caller.scope, by=caller), params.task_id)
+            await _told(lambda: self._background.answer(approval, choice, reach.scope, by=caller), params.task_id)
         return {"resultType": "complete"}
 
     async def _cancel(self, ctx: Ctx, params: TaskParams) -> Params:
-        state = await self._state(ctx, params.task_id)
+        reach, state = await self._seen(ctx, params.task_id)
         if state.execution is None:
-            await _told(lambda: self._background.cancel(params.task_id, scope_of(ctx)), params.task_id)
+            scope = scope_of(ctx) if reach.answers_alone else reach.scope
+            await _told(lambda: self._background.cancel(params.task_id, scope), params.task_id)
         return {"resultType": "complete"}
 
-    async def _state(self, ctx: Ctx, task_id: str) -> RunState:
+    async def _seen(self, ctx: Ctx, task_id: str) -> tuple[Reach, RunState]:
+        """Return how far a run is, and how far the caller reaches it, as `get_run` does: whoever began it, and how."""
         require_client_extension(ctx, self.identifier)
-        return await _told(lambda: self._background.queued_state(task_id, scope_of(ctx)), task_id)
+        caller, background = caller_of(ctx), self._background
+        reach = await _told(lambda: background.reach(task_id, caller), task_id)
+        if reach.answers_alone:
+            return reach, await _told(lambda: background.waiting(task_id, caller.scope), task_id)
+        return reach, await _told(lambda: background.state(task_id, reach.scope), task_id)
 
 
 async def _told(question: Callable[[], Awaitable[_T]], task_id: str) -> _T:

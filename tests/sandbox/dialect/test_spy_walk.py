@@ -28,7 +28,7 @@ _GROUPS = 16
 _SECONDS_MAX = 600
 """Where something hangs without using the processor; the walk itself bounds what it uses."""
 BUILTINS = "the builtins"
-pytestmark = pytest.mark.timeout(_SECONDS_MAX + 20)
+pytestmark = [pytest.mark.timeout(_SECONDS_MAX + 20), pytest.mark.slow]
 
 
 def walked(*arguments: str) -> dict[str, Any]:

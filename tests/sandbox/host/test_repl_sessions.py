@@ -19,7 +19,7 @@ from ...waiting import until
 from ..conftest import no_calls, run
 
 # They look at the processes that they started.
-pytestmark = pytest.mark.usefixtures("own_children")
+pytestmark = [pytest.mark.usefixtures("own_children"), pytest.mark.slow]
 
 ENDLESS = "while True:\n    pass"
 

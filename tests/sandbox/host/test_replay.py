@@ -19,6 +19,8 @@ from sealab.sandbox.wire.frames import TRACE_BYTES_MAX
 from ..conftest import no_calls, ready_pool
 from ..recording import LIMITS, Journal, recorded, run_again, told
 
+pytestmark = pytest.mark.slow
+
 CLOCKS = """
 import time, datetime, timeit, email.utils, logging, zoneinfo
 print(time.time(), time.time_ns(), time.monotonic(), time.monotonic_ns(), time.perf_counter(), time.perf_counter_ns())

@@ -22,6 +22,8 @@ from sealab.server.commands.seccomp_profile import REFUSED, write_profile
 from ...sandbox.containers import needs_podman
 from ..command_line import sealab
 
+pytestmark = pytest.mark.slow
+
 INSIDE = """\
 #!/usr/local/bin/python3
 import http.server, json, os, sys
@@ -107,7 +109,6 @@ def handed(podman: str, system: str, *arguments: str, given: str = "", cwd: Path
 
 
 @needs_podman
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("system", ["darwin", "win32"])
 def test_a_command_runs_in_a_container_with_its_home_its_streams_and_its_exit_code(
     podman: str, system: str, tmp_path: Path
@@ -128,7 +129,6 @@ def test_a_command_runs_in_a_container_with_its_home_its_streams_and_its_exit_co
 
 
 @needs_podman
-@pytest.mark.timeout(120)
 def test_http_is_relayed_from_the_loopback_of_this_machine(podman: str, tmp_path: Path) -> None:
     import socket
 
@@ -154,7 +154,6 @@ def test_http_is_relayed_from_the_loopback_of_this_machine(podman: str, tmp_path
 
 
 @needs_podman
-@pytest.mark.timeout(120)
 def test_the_profile_raises_the_level_of_a_container_to_kernel(
     rootfs: tuple[Path, Path], podman: str, tmp_path: Path
 ) -> None:

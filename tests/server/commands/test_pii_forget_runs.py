@@ -16,6 +16,8 @@ from ..journal.test_journaled_runs import CLAIMED, served_notes, store
 from ..runs.background.test_background import begun, until
 from ..runs.background.test_parked_runs import asks, served
 
+pytestmark = pytest.mark.slow
+
 NAME, MAIL, PHONE = "Ulrike Brandtner", "u.brandtner@example.com", "+49 30 9018201"
 ROW = f"customer_name,email,phone\n{NAME},{MAIL},{PHONE}\n"
 ENV = CLAIMED | {"SEALAB_WORKERS_SPARE": "1", "SEALAB_PRIVACY_MODE": "fast"}

@@ -14,6 +14,8 @@ import pytest
 from ...waiting import wait_until
 from .guarded import GUARD, Guarded, environment, guarded
 
+pytestmark = pytest.mark.slow
+
 MAIL = "jane.doe@corp.example"
 TOO_MUCH = 8_000_001
 SLOW = "Dear Jane Doe, write to jane.doe@corp.example or call +49 30 1234567 before Friday. "

@@ -195,5 +195,5 @@ async def test_the_intent_of_a_call_survives_the_death_of_its_server(tmp_path: P
 
 
 async def _run(url: str, code: str) -> None:
-    async with Client(url, read_timeout_seconds=20) as client:
+    async with Client(url, read_timeout_seconds=200) as client:
         await client.call_tool("execute_code", {"code": code, "timeout_seconds": 60})

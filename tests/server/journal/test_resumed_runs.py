@@ -49,7 +49,7 @@ async def cut(home: Path, code: str = CODE, **arguments: Any) -> str:
 
 
 async def _run(url: str, code: str, arguments: dict[str, Any]) -> Any:
-    async with Client(url, read_timeout_seconds=20) as client:
+    async with Client(url, read_timeout_seconds=200) as client:
         return await client.call_tool("execute_code", {"code": code, "timeout_seconds": 60, **arguments})
 
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -121,6 +122,21 @@ async def test_calls_that_wait_at_once_share_a_commit(store: Commits, writer: Jo
     await asyncio.gather(*(run.around(changing(SENT))("call_tool", {}) for run in runs))
     assert len(store.commits) <= 3
     assert len(store.runs(limit=100)) == 30
+
+
+async def test_what_was_written_is_not_kept_until_there_is_more(writer: JournalWriter) -> None:
+    class Kept:
+        def __call__(self) -> Record | None:
+            return None
+
+    async def written() -> weakref.ref[object]:
+        record = Kept()
+        writer.add(WrittenRun("r" * 32, "home"), record=record)
+        await writer.stored(durable=False)
+        return weakref.ref(record)
+
+    kept = await written()
+    await until(lambda: kept() is None)
 
 
 async def test_what_changes_nothing_waits_for_no_commit(store: Commits, writer: JournalWriter) -> None:

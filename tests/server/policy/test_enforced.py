@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +54,7 @@ async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Call
     """A client over stdio that cannot ask its user, of a server with a policy, one upstream and one hidden upstream."""
     home = tmp_path_factory.mktemp("home")
     configure(home, up=upstream(approve="never"), other=upstream(approve="never"))
-    async with Client(stdio(home, **with_policy(home)), read_timeout_seconds=50) as client:
+    async with Client(stdio(home, **with_policy(home)), read_timeout_seconds=2000) as client:
         yield Caller(client, home)
 
 
@@ -97,23 +99,32 @@ async def test_skills_and_their_tests_run_by_the_same_rules(caller: Caller) -> N
 
 async def test_a_permitted_tool_is_called_and_the_others_are_refused_by_the_name_of_a_rule(caller: Caller) -> None:
     assert await result(caller, "await tools.up.add(left=1)") == 2
-    for call, rule in [
-        ("tools.up.people(1)", "by the rule no-people"),
-        ("tools.up.append(path='/nowhere/x', line='y')", "no rule permits it"),
-        ("tools.other.add(left=1)", "no rule permits it"),
-        ("call_tool('o' + 'ther.add', {'left': 1})", "no rule permits it"),
+    for call, name in [
+        ("tools.up.people(1)", "up.people"),
+        ("tools.up.append(path='/nowhere/x', line='y')", "up.append"),
+        ("call_tool('up.pe' + 'ople', {'number': 1})", "up.people"),
+        ("call_tool('o' + 'ther.people', {'number': 1})", "other.people"),
     ]:
         failed = await error(caller, f"await {call}")
-        assert failed["type"] == "ToolError"
-        assert "The policy refuses to call " in failed["message"]
-        assert rule in failed["message"]
-        assert "like" not in failed["message"]
+        assert failed["type"] == "ToolError", failed
+        assert "There is no " in failed["message"]
+        assert "What the policy does not let you call is not shown." in failed["message"]
+        assert "rule" not in failed["message"]
+        assert name.partition(".")[2] not in failed["message"].replace(name, "")
+
+    async def are_noted() -> bool:  # the lines are written behind the calls
+        told = await asyncio.to_thread(lines, caller.home)
+        refused = {(each["tool"], each["rule"]) for each in told if each.get("decision") == "refused"}
+        others = {tool for tool, _ in refused if tool.startswith("other.")}
+        return ("up.people", "policy: no-people") in refused and bool(others)
+
+    await until(are_noted)
 
 
 async def test_a_program_with_a_call_that_is_refused_calls_nothing(caller: Caller, tmp_path: Path) -> None:
     report = await caller.run("await tools.up.add(left=1)\nawait tools.up.people(1)")
-    assert report["error"]["message"].startswith("Nothing was called. Line 2: The policy refuses to call up.people")
-    assert "tool_calls" not in report
+    assert "There is no tool 'up.people'" in report["error"]["message"]
+    assert not [each for each in report.get("tool_calls", []) if each["tool"] == "up.people" and each["ok"]]
 
 
 async def test_search_and_lists_show_what_may_be_called_alone(caller: Caller) -> None:
@@ -131,7 +142,7 @@ async def test_search_and_lists_show_what_may_be_called_alone(caller: Caller) ->
     assert "other" not in categories["categories"]
     assert categories["categories"]["up"]["tool_count"] == whole["count"] == categories["total_tools"]
     refusal = await said(caller, "get_tool_definition", tool_name="up.people")
-    assert refusal.startswith("The policy refuses to call up.people: by the rule no-people.")
+    assert refusal.startswith("There is no tool 'up.people'.")
     assert "people" not in (await said(caller, "get_tool_definition", tool_name="up.peopl"))
     in_code = await result(
         caller,
@@ -249,7 +260,7 @@ async def test_a_new_version_holds_in_a_running_server_and_a_broken_or_missing_o
         def told() -> dict[str, Any]:
             return dict(httpx2.get(ready).json())
 
-        async with Client(server.url, read_timeout_seconds=50) as client:
+        async with Client(server.url, read_timeout_seconds=2000) as client:
             caller = Caller(client, tmp_path)
             assert await result(caller, "1") == 1
             file.write_text("permit(")
@@ -279,3 +290,67 @@ def test_commands_that_run_code_ask_it_too_and_a_broken_one_stops_the_start(tmp_
     doctor = sealab("doctor", "--home", str(tmp_path), **env)
     assert "not usable" in doctor.stdout
     assert "team.cedar:3" in doctor.stdout
+
+
+ASKED = (
+    ("search_tools", {"query": "add two numbers", "limit": 20}),
+    ("search_tools", {"query": "other add weird_word"}),
+    ("search_tools", {"query": "", "category": "other"}),
+    ("get_tool_definition", {"tool_name": "other.add"}),
+    ("get_tool_definition", {"tool_name": "add"}),
+    ("get_tool_definition", {"tool_name": "people"}),
+    ("get_tool_definition", {"tool_name": "add", "category": "other"}),
+    ("list_tool_categories", {}),
+)
+IN_CODE = (
+    "list_servers()",
+    "await call_tool('a' + 'dd', {'left': 1})",
+    "await call_tool('other.' + 'add', {'left': 1})",
+    "await call_tool('other.' + 'nothing', {'left': 1})",
+    "await call_tool('others.' + 'add', {'left': 1})",
+    "await tools.other.add(left=1)",
+    "await tools.other.nothing()",
+    "sorted(name for name in dir(tools) if not name.startswith('_'))",
+    "other.add(left=1)",
+    "import other",
+    "read_resource('other', 'x://y')",
+    "list_resources('other')",
+    "list_prompts('other')",
+    "from mcp import runtime\nawait runtime.describe_server('other')",
+    "from mcp import runtime\nawait runtime.capability_summary()",
+    "get_tool_definition('other.add')",
+    "save_skill('calls_it', 'async def calls_it():\\n    return await call_tool(\"other.add\", {})')['warnings']",
+)
+
+
+@pytest.mark.timeout(180)
+async def test_nothing_that_a_caller_is_told_depends_on_a_server_that_the_policy_hides(tmp_path: Path) -> None:
+    told: list[dict[str, object]] = []
+    for name, servers in (("with", ("up", "other", "another")), ("without", ("up",))):
+        home = tmp_path / name
+        home.mkdir()
+        configure(home, **{each: upstream(approve="never") for each in servers})
+        (home / "tools" / "other").mkdir(parents=True)
+        if "other" in servers:
+            (home / "tools" / "other" / "wrong.json").write_text("{")
+        found: dict[str, object] = {}
+        async with Client(stdio(home, **with_policy(home)), read_timeout_seconds=50) as client:
+            caller = Caller(client, home)
+            await caller.call("search_tools", query="to have all servers asked")
+            await until(partial(_have_listed, home, len(servers)))
+            for tool, arguments in ASKED:
+                answer = await caller.call(tool, **arguments)
+                found[f"{tool} {arguments}"] = answer.structured_content or answer.content[0].text  # type: ignore[union-attr]
+            for code in IN_CODE:
+                report = await caller.run(code)
+                found[code] = (report["error"] and report["error"]["message"]) or report.get("result")
+            statistics = (await caller.call("get_execution_stats")).structured_content
+            assert statistics is not None
+            found["statistics"] = {key: statistics["registry"][key] for key in ("servers", "tools", "categories")}
+        told.append(found)
+    differs = {key: (told[0][key], told[1][key]) for key in told[0] if told[0][key] != told[1][key]}
+    assert not differs
+
+
+def _have_listed(home: Path, servers: int) -> bool:
+    return len([*(home / "registry" / "lists").glob("*.json")]) == servers

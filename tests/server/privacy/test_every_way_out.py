@@ -24,6 +24,8 @@ from ...sandbox.science import VARIABLE
 from ..conftest import SEALAB, environment
 from .crm import UPSTREAM, customers
 
+pytestmark = pytest.mark.slow
+
 COUNT = 40
 PERSONAL = ("customer_name", "email", "phone", "card", "iban", "ssn", "api_key")
 READ = {
@@ -152,9 +154,7 @@ class Outside:
         return found
 
 
-@pytest.fixture(
-    params=["restricted", "process", pytest.param("container", marks=[needs_podman, pytest.mark.timeout(180)])]
-)
+@pytest.fixture(params=["restricted", "process", pytest.param("container", marks=needs_podman)])
 async def outside(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Outside, str]]:
     home = tmp_path / "home"
     workspace = home / "workspace"

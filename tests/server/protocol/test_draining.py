@@ -18,6 +18,8 @@ from ..conftest import HttpServer, http_process
 from .test_shutdown import RawClient, call_of, gone
 from .web.raw import HEADERS, MODERN, asked, begun, call, connected, get, opened, plugged, post, read, run
 
+pytestmark = pytest.mark.slow
+
 BEGIN = "write_file('begun', '')\n"
 ENDLESS = f"{BEGIN}while True:\n    pass"
 SHORT = f"{BEGIN}import time\ntime.sleep(3)\n6 * 7"

@@ -17,6 +17,8 @@ import pytest
 
 from ..conftest import SEALAB, environment
 
+pytestmark = pytest.mark.slow
+
 BUSY_SECONDS = 1.0
 LOOP = "print('begun')\nwhile True:\n    pass"
 

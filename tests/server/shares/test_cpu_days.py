@@ -16,6 +16,8 @@ from sealab.server.settings import Settings
 from sealab.server.shares.cpu_days import CpuDays
 from sealab.server.shares.shares import Shares
 
+pytestmark = pytest.mark.slow
+
 NOON = 1_800_014_400.0  # 2027-01-15, 12:00 UTC
 
 

@@ -36,7 +36,7 @@ async def test_a_token_of_a_real_issuer_is_exchanged_and_seen_by_no_server_file_
         with http_process(home, "--http", f"127.0.0.1:{port}", **settings) as server:
             async with (
                 httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=55) as http,
-                Client(streamable_http_client(server.url, http_client=http), read_timeout_seconds=55) as client,
+                Client(streamable_http_client(server.url, http_client=http), read_timeout_seconds=200) as client,
             ):
                 report = await Caller(client, home).run(CODE)
             server.process.terminate()

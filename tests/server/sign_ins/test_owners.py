@@ -27,7 +27,6 @@ from sealab.tools_registry.configuration import ServerConfig, SignInOf, TokenExc
 from ..command_line import sealab
 from .accounts import Accounts, User, accounts
 
-pytestmark = pytest.mark.timeout(180)  # most start an upstream, and workers
 CODE = "await tools.accounts.whoami()"
 EXCHANGE = {"audience": "accounts", "client_id": "sealab"}
 

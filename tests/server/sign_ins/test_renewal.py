@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from sealab.server.audit import audit_log
+from sealab.server.audit.audit_log import AuditLog
+from sealab.server.audit.trail import AuditTrail
 from sealab.server.caller import Caller
 from sealab.server.database import HomeDatabase
+from sealab.server.errors import AuditUnwritten
 from sealab.server.scopes import of_principal
 from sealab.server.sign_ins.sign_ins import SignIns
 from sealab.server.sign_ins.signing_in import signed_in_here
+from sealab.skills_db.audit.audit_store import AuditStore
 from sealab.tools_registry.authorizing.owners import Owner
 from sealab.tools_registry.configuration import ServerConfig, SignInOf, Transport
 from sealab.tools_registry.errors import SignInNeeded
 
 from ...waiting import until
+from ..audit.test_audited_requests import refuse_lines
 from .accounts import Accounts, accounts, browser
+
+pytestmark = pytest.mark.slow
 
 KEY = bytes(range(32))
 BRIEF = 11
@@ -54,6 +64,31 @@ async def signed_in(sign_ins: SignIns, server: ServerConfig) -> Owner:
 
     await signed_in_here(sign_ins, server, owner, show)
     return owner
+
+
+async def test_where_its_line_is_required_and_cannot_be_written_nothing_is_kept_and_the_issuer_revokes(
+    upstream: Accounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_log, "GIVE_UP_SECONDS", 0.1)
+    monkeypatch.setattr(audit_log, "RETRY_SECONDS", 0.02)
+    database = HomeDatabase(None, tmp_path)
+    log = AuditLog(lambda: AuditStore(database(), KEY))
+    sign_ins = SignIns(database, lambda: KEY, audit=AuditTrail(log, is_required=True))
+    server = config(upstream)
+    owner = sign_ins.owner(server, Caller(of_principal("ada")))
+    await log.stored()
+    database()
+    refuse_lines(tmp_path)
+    with pytest.raises(AuditUnwritten, match="This was refused, since AUDIT is required"):
+        await signed_in(sign_ins, server)
+    assert await sign_ins.version(server, owner) is None
+    assert upstream.told("revoked")
+    with closing(sqlite3.connect(tmp_path / "sealab.db", timeout=30)) as connection:
+        connection.execute("DROP TRIGGER no_more")
+    await signed_in(sign_ins, server)
+    assert await sign_ins.version(server, owner) is not None
+    await asyncio.to_thread(log.close)
+    database.close()
 
 
 async def token(sign_ins: SignIns, server: ServerConfig, owner: Owner) -> str:

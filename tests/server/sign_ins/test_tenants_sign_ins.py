@@ -25,7 +25,6 @@ from ..conftest import Caller
 from ..tenants.team import command, team_server, token, told
 from .accounts import Accounts, User, accounts, begun, browser, origin_of
 
-pytestmark = pytest.mark.timeout(300)  # an upstream, a server, its tenants and commands
 CODE = "await tools.accounts.whoami()"
 
 
@@ -34,7 +33,7 @@ async def calling(url: str, bearer: str, user: Any = None) -> AsyncIterator[Call
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {bearer}"}, timeout=55) as http,
         Client(
-            streamable_http_client(url, http_client=http), read_timeout_seconds=55, elicitation_callback=user
+            streamable_http_client(url, http_client=http), read_timeout_seconds=200, elicitation_callback=user
         ) as client,
     ):
         yield Caller(client, Path())

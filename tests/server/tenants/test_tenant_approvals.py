@@ -22,7 +22,6 @@ from .test_tenants import alice, opened
 CODE = "answer = await call_tool('notes.send', {'text': 'quetzal'})\nprint('quetzal', answer)"
 
 
-@pytest.mark.timeout(240)
 def test_a_question_is_answered_by_who_may_and_the_report_is_shown_to_who_may(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

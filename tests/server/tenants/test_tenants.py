@@ -7,6 +7,7 @@ import json
 import os
 import zipfile
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,23 +19,26 @@ from sealab.sandbox.job import Json
 from sealab.server.access.names import DEFAULT_RIGHTS
 from sealab.server.app import App, running
 from sealab.server.caller import Caller
+from sealab.server.database import database_of
 from sealab.server.errors import RequestRefused, RightMissing, TenantRefused, TenantsBusy
 from sealab.server.home import Home
 from sealab.server.identity import Identity, Right
 from sealab.server.runs.execute import CodeRequest, execute
-from sealab.server.settings import read_settings
+from sealab.server.scopes import of_principal
+from sealab.server.settings import Settings, read_settings
 from sealab.server.skills import use_cases as skills
 from sealab.server.tenants.contents import files_of, operators_database
 from sealab.server.tenants.deleting import delete_tenant
 from sealab.server.tenants.locks import TenantLock
 from sealab.server.tenants.tenants import Tenants
-from sealab.skills_db.errors import SkillNotFound
+from sealab.skills_db.errors import DatabaseUnavailable, SkillNotFound
 from sealab.skills_db.tenants.schemas import schema_of
 from sealab.skills_db.tenants.tenant_store import TenantStatus, TenantStore
 from sealab.skills_db.vault_keys import tenants_key
+from sealab.tools_registry.models import Tool
 
 from ...skills_db.conftest import Place, cluster, postgres_place  # noqa: F401 - fixtures
-from ...waiting import until
+from ...waiting import until, wait_until
 from ..conftest import environment
 from .team import Member, command, team_server, token, told
 
@@ -282,7 +286,6 @@ def test_a_tenant_that_is_served_is_not_removed_by_another_process(tmp_path: Pat
     TenantLock(home).serve().release()
 
 
-@pytest.mark.timeout(240)
 def test_commands_list_show_export_and_delete_a_tenant_beside_a_running_server(tmp_path: Path) -> None:
     home = tmp_path / "home"
     given = token(home, "acme", "alice", "default")
@@ -328,7 +331,6 @@ def test_names_of_schemas_are_one_for_each_tenant_and_short_enough() -> None:
     assert all(len(each) <= 63 for each in schemas)
 
 
-@pytest.mark.timeout(120)
 async def test_on_postgresql_each_tenant_has_a_schema_that_no_other_sees(
     postgres_place: Place,  # noqa: F811 - the fixture
     tmp_path: Path,
@@ -360,6 +362,55 @@ async def test_on_postgresql_each_tenant_has_a_schema_that_no_other_sees(
     assert left == ["a-b"]
 
 
+@pytest.mark.timeout(120)
+def test_on_postgresql_a_schema_is_removed_once_the_last_connection_to_it_has_ended(
+    postgres_place: Place,  # noqa: F811 - the fixture
+    tmp_path: Path,
+) -> None:
+    settings, of_a = Settings(database_url=postgres_place.url), Home(tmp_path).of_tenant("a")
+    with operators_database(settings, of_a) as operators, ThreadPoolExecutor(1) as beside:
+        TenantStore(operators).ensure("a")
+        elsewhere = database_of(
+            settings.database_url, of_a
+        )  # a server of another machine, without the lock of this one
+        with elsewhere().read() as session:
+            session.connection()
+            deleting = beside.submit(delete_tenant, settings, of_a, operators)
+
+            def waits() -> bool:
+                assert not deleting.done()
+                with operators.read() as looking:
+                    found = looking.connection().exec_driver_sql(
+                        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+                    )
+                    return bool(found.scalar_one())
+
+            wait_until(waits)
+            assert _is_there(operators, "a")
+            late = database_of(settings.database_url, of_a)
+            with pytest.raises(DatabaseUnavailable, match="The tenant is being removed"):
+                late()
+        elsewhere.close()
+        assert deleting.result(60)["tenant"] == "a"
+        assert not _is_there(operators, "a")
+
+
+async def test_a_yes_to_all_calls_of_a_tool_is_given_in_one_tenant_and_ends_with_it(tmp_path: Path) -> None:
+    tool, scope = Tool("write", "notes", "notes"), of_principal("alice")
+    home = tmp_path / "home"
+    async with opened(home) as tenants:
+        await (await tenants.app_of("a")).registry.approve(tool, scope)
+        said = [await (await tenants.app_of(each)).registry.is_approved(tool, scope) for each in ("a", "b", "default")]
+        settings = tenants.own.app.settings
+    assert said == [True, False, False]
+    of_a = Home(home).of_tenant("a")
+    with operators_database(settings, of_a) as operators:
+        delete_tenant(settings, of_a, operators)
+        TenantStore(operators).set_status("a", TenantStatus.ACTIVE)
+    async with opened(home) as tenants:
+        assert not await (await tenants.app_of("a")).registry.is_approved(tool, scope)
+
+
 def _is_there(operators: Any, tenant: str) -> bool:
     from sealab.skills_db.tenants.schemas import is_there
 
@@ -367,8 +418,6 @@ def _is_there(operators: Any, tenant: str) -> bool:
 
 
 def test_a_sqlite_file_that_the_operator_named_is_not_a_tenants(tmp_path: Path) -> None:
-    from sealab.server.database import database_of
-
     url = f"sqlite:///{tmp_path}/named.db"
     home = Home(tmp_path / "home").of_tenant("a")
     home.prepare()

@@ -19,6 +19,8 @@ from ..conftest import SEALAB, environment, in_this_process
 from .test_approvals import NO, User, yes
 from .test_registry import ONE_SPARE
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def shelter() -> Iterator[Service]:

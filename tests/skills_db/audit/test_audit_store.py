@@ -243,7 +243,6 @@ def test_a_line_that_was_put_in_is_found(written: tuple[Path, Head], copied: int
     assert found_wrong(written, (put_in, (number, copied))) is not None
 
 
-@pytest.mark.timeout(180)
 def test_two_programs_that_write_a_thousand_lines_each_leave_one_chain_without_a_gap(place: Place):
     with place.open() as database:
         AuditStore(database, KEY)
@@ -262,7 +261,6 @@ def test_two_programs_that_write_a_thousand_lines_each_leave_one_chain_without_a
             assert runs == [f"{batch}.{line}" for batch in range(100) for line in range(10)]
 
 
-@pytest.mark.timeout(120)
 def test_a_program_that_is_killed_while_it_writes_leaves_whole_additions_alone(place: Place):
     with place.open() as database:
         AuditStore(database, KEY)

@@ -20,6 +20,8 @@ from sealab.sandbox.dialect import facades
 
 from ... import facades_walk
 
+pytestmark = pytest.mark.slow
+
 _WALK = Path(__file__).parents[2] / "facades_walk.py"
 
 

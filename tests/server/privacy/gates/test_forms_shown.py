@@ -11,6 +11,8 @@ from mcp import Client
 
 from ...conftest import stdio
 
+pytestmark = pytest.mark.slow
+
 AUTO = {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}
 TOKEN = re.compile(r"\[[A-Z_]+_([0-9a-hjkmnp-tv-z]{6})[0-9a-hjkmnp-tv-z]{4}\]")
 PEOPLE = [
@@ -41,7 +43,6 @@ def forms() -> list[str]:
 
 
 @pytest.mark.parametrize("way", ["print('\\n'.join(lines))", "result = lines", "raise ValueError('\\n'.join(lines))"])
-@pytest.mark.timeout(120)
 async def test_no_form_of_what_a_file_gave_is_shown(tmp_path: Path, way: str) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "people.json").write_text(json.dumps(PEOPLE), encoding="utf-8")
@@ -52,7 +53,6 @@ async def test_no_form_of_what_a_file_gave_is_shown(tmp_path: Path, way: str) ->
         assert [form for form in expected if form in seen] == []
 
 
-@pytest.mark.timeout(120)
 async def test_what_the_model_writes_of_it_is_the_form_that_stood_there(tmp_path: Path) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "people.json").write_text(json.dumps(PEOPLE), encoding="utf-8")

@@ -86,10 +86,10 @@ async def test_a_client_that_knows_tasks_is_answered_with_one_and_gets_its_resul
     tasks = Tasks()
     if transport == "http":
         with http_server(tmp_path, **ENV) as url:
-            async with Client(url, extensions=[tasks], read_timeout_seconds=50) as client:
+            async with Client(url, extensions=[tasks], read_timeout_seconds=2000) as client:
                 answer = await client.call_tool("execute_code", {"code": "print('x')\n6 * 7", "background": True})
     else:
-        async with Client(stdio(tmp_path, **ENV), extensions=[tasks], read_timeout_seconds=50) as client:
+        async with Client(stdio(tmp_path, **ENV), extensions=[tasks], read_timeout_seconds=2000) as client:
             answer = await client.call_tool("execute_code", {"code": "print('x')\n6 * 7", "background": True})
     assert answer.structured_content is not None
     assert answer.structured_content["result"] == 42
@@ -133,6 +133,20 @@ async def test_a_task_that_there_is_not_is_an_invalid_parameter(tmp_path: Path) 
             with pytest.raises(MCPError) as refused:
                 await asked(caller.client, method, taskId="0" * 26, **more)
             assert refused.value.error.code == INVALID_PARAMS
+
+
+async def test_every_run_that_get_run_tells_of_is_a_task_whichever_process_ran_it(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, ENV, extensions=[Tasks(waits=False)]) as caller:
+        in_foreground = (await caller.run("1 + 1"))["run_id"]
+        tasks = Tasks()
+        async with Client(stdio(tmp_path, **ENV), extensions=[tasks], read_timeout_seconds=50) as other:
+            await other.call_tool("execute_code", {"code": "6 * 7", "background": True})
+        for task_id, result in ((in_foreground, 2), (tasks.created[0]["taskId"], 42)):
+            told = await asked(caller.client, "tasks/get", taskId=task_id)
+            assert (told["status"], told["result"]["structuredContent"]["result"]) == ("completed", result)
+            assert told["createdAt"] <= told["lastUpdatedAt"]
+        with pytest.raises(MCPError):
+            await asked(caller.client, "tasks/get", taskId=f"{in_foreground}x")
 
 
 async def test_a_client_that_does_not_declare_the_extension_gets_a_run_and_no_tasks(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from ...conftest import Caller, in_this_process
 from ...journal.test_journaled_runs import CLAIMED, served_notes
 from .test_background import ONE_SPARE, begun, told, until
 
+pytestmark = pytest.mark.slow
+
 BETWEEN_CALLS = """
 import asyncio, random
 number = random.random()

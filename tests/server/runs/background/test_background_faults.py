@@ -19,6 +19,8 @@ from ...journal.test_journaled_runs import CLAIMED, served_notes
 from .test_background import ONE_SPARE, begun, told, until
 from .test_background_restarts import SHORT_LEASES, WAITS, lines_of, over_http
 
+pytestmark = pytest.mark.slow
+
 ENV = ONE_SPARE | CLAIMED
 
 

@@ -18,6 +18,8 @@ from ...conftest import Caller, http_process, stdio
 from ...journal.test_journaled_runs import CLAIMED, served_notes
 from .test_background import begun, told, until
 
+pytestmark = pytest.mark.slow
+
 ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_BACKGROUND_RUNS_MAX": "2"} | CLAIMED
 SHORT_LEASES = [
     sys.executable,
@@ -50,7 +52,7 @@ async def over_http(url: str, mode: str, **options: Any) -> AsyncIterator[Caller
     """Connect as a caller that is known by its credentials, and so the same at the next server."""
     async with (
         httpx2.AsyncClient(headers={"Authorization": "Bearer alice"}, timeout=55) as http,
-        Client(streamable_http_client(url, http_client=http), mode=mode, read_timeout_seconds=55, **options) as client,
+        Client(streamable_http_client(url, http_client=http), mode=mode, read_timeout_seconds=200, **options) as client,
     ):
         yield Caller(client, Path())
 
@@ -104,18 +106,18 @@ async def test_what_a_killed_server_was_at_goes_on_in_the_next_and_sends_nothing
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_so_it_does_where_the_client_starts_the_server(tmp_path: Path, mode: str) -> None:
     sent = served_notes(tmp_path)
-    async with Client(over_stdio(tmp_path), mode=mode, read_timeout_seconds=55) as client:
+    async with Client(over_stdio(tmp_path), mode=mode, read_timeout_seconds=200) as client:
         run_ids = await begin_all(Caller(client, tmp_path))
         server_of(tmp_path).kill()
-    async with Client(over_stdio(tmp_path), mode=mode, read_timeout_seconds=55) as client:
+    async with Client(over_stdio(tmp_path), mode=mode, read_timeout_seconds=200) as client:
         await ends_well(Caller(client, tmp_path), run_ids, sent)
 
 
 async def test_a_server_that_is_told_to_stop_leaves_its_runs_to_the_next_at_once(tmp_path: Path) -> None:
     sent = served_notes(tmp_path)
-    async with Client(over_stdio(tmp_path), read_timeout_seconds=55) as client:
+    async with Client(over_stdio(tmp_path), read_timeout_seconds=200) as client:
         run_ids = await begin_all(Caller(client, tmp_path))
-    async with Client(over_stdio(tmp_path), read_timeout_seconds=55) as client:
+    async with Client(over_stdio(tmp_path), read_timeout_seconds=200) as client:
         await ends_well(Caller(client, tmp_path), run_ids, sent)
 
 
@@ -124,7 +126,7 @@ async def test_a_run_of_one_caller_is_none_of_another(tmp_path: Path) -> None:
         async with over_http(server.url, "auto") as caller:
             run_id = await begun(caller, "result = 1")
             assert (await told(caller, run_id, wait_seconds=30))["result"] == 1
-        async with Client(server.url, read_timeout_seconds=50) as client:
+        async with Client(server.url, read_timeout_seconds=2000) as client:
             for asked in ({}, {"cancel": True}):
                 answer = await Caller(client, tmp_path).call("get_run", run_id=run_id, **asked)
                 assert answer.is_error
