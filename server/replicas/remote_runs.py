@@ -21,8 +21,8 @@ from ..errors import RequestRefused, ServerError
 from ..identity import identity_from, identity_told
 from ..runs.background.background_reports import execution_of
 from ..runs.execute import CodeRequest, Execution
-from .replica_errors import OutcomeUnknown
 from .peer_link import RUN_SILENT_SECONDS, PeerLost, PeerRefused
+from .replica_errors import OutcomeUnknown
 
 if TYPE_CHECKING:
     from ...sandbox.job import Json

@@ -13,10 +13,10 @@ from ..database import HomeDatabase
 from ..host_work import OWNER
 from ..runs.places import Here
 from ..scopes import session_of
-from .replica_errors import SessionElsewhere
 from .membership import LEASE_TIMES, LeaseTimes, Membership
 from .peer_link import PeerLink, PeerLost, PeerUnreached
 from .remote_runs import NotHere, RemoteRuns
+from .replica_errors import SessionElsewhere
 from .replica_keys import ReplicaKeys
 from .seals import SealCheck
 from .session_places import RETRY_SECONDS, Held, SessionPlaces
