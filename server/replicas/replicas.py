@@ -197,7 +197,7 @@ class TenantPlaces:
         with self.replicas.sessions.used(held):
             if not await membership.valid(RETRY_SECONDS):
                 raise self.replicas.sessions.no_lease(held.session)
-            execution = await here()
+            execution = await self.replicas.sessions.run(held, here)
         was_lost, held.was_lost = held.was_lost, False
         report = execution.report
         if was_lost and "session" not in report and "session_ended" not in report:
