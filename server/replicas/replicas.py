@@ -52,6 +52,7 @@ class Replicas:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Be one of the servers for as long as the context lasts."""
+        await asyncio.to_thread(self.link.warm)
         await self.membership.start()
         keeping = asyncio.create_task(self.sessions.keep())
         try:
