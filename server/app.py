@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..sandbox.host.pools import JobRunner, Pools
@@ -140,8 +141,7 @@ async def running(
     operators_root = home.operators or home.root
     operators = database if home.operators is None else database_of(settings.database_url, Home(operators_root))
     decider = policy or own_policy or NO_POLICY
-    key = operators_key(settings, operators_root, operators)
-    store = audit_store(operators, key)
+    store = audit_store(operators, operators_key(settings, operators_root, operators))
     audit = _audit(settings, home, store, serves=serves)
     privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
     notices = Notices(settings.database_url if serves and operators.is_server else None)
@@ -153,8 +153,7 @@ async def running(
         stack.callback(operators.close)
         replicas = None
         if listens and settings.replica_address is not None:
-            among = _among_replicas(settings.replica_address, key, operators)
-            replicas = await stack.enter_async_context(among)
+            replicas = await stack.enter_async_context(_among_replicas(settings, settings.replica_address, operators))
         shared = _Shared(decider, audit, CpuDays(operators), notices, readiness, parts, operators, replicas=replicas)
         composed = _composed(
             settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
@@ -172,13 +171,15 @@ async def running(
 
 
 @asynccontextmanager
-async def _among_replicas(address: str, key: Callable[[], bytes], database: HomeDatabase) -> AsyncIterator[Replicas]:
+async def _among_replicas(settings: Settings, address: str, database: HomeDatabase) -> AsyncIterator[Replicas]:
     """Make this server one of several. Raises `VaultKeyError`."""
     from importlib.metadata import version
 
+    from .privacy.tokens.keys import master_key
     from .replicas.replicas import Replicas
 
-    replicas = Replicas(database, await asyncio.to_thread(key), address=address, version=version("sealab"))
+    key = await asyncio.to_thread(master_key, settings.vault_key, Path(), keyring=False)  # there is one: see settings
+    replicas = Replicas(database, key, address=address, version=version("sealab"))
     async with replicas.serving():
         yield replicas
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 2.0
 """How long another server may take to accept a connection."""
+REACH_SECONDS = 5.0
+"""How long it may take to answer before it is sent anything that must not be lost."""
 SILENT_SECONDS = 45.0
 """How long a request that another server works on may go without a word: each stream has one every 15 seconds."""
 RUN_SILENT_SECONDS = 25.0
@@ -74,9 +76,13 @@ class PeerLink:
         if time.monotonic() - self._heard.get(peer.id, float("-inf")) < HEARD_SECONDS:
             return
         try:
-            await self.ask(peer, {"kind": "still"}, seconds=CONNECT_SECONDS)
+            await self.ask(peer, {"kind": "still"}, seconds=REACH_SECONDS)
         except PeerLost as error:
             raise PeerUnreached(str(error)) from error
+
+    def warm(self) -> None:
+        """Load what connections need, which takes a while. Blocks."""
+        self._client()
 
     async def close(self) -> None:
         """Close the connections."""

@@ -52,6 +52,7 @@ class Replicas:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Be one of the servers for as long as the context lasts."""
+        await asyncio.to_thread(self.link.warm)
         await self.membership.start()
         keeping = asyncio.create_task(self.sessions.keep())
         try:
@@ -197,7 +198,7 @@ class TenantPlaces:
         with self.replicas.sessions.used(held):
             if not await membership.valid(RETRY_SECONDS):
                 raise self.replicas.sessions.no_lease(held.session)
-            execution = await here()
+            execution = await self.replicas.sessions.run(held, here)
         was_lost, held.was_lost = held.was_lost, False
         report = execution.report
         if was_lost and "session" not in report and "session_ended" not in report:

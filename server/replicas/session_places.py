@@ -11,16 +11,18 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...sandbox.host.repl_sessions import shown
 from ...skills_db.errors import CommitUnknown, DatabaseUnavailable
 from ..errors import HostWorkBusy
+from ..runs.places import Here
 from .replica_errors import OutcomeUnknown, SessionElsewhere
 
 if TYPE_CHECKING:
     from ...skills_db.replicas.replica_store import ReplicaRow
+    from ..runs.execute import Execution
     from .membership import Membership
     from .replica_keys import ReplicaKeys
 
@@ -61,6 +63,8 @@ class Held:
     is_alive: Callable[[], bool]
     """Says whether it has one."""
     users: int = 0
+    is_lost: bool = False
+    running: set[asyncio.Future[Execution]] = field(default_factory=set)
 
 
 class SessionPlaces:
@@ -155,14 +159,37 @@ class SessionPlaces:
             return
         if held is not None and await self.membership.valid(CONFIRM_SECONDS) and self._held.get(held.name) is held:
             return
-        raise OutcomeUnknown(_MOVED.format(repr(shown(session))))
+        raise self.moved(session)
+
+    def moved(self, session: str) -> OutcomeUnknown:
+        """Return what to raise where a session went to another server while a program was at work in it."""
+        return OutcomeUnknown(_MOVED.format(repr(shown(session))))
+
+    async def run(self, held: Held, here: Here) -> Execution:
+        """Run a program in a session. Raises `OutcomeUnknown` where the session is lost meanwhile."""
+        running = asyncio.ensure_future(here())
+        held.running.add(running)
+        try:
+            with self.used(held):
+                return await running
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not held.is_lost or (task is not None and task.cancelling()):
+                raise
+            raise self.moved(held.session) from None
+        finally:
+            held.running.discard(running)
 
     async def lost(self) -> None:
         """End every session that is here: another server may have it."""
         every = list(self._held.values())
         self._held.clear()
         for each in every:
-            await each.end()
+            each.is_lost = True
+            for running in each.running:
+                running.cancel()  # which ends the worker, and is awaited by who has begun it
+            if not each.running:
+                await each.end()
 
     async def keep(self) -> None:
         """Let go, again and again, of sessions that have ended here; until it is cancelled."""
