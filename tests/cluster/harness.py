@@ -15,6 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +38,10 @@ from .balancer import PUBLIC_NAME, Balancer, balancer_of
 from .network import Namespaces, Network, network_of
 from .processors import share_of_processors
 from .replica import Replica
+from .report import LeftOutError
 from .store import Store, store_of
 
+ECHOING = Path(__file__).parents[1] / "data" / "echoing_upstream.py"
 READY_SECONDS = 60.0
 _LIFE_SECONDS = 86_400.0
 _DATABASE_PORT = 5432
@@ -66,9 +69,9 @@ class Running:
 
     @property
     def isolated(self) -> Namespaces:
-        """The namespaces. Raises `LookupError` on loopback, where no link can be cut."""
+        """The namespaces. Raises `LeftOutError` on loopback, where no link can be cut."""
         if not isinstance(self.network, Namespaces):
-            raise LookupError("no link can be cut on loopback")
+            raise LeftOutError("no link can be cut on loopback")
         return self.network
 
     def url(self, at: str | None = None) -> Callable[[], str]:
@@ -178,7 +181,7 @@ def cluster(
             made[name] = Replica(name, network, (homes or folder) / name, environment)
             if processors is not None:
                 launchers[name] = stack.enter_context(share_of_processors(name, processors))
-            _write_upstreams(made[name].home)
+            write_upstreams(made[name].home, name)
         balancer = stack.enter_context(
             balancer_of(network, {name: each.address for name, each in made.items()}, folder / "balancer")
         )
@@ -187,8 +190,9 @@ def cluster(
             network, folder, database, socket_url, kept, made, balancer, wanted, left_out, launchers
         )  # fmt: skip
         try:
-            for name in names:
-                running.start(name)
+            # All at once: the first one makes the tables, and the others wait for it.
+            with ThreadPoolExecutor(replicas) as threads:
+                list(threads.map(running.start, names))
             yield running
         finally:
             for each in made.values():
@@ -231,6 +235,9 @@ def _settings_of(database_url: str, store: Store | None) -> dict[str, str]:
     return settings | ({} if store is None else {"WORKSPACE_URL": store.url})
 
 
-def _write_upstreams(home: Path) -> None:
-    one = {"command": sys.executable, "args": ["-P", os.fspath(UPSTREAM)], "call_timeout_seconds": 30}
-    (home / "mcp.json").write_text(json.dumps({"mcpServers": {"steady": one}}))
+def write_upstreams(home: Path, name: str, *more: str) -> None:
+    """Have a replica call a server that echoes and destroys, one that says at which replica it runs, and `more`."""
+    steady = {"command": sys.executable, "args": ["-P", os.fspath(UPSTREAM)], "call_timeout_seconds": 30}
+    where = {"command": sys.executable, "args": ["-P", os.fspath(ECHOING)], "env": {"REPLICA": name}}
+    servers = {"steady": steady, "where": where} | dict.fromkeys(more, where)
+    (home / "mcp.json").write_text(json.dumps({"mcpServers": servers}))

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from .report import LeftOutError
+
 _PERIOD_US = 100_000
 _ROOT = Path("/sys/fs/cgroup")
 
@@ -15,7 +17,7 @@ _ROOT = Path("/sys/fs/cgroup")
 def share_of_processors(name: str, processors: float) -> Iterator[list[str]]:
     """Make a control group and give the command that runs its arguments in it (cgroups(7), version 1 or 2).
 
-    Raises `LookupError` where none can be made.
+    Raises `LeftOutError` where none can be made.
     """
     unified = (_ROOT / "cgroup.controllers").exists()
     group = (_ROOT if unified else _ROOT / "cpu") / f"sealab-{os.getpid()}-{name}"
@@ -23,7 +25,7 @@ def share_of_processors(name: str, processors: float) -> Iterator[list[str]]:
     try:
         group.mkdir()
     except OSError as error:
-        raise LookupError(f"no control group can be made here: {error}") from None
+        raise LeftOutError(f"no control group can be made here: {error}") from None
     try:
         try:
             if unified:
@@ -32,7 +34,7 @@ def share_of_processors(name: str, processors: float) -> Iterator[list[str]]:
                 (group / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
                 (group / "cpu.cfs_quota_us").write_text(str(quota))
         except OSError as error:
-            raise LookupError(f"no control group with a quota can be made here: {error}") from None
+            raise LeftOutError(f"no control group with a quota can be made here: {error}") from None
         yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
     finally:
         # A group goes when its last process is reaped; one that cannot go now holds nothing but its name.

@@ -67,9 +67,7 @@ class Replica:
             command += program
         command += ["serve", "--http", self.address, "--home", str(self.home)]
         command += ["--behind-proxy", self._network.ip("balancer")]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env, text=True
-        )
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env, text=True)
         listens = threading.Event()
         threading.Thread(target=self._read, args=(self._process, listens), daemon=True).start()
         if not listens.wait(START_SECONDS) or self._process.poll() is not None:
