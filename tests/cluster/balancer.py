@@ -6,9 +6,11 @@ Each replica has a port of its own on the balancer too, for checks that have to 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +26,7 @@ LOCATION = f"""\
         proxy_buffering off;
         proxy_read_timeout 1h;
         # A replica that cannot be reached is found soon, and nothing is sent twice.
-        proxy_connect_timeout 2s;
+        proxy_connect_timeout 5s;
         proxy_next_upstream off;
         proxy_set_header Host {PUBLIC_NAME};
         proxy_set_header X-Forwarded-For $remote_addr;
@@ -66,6 +68,11 @@ class Balancer:
         assert self.process is not None
         self._write()
         self.process.send_signal(signal.SIGHUP)
+
+    def faults(self) -> Counter[str]:
+        """Return what its log says of replicas, without who asked."""
+        found = re.findall(r"\[error\] [^*]*\*\d+ ([^,]*)", (self._folder / "log").read_text())
+        return Counter(found)
 
     def stop(self) -> None:
         """End it."""

@@ -18,7 +18,7 @@ from mcp import Client as SdkClient
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ToolListChangedNotification
 
-from tests.chaos.client import LEGACY, MODERN, Answer, Client
+from tests.chaos.client import LEGACY, MODERN, Answer
 from tests.server.conftest import SEALAB, environment
 
 from .harness import Running, cluster, write_upstreams
@@ -78,7 +78,7 @@ def everything(running: Running) -> str:
             ("delete_skill", {"name": f"add_{mark}"}, lambda c: c["deleted_versions"], 1),
             ("write_workspace_file", {"filename": f"{mark}.txt", "content": "ä\n"}, lambda c: c["size"], 3),
             ("read_workspace_file", {"filename": f"{mark}.txt"}, lambda c: c["content"], "ä\n"),
-            ("list_workspace_files", {}, lambda c: f"{mark}.txt" in [f["name"] for f in c["files"]], True),
+            ("list_workspace_files", {}, lambda c, mark=mark: f"{mark}.txt" in [f["name"] for f in c["files"]], True),
             ("delete_workspace_file", {"filename": f"{mark}.txt"}, lambda c: c["deleted"], True),
             ("get_execution_stats", {}, bool, True),
         ]
@@ -320,9 +320,8 @@ def list_changed(running: Running) -> str:
     here, there, *_ = running.names
     said = []
     for mode in ("legacy", "auto"):
-        token, name = running.token(), f"extra{secrets.token_hex(2)}"
         try:
-            took = asyncio.run(asyncio.wait_for(_told(running, mode, token, here, there, name), 90))
+            took = asyncio.run(asyncio.wait_for(_told(running, mode, here, there), 90))
         except (ExceptionGroup, TimeoutError) as errors:
             raise Wrong(f"mode {mode}: the client of {here} was not told: {_first(errors)!r}") from errors
         finally:
@@ -331,8 +330,8 @@ def list_changed(running: Running) -> str:
     return ", ".join(said)
 
 
-async def _told(running: Running, mode: Any, token: str, here: str, there: str, name: str) -> float:
-    changed, ready = asyncio.Event(), asyncio.Event()
+async def _told(running: Running, mode: Any, here: str, there: str) -> float:
+    changed, ready, token = asyncio.Event(), asyncio.Event(), running.token()
 
     async def hear(message: object) -> None:
         if isinstance(getattr(message, "root", message), ToolListChangedNotification):
@@ -356,7 +355,7 @@ async def _told(running: Running, mode: Any, token: str, here: str, there: str, 
         await client.call_tool("search_tools", {"query": "echo"})
         await asyncio.sleep(1)  # what the first call of this replica itself finds is not what is waited for
         changed.clear()
-        write_upstreams(running.replicas[there].home, there, name)
+        write_upstreams(running.replicas[there].home, there, f"extra{secrets.token_hex(2)}")
         began = time.monotonic()
         caller = running.client(MODERN, token, there)
         await asyncio.to_thread(caller.call, "search_tools", {"query": "folder"})

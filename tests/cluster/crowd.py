@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ from .harness import Running
 CLIENTS = 200
 SESSIONS = 6
 """How many of the clients have a session; a server keeps eight alive."""
-PAUSE_SECONDS = 5.0
+PAUSE_SECONDS = 10.0
 """The mean of what a client thinks between two calls, by an exponential distribution."""
 ANSWER_SECONDS = 45.0
 READERS = 8
@@ -95,9 +95,10 @@ class Crowd:
 
     def __init__(self, running: Running, clients: int = CLIENTS, *, pause_seconds: float = PAUSE_SECONDS) -> None:
         self.told = Told()
-        self._running, self._pause = running, pause_seconds
+        self.running, self._pause = running, pause_seconds
         self._tokens = running.tokens([f"crowd-{number}" for number in range(clients)])
-        self._ends = threading.Event()
+        self._ends = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._numbers = itertools.count(1)
         self._thread = threading.Thread(target=lambda: asyncio.run(self._all()), daemon=True)
 
@@ -112,22 +113,23 @@ class Crowd:
         try:
             yield self.told
         finally:
-            self._ends.set()
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._ends.set)
             self._thread.join(ANSWER_SECONDS + 20)
 
     async def _all(self) -> None:
+        self._loop = asyncio.get_running_loop()
         await asyncio.gather(*(self._work(number) for number in range(len(self._tokens))))
 
     async def _work(self, number: int) -> None:
         rng = random.Random(number)
-        load = Load(self._running.balancer.url, era=MODERN, tokens=[self._tokens[number]], expected=ANY_RESULT)
+        load = Load(self.running.balancer.url, era=MODERN, tokens=[self._tokens[number]], expected=ANY_RESULT)
         count = _Count()
         await asyncio.sleep(rng.uniform(0, self._pause))
         while not self._ends.is_set():
             await self._call(Client(load, "client-0"), rng, number, count)
-            until = time.monotonic() + rng.expovariate(1 / self._pause)
-            while not self._ends.is_set() and (left := until - time.monotonic()) > 0:
-                await asyncio.sleep(min(left, 0.5))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ends.wait(), rng.expovariate(1 / self._pause))
 
     async def _call(self, client: Client, rng: random.Random, number: int, count: _Count) -> None:
         key, chance = next(self._numbers), rng.random()
@@ -164,7 +166,7 @@ class Crowd:
 
     def reread(self, most: int = 300) -> str:
         """Read what was acknowledged, via all replicas in turn; return how much of it, and note what is lost."""
-        told, client = self.told, Asker(self._running.url(), MODERN, self._tokens[-1])
+        told, client = self.told, Asker(self.running.url(), MODERN, self._tokens[-1])
         some = random.Random(1).sample(sorted(told.files), min(most, len(told.files)))
         for name in some:
             read = client.call("read_workspace_file", {"filename": name})

@@ -8,12 +8,12 @@ network, and it is gone with the namespaces. Their names hold the process id of 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import re
 import shutil
 import socket
 import subprocess
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +27,7 @@ _PREFIX = "sealab-"
 _CLONE_NEWNET = 0x40000000
 _PLACES = {"clients": 1, "balancer": 2, "database": 3, "store": 4}
 _FIRST_REPLICA = 10
+_NUMBERS = itertools.count(1)
 
 
 class Network(Protocol):
@@ -54,7 +55,7 @@ class Loopback:
     def __init__(self) -> None:
         self._ports: dict[tuple[str, str], int] = {}
 
-    def ip(self, place: str) -> str:
+    def ip(self, place: str) -> str:  # noqa: ARG002 - all are in one place
         return "127.0.0.1"
 
     def port(self, place: str, use: str = "") -> int:
@@ -64,7 +65,7 @@ class Loopback:
                 self._ports[place, use] = found.getsockname()[1]
         return self._ports[place, use]
 
-    def launcher(self, place: str) -> list[str]:
+    def launcher(self, place: str) -> list[str]:  # noqa: ARG002 - all are in one place
         return []
 
 
@@ -74,7 +75,7 @@ class Namespaces:
     isolated = True
 
     def __init__(self, replicas: Sequence[str]) -> None:
-        self._name = f"{_PREFIX}{os.getpid()}-{threading.get_native_id() % 1000}"
+        self._name = f"{_PREFIX}{os.getpid()}-{next(_NUMBERS)}"
         self.kind = f"network namespaces {self._name}-…"
         self._places = dict(_PLACES)
         self._places |= {name: _FIRST_REPLICA + number for number, name in enumerate(replicas, 1)}

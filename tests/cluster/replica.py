@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import subprocess
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.chaos.clocked import CLOCK_VARIABLE, set_clock
 from tests.chaos.served import CLOCKED
 from tests.server.conftest import SEALAB, environment
 
@@ -20,11 +20,6 @@ from .network import Network
 
 START_SECONDS = 90.0
 _SAID_MAX = 4000
-
-
-def clock_by() -> str:
-    """Return what sets the clock of one replica alone."""
-    return "faketime" if shutil.which("faketime") else "tests/chaos/clocked.py"
 
 
 class Replica:
@@ -54,12 +49,8 @@ class Replica:
         """
         env = environment(**self.settings)
         command = [*self._network.launcher(self.name), *launched_by]
-        if clock_seconds and clock_by() == "faketime":
-            env["FAKETIME_DONT_FAKE_MONOTONIC"] = "1"
-            command += ["faketime", "-f", f"{clock_seconds:+g}s", *program]
-        elif clock_seconds:
-            from tests.chaos.clocked import CLOCK_VARIABLE, set_clock
-
+        if clock_seconds:
+            # Not faketime(1): under it the interpreter's sleep, which is until a monotonic time, fails or never ends.
             set_clock(self.home / "clock", clock_seconds)
             env[CLOCK_VARIABLE] = str(self.home / "clock")
             command += CLOCKED
@@ -84,16 +75,8 @@ class Replica:
         listens.set()
 
     def signal(self, number: signal.Signals) -> None:
-        """Signal the server: with a clock of its own it is below the command that gives it that."""
-        with suppress(psutil.NoSuchProcess):
-            self._server().send_signal(number)
-
-    def _server(self) -> psutil.Process:
-        process = psutil.Process(self.process.pid)
-        for each in (process, *process.children(recursive=True)):
-            if "serve" in each.cmdline() and "faketime" not in each.cmdline()[0]:
-                return each
-        return process
+        """Signal the server: what gave it a place replaced itself by it."""
+        self.process.send_signal(number)
 
     def kill(self) -> None:
         """Kill it with SIGKILL and reap it."""

@@ -39,6 +39,6 @@ class Report:
         except Exception as error:
             if self.verbose:
                 traceback.print_exc()
-            self.line(what, False, f"{type(error).__name__}: {error}"[:600])
+            self.line(what, False, f"{type(error).__name__}: {error}"[:2000])
         else:
             self.line(what, True, f"{seen} ({time.monotonic() - began:.1f} s)")

@@ -67,7 +67,7 @@ def program(kind: str) -> Path:
 @contextmanager
 def store_of(kind: str, network: Network) -> Iterator[Store]:
     """Run a store with a bucket."""
-    inner, folder = network.port("store", "inner"), None
+    outer, inner = network.port("store"), network.port("store", "inner")
     with tempfile.TemporaryDirectory(prefix="sealab-store-") as folder:
         command = [*network.launcher("store"), str(program(kind))]
         if kind == "moto":
@@ -76,7 +76,7 @@ def store_of(kind: str, network: Network) -> Iterator[Store]:
             command += ["-d", folder, "-a", network.ip("store"), "-p", str(inner), "-s", "--no-vhost-buckets"]
             command += ["--configure-bucket", BUCKET]
         relayed = [sys.executable, "-P", str(Path(__file__).with_name("relay.py")), network.ip("store")]
-        relayed += [str(network.port("store")), network.ip("store"), str(inner)]
+        relayed += [str(outer), network.ip("store"), str(inner)]
         with (
             _running(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL),
             _running(
