@@ -56,6 +56,7 @@ from .upstream_tools.registry import Registry
 
 if TYPE_CHECKING:
     from ..skills_db.audit.audit_store import AuditStore
+    from .replicas.replicas import Replicas, TenantPlaces
 
 CLOSING_SECONDS = 2.0
 """How long the end of the process waits for each: work that was begun, records of runs, lines of the audit."""
@@ -88,6 +89,8 @@ class App:
     background: Background
     sign_ins: SignIns
     audit: AuditTrail = UNAUDITED
+    replicas: Replicas | None = None
+    """The other servers that are one sealab with this one; None where it is alone."""
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
 
@@ -100,17 +103,18 @@ class _Shared:
     cpu_days: CpuDays
     shelf: SkillService | None = None
     is_others: bool = False
+    replicas: Replicas | None = None
 
 
 @asynccontextmanager
 async def running(
-    settings: Settings, home: Home, *, serves: bool = False, policy: Decider | None = None
+    settings: Settings, home: Home, *, serves: bool = False, policy: Decider | None = None, listens: bool = False
 ) -> AsyncIterator[App]:
     """Make the home and the parts, with workers starting in the background; on the way out no process is left.
 
     `serves` says that this is a server, which records every run, and no command that runs one program. The home may be
     a tenant's: it then has workers of its own. `policy` is what decides in place of POLICY, where it is opened already
-    and watched by whoever opened it.
+    and watched by whoever opened it. A server that `listens` may be one of several, by REPLICA_ADDRESS.
     Raises `HomeError` where the home cannot be made, `SettingsError` where nothing that is allowed can run code or the
     policy cannot be used, and `LevelMissing` where the machine protects too little.
     """
@@ -125,18 +129,36 @@ async def running(
     audit = _audit(settings, home, audit_store(operators, lambda: operators_privacy.key()), serves=serves)  # noqa: PLW0108 - made below
     privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
     operators_privacy = privacy if operators is database else privacy_of(settings, Home(operators_root), operators)
-    shared = _Shared(decider, audit, CpuDays(operators))
     background = _own_background_pools(settings, home)
-    composed = _composed(
-        settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
-    )
     async with AsyncExitStack() as stack:
         stack.callback(operators.close)
+        replicas = None
+        if listens and settings.replica_address is not None:
+            replicas = await stack.enter_async_context(
+                _among_replicas(settings.replica_address, operators_privacy, operators)
+            )
+        shared = _Shared(decider, audit, CpuDays(operators), replicas=replicas)
+        composed = _composed(
+            settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
+        )
         app = await stack.enter_async_context(composed)
         if isinstance(own_policy, PolicyFile):
             watching = asyncio.create_task(own_policy.watch())
             stack.callback(watching.cancel)
         yield app
+
+
+@asynccontextmanager
+async def _among_replicas(address: str, privacy: Privacy, database: HomeDatabase) -> AsyncIterator[Replicas]:
+    """Make this server one of several. Raises `VaultKeyError`."""
+    from importlib.metadata import version
+
+    from .replicas.replicas import Replicas
+
+    key = await asyncio.to_thread(privacy.key)
+    replicas = Replicas(database, key, address=address, version=version("sealab"))
+    async with replicas.serving():
+        yield replicas
 
 
 @asynccontextmanager
@@ -163,6 +185,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         executor.shares.cpu_days,
         operators.skills.service,
         is_others=True,
+        replicas=operators.replicas,
     )
     database = database_of(settings.database_url, home)
     privacy = privacy_of(
@@ -218,7 +241,8 @@ async def _composed(
         host_functions = _host_functions(workspace, privacy, registry)
         try:
             async with Pools(offered.makers) as pools:
-                host_functions.update(run_calls.handlers(pools, journal))
+                places = None if shared.replicas is None else _places_of(shared.replicas, home)
+                host_functions.update(run_calls.handlers(pools, journal, places))
                 executor = Executor(
                     settings,
                     pools,
@@ -231,6 +255,7 @@ async def _composed(
                     Shares(settings, shared.cpu_days, home.tenant),
                     policy=shared.policy,
                     audit=shared.audit,
+                    places=places,
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
@@ -249,6 +274,7 @@ async def _composed(
                         background,
                         sign_ins,
                         shared.audit,
+                        shared.replicas,
                     )
                     lasting = [privacy.keep_purged(), background.work.serve()] if serves else []
                     tasks = [asyncio.create_task(each) for each in lasting]
@@ -259,6 +285,12 @@ async def _composed(
                             task.cancel()
         finally:
             await _close(database, privacy, service, registry, journal=journal, archive=archive, shared=shared)
+
+
+def _places_of(replicas: Replicas, home: Home) -> TenantPlaces:
+    from .replicas.replicas import TenantPlaces
+
+    return TenantPlaces(replicas, home.tenant)
 
 
 def _audit(settings: Settings, home: Home, store: Callable[[], AuditStore], *, serves: bool) -> AuditTrail:

@@ -93,11 +93,14 @@ RESOURCES: Mapping[str, Rights] = MappingProxyType(
 
 PROMPTS: Mapping[str, Rights] = MappingProxyType({"program": _NONE, "skill": _NONE})
 
+REPLICA_PATH = "/.sealab/replica"
+"""Where servers that are one sealab ask one another."""
 ROUTES: Mapping[str, str] = MappingProxyType(
     {
         "/mcp": "a token, and for each message what its method needs",
         "/approvals/": "a signed link, which answers one question",
         "/sign-in/": "the secret of a link, which is for one sign-in to an upstream server",
+        REPLICA_PATH: "the seal of another server of the same sealab; without REPLICA_ADDRESS it is not there",
         "/healthz": "nothing",
         "/readyz": "nothing",
         "/.well-known/": "nothing",

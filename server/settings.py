@@ -449,6 +449,10 @@ class Settings:
     """A policy in Cedar: a file, or a folder of `*.cedar` files, absolute or within the home, with the `policy` extra.
     What no rule of it permits is refused. See [policy](../policy.md).
     """
+    replica_address: str | None = _setting(_public_url, None)
+    """Where other servers of the same sealab reach this one, such as `http://10.0.0.3:8000`, where several share one
+    DATABASE_URL and one VAULT_KEY. Without it this server is alone. See [scale](../scale.md).
+    """
     surface: Surface = _setting(_one_of(Surface), Surface.FULL)
     """`full` shows all tools, `code` `execute_code` alone, `bridge` `run_python(code, servers, timeout)` alone."""
     log_level: LogLevel = _setting(_one_of(LogLevel, fold=str.upper), LogLevel.WARNING)
@@ -570,6 +574,21 @@ def _check(settings: Settings) -> None:
                 f"{getattr(settings, most):g}. Lower the one or raise the other."
             )
     _check_oauth(settings)
+    if settings.replica_address is not None:
+        _check_replica(settings)
+
+
+def _check_replica(settings: Settings) -> None:
+    if not (settings.database_url or "").startswith(("postgresql:", "postgresql+", "postgres:")):
+        raise SettingsError(
+            "REPLICA_ADDRESS is set, but DATABASE_URL names no PostgreSQL server, which servers of one sealab share. "
+            "Set DATABASE_URL, or leave REPLICA_ADDRESS out."
+        )
+    if settings.vault_key is None:
+        raise SettingsError(
+            "REPLICA_ADDRESS is set without VAULT_KEY, by which servers of one sealab know each other. Set the same "
+            "VAULT_KEY on all of them, or leave REPLICA_ADDRESS out."
+        )
 
 
 def _check_oauth(settings: Settings) -> None:

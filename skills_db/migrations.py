@@ -303,6 +303,28 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX sealab_sign_in_flow_by_expires ON sealab_sign_in_flow (expires)",
         ),
     ),
+    Migration(
+        "0013_replicas",
+        (
+            """CREATE TABLE sealab_replica (
+                id TEXT PRIMARY KEY,
+                term BIGINT NOT NULL,
+                address TEXT NOT NULL,
+                version TEXT NOT NULL,
+                started {float} NOT NULL,
+                heartbeat {float} NOT NULL,
+                leased_until {float} NOT NULL,
+                leaving INTEGER NOT NULL
+            )""",
+            """CREATE TABLE sealab_session_lease (
+                name TEXT PRIMARY KEY,
+                replica TEXT NOT NULL,
+                term BIGINT NOT NULL,
+                epoch BIGINT NOT NULL,
+                taken {float} NOT NULL
+            )""",
+        ),
+    ),
 )
 
 _WORDS = {

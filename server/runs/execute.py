@@ -104,8 +104,23 @@ async def execute(
     `recorded` returns what answers host calls from the record of an earlier run, and beyond it as it is given.
 
     Raises `RequestRefused` for what the operator or the policy does not allow, and the sandbox's own errors where
-    nothing ran. Cancelling the awaiting task kills the run.
+    nothing ran. Cancelling the awaiting task kills the run. Where several servers are one sealab, a program runs on the
+    one that has its session.
     """
+    here = partial(execute_here, executor, request, progress=progress, recorded=recorded)
+    if executor.places is None or request.session is None:
+        return await here()
+    return await executor.places.execute(executor, request, here, progress)
+
+
+async def execute_here(
+    executor: Executor,
+    request: CodeRequest,
+    *,
+    progress: Progress | None = None,
+    recorded: Callable[[HostCalls], HostCalls] = lambda answer: answer,
+) -> Execution:
+    """Run the code on this server and return its report; as `execute`."""
     run_id = request.run_id or new_run_id()
     try:
         judged = allowed(request, executor)
@@ -168,6 +183,7 @@ async def executed(
         await _audited_begin(executor, request, job, run_id)
         outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter)
         _go_on_without_worker(request, outcome, journal)
+        await _confirm(executor, job)
     except BaseException as error:
         gate.drop()
         journal.broken_off(Status.CANCELLED.value, job.isolation.value, _called(calls))
@@ -182,6 +198,7 @@ async def executed(
     incomplete = await journal.ended(outcome, _called(calls))
     if request.session is not None:
         incomplete = await journal.stored()  # the next call may have to be given its session anew
+        await _confirm(executor, job)
     outcome = _noted(outcome, incomplete)
     shown = await gate.shown(_ended(outcome, job, calls))
     shown, images = _pictured(shown, run_id, filters=executor.privacy.filters)
@@ -226,6 +243,12 @@ async def _run(
             executor.audit.limited(request.caller, busy.limit)
             return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     return outcome
+
+
+async def _confirm(executor: Executor, job: Job) -> None:
+    """Raise an error where the session of a job has moved to another server meanwhile: its answer may not count."""
+    if job.session is not None and executor.places is not None:
+        await executor.places.confirm(job.session)
 
 
 async def _audited_begin(executor: Executor, request: CodeRequest, job: Job, run_id: str) -> None:

@@ -121,7 +121,10 @@ async def _serve(
         with warming(own.tools):
             await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
         if signalled.first.done():
+            leaving = None if app.replicas is None else asyncio.create_task(app.replicas.leave())
             await _drain(server, exchanges, requests, settings.drain_seconds, signalled.second)
+            if leaving is not None:
+                leaving.cancel()
         server.should_exit = True
         await serving
         forgetting.cancel()
@@ -161,7 +164,9 @@ def _why_not_ready(app: App) -> str | None:
     if isinstance(policy, PolicyFile) and policy.is_missing:
         return policy.problem
     waiting = max((pool.waiting for pool in app.pools.stats().values()), default=0)
-    return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else app.audit.trouble()
+    if waiting >= max(1, app.settings.queue_max):
+        return QUEUE_FULL
+    return app.audit.trouble() or (None if app.replicas is None else app.replicas.why_not_ready())
 
 
 def _warning(app: App) -> str | None:
@@ -200,10 +205,15 @@ def _asgi(
     url = f"{exposure.public_url or f'{exposure.scheme}://{address.in_url}:{port}'}{MCP_PATH}"
     metadata = _metadata(app.settings, url)
     metadata_url = None if metadata is None else metadata.url_for
-    innermost = TenantApps(tenants, app.audit, authenticates=verifier is not None)
+    innermost: ASGIApp = TenantApps(tenants, app.audit, authenticates=verifier is not None)
+    if app.replicas is not None:
+        from ..replicas.forwarding import Forwarding
+
+        innermost = Forwarding(innermost, app.replicas)
     gate = RightsGate(innermost, metadata_url, app.audit)
     bodies = Bodies(gate, app.settings.http_bodies_mb * 1_000_000)
-    pages: ASGIApp = ApprovalPages(FairStarts(bodies), partial(question_place, tenants))
+    fair = FairStarts(bodies)
+    pages: ASGIApp = ApprovalPages(fair, partial(question_place, tenants))
     pages = SignInPages(pages, partial(sign_in_place, tenants))
     if verifier is not None:
         pages = Authentication(pages, verifier, metadata_url, app.audit)
@@ -212,5 +222,10 @@ def _asgi(
         pages = MetadataPages(pages, metadata)
     named = NamedHosts(pages, names, port, scheme=exposure.scheme, public_url=exposure.public_url)
     is_in_clear = not (address.is_loopback or exposure.has_tls)
-    forwarded = Forwarded(named, exposure.proxies, only_through_proxies=is_in_clear)
-    return Exchanges(forwarded, partial(_why_not_ready, app), partial(_warning, app))
+    outermost: ASGIApp = Forwarded(named, exposure.proxies, only_through_proxies=is_in_clear)
+    if app.replicas is not None:
+        from ..replicas.door import Door
+        from ..replicas.peer_calls import PeerCalls
+
+        outermost = Door(outermost, fair, PeerCalls(tenants, app.replicas), app.replicas, MCP_PATH)
+    return Exchanges(outermost, partial(_why_not_ready, app), partial(_warning, app))
