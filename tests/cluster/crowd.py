@@ -24,7 +24,7 @@ from .harness import Running
 CLIENTS = 200
 SESSIONS = 6
 """How many of the clients have a session; a server keeps eight alive."""
-PAUSE_SECONDS = 10.0
+PAUSE_SECONDS = 20.0
 """The mean of what a client thinks between two calls, by an exponential distribution."""
 ANSWER_SECONDS = 45.0
 READERS = 8

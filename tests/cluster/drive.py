@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
+import signal
 import sys
 
 from .checks import CHECKS
@@ -75,6 +77,12 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything is removed on this path too
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    print(
+        f"{chosen.part}: Python {platform.python_version()}, {os.cpu_count()} processors, load average {load}",
+        flush=True,
+    )
     report = Report(verbose=chosen.verbose)
     PARTS[chosen.part](chosen, report)
     if report.failed:

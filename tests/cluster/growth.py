@@ -15,7 +15,7 @@ from tests.benchmarks.load_client import MODERN, Load
 from .agents import AGENT_SECONDS, Agents
 from .checks import Wrong
 from .harness import Running, cluster
-from .report import Report
+from .report import LeftOutError, Report
 
 PROCESSORS = 0.5
 """What each replica has: so that three of them leave something for nginx, PostgreSQL and the clients."""
@@ -26,6 +26,12 @@ COMPUTES, WAITS = 24, 120
 COMPUTING = "sum(i * i for i in range(100_000))\n{n} + 1"
 WAITING = "import asyncio\nawait asyncio.sleep(1)\n{n} + 1"
 RUNS, IDLE_SECONDS = 300, 10.0
+STORED = {
+    "1 + 1": "{n} + 1",
+    "a file written": "write_file('cost.txt', '{n}')\n{n} + 1",
+    "a file read": "read_file('cost.txt')\n{n} + 1",
+}
+STORED_RUNS = 40
 STATEMENTS_GOAL = 3.0
 _TRANSACTIONS = ("BEGIN", "COMMIT", "ROLLBACK")
 Figure = Callable[[Report, argparse.Namespace], str]
@@ -148,6 +154,25 @@ def database(report: Report, chosen: argparse.Namespace) -> str:
         return f"{statements:.2f} statements a run, of {STATEMENTS_GOAL:g} at most"
 
 
+def store(report: Report, chosen: argparse.Namespace) -> str:
+    """What a run costs the object store, in requests."""
+    with cluster(store=chosen.store, isolated=not chosen.loopback) as running:
+        if running.store is None or "WORKSPACE_URL" in running.left_out:
+            raise LeftOutError("this version keeps files in a folder: it has no WORKSPACE_URL")
+        tokens = running.tokens(["load-1"])
+        told(Load(running.balancer.url, 1, 12, code=STORED["a file written"], era=MODERN, tokens=tokens))
+        said, before = [], running.store.is_told("count")
+        time.sleep(IDLE_SECONDS)
+        idle = (running.store.is_told("count") - before) / IDLE_SECONDS
+        for what, code in STORED.items():
+            before, began = running.store.is_told("count"), time.monotonic()
+            seen = told(Load(running.balancer.url, 1, STORED_RUNS, code=code, era=MODERN, tokens=tokens))
+            asked = running.store.is_told("count") - before - idle * (time.monotonic() - began)
+            p50 = at(seen.latencies_ms, 0.5)
+            said.append(f"{what}: {asked / STORED_RUNS:.1f} requests, p50 {p50:.0f} ms")
+        return f"idle {idle:.2f} requests/s of three replicas; " + "; ".join(said)
+
+
 def _shown(costs: Costs, by: float) -> str:
     return "; ".join(f"{calls / by:.2f} × {text}" for calls, text in costs.most[:6])
 
@@ -179,5 +204,6 @@ def agents(report: Report, chosen: argparse.Namespace) -> str:
 FIGURES: dict[str, Figure] = {
     "throughput by replicas": throughput,
     "the cost to PostgreSQL": database,
+    "the cost to the store": store,
     "agents": agents,
 }

@@ -177,11 +177,11 @@ def cluster(
         for name in names:
             given = wanted | {"REPLICA_ADDRESS": f"http://{network.ip(name)}:{network.port(name)}"}
             environment = {f"SEALAB_{key}": value for key, value in given.items() if key in known}
-            environment |= {} if kept is None else kept.environment
+            environment |= {"REPLICA_NAME": name} | ({} if kept is None else kept.environment)
             made[name] = Replica(name, network, (homes or folder) / name, environment)
             if processors is not None:
                 launchers[name] = stack.enter_context(share_of_processors(name, processors))
-            write_upstreams(made[name].home, name)
+            write_upstreams(made[name].home)
         balancer = stack.enter_context(
             balancer_of(network, {name: each.address for name, each in made.items()}, folder / "balancer")
         )
@@ -235,9 +235,12 @@ def _settings_of(database_url: str, store: Store | None) -> dict[str, str]:
     return settings | ({} if store is None else {"WORKSPACE_URL": store.url})
 
 
-def write_upstreams(home: Path, name: str, *more: str) -> None:
-    """Have a replica call a server that echoes and destroys, one that says at which replica it runs, and `more`."""
+def write_upstreams(home: Path, *more: str) -> None:
+    """Have a replica call a server that echoes and destroys, one that says at which replica it runs, and `more`.
+
+    All replicas have the same file.
+    """
     steady = {"command": sys.executable, "args": ["-P", os.fspath(UPSTREAM)], "call_timeout_seconds": 30}
-    where = {"command": sys.executable, "args": ["-P", os.fspath(ECHOING)], "env": {"REPLICA": name}}
+    where = {"command": sys.executable, "args": ["-P", os.fspath(ECHOING)], "env": {"REPLICA": "${REPLICA_NAME}"}}
     servers = {"steady": steady, "where": where} | dict.fromkeys(more, where)
     (home / "mcp.json").write_text(json.dumps({"mcpServers": servers}))

@@ -12,6 +12,7 @@ import itertools
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -176,10 +177,14 @@ def _enter(descriptor: int) -> None:
 
 
 def remove_those_of_the_dead() -> None:
-    """Remove what drivers left that were killed."""
+    """Remove what drivers left that were killed: their namespaces, and the processes that are still in them."""
     for name in os.listdir(_NAMES) if _NAMES.is_dir() else ():
         found = re.match(rf"{_PREFIX}(\d+)-", name)
         if found is not None and not psutil.pid_exists(int(found[1])):
+            told = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False).stdout
+            for left in told.split():
+                with suppress(ProcessLookupError):
+                    os.kill(int(left), signal.SIGKILL)
             subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL, check=False)
 
 

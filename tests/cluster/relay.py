@@ -2,8 +2,9 @@
 
     python -m tests.cluster.relay HOST PORT TO_HOST TO_PORT
 
-Reads lines: `pass`, `slow SECONDS` (each piece of data that is sent to the other side waits for so long) or `down`
-(connections end, and no new one is taken). Says `READY` when it listens, and `OK` to each line.
+Reads lines: `count`, `pass`, `slow SECONDS` (each piece of data that is sent to the other side waits for so long) or `down`
+(connections end, and no new one is taken). Says `READY` when it listens, and to each line how many requests of HTTP it
+has passed on.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from contextlib import suppress
 
 _PIECE_BYTES = 1 << 16
+_METHODS = (b"GET ", b"PUT ", b"HEAD ", b"POST ", b"DELETE ")
 
 
 class Relay:
@@ -23,10 +25,13 @@ class Relay:
         self._delay_seconds = 0.0
         self._down = False
         self._open: set[asyncio.StreamWriter] = set()
+        self.requests = 0
 
     def told(self, line: str) -> None:
         """Take one line."""
         what, _, number = line.strip().partition(" ")
+        if what == "count":
+            return
         self._delay_seconds = float(number) if what == "slow" else 0.0
         self._down = what == "down"
         if self._down:
@@ -53,6 +58,7 @@ class Relay:
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, slowed: bool) -> None:
         with suppress(OSError):
             while data := await reader.read(_PIECE_BYTES):
+                self.requests += slowed and data.startswith(_METHODS)
                 if slowed and self._delay_seconds:
                     await asyncio.sleep(self._delay_seconds)
                 writer.write(data)
@@ -66,7 +72,7 @@ async def main(host: str, port: int, to_host: str, to_port: int) -> None:
     print("READY", flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
         relay.told(line)
-        print("OK", flush=True)
+        print(relay.requests, flush=True)
 
 
 if __name__ == "__main__":

@@ -40,13 +40,13 @@ class Store:
         }
         self._relay = relay
 
-    def is_told(self, line: str) -> None:
-        """Tell the relay `pass`, `slow SECONDS` or `down`."""
+    def is_told(self, line: str) -> int:
+        """Tell the relay `count`, `pass`, `slow SECONDS` or `down`; return how many requests it has passed on."""
         assert self._relay.stdin is not None
         assert self._relay.stdout is not None
         self._relay.stdin.write(line + "\n")
         self._relay.stdin.flush()
-        assert self._relay.stdout.readline().strip() == "OK"
+        return int(self._relay.stdout.readline())
 
 
 def program(kind: str) -> Path:
