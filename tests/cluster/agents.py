@@ -1,7 +1,7 @@
 """Agents as teams have them: most think, some call in bursts. A simulation whose distributions are stated here.
 
 - Half of the agents speak 2026-07-28, half hold an MCP session of 2025-11-25.
-- Between bursts an agent thinks: lognormal, median 60 s, sigma 1.2 (mean 123 s), 600 s at most. It begins in the middle
+- Between bursts an agent thinks: lognormal, median 60 s, sigma 1.2, 600 s at most (mean 111 s). It begins in the middle
   of a thought.
 - A burst is one call (60 %) or 2 to 10 (40 %, uniform), with exponential pauses of 1 s.
 - A call: 60 % add, 20 % call an upstream tool, 15 % wait 1 to 3 s, 5 % write a file.
