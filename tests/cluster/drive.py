@@ -1,6 +1,6 @@
 """Three replicas, nginx, PostgreSQL and an S3 server on this machine, and what is asked of them; see `make cluster`.
 
-    python -m tests.cluster.drive checks|faults|growth [--only NAME]… [--store moto|s3rver] [--loopback] [--verbose]
+    python -m tests.cluster.drive checks|faults|growth [--only NAME]… [--store moto|s3rver|none] [--loopback] [--verbose]
 
 `faults` kills, fills and parts, and runs under a command that gives it a throw-away machine alone. Each thing is a line:
 what, whether it held, and what was seen. Exits 1 if something failed, never for a figure without a goal.
@@ -64,12 +64,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--only", action="append", help="one of its names; may be repeated")
-    parser.add_argument("--store", choices=("moto", "s3rver"), default="moto")
+    parser.add_argument("--store", choices=("moto", "s3rver", "none"), default="moto", help="none: a folder")
     parser.add_argument("--loopback", action="store_true", help="use no network namespaces")
     parser.add_argument("--agents", type=int, default=10_000, help="how many are simulated")
     parser.add_argument("--scale", type=int, default=10, help="by how much the simulation is scaled down")
     parser.add_argument("--verbose", action="store_true", help="show where a check failed")
     chosen = parser.parse_args()
+    chosen.store = None if chosen.store == "none" else chosen.store
     if chosen.part == "faults" and os.environ.get("SEALAB_DISPOSABLE") != "1":
         print(
             "this kills processes, parts networks and fills disks: use `make cluster WRAPPER=…` with a command that gives"
