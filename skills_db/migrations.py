@@ -318,6 +318,7 @@ MIGRATIONS: tuple[Migration, ...] = (
                 id TEXT PRIMARY KEY,
                 term BIGINT NOT NULL,
                 address TEXT NOT NULL,
+                mark TEXT NOT NULL,
                 version TEXT NOT NULL,
                 started {float} NOT NULL,
                 heartbeat {float} NOT NULL,

@@ -8,6 +8,7 @@ session is answered; it may be renewed late, unless another server has taken som
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
 import secrets
 import time
@@ -22,6 +23,7 @@ from ..host_work import Kind, in_thread
 
 if TYPE_CHECKING:
     from ...skills_db.replicas.replica_store import ReplicaRow, ReplicaStore
+    from .replica_keys import ReplicaKeys
 
 _LOG = logging.getLogger(__name__)
 _SWEEP_SECONDS = 60.0
@@ -50,7 +52,9 @@ class Membership:
     def __init__(
         self,
         store: Callable[[], ReplicaStore],
+        keys: ReplicaKeys,
         address: str,
+        *,
         version: str,
         lost: Callable[[], Awaitable[None]],
         times: LeaseTimes = LEASE_TIMES,
@@ -60,6 +64,7 @@ class Membership:
         self.address = address
         self.is_leaving = False
         self._store = store
+        self._keys = keys
         self._version = version
         self._lost = lost
         self._times = times
@@ -67,6 +72,7 @@ class Membership:
         self._valid_until = float("-inf")
         self._offset: float | None = None
         self._others: dict[str, ReplicaRow] = {}
+        self._strangers: frozenset[str] = frozenset()
         self._renewed = asyncio.Condition()
         self._swept = 0.0
         self._looked = 0.0
@@ -154,7 +160,7 @@ class Membership:
             await self._beat()
 
     async def _beat(self) -> None:
-        """Renew the lease, or join, or join anew."""
+        """Renew the lease, or join, or join anew. Whatever goes wrong, it is tried again: without it no session is."""
         try:
             async with asyncio.timeout(self._times.lease_seconds):
                 await self._renew()
@@ -165,12 +171,14 @@ class Membership:
                     "The lease of this server cannot be renewed, and is tried again: %s", str(error) or "no answer"
                 )
             self._is_silent = True
+        except Exception:  # noqa: BLE001 - see above
+            _LOG.exception("The lease of this server cannot be renewed, and is tried again.")
 
     async def _renew(self) -> None:
         times, began = self._times, time.monotonic()
         seconds = times.lease_seconds
         if not self._joined:
-            given = (self.id, self.term, self.address, self._version)
+            given = (self.id, self.term, self.address, self._keys.address_mark(self.id, self.address), self._version)
             await self._ask_apart(lambda store: store.join(*given, seconds=seconds))
             self._joined = True
         is_leaving = self.is_leaving
@@ -198,4 +206,17 @@ class Membership:
         return await asyncio.wrap_future(self._threads.submit(lambda: question(self._store())))
 
     def _note(self, found: tuple[ReplicaRow, ...]) -> None:
-        self._others = {each.id: each for each in found if each.id != self.id}
+        """Note the others, without rows that no server with the same master key wrote: nothing is sent there."""
+        marked = self._keys.address_mark
+        self._others = {
+            each.id: each
+            for each in found
+            if each.id != self.id and hmac.compare_digest(each.mark, marked(each.id, each.address))
+        }
+        strangers = frozenset(each.id for each in found) - {self.id, *self._others}
+        if strangers - self._strangers:
+            _LOG.warning(
+                "The database has servers that were not entered with the VAULT_KEY of this one, and are sent nothing. "
+                "Set the same on all."
+            )
+        self._strangers = strangers

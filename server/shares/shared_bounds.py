@@ -119,6 +119,8 @@ class Parts:
         if not part.waiting and part.has_room(part.taken_at):
             part.used += 1
             return
+        if self._closed:
+            raise PartLacking(name)
         served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         part.waiting.put(Owner("", caller), served)
         if self._database is not None:
@@ -162,12 +164,13 @@ class Parts:
         return 0 if part is None else part.of_others
 
     async def close(self) -> None:
-        """Take no more, and give all back."""
+        """Give all back, and lend no more: who waits, or asks for more, raises `PartLacking`."""
         self._closed = True
         if self._serving is not None:
             self._serving.cancel()
             with suppress(asyncio.CancelledError):
                 await self._serving
+        self._fail(self._parts, PartLacking("the server is closing"))
         if self._store is not None:
             store = self._store
             with suppress(SkillsDbError, HostWorkBusy):
