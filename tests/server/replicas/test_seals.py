@@ -113,6 +113,7 @@ def test_a_server_refuses_what_is_forged_or_sent_twice_and_sends_nothing_on_a_se
     assert _sent(first.url, body, by(ids[first.address])).status == 404
     nobody = json.dumps({**head, "identity": None}).encode() + b"\n{}"
     assert _sent(second.url, nobody, by(ids[second.address], nobody)).status == 401
+    assert sum("come as if from another server" in line for line in second.said) == 1
     # So it is with a program for a session of code.
     assert run(second.url, "n = 1", "looped", alice)["success"]
     program = {
