@@ -332,6 +332,7 @@ MIGRATIONS: tuple[Migration, ...] = (
                 epoch BIGINT NOT NULL,
                 taken {float} NOT NULL
             )""",
+            "CREATE INDEX sealab_session_lease_by_taken ON sealab_session_lease (taken)",
         ),
     ),
     Migration("0014_shared_state", shared_state.TABLES, shared_state.TRIGGERS),

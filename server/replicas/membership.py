@@ -78,6 +78,7 @@ class Membership:
         self._looked = 0.0
         self._is_silent = False
         self._task: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
         self._threads = DaemonThreads(1, "lease", _WAITING_MAX)  # work for calls must not delay a lease
 
     async def start(self) -> None:
@@ -88,8 +89,9 @@ class Membership:
     async def leave(self) -> None:
         """Renew it no more, and let others have at once what this server had."""
         self.is_leaving = True
-        if self._task is not None:
-            self._task.cancel()
+        for task in (self._task, self._sweeping):
+            if task is not None:
+                task.cancel()
         self._valid_until = float("-inf")
         if self._joined:
             with suppress(*KNOWN_ERRORS, TimeoutError):
@@ -198,9 +200,17 @@ class Membership:
         async with self._renewed:
             self._valid_until = began + seconds - times.margin_seconds
             self._renewed.notify_all()
-        if ended - self._swept > _SWEEP_SECONDS:
+        if ended - self._swept > _SWEEP_SECONDS and (self._sweeping is None or self._sweeping.done()):
             self._swept = ended
-            await self._ask_apart(lambda store: store.remove_dead(grace_seconds=times.grace_seconds))
+            self._sweeping = asyncio.create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        """Remove what is long over, in another thread: that may take longer than a lease lasts."""
+        grace = self._times.grace_seconds
+        try:
+            await self.ask(lambda store: store.remove_dead(grace_seconds=grace))
+        except KNOWN_ERRORS as error:
+            _LOG.debug("What is known of servers that have gone stays in the database for a while: %s", error)
 
     async def _ask_apart(self, question: Callable[[ReplicaStore], _T]) -> _T:
         return await asyncio.wrap_future(self._threads.submit(lambda: question(self._store())))

@@ -170,7 +170,8 @@ _ALL = sa.text(
 )
 _REMOVE_DEAD = sa.text(f"DELETE FROM sealab_replica WHERE leased_until + :grace < {_CLOCK}")  # noqa: S608 - as above
 _FORGET = sa.text(
-    f"DELETE FROM sealab_session_lease WHERE taken + :seconds < {_CLOCK} AND NOT EXISTS (SELECT 1 FROM sealab_replica "  # noqa: S608 - as above
+    "DELETE FROM sealab_session_lease "  # noqa: S608 - as above
+    f"WHERE taken < (SELECT {_CLOCK} - :seconds) AND NOT EXISTS (SELECT 1 FROM sealab_replica "
     "WHERE sealab_replica.id = sealab_session_lease.replica AND sealab_replica.term = sealab_session_lease.term)"
 )
 _LEAVE = sa.text("DELETE FROM sealab_replica WHERE id = :id")

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from sealab.server.replicas.replica_keys import ReplicaKeys
 from sealab.server.replicas.session_places import Held, SessionPlaces
 from sealab.skills_db.engine import Database
 from sealab.skills_db.errors import DatabaseUnavailable
-from sealab.skills_db.replicas.replica_store import Holder, ReplicaStore
+from sealab.skills_db.replicas.replica_store import Beat, Holder, ReplicaStore
 
 from ...waiting import until
 
@@ -146,6 +147,39 @@ async def test_a_lease_is_renewed_on_after_whatever_went_wrong(shared: Database)
         assert membership.term == 2
     finally:
         await membership.leave()
+
+
+async def test_a_lease_is_renewed_while_what_is_over_takes_long_to_be_removed(shared: Database) -> None:
+    began, go = threading.Event(), threading.Event()
+
+    class Slow(ReplicaStore):
+        beats = 0
+
+        def beat(self, *given: Any, **named: Any) -> Beat:
+            self.beats += 1
+            return super().beat(*given, **named)
+
+        def remove_dead(self, *, grace_seconds: float) -> None:
+            began.set()
+            go.wait(30)
+            super().remove_dead(grace_seconds=grace_seconds)
+
+    store = Slow(shared)
+    membership = Membership(
+        lambda: store, KEYS, "http://127.0.0.1:1", version="1", lost=_nothing_lost, times=LeaseTimes(beat_seconds=0.05)
+    )
+    try:
+        await membership.start()
+        await until(began.is_set)
+        beats = store.beats
+        await until(lambda: store.beats > beats + 2)
+    finally:
+        go.set()
+        await membership.leave()
+
+
+async def _nothing_lost() -> None:
+    raise AssertionError("The lease was never lost.")
 
 
 async def test_a_server_that_was_entered_without_the_key_is_none(server: Server) -> None:
