@@ -221,7 +221,7 @@ class Membership:
         self._others = {
             each.id: each
             for each in found
-            if each.id != self.id and hmac.compare_digest(each.mark, marked(each.id, each.address))
+            if each.id != self.id and hmac.compare_digest(each.mark.encode(), marked(each.id, each.address).encode())
         }
         strangers = frozenset(each.id for each in found) - {self.id, *self._others}
         if strangers - self._strangers:

@@ -184,7 +184,12 @@ async def _nothing_lost() -> None:
 
 async def test_a_server_that_was_entered_without_the_key_is_none(server: Server) -> None:
     store, address = server.store, "http://127.0.0.1:2"
-    for mark, is_there in (("", False), (KEYS.address_mark("c" * 16, address), False), (marked(address), True)):
+    for mark, is_there in (
+        ("", False),
+        ("é", False),
+        (KEYS.address_mark("c" * 16, address), False),
+        (marked(address), True),
+    ):
         await asyncio.to_thread(lambda mark=mark: store.join(OTHER, 1, address, mark, "1", seconds=1000))
         await server.membership.look()
         assert (server.membership.other(OTHER) is not None) == is_there
