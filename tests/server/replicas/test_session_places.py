@@ -150,7 +150,7 @@ async def test_a_lease_is_renewed_on_after_whatever_went_wrong(shared: Database)
 
 
 async def test_a_lease_is_renewed_while_what_is_over_takes_long_to_be_removed(shared: Database) -> None:
-    began, go = threading.Event(), threading.Event()
+    began, go, removed = threading.Event(), threading.Event(), threading.Event()
 
     class Slow(ReplicaStore):
         beats = 0
@@ -163,6 +163,7 @@ async def test_a_lease_is_renewed_while_what_is_over_takes_long_to_be_removed(sh
             began.set()
             go.wait(30)
             super().remove_dead(grace_seconds=grace_seconds)
+            removed.set()
 
     store = Slow(shared)
     membership = Membership(
@@ -175,6 +176,7 @@ async def test_a_lease_is_renewed_while_what_is_over_takes_long_to_be_removed(sh
         await until(lambda: store.beats > beats + 2)
     finally:
         go.set()
+        await until(removed.is_set)
         await membership.leave()
 
 
