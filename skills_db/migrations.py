@@ -318,6 +318,7 @@ MIGRATIONS: tuple[Migration, ...] = (
                 id TEXT PRIMARY KEY,
                 term BIGINT NOT NULL,
                 address TEXT NOT NULL,
+                mark TEXT NOT NULL,
                 version TEXT NOT NULL,
                 started {float} NOT NULL,
                 heartbeat {float} NOT NULL,
@@ -331,6 +332,7 @@ MIGRATIONS: tuple[Migration, ...] = (
                 epoch BIGINT NOT NULL,
                 taken {float} NOT NULL
             )""",
+            "CREATE INDEX sealab_session_lease_by_taken ON sealab_session_lease (taken)",
         ),
     ),
     Migration("0014_shared_state", shared_state.TABLES, shared_state.TRIGGERS),

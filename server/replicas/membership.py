@@ -8,6 +8,7 @@ session is answered; it may be renewed late, unless another server has taken som
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
 import secrets
 import time
@@ -22,6 +23,7 @@ from ..host_work import Kind, in_thread
 
 if TYPE_CHECKING:
     from ...skills_db.replicas.replica_store import ReplicaRow, ReplicaStore
+    from .replica_keys import ReplicaKeys
 
 _LOG = logging.getLogger(__name__)
 _SWEEP_SECONDS = 60.0
@@ -50,7 +52,9 @@ class Membership:
     def __init__(
         self,
         store: Callable[[], ReplicaStore],
+        keys: ReplicaKeys,
         address: str,
+        *,
         version: str,
         lost: Callable[[], Awaitable[None]],
         times: LeaseTimes = LEASE_TIMES,
@@ -60,6 +64,7 @@ class Membership:
         self.address = address
         self.is_leaving = False
         self._store = store
+        self._keys = keys
         self._version = version
         self._lost = lost
         self._times = times
@@ -67,11 +72,13 @@ class Membership:
         self._valid_until = float("-inf")
         self._offset: float | None = None
         self._others: dict[str, ReplicaRow] = {}
+        self._strangers: frozenset[str] = frozenset()
         self._renewed = asyncio.Condition()
         self._swept = 0.0
         self._looked = 0.0
         self._is_silent = False
         self._task: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
         self._threads = DaemonThreads(1, "lease", _WAITING_MAX)  # work for calls must not delay a lease
 
     async def start(self) -> None:
@@ -82,8 +89,9 @@ class Membership:
     async def leave(self) -> None:
         """Renew it no more, and let others have at once what this server had."""
         self.is_leaving = True
-        if self._task is not None:
-            self._task.cancel()
+        for task in (self._task, self._sweeping):
+            if task is not None:
+                task.cancel()
         self._valid_until = float("-inf")
         if self._joined:
             with suppress(*KNOWN_ERRORS, TimeoutError):
@@ -154,7 +162,7 @@ class Membership:
             await self._beat()
 
     async def _beat(self) -> None:
-        """Renew the lease, or join, or join anew."""
+        """Renew the lease, or join, or join anew. Whatever goes wrong, it is tried again: without it no session is."""
         try:
             async with asyncio.timeout(self._times.lease_seconds):
                 await self._renew()
@@ -165,12 +173,14 @@ class Membership:
                     "The lease of this server cannot be renewed, and is tried again: %s", str(error) or "no answer"
                 )
             self._is_silent = True
+        except Exception:  # noqa: BLE001 - see above
+            _LOG.exception("The lease of this server cannot be renewed, and is tried again.")
 
     async def _renew(self) -> None:
         times, began = self._times, time.monotonic()
         seconds = times.lease_seconds
         if not self._joined:
-            given = (self.id, self.term, self.address, self._version)
+            given = (self.id, self.term, self.address, self._keys.address_mark(self.id, self.address), self._version)
             await self._ask_apart(lambda store: store.join(*given, seconds=seconds))
             self._joined = True
         is_leaving = self.is_leaving
@@ -190,12 +200,33 @@ class Membership:
         async with self._renewed:
             self._valid_until = began + seconds - times.margin_seconds
             self._renewed.notify_all()
-        if ended - self._swept > _SWEEP_SECONDS:
+        if ended - self._swept > _SWEEP_SECONDS and (self._sweeping is None or self._sweeping.done()):
             self._swept = ended
-            await self._ask_apart(lambda store: store.remove_dead(grace_seconds=times.grace_seconds))
+            self._sweeping = asyncio.create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        """Remove what is long over, in another thread: that may take longer than a lease lasts."""
+        grace = self._times.grace_seconds
+        try:
+            await self.ask(lambda store: store.remove_dead(grace_seconds=grace))
+        except KNOWN_ERRORS as error:
+            _LOG.debug("What is known of servers that have gone stays in the database for a while: %s", error)
 
     async def _ask_apart(self, question: Callable[[ReplicaStore], _T]) -> _T:
         return await asyncio.wrap_future(self._threads.submit(lambda: question(self._store())))
 
     def _note(self, found: tuple[ReplicaRow, ...]) -> None:
-        self._others = {each.id: each for each in found if each.id != self.id}
+        """Note the others, without rows that no server with the same master key wrote: nothing is sent there."""
+        marked = self._keys.address_mark
+        self._others = {
+            each.id: each
+            for each in found
+            if each.id != self.id and hmac.compare_digest(each.mark.encode(), marked(each.id, each.address).encode())
+        }
+        strangers = frozenset(each.id for each in found) - {self.id, *self._others}
+        if strangers - self._strangers:
+            _LOG.warning(
+                "The database has servers that were not entered with the VAULT_KEY of this one, and are sent nothing. "
+                "Set the same on all."
+            )
+        self._strangers = strangers

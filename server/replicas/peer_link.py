@@ -34,7 +34,8 @@ ASK_SECONDS = 5.0
 """How long a short question may take."""
 _KEEPALIVE_SECONDS = 3.0
 """How long an idle connection is kept, which is less than the 5 seconds after which uvicorn closes it."""
-_CONNECTIONS_MAX = 1000
+_CONNECTIONS_MAX = 4096
+"""Each serves one request of a client, of which `connections.CONNECTIONS_MAX` are open at most: here nobody waits."""
 _OK, _MISDIRECTED, _UNAVAILABLE = 200, 421, 503
 
 
@@ -65,7 +66,8 @@ class PeerLink:
     def __init__(self, membership: Membership, keys: ReplicaKeys) -> None:
         self._membership = membership
         self._keys = keys
-        self._made: httpx2.AsyncClient | None = None
+        self._made: dict[bool, httpx2.AsyncClient] = {}
+        """That of calls, and that of streams that stay open: thousands of these must not slow each call."""
         self._heard: dict[str, float] = {}
 
     async def reach(self, peer: ReplicaRow) -> None:
@@ -82,12 +84,13 @@ class PeerLink:
 
     def warm(self) -> None:
         """Load what connections need, which takes a while. Blocks."""
-        self._client()
+        for streams in (False, True):
+            self._client(streams=streams)
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._made is not None:
-            await self._made.aclose()
+        for each in self._made.values():
+            await each.aclose()
 
     @asynccontextmanager
     async def sent(
@@ -112,7 +115,7 @@ class PeerLink:
         seal = sealed(
             self._keys.seal, sender=self._membership.id, to=peer.id, now=now, method=method, path=PATH, body=content
         )
-        client = self._client()
+        client = self._client(streams=method == "GET")
         request = client.build_request(
             method,
             peer.address + PATH,
@@ -148,17 +151,17 @@ class PeerLink:
         found: Mapping[str, Any] = json.loads(said)
         return found
 
-    def _client(self) -> httpx2.AsyncClient:
-        if self._made is None:
+    def _client(self, *, streams: bool) -> httpx2.AsyncClient:
+        if streams not in self._made:
             import httpx2
 
-            self._made = httpx2.AsyncClient(
+            self._made[streams] = httpx2.AsyncClient(
                 follow_redirects=False,
                 trust_env=False,
                 limits=httpx2.Limits(max_connections=_CONNECTIONS_MAX, keepalive_expiry=_KEEPALIVE_SECONDS),
                 headers={"Accept-Encoding": "identity"},
             )
-        return self._made
+        return self._made[streams]
 
 
 def _is_stopping(response: httpx2.Response) -> bool:

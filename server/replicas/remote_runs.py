@@ -21,7 +21,7 @@ from ..errors import RequestRefused, ServerError
 from ..identity import identity_from, identity_told
 from ..runs.background.background_reports import execution_of
 from ..runs.execute import CodeRequest, Execution
-from .peer_link import RUN_SILENT_SECONDS, PeerLost, PeerRefused
+from .peer_link import RUN_SILENT_SECONDS, PeerLost, PeerRefused, PeerUnreached
 from .replica_errors import OutcomeUnknown
 
 if TYPE_CHECKING:
@@ -111,9 +111,18 @@ class RemoteRuns:
             async with self._link.sent(peer, "POST", head, silent_seconds=RUN_SILENT_SECONDS) as answer:
                 if answer.status != _OK:
                     raise PeerRefused(f"The server at {peer.address} answers with the status {answer.status}.")
-                return await _Following(self._link, peer, request.caller, progress).ended(answer)
+                return await self._followed(peer, request, progress, answer)
         except PeerLost as error:
             raise OutcomeUnknown(_LOST) from error
+
+    async def _followed(
+        self, peer: ReplicaRow, request: CodeRequest, progress: Progress | None, answer: PeerAnswer
+    ) -> Execution:
+        """Follow a run that has begun. From here on nothing raised may say that nothing ran: it would run again."""
+        try:
+            return await _Following(self._link, peer, request.caller, progress).ended(answer)
+        except PeerUnreached as error:  # by the answer to a question
+            raise PeerLost(str(error)) from error
 
 
 class _Following:

@@ -7,6 +7,7 @@ A security boundary. Each key serves one purpose (HMAC-SHA256 as a pseudo-random
     mcp      signs the id of an MCP session, which names the server that has it: `<server>.<id>.<signature>`
     state    seals `requestState` of MCP, one for each tenant
     bearer   encrypts the token of an OAuth issuer that goes along with a request
+    address  marks the address of a server in the database: who can write there alone cannot have requests sent away
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ class ReplicaKeys:
         if found is None or not hmac.compare_digest(found[3], self._mcp_signature(found[1], found[2])):
             return None
         return found[1], found[2]
+
+    def address_mark(self, replica: str, address: str) -> str:
+        """Return what stands beside the address of a server in the database."""
+        return self._mac("address", f"{replica} {address}").hex()
 
     def state_key(self, tenant: str) -> bytes:
         """Return the key for `requestState` of a tenant."""

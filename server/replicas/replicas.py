@@ -41,7 +41,9 @@ class Replicas:
         self, database: HomeDatabase, key: bytes, *, address: str, version: str, times: LeaseTimes = LEASE_TIMES
     ) -> None:
         self.keys = ReplicaKeys(key)
-        self.membership = Membership(self._store_of(database), address, version, self._lost, times)
+        self.membership = Membership(
+            self._store_of(database), self.keys, address, version=version, lost=self._lost, times=times
+        )
         self.link = PeerLink(self.membership, self.keys)
         self.seals = SealCheck(self.keys.seal, self.membership.id)
         self.runs = RemoteRuns(self.link, self.keys)

@@ -8,14 +8,16 @@ call. At the end of each program it is looked whether the lease still lasts: if 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from ...sandbox.host.repl_sessions import shown
-from ...skills_db.errors import CommitUnknown, DatabaseUnavailable
+from ...skills_db.errors import SkillsDbError
 from ..errors import HostWorkBusy
 from ..runs.places import Here
 from .replica_errors import OutcomeUnknown, SessionElsewhere
@@ -34,6 +36,7 @@ IDLE_SECONDS = 5.0
 """How often sessions are let go of that have no worker any more."""
 KNOWN_MAX = 10_000
 """Sessions of other servers whose place is remembered."""
+_LOG = logging.getLogger(__name__)
 
 _MOVED = (
     "The session {} has moved to another server while this call was at work, since this server had lost touch with the "
@@ -75,7 +78,8 @@ class SessionPlaces:
         self._keys = keys
         self._held: dict[str, Held] = {}
         self._elsewhere: OrderedDict[str, str] = OrderedDict()
-        self._taking: dict[str, asyncio.Lock] = {}
+        self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """One for each session that is being taken, as long as somebody waits for it."""
         self._is_leaving = False
 
     async def place(
@@ -92,14 +96,10 @@ class SessionPlaces:
         if known is not None and not known.is_leaving:
             return known
         lock = self._taking.setdefault(name, asyncio.Lock())
-        try:
-            async with lock:
-                if (held := self._held.get(name)) is not None:
-                    return held
-                return await self._taken(name, tenant, session, end, is_alive)
-        finally:
-            if not lock.locked() and self._taking.get(name) is lock:
-                del self._taking[name]
+        async with lock:
+            if (held := self._held.get(name)) is not None:
+                return held
+            return await self._taken(name, tenant, session, end, is_alive)
 
     async def _taken(
         self,
@@ -166,7 +166,12 @@ class SessionPlaces:
         return OutcomeUnknown(_MOVED.format(repr(shown(session))))
 
     async def run(self, held: Held, here: Here) -> Execution:
-        """Run a program in a session. Raises `OutcomeUnknown` where the session is lost meanwhile."""
+        """Run a program in a session.
+
+        Raises `OutcomeUnknown` where the session is lost meanwhile, `SessionElsewhere` where that was so before.
+        """
+        if held.is_lost:
+            raise self.no_lease(held.session)
         running = asyncio.ensure_future(here())
         held.running.add(running)
         try:
@@ -188,8 +193,9 @@ class SessionPlaces:
             each.is_lost = True
             for running in each.running:
                 running.cancel()  # which ends the worker, and is awaited by who has begun it
+        for each in every:
             if not each.running:
-                await each.end()
+                await _ended(each)
 
     async def keep(self) -> None:
         """Let go, again and again, of sessions that have ended here; until it is cancelled."""
@@ -203,13 +209,22 @@ class SessionPlaces:
         await self._let_go(lambda _held: True)
 
     async def _let_go(self, chosen: Callable[[Held], bool]) -> None:
-        gone = [each for each in self._held.values() if not each.users and chosen(each)]
-        for each in gone:
-            del self._held[each.name]
-        for each in gone:
-            await each.end()
+        gone: list[Held] = []
+        for each in list(self._held.values()):
+            if not each.users and chosen(each) and self._held.get(each.name) is each:
+                del self._held[each.name]  # right before it ends, so that no call begins in it
+                gone.append(each)
+                await _ended(each)
         if not gone:
             return
         told = [(each.name, each.epoch) for each in gone]
-        with suppress(DatabaseUnavailable, CommitUnknown, HostWorkBusy):  # else this server takes them anew when asked
+        with suppress(SkillsDbError, HostWorkBusy):  # else this server takes them anew when asked
             await self.membership.ask(lambda store: store.let_go(told, self.membership.id))
+
+
+async def _ended(held: Held) -> None:
+    """End the worker of a session; where that fails, the others end all the same."""
+    try:
+        await held.end()
+    except Exception:  # noqa: BLE001 - see above
+        _LOG.exception("The worker of a session that was given up could not be ended.")

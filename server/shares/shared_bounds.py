@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ...skills_db.errors import SkillsDbError
 from ..errors import HostWorkBusy
 from ..fair_line import FairLine, Owner
-from ..host_work import Kind, in_thread
+from ..host_work import Kind, ended_within, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +35,8 @@ AGAIN_SECONDS = 0.2
 """How soon it asks again for what it needs and was not given."""
 HELD_SECONDS = 15.0
 """How long a part is a server's that does not renew it."""
+CLOSING_SECONDS = 2.0
+"""How long the end of the process waits for the database."""
 _MARGIN_SECONDS = 2.0
 """How much earlier it stops to take of it, since the answer took its time."""
 _RECENT_SECONDS = 5.0
@@ -119,6 +121,8 @@ class Parts:
         if not part.waiting and part.has_room(part.taken_at):
             part.used += 1
             return
+        if self._closed:
+            raise PartLacking(name)
         served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         part.waiting.put(Owner("", caller), served)
         if self._database is not None:
@@ -162,16 +166,17 @@ class Parts:
         return 0 if part is None else part.of_others
 
     async def close(self) -> None:
-        """Take no more, and give all back."""
+        """Give all back, and lend no more: who waits, or asks for more, raises `PartLacking`."""
         self._closed = True
         if self._serving is not None:
             self._serving.cancel()
             with suppress(asyncio.CancelledError):
                 await self._serving
+        self._fail(self._parts, PartLacking("the server is closing"))
         if self._store is not None:
             store = self._store
-            with suppress(SkillsDbError, HostWorkBusy):
-                await in_thread(Kind.DATABASE, lambda: store.leave(self._holder), charged=False)
+            with suppress(SkillsDbError):  # else they are the others' once their time is up
+                await ended_within(CLOSING_SECONDS, lambda: store.leave(self._holder))
 
     def _ask(self) -> None:
         """Have the parts settled now."""

@@ -20,6 +20,7 @@ from ...sandbox.host.repl_sessions import SessionState
 from ...sandbox.job import Failure, HostCalls, Isolation, Job, Outcome, Rebuild, Recorder, Status
 from ...workspace.errors import WorkspaceError
 from ...workspace.store import Workspace
+from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
 
 _LOG = logging.getLogger(__name__)
@@ -77,7 +78,16 @@ class WholeWorkspace:
         try:
             return await self._runner.run(job, host_calls, recorder, rebuild)
         finally:
-            await asyncio.shield(in_thread(Kind.FILES, partial(whole.__exit__, None, None, None), charged=False))
+            await self._leave(whole)
+
+    @staticmethod
+    async def _leave(whole: AbstractContextManager[None]) -> None:
+        """Let the copies go that the run kept, be the threads as busy as they may: its outcome does not hang on it."""
+        leaving = partial(whole.__exit__, None, None, None)
+        try:
+            await asyncio.shield(in_thread(Kind.FILES, leaving, charged=False))
+        except HostWorkBusy:
+            leaving()  # which makes no request
 
     @staticmethod
     async def _entered(whole: AbstractContextManager[None]) -> None:

@@ -27,7 +27,7 @@ from ...tools_registry.upstream.results import says_shape
 from ..database import Opening
 from ..errors import HostWorkBusy, HostWorkRefused
 from ..home import Home
-from ..host_work import Kind, in_thread
+from ..host_work import Kind, ended_within, in_thread
 from ..identity import LOCAL_IDENTITY, Identity, Right
 from ..policy.access import NO_POLICY, Decider, call_access
 from ..shares.shared_bounds import PartLacking, Parts
@@ -68,6 +68,8 @@ _WATCH_SECONDS = 2.0
 """How often it is looked whether other servers are attached."""
 _KEEP_SECONDS = 3.0
 """How long after a call what was learned is kept for other servers; at the end of the process it always is."""
+CLOSING_SECONDS = 2.0
+"""How long the end of the process waits for that."""
 _WARM_AFTER_SECONDS = 1.0
 """Until a client's first questions are answered."""
 _LOG = logging.getLogger(__name__)
@@ -144,8 +146,8 @@ class Registry:
         if self._wired is not None:
             await self._wired.upstreams.__aexit__(None, None, None)
         for kept in (self._learned.made, self._usage.made):
-            if kept is not None:
-                await asyncio.to_thread(kept.save)
+            if kept is not None and not await ended_within(CLOSING_SECONDS, kept.save):
+                _LOG.warning("What was learned of tools could not be kept: the database did not answer in time.")
 
     def warm(self) -> None:
         """Read the catalog and build the index soon, so that the first search need not wait."""

@@ -26,11 +26,15 @@ FORGOTTEN_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRow:
-    """A server as the database knows it; `heartbeat` in seconds since 1970 by the database's clock."""
+    """A server as the database knows it; `heartbeat` in seconds since 1970 by the database's clock.
+
+    `mark` shows who wrote the address, see `server.replicas.replica_keys`.
+    """
 
     id: str
     term: int
     address: str
+    mark: str
     version: str
     heartbeat: float
     is_leaving: bool
@@ -62,9 +66,16 @@ class ReplicaStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def join(self, replica: str, term: int, address: str, version: str, *, seconds: float) -> None:
+    def join(self, replica: str, term: int, address: str, mark: str, version: str, *, seconds: float) -> None:
         """Enter a server with a lease of so many seconds; a `term` is never used again once it was lost."""
-        given = {"id": replica, "term": term, "address": address, "version": version, "seconds": seconds}
+        given = {
+            "id": replica,
+            "term": term,
+            "address": address,
+            "mark": mark,
+            "version": version,
+            "seconds": seconds,
+        }
         with self._database.transaction() as session:
             session.execute(_JOIN, given)
 
@@ -134,6 +145,7 @@ def _replica(row: sa.RowMapping) -> ReplicaRow:
         str(row["id"]),
         cast("int", row["term"]),
         str(row["address"]),
+        str(row["mark"]),
         str(row["version"]),
         float(cast("float", row["heartbeat"])),
         bool(row["leaving"]),
@@ -144,8 +156,8 @@ def _replica(row: sa.RowMapping) -> ReplicaRow:
 _CLOCK = "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)"
 _NOW = sa.text(f"SELECT {_CLOCK}")
 _JOIN = sa.text(
-    "INSERT INTO sealab_replica (id, term, address, version, started, heartbeat, leased_until, leaving) "  # noqa: S608 - no value is in it
-    f"VALUES (:id, :term, :address, :version, {_CLOCK}, {_CLOCK}, {_CLOCK} + :seconds, 0) "
+    "INSERT INTO sealab_replica (id, term, address, mark, version, started, heartbeat, leased_until, leaving) "  # noqa: S608 - no value is in it
+    f"VALUES (:id, :term, :address, :mark, :version, {_CLOCK}, {_CLOCK}, {_CLOCK} + :seconds, 0) "
     f"ON CONFLICT (id) DO UPDATE SET term = :term, heartbeat = {_CLOCK}, leased_until = {_CLOCK} + :seconds"
 )
 _RENEW = sa.text(
@@ -153,12 +165,13 @@ _RENEW = sa.text(
     "WHERE id = :id AND term = :term RETURNING heartbeat"
 )
 _ALL = sa.text(
-    f"SELECT id, term, address, version, heartbeat, leaving, leased_until > {_CLOCK} AS alive "  # noqa: S608 - as above
+    f"SELECT id, term, address, mark, version, heartbeat, leaving, leased_until > {_CLOCK} AS alive "  # noqa: S608 - as above
     "FROM sealab_replica ORDER BY started, id"
 )
 _REMOVE_DEAD = sa.text(f"DELETE FROM sealab_replica WHERE leased_until + :grace < {_CLOCK}")  # noqa: S608 - as above
 _FORGET = sa.text(
-    f"DELETE FROM sealab_session_lease WHERE taken + :seconds < {_CLOCK} AND NOT EXISTS (SELECT 1 FROM sealab_replica "  # noqa: S608 - as above
+    "DELETE FROM sealab_session_lease "  # noqa: S608 - as above
+    f"WHERE taken < (SELECT {_CLOCK} - :seconds) AND NOT EXISTS (SELECT 1 FROM sealab_replica "
     "WHERE sealab_replica.id = sealab_session_lease.replica AND sealab_replica.term = sealab_session_lease.term)"
 )
 _LEAVE = sa.text("DELETE FROM sealab_replica WHERE id = :id")

@@ -89,5 +89,5 @@ def _notice(payload: str) -> Notice | None:
     try:
         said = json.loads(payload)
         return Notice(str(said["schema"]), str(said["kind"]), int(said["version"]))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None

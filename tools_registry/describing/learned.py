@@ -48,9 +48,13 @@ class LearnedTypes:
     def __init__(self, place: Path | KeptText) -> None:
         self._kept = kept_at(place)
         self._lock = threading.Lock()
+        """For what is in memory: never held while something is read or written, since the event loop takes it."""
+        self._storing = threading.Lock()
         self._known = _read(self._kept)
         self._pending: dict[str, Learned] = {}
         self._pending_nodes = 0
+        self._on_way: dict[str, Learned] = {}
+        """What is being saved."""
 
     def observe(self, full_name: str, value: object, arguments: Mapping[str, object] | None = None) -> None:
         """Take the shape of one more answer of a tool: of its structured content, parsed JSON or text.
@@ -61,58 +65,83 @@ class LearnedTypes:
         words = _words_of(arguments) if arguments else frozenset()
         fixed = _without_named(shape, words) if words else shape
         with self._lock:
-            before = self._pending.pop(full_name, None)
-            after = _together(before, Learned(fixed, 1, varies=fixed is not shape))
-            self._pending[full_name] = after
-            self._pending_nodes += _nodes(after.shape) - (0 if before is None else _nodes(before.shape))
-            while self._pending_nodes > NODES_TOGETHER_MAX:
-                oldest = self._pending.pop(next(iter(self._pending)))
-                self._pending_nodes -= _nodes(oldest.shape)
+            self._add(full_name, Learned(fixed, 1, varies=fixed is not shape))
 
     def get(self, full_name: str) -> Learned | None:
         """Return what was learned of a tool, if anything."""
         with self._lock:
-            known, pending = self._known.get(full_name), self._pending.get(full_name)
-        return known if pending is None else _together(known, pending)
+            parts = [each.get(full_name) for each in (self._known, self._on_way, self._pending)]
+        found = None
+        for each in parts:
+            if each is not None:
+                found = each if found is None else _together(found, each)
+        return found
 
     def forget(self, server: str) -> None:
         """Drop what was learned of a server's tools."""
-        with self._lock, self._kept.editing() as draft:
-            self._pending = {name: each for name, each in self._pending.items() if not name.startswith(f"{server}.")}
-            self._pending_nodes = sum(_nodes(each.shape) for each in self._pending.values())
-            found = _parsed(draft.data, self._kept.where)
-            self._known = {name: each for name, each in found.items() if not name.startswith(f"{server}.")}
-            draft.data = _written(self._known)
+        with self._storing:
+            with self._kept.editing() as draft:
+                found = _parsed(draft.data, self._kept.where)
+                known = {name: each for name, each in found.items() if not name.startswith(f"{server}.")}
+                draft.data = _written(known)
+            with self._lock:
+                pending, self._pending, self._pending_nodes = self._pending, {}, 0
+                for name, each in pending.items():
+                    if not name.startswith(f"{server}."):
+                        self._add(name, each)
+                self._known = known
 
     @property
     def has_unsaved(self) -> bool:
         """Whether something was observed that is not saved."""
-        return bool(self._pending)
+        return bool(self._pending or self._on_way)
 
     def refresh(self) -> None:
         """Take what others have saved."""
-        known = _read(self._kept)
-        with self._lock:
-            self._known = known
+        with self._storing:
+            known = _read(self._kept)
+            with self._lock:
+                self._known = known
 
     def save(self) -> None:
         """Add what was observed to what the file holds by now. Where it cannot be written, it stays in memory alone."""
-        with self._lock:
-            if not self._pending:
+        with self._storing:
+            with self._lock:
+                observed_now, self._pending, self._pending_nodes = self._pending, {}, 0
+                self._on_way = observed_now
+            if not observed_now:
                 return
+            saved: dict[str, Learned] | None = None
             try:
                 with self._kept.editing() as draft:
                     known = _parsed(draft.data, self._kept.where)
-                    for name, each in self._pending.items():
+                    for name, each in observed_now.items():
                         # The newest stand last; beyond the bound the oldest go.
                         known[name] = _together(known.pop(name, None), each)
                     known = _newest(known)
                     draft.data = _written(known)
+                saved = known
             except OSError as error:
                 _LOG.warning("What tools return is not kept for the next session: %s.", error)
-                return
-            self._known = known
-            self._pending, self._pending_nodes = {}, 0
+            finally:
+                with self._lock:
+                    self._on_way = {}
+                    if saved is not None:
+                        self._known = saved
+                    else:
+                        later, self._pending, self._pending_nodes = self._pending, {}, 0
+                        for name, each in (*observed_now.items(), *later.items()):
+                            self._add(name, each)
+
+    def _add(self, full_name: str, learned: Learned) -> None:
+        """Add to what is not saved, under the lock; beyond the bound, what was called the longest ago goes."""
+        before = self._pending.pop(full_name, None)
+        after = _together(before, learned)
+        self._pending[full_name] = after
+        self._pending_nodes += _nodes(after.shape) - (0 if before is None else _nodes(before.shape))
+        while self._pending_nodes > NODES_TOGETHER_MAX:
+            oldest = self._pending.pop(next(iter(self._pending)))
+            self._pending_nodes -= _nodes(oldest.shape)
 
 
 def _written(known: Mapping[str, Learned]) -> bytes:

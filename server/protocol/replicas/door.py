@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 HEAD_BYTES_MAX = 2 * BODY_BYTES_MAX
 """What stands before the body of a request, which holds a whole program where one is to run here."""
 _LOG = logging.getLogger(__name__)
+_LOG_SECONDS = 60.0
 
 
 class Door:
@@ -40,6 +42,7 @@ class Door:
         self._calls = calls
         self._replicas = replicas
         self._mcp_path = mcp_path
+        self._warned = float("-inf")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -55,7 +58,7 @@ class Door:
             )
         except SealRefused as error:
             status = 421 if "another server" in str(error) else 403
-            _LOG.warning("A request was refused that came as if from another server of this sealab: %s", error)
+            self._warn(error)
             await refusal(status, f"The seal of the request cannot be taken. {error}")(scope, receive, send)
             return
         read = await _read(receive, seal)
@@ -67,6 +70,13 @@ class Door:
             await self._inner(self._as_sent(scope, head), _giving(body, receive), send)
         else:
             await self._calls(head, scope, receive, send)
+
+    def _warn(self, error: SealRefused) -> None:
+        """Log a refusal, of many one now and then: whoever reaches the port can have requests refused."""
+        now = time.monotonic()
+        if now - self._warned >= _LOG_SECONDS:
+            self._warned = now
+            _LOG.warning("Requests are refused that come as if from another server of this sealab: %s", error)
 
     def _as_sent(self, scope: Scope, head: Mapping[str, Any]) -> Scope:
         """Return the request as the other server got it, with whom that has authenticated."""

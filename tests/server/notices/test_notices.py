@@ -114,3 +114,21 @@ async def test_where_the_database_is_a_file_nothing_listens() -> None:
     notices = Notices(None)
     await asyncio.wait_for(notices.listen(), WAIT_SECONDS)
     assert not notices.is_shared
+
+
+@pytest.mark.parametrize("said", ["[" * 7000, '{"schema": "public", "kind": "skills", "version": Infinity}', "", "1"])
+async def test_what_is_no_notice_does_not_end_the_connection(cluster: Cluster, tmp_path: Path, said: str) -> None:
+    url = cluster.create("strange")
+    try:
+        await asyncio.to_thread(save_skill, url, tmp_path, "before")
+        notices, ear = Notices(url), Ear()
+        with notices.heard(None, ear):
+            async with listening(notices):
+                await ear.until(lambda heard: Changed.ANYTHING in heard)
+                async with await psycopg.AsyncConnection.connect(url, autocommit=True) as other:
+                    await other.execute("SELECT pg_notify('sealab_notice', %s)", [said])
+                await asyncio.to_thread(save_skill, url, tmp_path, "after")
+                await ear.until(lambda heard: Changed.SKILLS in heard)
+                assert notices.gaps == 0
+    finally:
+        cluster.drop("strange")

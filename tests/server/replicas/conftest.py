@@ -25,7 +25,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from sealab.server.access.names import DEFAULT_RIGHTS
 from sealab.server.access.token_text import digest_of, new_token
-from sealab.skills_db.engine import open_database
+from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.tenants.tenant_store import TenantStore
 from sealab.skills_db.tokens import TokenStore
 
@@ -242,3 +242,12 @@ def team(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     folder = tmp_path_factory.mktemp("replicas")
     with started(cluster, folder, 3, notes_served, **TEAM) as made:
         yield made
+
+
+@pytest.fixture
+def shared(cluster: Cluster, tmp_path: Path) -> Iterator[Database]:  # noqa: F811 - the fixture
+    """A new database, for the parts of a server that run within a test."""
+    name = f"replicas_{next(_NUMBERS)}_{secrets.token_hex(3)}"
+    with open_database(cluster.create(name), tmp_path) as database:
+        yield database
+    cluster.drop(name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,9 +13,10 @@ from sealab.server.replicas.replica_keys import ReplicaKeys
 from sealab.server.replicas.seals import FRESH_SECONDS, HEADER, SealCheck, SealRefused, sealed
 from sealab.server.rights import REPLICA_PATH
 
-from ..protocol.web.raw import Answer, connected, opened, read
+from ...waiting import wait_until
+from ..protocol.web.raw import MODERN, Answer, call, connected, opened, post, read
 from .conftest import KEY, Sealab
-from .test_sessions_on_replicas import bearer, run
+from .test_sessions_on_replicas import bearer, report, run
 
 ME, OTHER = "a" * 16, "b" * 16
 SECRET = b"k" * 32
@@ -110,6 +113,7 @@ def test_a_server_refuses_what_is_forged_or_sent_twice_and_sends_nothing_on_a_se
     assert _sent(first.url, body, by(ids[first.address])).status == 404
     nobody = json.dumps({**head, "identity": None}).encode() + b"\n{}"
     assert _sent(second.url, nobody, by(ids[second.address], nobody)).status == 401
+    assert sum("come as if from another server" in line for line in second.said) == 1
     # So it is with a program for a session of code.
     assert run(second.url, "n = 1", "looped", alice)["success"]
     program = {
@@ -124,3 +128,21 @@ def test_a_server_refuses_what_is_forged_or_sent_twice_and_sends_nothing_on_a_se
     assert _sent(first.url, content, by(ids[first.address], content)).status == 400
     weak = json.dumps({**program, "identity": {**identity, "rights": ["files"]}}).encode() + b"\n"
     assert _sent(second.url, weak, by(ids[second.address], weak)).status == 400
+
+
+@pytest.mark.timeout(120)
+def test_no_request_goes_to_an_address_that_somebody_else_wrote_into_the_database(
+    sealab: Callable[..., Sealab],
+) -> None:
+    running = sealab(2)
+    owner, other = running.replicas
+    assert report(post(owner.url, call("n = 1", session="s"), **MODERN))["success"]
+    with socket.create_server(("127.0.0.1", 0)) as trap:
+        trap.setblocking(False)
+        address = f"http://127.0.0.1:{trap.getsockname()[1]}"
+        running.execute("UPDATE sealab_replica SET address = %s WHERE address = %s", address, owner.address)
+        wait_until(lambda: any("not entered with the VAULT_KEY" in line for line in other.said))
+        refused = post(other.url, call("n", session="s", timeout_seconds=1), **MODERN)
+        assert "cannot be reached now, so nothing of this call ran" in refused.message["result"]["content"][0]["text"]
+        with pytest.raises(BlockingIOError):
+            trap.accept()

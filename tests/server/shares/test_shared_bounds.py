@@ -155,3 +155,19 @@ async def test_where_nothing_is_shared_a_bound_is_this_servers_whole() -> None:
     for _ in range(2):
         parts.give_back("up")
     assert not parts._parts
+
+
+async def test_who_waits_for_a_part_as_its_server_ends_is_refused_and_so_is_who_comes_later(
+    postgres_place: Place,
+) -> None:
+    async with servers(postgres_place, 1) as (parts,):
+        await parts.take("runs", 1, wait_seconds=WAIT_SECONDS)
+        waiting = asyncio.create_task(parts.take("runs", 1, wait_seconds=WAIT_SECONDS))
+        later = asyncio.create_task(parts.take("other", 1, wait_seconds=WAIT_SECONDS))
+        await later
+        await parts.close()
+        async with asyncio.timeout(WAIT_SECONDS / 2):
+            with pytest.raises(PartLacking):
+                await waiting
+            with pytest.raises(PartLacking):
+                await parts.take("third", 1, wait_seconds=WAIT_SECONDS)

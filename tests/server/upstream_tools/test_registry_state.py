@@ -6,14 +6,17 @@ import asyncio
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from sealab.server.database import database_of
 from sealab.server.home import Home
+from sealab.server.upstream_tools import registry as of_registry
 from sealab.server.upstream_tools import registry_state
 from sealab.server.upstream_tools.registry import Registry
 from sealab.server.upstream_tools.registry_state import RegistryState, state_of
@@ -21,6 +24,7 @@ from sealab.tools_registry.catalog import Catalog
 from sealab.tools_registry.configuration import ServerConfig, Transport
 from sealab.tools_registry.describing.learned import LearnedTypes
 from sealab.tools_registry.errors import StateUnavailable
+from sealab.tools_registry.kept import Draft, KeptInMemory
 from sealab.tools_registry.search.usage import Usage
 from sealab.tools_registry.upstream.pins import Pins, Seen
 
@@ -183,3 +187,90 @@ async def test_two_servers_that_search_at_once_ask_an_upstream_server_once(
     for answer in answers:
         assert answer.structured_content["tools"][0]["name"] == "people"
     assert len(starts.read_text().split()) == 1
+
+
+@dataclass
+class Slow:
+    """A text whose change takes until `go` is set, as in a database that does not answer."""
+
+    kept: KeptInMemory = field(default_factory=KeptInMemory)
+    began: threading.Event = field(default_factory=threading.Event)
+    go: threading.Event = field(default_factory=threading.Event)
+    fails: bool = False
+    where = "a slow place"
+
+    def read(self, bytes_max: int = -1) -> bytes | None:
+        return self.kept.read(bytes_max)
+
+    def stamp(self) -> int:
+        return self.kept.stamp()
+
+    def remove(self) -> None:
+        self.kept.remove()
+
+    @contextmanager
+    def editing(self) -> Iterator[Draft]:
+        self.began.set()
+        assert self.go.wait(30)
+        if self.fails:
+            raise StateUnavailable("It was away.")
+        with self.kept.editing() as draft:
+            yield draft
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_nobody_waits_for_what_was_learned_to_be_stored_and_nothing_of_it_is_lost(*, fails: bool) -> None:
+    slow = Slow(fails=fails)
+    learned = LearnedTypes(slow)
+    learned.observe("zoo.feed", {"food": "hay"})
+    saving = threading.Thread(target=learned.save)
+    saving.start()
+    assert slow.began.wait(30)
+    learned.observe("zoo.feed", {"amount": 1})
+    found = learned.get("zoo.feed")  # the event loop asks this
+    assert found is not None
+    assert found.count == 2
+    assert learned.has_unsaved
+    slow.go.set()
+    saving.join()
+    slow.fails = False
+    learned.save()
+    assert not learned.has_unsaved
+    stored = LearnedTypes(slow.kept).get("zoo.feed")
+    assert stored == learned.get("zoo.feed")
+    assert stored is not None
+    assert stored.count == 2
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_nobody_waits_for_what_was_searched_to_be_stored_and_nothing_of_it_is_lost(*, fails: bool) -> None:
+    slow = Slow(fails=fails)
+    usage = Usage(slow)
+    usage.searched("me", "send a letter")
+    usage.called("me", "post.send")
+    saving = threading.Thread(target=usage.save)
+    saving.start()
+    assert slow.began.wait(30)
+    usage.called("me", "post.stamp")  # as the event loop does
+    assert set(usage.likeness("me", "send a letter")) == {"post.send", "post.stamp"}
+    slow.go.set()
+    saving.join()
+    slow.fails = False
+    usage.save()
+    assert not usage.has_unsaved
+    assert set(Usage(slow.kept).likeness("me", "send a letter")) == {"post.send", "post.stamp"}
+
+
+async def test_a_server_ends_in_time_though_what_it_learned_cannot_be_stored(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(of_registry, "CLOSING_SECONDS", 0.1)
+    slow = Slow()
+    home = Home(tmp_path)
+    registry = Registry(home, state=replace(registry_state.in_files(home), learned=slow))
+    (await registry.learned()).observe("zoo.feed", {"food": "hay"})
+    try:
+        async with asyncio.timeout(20):
+            await registry.close()
+    finally:
+        slow.go.set()

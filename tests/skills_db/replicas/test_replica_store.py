@@ -27,7 +27,7 @@ def shared(postgres_place: Place) -> Iterator[Database]:
 def store(shared: Database) -> ReplicaStore:
     made = ReplicaStore(shared)
     for each in (A, B, C):
-        made.join(each, 1, f"http://{each}", "1", seconds=LONG)
+        made.join(each, 1, f"http://{each}", "mark", "1", seconds=LONG)
     return made
 
 
@@ -63,7 +63,7 @@ def test_a_lease_that_ran_out_is_renewed_late_only_where_nothing_was_taken(
     end_lease(shared, A)
     assert store.take("s", B, 1).replica == B
     assert not store.beat(A, 1, seconds=LONG, is_leaving=False).kept
-    store.join(A, 2, "http://a", "1", seconds=LONG)
+    store.join(A, 2, "http://a", "mark", "1", seconds=LONG)
     assert store.take("s", A, 2).replica == B
 
 
@@ -72,7 +72,7 @@ def test_what_an_earlier_term_had_is_not_had_by_the_next(store: ReplicaStore, sh
     store.take("t", A, 1)
     end_lease(shared, A)
     store.take("s", B, 1)
-    store.join(A, 2, "http://a", "1", seconds=LONG)
+    store.join(A, 2, "http://a", "mark", "1", seconds=LONG)
     again = store.take("t", C, 1)
     assert (again.replica, again.was_lost) == (C, True)
 
