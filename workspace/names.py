@@ -68,6 +68,12 @@ def run_in(folder: str) -> str | None:
     return None if found is None else found[1]
 
 
+def is_run_of(owner: str | None, folder: str) -> bool:
+    """Return whether a folder of this name keeps a run of this owner; nobody has none."""
+    run_id = run_in(folder)
+    return run_id is not None and owner is not None and folder == run_folder(owner, run_id)
+
+
 def shown(text: str) -> str:
     """Quote a caller's text for a message: bounded, and free of anything that is not printable."""
     if len(text) > 80:  # noqa: PLR2004 - a line's worth

@@ -51,7 +51,7 @@ def archive_of(workspace: Workspace, *, kept: int) -> RunArchive:
     """Return the archive of runs that lies where the workspace does."""
     if not workspace.is_stored:
         return RunArchive(workspace, kept=kept)
-    from ...workspace.objects.kept_runs import StoredRunArchive
+    from ...workspace.objects.stored_archive import StoredRunArchive
     from ...workspace.objects.stored_workspace import StoredWorkspace
 
     assert isinstance(workspace, StoredWorkspace)

@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ..errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, WorkspaceError
-from ..names import FOLDER_MARK, PART_PREFIX, RUNS, TENANTS, Name, run_folder, run_in, shown, speakable
+from ..names import FOLDER_MARK, PART_PREFIX, RUNS, TENANTS, Name, is_run_of, run_in, shown, speakable
 from ..paths import Found, judge, refusing
 from ..quota import Ledger
 from ..store import (
@@ -378,13 +378,12 @@ class StoredWorkspace(Workspace):
         )
 
     def _kept_files(self, name: Name, owner: str | None) -> Sequence[Found]:
-        self.settle_runs()
-        at = self.kept_at(name, owner)
+        at = self.settled_at(name, owner)
         found = []
         for each in self.bucket.walk("/".join((RUNS, *at))):
             parts = tuple(each.key.split("/"))
             run_id = run_in(parts[1])
-            if run_id is not None and owner is not None and parts[1] == run_folder(owner, run_id):
+            if run_id is not None and is_run_of(owner, parts[1]):
                 found.append(Found((RUNS, run_id, *parts[2:]), each.size, each.modified_ns, False, True))
         if len(name.parts) > 1 and not found:
             raise NotFound(f"There is no {shown(str(name))} in the workspace. List the files to see what there is.")
