@@ -168,7 +168,7 @@ class StoredRunArchive(RunArchive):
             self._until_look -= 1
 
     def _tidy(self) -> None:
-        """Drop what is too much, one thread for all. What comes meanwhile is dropped in a second round, or by the next."""
+        """Drop what is too much, one thread for all; what comes meanwhile in a second round, or by the next thread."""
         for _ in range(_ROUNDS):
             if not self._is_untidy() or not self._tidying.acquire(blocking=False):
                 return

@@ -50,6 +50,8 @@ from .stored_ledger import StoredLedger
 ATTEMPTS = 20
 """How often an operation is done again that others come between."""
 FETCHES_AT_ONCE = 8
+WATCHED_SECONDS = 4.0
+"""For how long an answer of the store says that it answers."""
 
 
 class StoredWorkspace(Workspace):
@@ -77,7 +79,7 @@ class StoredWorkspace(Workspace):
         self._place = CachePlace(folder)
         super().__init__(folder, quota_bytes=quota_bytes, files_max=files_max)
         self.mirror = Mirror(
-            self.root, self.beside, bucket, self.ledger.locked, bytes_max=cache_bytes, is_open=self._is_open
+            self.root, self.beside, bucket, self.stored.held, bytes_max=cache_bytes, is_open=self._is_open
         )
         self.kept = KeptRuns(bucket, self.beside)
 
@@ -104,8 +106,8 @@ class StoredWorkspace(Workspace):
         return self.bucket.trouble
 
     def check(self) -> None:
-        """Ask the store for one page. Raises `Unavailable`."""
-        self.bucket.check()
+        """Ask the store for one page, unless it answered just now. Raises `Unavailable`."""
+        self.bucket.check(answered_within=WATCHED_SECONDS)
 
     @property
     def stored(self) -> StoredLedger:

@@ -282,7 +282,7 @@ def test_no_prefix_leads_into_another(s3: S3Server, bucket: str, opens: Opens) -
 def test_a_large_file_goes_in_parts_and_comes_back_whole(
     opens: Opens, s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sealab.workspace.objects.bucket.MULTIPART_BYTES", 6 * 1024 * 1024)
+    monkeypatch.setattr("sealab.workspace.objects.bucket.SINGLE_BYTES_MAX", 6 * 1024 * 1024)
     one, two = (opens(s3, bucket, quota_bytes=100_000_000) for _ in range(2))
     data = bytes(range(256)) * 40_000
     put(one, "/workspace/large", data)
@@ -293,8 +293,49 @@ def test_a_large_file_goes_in_parts_and_comes_back_whole(
         content += piece
     assert content == data
     files.close()
-    put(two, "/workspace/large", b"end", "a")
-    assert one.list().files[0].size == len(data) + 3
+    with pytest.raises(WorkspaceError, match="Write it in several files"):
+        put(two, "/workspace/large", b"end", "a")
+    put(two, "/workspace/large", data[1:])
+    assert one.list().files[0].size == len(data) - 1
+
+
+def test_a_large_file_that_replaces_another_counts_what_it_replaced(opens: Opens, moto_server: S3Server) -> None:
+    bucket = moto_server.bucket()
+    one, two = (opens(moto_server, bucket, quota_bytes=100_000_000) for _ in range(2))
+    files = one.run_files("home")
+    opened = files.open("/workspace/large", "w")
+    size = 64 * 1024 * 1024
+    files.write("/workspace/large", opened.identity, 0, bytes(size))
+    two.write("large", "x" * 1000)
+    files.sync(opened.identity)
+    files.close()
+    assert (one.usage().used_bytes, one.usage().entries) == (size, 1)
+    assert one.list().used_bytes == size
+
+
+def test_files_are_read_while_the_bucket_is_counted_for_the_first_time(
+    opens: Opens, moto_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, released = threading.Event(), threading.Event()
+    listed = StoredWorkspace._totals
+
+    def slow(self: StoredWorkspace) -> tuple[int, int]:
+        begun.set()
+        assert released.wait(30)
+        return listed(self)
+
+    monkeypatch.setattr(StoredWorkspace, "_totals", slow)
+    bucket = moto_server.bucket()
+    obstore.put(moto_server.client(bucket, "team/files"), "f", b"of another program")
+    workspace = opens(moto_server, bucket)
+    with ThreadPoolExecutor(2) as threads:
+        counted = threads.submit(workspace.usage)
+        try:
+            assert begun.wait(30)
+            assert threads.submit(lambda: workspace.read("f").content).result(10) == "of another program"
+        finally:
+            released.set()
+        assert counted.result(30).used_bytes == 18
 
 
 def test_copies_are_dropped_to_make_room_and_fetched_again(opens: Opens, s3: S3Server, bucket: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -24,8 +24,8 @@ Put = Callable[[KeptRuns, str, Mapping[str, bytes]], None]
 
 
 @pytest.fixture
-def workspace(opens: Opens, moto_server: S3Server) -> Iterator[StoredWorkspace]:
-    yield opens(moto_server, moto_server.bucket())
+def workspace(opens: Opens, moto_server: S3Server) -> StoredWorkspace:
+    return opens(moto_server, moto_server.bucket())
 
 
 @pytest.fixture
