@@ -39,6 +39,9 @@ FOLDER_MARK = ".sealab-folder"
 TENANTS = ".sealab-tenants"
 """Where the files of other tenants are, in an object store; no caller can spell it."""
 
+DEFINITIONS = ".sealab-tools"
+"""Where definitions of tools are, in an object store; no caller can spell it."""
+
 _DRIVE = re.compile(r"[A-Za-z]:")
 _ORDINARY = re.compile(r"(?:\w[\w. -]*/)*\w[\w. -]*", re.ASCII)
 _RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -168,7 +171,7 @@ def _judge_component(part: str, whole: str) -> None:
         raise NameRefused(
             f"The name {shown(whole)} is too long. Use at most {COMPONENT_BYTES_MAX} bytes between two '/'."
         )
-    if _folded(part).startswith((PART_PREFIX, TEMPORARY_PREFIX, FOLDER_MARK, TENANTS)):
+    if _folded(part).startswith((PART_PREFIX, TEMPORARY_PREFIX, FOLDER_MARK, TENANTS, DEFINITIONS)):
         raise NameRefused(f"Names such as {shown(whole)} belong to sealab. Choose another name.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from ..settings import Settings
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
+    from .stored_definitions import StoredDefinitions
     from ...workspace.objects.bucket import Bucket
     from ...workspace.objects.store_url import StoreUrl
 
@@ -56,6 +58,26 @@ def archive_of(workspace: Workspace, *, kept: int) -> RunArchive:
 
     assert isinstance(workspace, StoredWorkspace)
     return StoredRunArchive(workspace, kept=kept)
+
+
+def definitions_of(settings: Settings, home: Home) -> StoredDefinitions | None:
+    """Return the definitions of tools that the object store has for the operator; None where there is no store.
+
+    Those that an earlier store left are removed. Tenants have the operator's. Raises `SettingsError`.
+    """
+    if home.tenant != DEFAULT_TENANT:
+        return None
+    bucket = bucket_of(settings, home)
+    if bucket is None and not home.tools.is_dir():
+        return None
+    from ...tools_registry.definitions import FETCHED
+
+    if bucket is None:
+        shutil.rmtree(home.tools / FETCHED, ignore_errors=True)
+        return None
+    from .stored_definitions import StoredDefinitions
+
+    return StoredDefinitions(bucket, home.tools / FETCHED)
 
 
 def shown_folder(settings: Settings, home: Home) -> Path:

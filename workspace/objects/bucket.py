@@ -44,8 +44,10 @@ PAGE = 1000
 PART_BYTES = 8 * 1024 * 1024
 PARTS_AT_ONCE = 4
 SINGLE_BYTES_MAX = 5 * 1024**3
-"""The most that one request may write (Amazon S3 User Guide, "Uploading objects"). The client's uploads in parts carry no
-condition (obstore's documentation of `put`, `mode`), so whatever can goes by one request."""
+"""The most that one request may write (Amazon S3 User Guide, "Uploading objects").
+
+The client's uploads in parts carry no condition (obstore's documentation of `put`), so whatever can goes by one request.
+"""
 
 _CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
 _T = TypeVar("_T")
@@ -225,13 +227,34 @@ class Bucket:
             with contextlib.suppress(FileNotFoundError):
                 self._asked(partial(obs.delete, self._client(0), some))
 
-    def copy(self, found: Object, key: str) -> None:
-        """Copy an object, in place of what has the key. Raises `ChangedMeanwhile` for one that is gone."""
+    def delete_unchanged(self, found: Object) -> bool:
+        """Delete an object unless it is another by now, and return whether it is gone.
+
+        Stores have no condition for this. Servers whose store keeps none at all take turns, as they do to write.
+        """
+        with self._turn_at(found.key, 0):
+            now = self.head(found.key)
+            if now is not None and now.etag != found.etag:
+                return False
+            self.delete(found.key)
+            return True
+
+    def copy(self, found: Object, key: str, condition: Condition = None) -> None:
+        """Copy an object, in place of what has the key, if the condition holds right before.
+
+        Raises `ChangedMeanwhile` where it does not, and for an object that is gone. See `delete_unchanged` for stores.
+        """
         obs = _obstore()
-        try:
-            self._asked(lambda: obs.copy(self._client(found.size), found.key, key))
-        except FileNotFoundError:
-            raise ChangedMeanwhile(_changed(found.key)) from None
+        with self._turn_at(key, found.size):
+            if condition is not None:
+                self._judge(key, condition)
+            try:
+                self._asked(lambda: obs.copy(self._client(found.size), found.key, key))
+            except FileNotFoundError:
+                raise ChangedMeanwhile(_changed(found.key)) from None
+
+    def _turn_at(self, key: str, size: int) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.keeps_conditions() else self._held(key, size)
 
     def walk(self, prefix: str = "") -> Iterator[Object]:
         """Give every object below a prefix that is a folder's, in pages, sorted by key.

@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ..errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, WorkspaceError
-from ..names import FOLDER_MARK, PART_PREFIX, RUNS, TENANTS, Name, is_run_of, run_in, shown, speakable
+from ..names import DEFINITIONS, FOLDER_MARK, PART_PREFIX, RUNS, TENANTS, Name, is_run_of, run_in, shown, speakable
 from ..paths import Found, judge, refusing
 from ..quota import Ledger
 from ..store import (
@@ -298,9 +298,12 @@ class StoredWorkspace(Workspace):
         with contextlib.suppress(NotAFile):
             self.make_folder(parts)
 
-    def copy(self, found: Object, key: str) -> Object:
-        """Copy an object that is about to be deleted, in place of what has the key, and return the copy."""
-        self.bucket.copy(found, key)
+    def copy(self, found: Object, key: str, condition: Condition = None) -> Object:
+        """Copy an object that is about to be deleted, in place of what has the key, and return the copy.
+
+        Raises `ChangedMeanwhile` where the condition does not hold for what has the key.
+        """
+        self.bucket.copy(found, key, condition)
         made = self.bucket.head(key)
         if made is None:
             raise ChangedMeanwhile(f"{shown(key)} was deleted while it was made. Try again.")
@@ -311,10 +314,7 @@ class StoredWorkspace(Workspace):
 
         Raises `ChangedMeanwhile` where it is another since: then both are there.
         """
-        now = self.bucket.head(found.key)
-        is_changed = now is not None and now.etag != found.etag
-        if not is_changed:
-            self.bucket.delete(found.key)
+        is_changed = not self.bucket.delete_unchanged(found)
         more = found.size if is_changed else 0
         self.stored.count_stored(more - (replaced.size if replaced else 0), is_changed - bool(replaced))
         if is_changed:
@@ -481,4 +481,4 @@ def _nameable(found: Sequence[Object]) -> list[Object]:
 
 def is_of_files(key: str) -> bool:
     """Return whether a key is one of the workspace's files or folders, rather than what sealab keeps beside them."""
-    return key.partition("/")[0] not in {RUNS, TENANTS} and not key.startswith(PART_PREFIX)
+    return key.partition("/")[0] not in {RUNS, TENANTS, DEFINITIONS} and not key.startswith(PART_PREFIX)

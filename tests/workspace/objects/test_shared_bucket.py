@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import errno
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import obstore
 import pytest
 
 from sealab.workspace.errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, WorkspaceError
+from sealab.workspace.objects.bucket import Bucket, Object
 from sealab.workspace.objects.stored_workspace import StoredWorkspace
 from tests.object_stores import S3Server
 from tests.workspace.conftest import Opens
@@ -348,3 +351,54 @@ def test_copies_are_dropped_to_make_room_and_fetched_again(opens: Opens, s3: S3S
     one.write("large", "x" * 3000)
     with pytest.raises(WorkspaceError, match="WORKSPACE_CACHE_MB"):
         two.read("large")
+
+
+def test_a_rename_counts_what_came_to_its_goal_at_the_last_moment(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = pair
+    one.write("from", "x" * 300)
+    copy = StoredWorkspace.copy
+
+    def late(self: StoredWorkspace, *arguments: Any) -> Object:
+        if not two.bucket.head("to"):
+            two.write("to", "y" * 500)
+        return copy(self, *arguments)
+
+    monkeypatch.setattr(StoredWorkspace, "copy", late)
+    files = one.run_files("home")
+    files.rename("/workspace/from", "/workspace/to")
+    files.close()
+    assert two.read("to").content == "x" * 300
+    assert (one.usage().used_bytes, one.usage().entries) == (300, 1)
+
+
+def test_what_is_written_to_the_source_of_a_rename_where_a_store_keeps_no_conditions_is_not_lost(
+    opens: Opens, s3rver_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = s3rver_server.bucket()
+    one, two = opens(s3rver_server, bucket), opens(s3rver_server, bucket)
+    one.write("from", "old")
+    delete = Bucket.delete
+    with ThreadPoolExecutor(1) as threads:
+
+        def late(self: Bucket, key: str) -> None:
+            if key == "from":
+                monkeypatch.setattr(Bucket, "delete", delete)
+                begun = threading.Event()
+
+                def write() -> None:
+                    begun.set()
+                    two.write("from", "new")
+
+                writes.append(threads.submit(write))
+                assert begun.wait(30)
+                concurrent.futures.wait(writes, 0.5)
+            delete(self, key)
+
+        writes: list[Future[None]] = []
+        monkeypatch.setattr(Bucket, "delete", late)
+        files = one.run_files("home")
+        files.rename("/workspace/from", "/workspace/to")
+        files.close()
+        writes[0].result(30)
+    assert {file.name for file in one.list().files} == {"from", "to"}
+    assert [one.read(name).content for name in ("from", "to")] == ["new", "old"]
