@@ -19,8 +19,8 @@ from ..errors import KNOWN_ERRORS, Exit, RequestRefused, UsageError
 from ..home import Home
 from ..identity import LOCAL_IDENTITY
 from ..settings import Settings
-from ..upstream_tools.registry import Registry
 from ..storage.opening import definitions_of
+from ..upstream_tools.registry import Registry
 from ..upstream_tools.registry_state import opened_state
 from .group import Begin, Options, Parser, add_commands
 from .terminal import print_error

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,9 @@ from ..settings import Settings
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
-    from .stored_definitions import StoredDefinitions
     from ...workspace.objects.bucket import Bucket
     from ...workspace.objects.store_url import StoreUrl
+    from .stored_definitions import StoredDefinitions
 
 STORE_THREADS = 16
 """How many files are asked for at a time where each waits for the network."""

@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class StoredDefinitions:
-    """The definitions below a bucket's prefix, and the folder that holds copies of them. Safe to use from any thread."""
+    """The definitions below a bucket's prefix, and the folder that holds copies of them. Any thread may use it."""
 
     def __init__(self, bucket: Bucket, folder: Path) -> None:
         self._bucket = bucket
@@ -85,8 +85,8 @@ class StoredDefinitions:
         if not is_taken and name not in self._left_out:
             self._left_out.add(name)
             _LOG.warning(
-                "The object %r is no definition of a tool. Name it <category>/<name>.json or <category>.json, or .yaml, "
-                "with at most %d MB.",
+                "The object %r is no definition of a tool. Name it <category>/<name>.json or <category>.json, or "
+                ".yaml, with at most %d MB.",
                 found.key,
                 FILE_BYTES_MAX // 1024**2,
             )

@@ -46,7 +46,7 @@ PARTS_AT_ONCE = 4
 SINGLE_BYTES_MAX = 5 * 1024**3
 """The most that one request may write (Amazon S3 User Guide, "Uploading objects").
 
-The client's uploads in parts carry no condition (obstore's documentation of `put`), so whatever can goes by one request.
+The client's uploads in parts carry no condition (obstore's documentation of `put`): whatever can goes by one request.
 """
 
 _CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
