@@ -57,7 +57,8 @@ class StoredRunArchive(RunArchive):
         folder = run_folder(owner, run_id)
         data = code.encode(errors="backslashreplace")
         with self._changed:
-            if self._refused or len(data) > WAITING_BYTES_EACH or len(self._backlog) >= WAITING_MAX:
+            is_taken = folder in self._backlog or folder in self._storing
+            if self._refused or is_taken or len(data) > WAITING_BYTES_EACH or len(self._backlog) >= WAITING_MAX:
                 return False
             self._backlog[folder] = data
         return True
@@ -71,8 +72,11 @@ class StoredRunArchive(RunArchive):
             threading.Thread(target=self._store_waiting, name="sealab archive", daemon=True).start()
         self._store_waiting()
         with self._changed:
-            self._changed.wait_for(lambda: not self._storers or wanted.isdisjoint({*self._backlog, *self._storing}))
+            self._changed.wait_for(lambda: self._is_done_with(wanted))
         self._tidy()
+
+    def _is_done_with(self, wanted: set[str]) -> bool:
+        return wanted.isdisjoint(self._storing) and (not self._storers or wanted.isdisjoint(self._backlog))
 
     def settle(self, owner: str | None = None, folder: str | None = None) -> None:
         """Store what waits before it is read: all of it, the runs of an owner, or the one of a folder's name.

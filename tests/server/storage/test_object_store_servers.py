@@ -249,11 +249,11 @@ async def test_a_person_is_forgotten_in_files_and_kept_runs_of_an_object_store(s
         return told
 
     told = forgotten()
-    assert (told["kept"], told["files"]) == ([kept], ["people.csv"])
+    assert (told["archive"], told["files"]) == ([kept], ["people.csv"])
     assert len(holding()) == 2, "it only looks"
     forgotten("--yes")
     assert holding() == ["people.csv"]
     forgotten("--yes", "--files")
     assert holding() == []
     assert bytes(obstore.get(other, "other.txt").bytes()) == b"Ada Lovelace"
-    assert forgotten()["kept"] == []
+    assert forgotten()["archive"] == []
