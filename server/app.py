@@ -56,8 +56,8 @@ from .skills.search import SkillIndex
 from .skills.service import SkillService
 from .startup.process_setup import LoopErrors
 from .stats.watchdog import LoopStats
-from .storage.opening import archive_of, open_workspace
-from .storage.watching import watch_store
+from .storage.opening import archive_of, definitions_of, open_workspace
+from .storage.watching import watch_definitions, watch_store
 from .storage.whole_workspace import with_whole_workspace
 from .upstream_tools.registry import Registry
 from .upstream_tools.registry_state import state_of
@@ -255,6 +255,9 @@ async def _composed(
     shared: _Shared,
 ) -> AsyncIterator[App]:
     """Make and wire the parts of one home. `background_pools` makes what background runs run in, at the first."""
+    definitions = definitions_of(settings, home)
+    if definitions is not None:
+        await asyncio.to_thread(definitions.bring_if_answered)
     with await asyncio.to_thread(open_workspace, settings, home, database) as workspace:
         archive = RunKeeper(archive_of(workspace, kept=settings.runs_kept))
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
@@ -319,6 +322,8 @@ async def _composed(
                     )
                     _hear(ending, home, shared, service, registry)
                     lasting = [privacy.keep_purged(), background.work.serve(), watch_store(workspace)] if serves else []
+                    if definitions is not None and serves:
+                        lasting.append(watch_definitions(definitions))
                     tasks = [asyncio.create_task(each) for each in lasting]
                     try:
                         yield app

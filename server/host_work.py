@@ -200,7 +200,7 @@ async def _done(kind: Kind, work: Callable[[], _T]) -> _T:
         if not refused or (task is not None and task.cancelling()):
             raise
         raise HostWorkBusy(
-            f"The server's {kind.value} was busy with other calls for {QUEUE_SECONDS:g} seconds, so nothing was done. "
+            f"The server ({kind.value}) was busy with other calls for {QUEUE_SECONDS:g} seconds, so nothing was done. "
             "Try again in a moment."
         ) from None
     finally:

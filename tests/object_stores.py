@@ -20,7 +20,8 @@ import obstore.store
 
 UPSTREAMS = Path(__file__).resolve().parents[1] / ".upstreams"
 S3RVER = UPSTREAMS / "node_modules" / "s3rver" / "bin" / "s3rver.js"
-_STARTING_SECONDS = 60.0
+ATOMIC_MOTO = Path(__file__).with_name("atomic_moto.py")
+_STARTING_SECONDS = 180.0
 _numbers = count(1)
 
 
@@ -65,7 +66,7 @@ class S3Server:
 def moto() -> Iterator[S3Server]:
     """Run moto's server, which keeps everything in memory."""
     port = _free_port()
-    command = [sys.executable, "-m", "moto.server", "--host", "127.0.0.1", "--port", str(port)]
+    command = [sys.executable, str(ATOMIC_MOTO), "--host", "127.0.0.1", "--port", str(port)]
     with _running(S3Server("moto", port, _started(command))) as server:
         yield server
 

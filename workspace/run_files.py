@@ -416,8 +416,7 @@ class RunFiles:
         return Place(path, name, self._workspace.root)
 
     def _kept_place(self, path: str, name: Name) -> Place:
-        self._workspace.settle_runs()
-        kept_at = Name(self._workspace.kept_at(name, self._owner))
+        kept_at = Name(self._workspace.settled_at(name, self._owner))
         self._workspace.bring_kept(kept_at.parts)
         return Place(path, kept_at, self._workspace.beside, is_kept_run=True)
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, TypeAlias
 
 from .errors import ContentRefused, NameRefused, NotAFile, NotFound, Reserved, Unavailable, WorkspaceError
-from .names import PART_PREFIX, RUNS, TEMPORARY_PREFIX, Name, run_folder, run_in, shown, speakable
+from .names import PART_PREFIX, RUNS, TEMPORARY_PREFIX, Name, is_run_of, run_folder, run_in, shown, speakable
 from .paths import Folder, Found, Root, judge, refusing, write_all
 from .quota import Ledger
 from .run_files import RunFiles
@@ -33,6 +33,9 @@ Encoding: TypeAlias = Literal["utf-8", "base64"]
 
 READ_BYTES_MAX = 32 * 1024 * 1024
 """A slice holds no more of the file than this, whatever was asked for; `truncated` says so."""
+
+Settle: TypeAlias = Callable[[str | None, str | None], None]
+"""Has runs kept that ended: all, those of an owner, or the one of an owner that a folder's name says."""
 
 BESIDE = ".runs"
 """What is added to the name of the workspace's folder for the one beside it."""
@@ -121,7 +124,7 @@ class Workspace:
         self.root = Root(root)
         self.beside = Root(os.path.abspath(root) + BESIDE)
         self.live: set[RunFiles] = set()
-        self._settle_runs: Callable[[], None] = lambda: None
+        self._settle_runs: Settle = lambda _owner, _folder: None
         try:
             self.ledger = self._ledger(quota_bytes, files_max)
             self._begin()
@@ -179,8 +182,8 @@ class Workspace:
         """Return what a run of this owner does with these files."""
         return RunFiles(self, owner)
 
-    def before_runs_are_read(self, settle: Callable[[], None]) -> None:
-        """Have `settle` called before anything in `.runs` is read or listed: by the archive, so that all is there."""
+    def before_runs_are_read(self, settle: Settle) -> None:
+        """Have `settle` called before anything in `.runs` is read or listed: by the archive, so that it is there."""
         self._settle_runs = settle
 
     def write(
@@ -248,9 +251,8 @@ class Workspace:
         """
         name = Name.parse(filename)
         _judge_slice(offset, limit, encoding)
-        self._settle(name)
         if name.reserved:
-            kept_at = _kept_at(name, owner)
+            kept_at = self.settled_at(name, owner)
             self.bring_kept(kept_at)
             handle, status = self.beside.open_file(Name(kept_at), shown_as=name)
         else:
@@ -270,13 +272,17 @@ class Workspace:
         return Contents(filename, content, status.st_size, truncated)
 
     def settle_runs(self) -> None:
-        """Have all runs that ended kept, before anything in `.runs` is read."""
-        self._settle_runs()
+        """Have all runs that ended kept, whoever's they are."""
+        self._settle_runs(None, None)
 
-    @staticmethod
-    def kept_at(name: Name, owner: str | None) -> tuple[str, ...]:
-        """Return where beside the workspace a reserved name lies. Raises `NotFound` for what the owner has not."""
-        return _kept_at(name, owner)
+    def settled_at(self, name: Name, owner: str | None) -> tuple[str, ...]:
+        """Return where beside the workspace a reserved name lies, once the runs that it names are kept.
+
+        Raises `NotFound` for what the owner has not.
+        """
+        at = _kept_at(name, owner)
+        self._settle_runs(owner, at[0] if at else None)
+        return at
 
     def remove_temporary(self, name: str) -> None:
         """Remove a run's temporary folder and all that is in it; what cannot be removed stays. Blocks."""
@@ -308,10 +314,6 @@ class Workspace:
     def _removed_bytes(self) -> int:
         return sum(files.removed_bytes() for files in list(self.live))
 
-    def _settle(self, name: Name) -> None:
-        if name.reserved:
-            self._settle_runs()
-
     def _judge_text_offset(self, offset: int, size: int, name: Name) -> None:
         """Refuse to look for a character further on than any file written here can have it."""
         if self.ledger.quota_bytes < offset < size:
@@ -327,11 +329,11 @@ class Workspace:
         `Unavailable`.
         """
         name = Name.parse_folder(subpath)
-        self._settle(name)
+        kept_at = self.settled_at(name, owner) if name.reserved else ()
         found: list[Found] = []
         with self.ledger.locked():
             if name.reserved:
-                found.extend(self._kept(name, owner))
+                found.extend(self._kept(kept_at, name, owner))
             elif name.parts:
                 found.extend(self.root.walk(name.parts))
             else:
@@ -346,12 +348,11 @@ class Workspace:
             quota_bytes=self.ledger.quota_bytes,
         )
 
-    def _kept(self, name: Name, owner: str | None) -> Iterator[Found]:
-        """Visit what is kept of the owner's runs below a reserved name."""
-        at = _kept_at(name, owner)
+    def _kept(self, at: tuple[str, ...], name: Name, owner: str | None) -> Iterator[Found]:
+        """Visit what is kept of the owner's runs at a place beside the workspace."""
         for entry in self.beside.walk(at, shown_as=name):
             run_id = run_in(entry.parts[0])
-            if run_id is not None and owner is not None and entry.parts[0] == run_folder(owner, run_id):
+            if run_id is not None and is_run_of(owner, entry.parts[0]):
                 yield entry._replace(parts=(RUNS, run_id, *entry.parts[1:]))
 
     def delete(self, filename: str) -> Deleted:

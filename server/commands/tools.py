@@ -19,6 +19,7 @@ from ..errors import KNOWN_ERRORS, Exit, RequestRefused, UsageError
 from ..home import Home
 from ..identity import LOCAL_IDENTITY
 from ..settings import Settings
+from ..storage.opening import definitions_of
 from ..upstream_tools.registry import Registry
 from ..upstream_tools.registry_state import opened_state
 from .group import Begin, Options, Parser, add_commands
@@ -347,6 +348,9 @@ def _examples(chosen: argparse.Namespace, home: Home) -> int:
 
 async def _working(work: Work, chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     """Do the work with all tools at hand, and end every connection."""
+    definitions = definitions_of(settings, home)
+    if definitions is not None:
+        await asyncio.to_thread(definitions.bring_if_answered)
     with opened_state(home, settings.database_url) as state:
         registry = Registry(home, discovers=settings.discover, state=state)
         try:

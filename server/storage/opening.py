@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ...skills_db.engine import Database
     from ...workspace.objects.bucket import Bucket
     from ...workspace.objects.store_url import StoreUrl
+    from .stored_definitions import StoredDefinitions
 
 STORE_THREADS = 16
 """How many files are asked for at a time where each waits for the network."""
@@ -51,11 +53,31 @@ def archive_of(workspace: Workspace, *, kept: int) -> RunArchive:
     """Return the archive of runs that lies where the workspace does."""
     if not workspace.is_stored:
         return RunArchive(workspace, kept=kept)
-    from ...workspace.objects.kept_runs import StoredRunArchive
+    from ...workspace.objects.stored_archive import StoredRunArchive
     from ...workspace.objects.stored_workspace import StoredWorkspace
 
     assert isinstance(workspace, StoredWorkspace)
     return StoredRunArchive(workspace, kept=kept)
+
+
+def definitions_of(settings: Settings, home: Home) -> StoredDefinitions | None:
+    """Return the definitions of tools that the object store has for the operator; None where there is no store.
+
+    Those that an earlier store left are removed. Tenants have the operator's. Raises `SettingsError`.
+    """
+    if home.tenant != DEFAULT_TENANT:
+        return None
+    bucket = bucket_of(settings, home)
+    if bucket is None and not home.tools.is_dir():
+        return None
+    from ...tools_registry.definitions import FETCHED
+
+    if bucket is None:
+        shutil.rmtree(home.tools / FETCHED, ignore_errors=True)
+        return None
+    from .stored_definitions import StoredDefinitions
+
+    return StoredDefinitions(bucket, home.tools / FETCHED)
 
 
 def shown_folder(settings: Settings, home: Home) -> Path:

@@ -13,8 +13,8 @@ from sealab.skills_db.workspace_counts.workspace_counts import WorkspaceCounts
 from sealab.workspace import paths
 from sealab.workspace.archive import BYTES_MAX, RunArchive
 from sealab.workspace.objects.bucket import Bucket
-from sealab.workspace.objects.kept_runs import StoredRunArchive
 from sealab.workspace.objects.store_url import StoreUrl
+from sealab.workspace.objects.stored_archive import StoredRunArchive
 from sealab.workspace.objects.stored_workspace import StoredWorkspace
 from sealab.workspace.store import Workspace
 from tests.object_stores import S3RVER, S3Server, moto, s3rver

@@ -359,9 +359,9 @@ def test_what_waits_counts_before_what_comes_later(workspace: Workspace, folder:
 
 
 def test_no_more_waits_than_memory_is_given_for_it(workspace: Workspace) -> None:
-    archive = archive_in(workspace)
+    archive = archive_in(workspace, 1000)
     assert not archive.keep_soon("large", owner=OWNER, code="x" * 100_000)
-    taken = [archive.keep_soon(f"r{number:03}", owner=OWNER, code="x") for number in range(100)]
+    taken = [archive.keep_soon(f"r{number:03}", owner=OWNER, code="x") for number in range(300)]
     assert taken[0]
     assert not taken[-1]
     archive.flush()

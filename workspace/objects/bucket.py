@@ -43,10 +43,11 @@ PAUSE_SECONDS = 1.0
 PAGE = 1000
 PART_BYTES = 8 * 1024 * 1024
 PARTS_AT_ONCE = 4
-MULTIPART_BYTES = 64 * 1024 * 1024
-"""From this size on a file that replaces whatever is there goes in parts, several at a time."""
 SINGLE_BYTES_MAX = 5 * 1024**3
-"""The most that one request may write, which is what a condition needs (Amazon S3 User Guide, "Uploading objects")."""
+"""The most that one request may write (Amazon S3 User Guide, "Uploading objects").
+
+The client's uploads in parts carry no condition (obstore's documentation of `put`): whatever can goes by one request.
+"""
 
 _CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
 _T = TypeVar("_T")
@@ -142,13 +143,8 @@ class Bucket:
         """
         if condition is None or self.keeps_conditions():
             return self._put(key, content, condition)
-        seconds = int(REQUEST_SECONDS + len(content) / BYTES_A_SECOND) * 3
-        with self.guard(key, seconds) as is_held:
-            if not is_held:
-                raise Unavailable(f"{shown(key)} is being written by another server. Try again.")
-            found = self.head(key)
-            if (ABSENT if found is None else found.etag) != condition:
-                raise ChangedMeanwhile(_changed(key))
+        with self._held(key, len(content)):
+            self._judge(key, condition)
             return self._put(key, content, None)
 
     def _put(self, key: str, content: bytes | mmap.mmap, condition: Condition) -> str:
@@ -175,20 +171,12 @@ class Bucket:
     def put_file(self, key: str, handle: int, size: int, condition: Condition, *, whole: bool = False) -> str:
         """Write a file, which nobody changes meanwhile, without holding it in memory; return the etag.
 
-        One that is written `whole` replaces whatever is there, so a large one goes in parts without a condition.
+        Raises as `put`, and `Unavailable` for one above `SINGLE_BYTES_MAX`, unless it replaces the `whole` of whatever
+        is there. Then it goes in parts, and the condition is looked at before the first.
         """
-        if whole and size >= MULTIPART_BYTES:
-            obs = _obstore()
-            client = self._client(size)
-            with open(os.dup(handle), "rb") as file:
-                file.seek(0)
-                return self._written(
-                    key,
-                    lambda: obs.put(
-                        client, key, file, use_multipart=True, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
-                    ),
-                )
         if size > SINGLE_BYTES_MAX:
+            if whole:
+                return self._put_in_parts(key, handle, size, condition)
             raise Unavailable(
                 f"{shown(key)} has {size} bytes, and an object store changes at most {SINGLE_BYTES_MAX} at once. "
                 "Write it in several files."
@@ -197,6 +185,33 @@ class Bucket:
             return self.put(key, b"", condition)
         with mmap.mmap(handle, size, access=mmap.ACCESS_READ) as content:
             return self.put(key, content, condition)
+
+    def _put_in_parts(self, key: str, handle: int, size: int, condition: Condition) -> str:
+        obs = _obstore()
+        client = self._client(size)
+        with self._held(key, size), open(os.dup(handle), "rb") as file:
+            self._judge(key, condition)
+            file.seek(0)
+            return self._written(
+                key,
+                lambda: obs.put(
+                    client, key, file, use_multipart=True, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
+                ),
+            )
+
+    @contextlib.contextmanager
+    def _held(self, key: str, size: int) -> Iterator[None]:
+        """Hold a key against other servers that do so, for as long as a write of this size may take."""
+        with self.guard(key, int(REQUEST_SECONDS + size / BYTES_A_SECOND) * 3) as is_held:
+            if not is_held:
+                raise Unavailable(f"{shown(key)} is being written by another server. Try again.")
+            yield
+
+    def _judge(self, key: str, condition: Condition) -> None:
+        """Raise `ChangedMeanwhile` where a condition does not hold now."""
+        found = self.head(key)
+        if condition is not None and (ABSENT if found is None else found.etag) != condition:
+            raise ChangedMeanwhile(_changed(key))
 
     def delete(self, key: str) -> None:
         """Delete an object; one that is gone already is no error."""
@@ -212,13 +227,34 @@ class Bucket:
             with contextlib.suppress(FileNotFoundError):
                 self._asked(partial(obs.delete, self._client(0), some))
 
-    def copy(self, found: Object, key: str) -> None:
-        """Copy an object, in place of what has the key. Raises `ChangedMeanwhile` for one that is gone."""
+    def delete_unchanged(self, found: Object) -> bool:
+        """Delete an object unless it is another by now, and return whether it is gone.
+
+        Stores have no condition for this. Servers whose store keeps none at all take turns, as they do to write.
+        """
+        with self._turn_at(found.key, 0):
+            now = self.head(found.key)
+            if now is not None and now.etag != found.etag:
+                return False
+            self.delete(found.key)
+            return True
+
+    def copy(self, found: Object, key: str, condition: Condition = None) -> None:
+        """Copy an object, in place of what has the key, if the condition holds right before.
+
+        Raises `ChangedMeanwhile` where it does not, and for an object that is gone. See `delete_unchanged` for stores.
+        """
         obs = _obstore()
-        try:
-            self._asked(lambda: obs.copy(self._client(found.size), found.key, key))
-        except FileNotFoundError:
-            raise ChangedMeanwhile(_changed(found.key)) from None
+        with self._turn_at(key, found.size):
+            if condition is not None:
+                self._judge(key, condition)
+            try:
+                self._asked(lambda: obs.copy(self._client(found.size), found.key, key))
+            except FileNotFoundError:
+                raise ChangedMeanwhile(_changed(found.key)) from None
+
+    def _turn_at(self, key: str, size: int) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.keeps_conditions() else self._held(key, size)
 
     def walk(self, prefix: str = "") -> Iterator[Object]:
         """Give every object below a prefix that is a folder's, in pages, sorted by key.
@@ -263,9 +299,10 @@ class Bucket:
         """Return the first few objects below a prefix that is a folder's."""
         return list(islice(self.walk(prefix), count))
 
-    def check(self) -> None:
-        """Ask the store for one page. Raises `Unavailable` where it does not answer or refuses."""
-        self.some_below("", 1)
+    def check(self, *, answered_within: float = 0.0) -> None:
+        """Ask the store for one page, unless it answered within so many seconds. Raises `Unavailable`."""
+        if self.trouble is not None or time.monotonic() - self._answered_at >= answered_within:
+            self.some_below("", 1)
 
     def _listing(self, illegal: _IllegalKey) -> S3Listing:
         if self._raw is None:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from ..archive import BYTES_MAX, RunArchive
-from ..errors import ChangedMeanwhile, NameRefused, WorkspaceError
+from ..errors import ChangedMeanwhile, NameRefused
 from ..names import RUNS, Name, run_in, shown
 from ..paths import Folder, Root, refusing, write_all
-from .bucket import Bucket, Object
-
-if TYPE_CHECKING:
-    from .stored_workspace import StoredWorkspace
+from .bucket import ABSENT, Bucket, Object
 
 COPIES_MAX = 32
-_LOOK_AGAIN = 32
-_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """A kept run: the name of its folder, its bytes, and the names of its files."""
+
+    folder: str
+    size: int
+    leaves: tuple[str, ...]
 
 
 class KeptRuns:
@@ -66,27 +68,57 @@ class KeptRuns:
             os.close(handle)
         inside.rename(part, leaf)
 
-    def put(self, folder: str, files: dict[str, bytes]) -> None:
-        """Keep a run. The program comes last: a run of which the server died has none. Raises `NameRefused`."""
-        if self._bucket.some_below(f"{RUNS}/{folder}", 1):
-            raise NameRefused(f"The run {shown(run_in(folder) or folder)} is kept already. Give each run its own id.")
+    def put(self, folder: str, files: Mapping[str, bytes]) -> None:
+        """Keep a run, by one request for each file. The program comes last: a run of which the server died has none.
+
+        Raises `NameRefused` where another run has the id. One that is there with the same content is this one: the
+        answer to an earlier request was lost.
+        """
         for leaf in sorted(files, key=lambda leaf: leaf == "code.py"):
-            self._bucket.put(f"{RUNS}/{folder}/{leaf}", files[leaf], None)
+            key = f"{RUNS}/{folder}/{leaf}"
+            if not self._is_new(key, files[leaf]) and not self._holds(key, files[leaf]):
+                raise NameRefused(
+                    f"The run {shown(run_in(folder) or folder)} is kept already. Give each run an id of its own."
+                )
 
-    def drop(self, folder: str) -> None:
-        """Drop a run; one that another server dropped is no error."""
-        self._bucket.delete_all([each.key for each in self._bucket.walk(f"{RUNS}/{folder}")])
+    def _is_new(self, key: str, data: bytes) -> bool:
+        """Write an object that is not there yet; return whether it was not."""
+        if not self._bucket.keeps_conditions():
+            if self._bucket.head(key) is not None:
+                return False
+            self._bucket.put(key, data, None)
+            return True
+        try:
+            self._bucket.put(key, data, ABSENT)
+        except ChangedMeanwhile:
+            return False
+        return True
 
-    def listed(self) -> list[tuple[str, int]]:
-        """Return the folders of all kept runs with their bytes, in the order in which they were kept."""
+    def _holds(self, key: str, data: bytes) -> bool:
+        found = self._bucket.head(key)
+        return found is not None and found.size == len(data) and b"".join(self._bucket.pieces(found)) == data
+
+    def drop(self, runs: Sequence[KeptRun]) -> None:
+        """Drop runs, many by one request; those that another server dropped are no error."""
+        self._bucket.delete_all([f"{RUNS}/{each.folder}/{leaf}" for each in runs for leaf in each.leaves])
+
+    def listed(self) -> list[KeptRun]:
+        """Return all kept runs, in the order in which they were kept."""
         ages: dict[str, int] = {}
-        sizes: dict[str, int] = {}
+        files: dict[str, list[Object]] = {}
         for each in self._bucket.walk(RUNS):
             folder = each.key.split("/")[1]
             if run_in(folder) is not None:
                 ages[folder] = max(ages.get(folder, 0), each.modified_ns)
-                sizes[folder] = sizes.get(folder, 0) + each.size
-        return [(folder, sizes[folder]) for folder in sorted(ages, key=lambda it: (ages[it], it))]
+                files.setdefault(folder, []).append(each)
+        return [
+            KeptRun(
+                folder,
+                sum(each.size for each in files[folder]),
+                tuple(each.key.split("/", 2)[2] for each in files[folder]),
+            )
+            for folder in sorted(ages, key=lambda it: (ages[it], it))
+        ]
 
     def rewrite(self, changed: Callable[[bytes], bytes], *, changes: bool) -> Iterator[str]:
         """Give the names of kept files that `changed` makes differ, and replace them where it `changes`."""
@@ -102,32 +134,6 @@ class KeptRuns:
                     if changes:
                         self._bucket.put(each.key, after, each.etag)
                     yield "/".join((RUNS, run_id, *rest))
-
-
-class StoredRunArchive(RunArchive):
-    """`RunArchive` in the object store: the last `kept` runs of all servers together, and a few more for a while."""
-
-    def __init__(self, workspace: StoredWorkspace, kept: int = 200, *, bytes_max: int = BYTES_MAX) -> None:
-        super().__init__(workspace, kept, bytes_max=bytes_max)
-        self._stored = workspace.kept
-
-    def _keep(self, name: str, files: dict[str, bytes]) -> None:
-        size = sum(map(len, files.values()))
-        self._stored.put(name, files)
-        self._runs.append((name, size))
-        self._bytes += size
-        if self._until_look == 0:
-            self._runs = deque(self._stored.listed())
-            self._bytes = sum(each for _, each in self._runs)
-            self._until_look = _LOOK_AGAIN
-        self._until_look -= 1
-        while len(self._runs) > 1 and (len(self._runs) > self.kept or self._bytes > self.bytes_max):
-            oldest, freed = self._runs.popleft()
-            self._bytes -= freed
-            try:
-                self._stored.drop(oldest)
-            except WorkspaceError as error:
-                _LOG.warning("The run %s could not be dropped: %s", run_in(oldest), error)
 
 
 def _drop(top: Folder, folder: str) -> None:

@@ -185,7 +185,7 @@ class Mirror:
                     self.forget((*parts, name))
 
     def fetch(self, parts: Parts) -> None:
-        """Have the file of a name hold its content. Raises `NotFound` or `Unavailable`."""
+        """Have the file of a name hold its content. Raises `NotFound`, `ChangedMeanwhile` or `Unavailable`."""
         with self.names.held(parts):
             for _ in range(_ATTEMPTS):
                 with self._lock():
@@ -200,7 +200,7 @@ class Mirror:
                     self._fetch(parts, copy.found)
                 except ChangedMeanwhile:
                     self._look_again(parts)
-            raise Unavailable(f"{shown('/'.join(parts))} is being replaced all the time. Try again.")
+            raise ChangedMeanwhile(f"{shown('/'.join(parts))} is being replaced all the time. Try again.")
 
     def _look_again(self, parts: Parts) -> None:
         found = self._bucket.head("/".join(parts))

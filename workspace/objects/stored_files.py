@@ -18,11 +18,19 @@ from typing import TYPE_CHECKING
 from ..errors import ChangedMeanwhile, NotAFile, NotFound, Reserved, WorkspaceError
 from ..names import FOLDER_MARK, Name, shown
 from ..run_files import Mode, Place, RunFiles, Status
-from .bucket import Object
+from .bucket import ABSENT, Object
 from .mirror import Parts
 
 if TYPE_CHECKING:
     from .stored_workspace import StoredWorkspace
+
+
+_ATTEMPTS = 10
+"""How often a rename looks again at what it replaces."""
+
+
+class _GoalChanged(ChangedMeanwhile):
+    """What a rename was about to replace became another; nothing was done yet."""
 
 
 class StoredRunFiles(RunFiles):
@@ -218,6 +226,10 @@ class StoredRunFiles(RunFiles):
             if not (self._is_stored(source) and self._is_stored(goal)):
                 raise NotAFile(f"{shown(path)} and {shown(target)} are in different places. Copy it.", errno.EXDEV)
             with self._stored.mirror.names.held(source.name.parts, goal.name.parts):
+                for _ in range(_ATTEMPTS - 1):
+                    with contextlib.suppress(_GoalChanged):
+                        self._rename(source, goal)
+                        return
                 self._rename(source, goal)
 
     def _rename(self, source: Place, goal: Place) -> None:
@@ -240,7 +252,10 @@ class StoredRunFiles(RunFiles):
             raise NotAFile(f"{shown(goal.path)} is a folder. Name a file in it.", errno.EISDIR)
         found = self._file(source)
         replaced = None if present is None else self._stored.mirror.known(into)
-        moved = self._stored.copy(found, "/".join(into))
+        try:
+            moved = self._stored.copy(found, "/".join(into), ABSENT if replaced is None else replaced.etag)
+        except ChangedMeanwhile as error:
+            raise _GoalChanged(str(error)) from None
         self._stored.mirror.move(parts, into, moved)
         self._stored.keep_folder(parts[:-1], without=found.key)
         self._stored.delete_copied(found, replaced)

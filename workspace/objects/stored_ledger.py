@@ -12,6 +12,7 @@ from ..paths import Found, Root
 from ..quota import LOCK_SECONDS, RECOUNT_FULL_SECONDS, Ledger
 from .counts import Counts
 
+_NEARLY_FULL = 0.9
 LISTING_SECONDS = 60.0
 """How old a listing may be before anything is refused; each costs a request for a thousand objects."""
 
@@ -37,6 +38,10 @@ class StoredLedger(Ledger):
         self._counts = counts
         self._listed = listed
         self._local = threading.RLock()
+        self._holder: int | None = None
+        self._depth = 0
+        self._listing = threading.Lock()
+        self._looks_full = False
         self._local_bytes = self._local_entries = 0
         self._asked_at: float | None = None
         self._listed_at: float | None = None
@@ -46,25 +51,63 @@ class StoredLedger(Ledger):
         return -1
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the cache against every other thread. May be nested. Raises `Unavailable` where that takes too long."""
+    def held(self) -> Iterator[None]:
+        """Hold the cache against every other thread, and ask nothing. May be nested. Raises `Unavailable`."""
         if not self._local.acquire(timeout=LOCK_SECONDS):
             raise Unavailable("The workspace is busy with another write. Try again.")
+        self._holder = threading.get_ident()
+        self._depth += 1
         try:
-            if self._asked_at is None or time.monotonic() - self._asked_at > RECOUNT_FULL_SECONDS:
-                self._ask()
             yield
         finally:
+            self._depth -= 1
+            if not self._depth:
+                self._holder = None
             self._local.release()
 
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the cache with a count that is fresh, which is asked for before. Raises `Unavailable`."""
+        if self._holder != threading.get_ident():
+            self._freshen()
+        with self.held():
+            yield
+
+    def _freshen(self) -> None:
+        """Ask for the count where it is old, and list where it says that there is hardly any room. Nothing is held."""
+        if self._is_old():
+            self._ask()
+        if self._looks_full and self._listing.acquire(blocking=False):
+            try:
+                self._list_when_old()
+                self._looks_full = False
+            finally:
+                self._listing.release()
+            if self._is_old():
+                self._ask()
+
+    def _is_old(self) -> bool:
+        return self._asked_at is None or time.monotonic() - self._asked_at > RECOUNT_FULL_SECONDS
+
     def _ask(self) -> None:
+        """Ask for the count, and list where nobody ever did; call that with nothing held."""
         stored_bytes, entries, _, is_known = self._counts.used()
-        if not is_known:
-            self.recount_objects()
+        if not is_known and self._holder != threading.get_ident():
+            if not self._listing.acquire(timeout=LOCK_SECONDS):
+                raise Unavailable("The files of the workspace are being counted for the first time. Try again later.")
+            try:
+                if not self._counts.used()[3]:
+                    self.recount_objects()
+            finally:
+                self._listing.release()
             stored_bytes, entries, _, _ = self._counts.used()
-        self.used_bytes = max(0, stored_bytes + self._local_bytes)
-        self.entries = max(0, entries + self._local_entries)
-        self._asked_at = time.monotonic()
+        with self._local:
+            self.used_bytes = max(0, stored_bytes + self._local_bytes)
+            self.entries = max(0, entries + self._local_entries)
+            self._asked_at = time.monotonic()
+            self._looks_full = self._looks_full or (
+                self.used_bytes > self.quota_bytes * _NEARLY_FULL or self.entries > self.files_max * _NEARLY_FULL
+            )
 
     def recount_objects(self, found: tuple[int, int] | None = None, version: int | None = None) -> None:
         """Count what a listing found that was begun at a version of the count, or list now."""
@@ -92,14 +135,15 @@ class StoredLedger(Ledger):
             self.count_local(more_bytes, more_entries)
 
     def judge(self, *, more_bytes: int, more_entries: int) -> None:
-        """Raise `QuotaFull` where there is no room for a change of this size; call with the lock held."""
-        if self._too_much(more_bytes, more_entries):
+        """Raise `QuotaFull` where there is no room for a change of this size; call with the lock held.
+
+        What other programs removed from the bucket is found when the next takes the lock: nothing is listed under it.
+        """
+        if self._asked_at is None or self._too_much(more_bytes, more_entries):
             self._ask()
-            if self._too_much(more_bytes, more_entries):
-                self._list_when_old()
-                self._ask()
         reason = self._too_much(more_bytes, more_entries)
         if reason:
+            self._looks_full = True
             raise QuotaFull(f"{reason} Nothing was written. Delete files that are no longer needed, or write less.")
 
     def give_back(self, *, entries: int, bytes_: int = 0) -> None:

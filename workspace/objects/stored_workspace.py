@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ..errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, WorkspaceError
-from ..names import FOLDER_MARK, PART_PREFIX, RUNS, TENANTS, Name, run_folder, run_in, shown, speakable
+from ..names import DEFINITIONS, FOLDER_MARK, PART_PREFIX, RUNS, TENANTS, Name, is_run_of, run_in, shown, speakable
 from ..paths import Found, judge, refusing
 from ..quota import Ledger
 from ..store import (
@@ -50,6 +50,8 @@ from .stored_ledger import StoredLedger
 ATTEMPTS = 20
 """How often an operation is done again that others come between."""
 FETCHES_AT_ONCE = 8
+WATCHED_SECONDS = 4.0
+"""For how long an answer of the store says that it answers."""
 
 
 class StoredWorkspace(Workspace):
@@ -77,7 +79,7 @@ class StoredWorkspace(Workspace):
         self._place = CachePlace(folder)
         super().__init__(folder, quota_bytes=quota_bytes, files_max=files_max)
         self.mirror = Mirror(
-            self.root, self.beside, bucket, self.ledger.locked, bytes_max=cache_bytes, is_open=self._is_open
+            self.root, self.beside, bucket, self.stored.held, bytes_max=cache_bytes, is_open=self._is_open
         )
         self.kept = KeptRuns(bucket, self.beside)
 
@@ -104,8 +106,8 @@ class StoredWorkspace(Workspace):
         return self.bucket.trouble
 
     def check(self) -> None:
-        """Ask the store for one page. Raises `Unavailable`."""
-        self.bucket.check()
+        """Ask the store for one page, unless it answered just now. Raises `Unavailable`."""
+        self.bucket.check(answered_within=WATCHED_SECONDS)
 
     @property
     def stored(self) -> StoredLedger:
@@ -296,9 +298,12 @@ class StoredWorkspace(Workspace):
         with contextlib.suppress(NotAFile):
             self.make_folder(parts)
 
-    def copy(self, found: Object, key: str) -> Object:
-        """Copy an object that is about to be deleted, in place of what has the key, and return the copy."""
-        self.bucket.copy(found, key)
+    def copy(self, found: Object, key: str, condition: Condition = None) -> Object:
+        """Copy an object that is about to be deleted, in place of what has the key, and return the copy.
+
+        Raises `ChangedMeanwhile` where the condition does not hold for what has the key.
+        """
+        self.bucket.copy(found, key, condition)
         made = self.bucket.head(key)
         if made is None:
             raise ChangedMeanwhile(f"{shown(key)} was deleted while it was made. Try again.")
@@ -309,10 +314,7 @@ class StoredWorkspace(Workspace):
 
         Raises `ChangedMeanwhile` where it is another since: then both are there.
         """
-        now = self.bucket.head(found.key)
-        is_changed = now is not None and now.etag != found.etag
-        if not is_changed:
-            self.bucket.delete(found.key)
+        is_changed = not self.bucket.delete_unchanged(found)
         more = found.size if is_changed else 0
         self.stored.count_stored(more - (replaced.size if replaced else 0), is_changed - bool(replaced))
         if is_changed:
@@ -378,13 +380,12 @@ class StoredWorkspace(Workspace):
         )
 
     def _kept_files(self, name: Name, owner: str | None) -> Sequence[Found]:
-        self.settle_runs()
-        at = self.kept_at(name, owner)
+        at = self.settled_at(name, owner)
         found = []
         for each in self.bucket.walk("/".join((RUNS, *at))):
             parts = tuple(each.key.split("/"))
             run_id = run_in(parts[1])
-            if run_id is not None and owner is not None and parts[1] == run_folder(owner, run_id):
+            if run_id is not None and is_run_of(owner, parts[1]):
                 found.append(Found((RUNS, run_id, *parts[2:]), each.size, each.modified_ns, False, True))
         if len(name.parts) > 1 and not found:
             raise NotFound(f"There is no {shown(str(name))} in the workspace. List the files to see what there is.")
@@ -480,4 +481,4 @@ def _nameable(found: Sequence[Object]) -> list[Object]:
 
 def is_of_files(key: str) -> bool:
     """Return whether a key is one of the workspace's files or folders, rather than what sealab keeps beside them."""
-    return key.partition("/")[0] not in {RUNS, TENANTS} and not key.startswith(PART_PREFIX)
+    return key.partition("/")[0] not in {RUNS, TENANTS, DEFINITIONS} and not key.startswith(PART_PREFIX)

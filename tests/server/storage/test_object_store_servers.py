@@ -220,3 +220,40 @@ def test_doctor_tells_of_the_store(s3: S3Server, tmp_path: Path) -> None:
     found = json.loads(sealab_process("doctor", "--json", "--home", str(tmp_path), **env).stdout)
     assert not found["ok"]
     assert "no such bucket" in found["files"]["note"]
+
+
+@pytest.mark.timeout(200)
+async def test_a_person_is_forgotten_in_files_and_kept_runs_of_an_object_store(s3: S3Server, tmp_path: Path) -> None:
+    bucket = s3.bucket()
+    env = settings(s3, bucket, tmp_path) | {"SEALAB_PRIVACY_MODE": "fast"}
+    name = "Ulrike Brandtner"
+    with http_process(tmp_path / "one", **env) as server:
+        async with Client(server.url, read_timeout_seconds=55) as client:
+            report = await run(client, f"open('people.csv', 'w').write({name!r} + ',1')\n1  # {name}")
+            assert report["error"] is None, report
+            await run(client, "open('other.txt', 'w').write('Ada Lovelace')")
+    other = s3.client(bucket, "team")
+
+    def holding() -> list[str]:
+        keys = [each["path"] for page in obstore.list(other) for each in page]
+        return sorted(key for key in keys if name.encode() in bytes(obstore.get(other, key).bytes()))
+
+    kept = f".runs/{report['run_id']}/code.py"
+    assert len(holding()) == 2
+
+    def forgotten(*words: str) -> dict[str, Any]:
+        words = ("pii", "forget", name, *words, "--home", str(tmp_path / "two"), "--json")
+        ended = sealab_process(*words, **env)
+        assert ended.returncode == 0, ended.stderr
+        told: dict[str, Any] = json.loads(ended.stdout)
+        return told
+
+    told = forgotten()
+    assert (told["archive"], told["files"]) == ([kept], ["people.csv"])
+    assert len(holding()) == 2, "it only looks"
+    forgotten("--yes")
+    assert holding() == ["people.csv"]
+    forgotten("--yes", "--files")
+    assert holding() == []
+    assert bytes(obstore.get(other, "other.txt").bytes()) == b"Ada Lovelace"
+    assert forgotten()["archive"] == []

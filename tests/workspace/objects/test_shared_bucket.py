@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import errno
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import obstore
 import pytest
 
 from sealab.workspace.errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, WorkspaceError
+from sealab.workspace.objects.bucket import Bucket, Object
 from sealab.workspace.objects.stored_workspace import StoredWorkspace
 from tests.object_stores import S3Server
 from tests.workspace.conftest import Opens
@@ -282,7 +285,7 @@ def test_no_prefix_leads_into_another(s3: S3Server, bucket: str, opens: Opens) -
 def test_a_large_file_goes_in_parts_and_comes_back_whole(
     opens: Opens, s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sealab.workspace.objects.bucket.MULTIPART_BYTES", 6 * 1024 * 1024)
+    monkeypatch.setattr("sealab.workspace.objects.bucket.SINGLE_BYTES_MAX", 6 * 1024 * 1024)
     one, two = (opens(s3, bucket, quota_bytes=100_000_000) for _ in range(2))
     data = bytes(range(256)) * 40_000
     put(one, "/workspace/large", data)
@@ -293,8 +296,49 @@ def test_a_large_file_goes_in_parts_and_comes_back_whole(
         content += piece
     assert content == data
     files.close()
-    put(two, "/workspace/large", b"end", "a")
-    assert one.list().files[0].size == len(data) + 3
+    with pytest.raises(WorkspaceError, match="Write it in several files"):
+        put(two, "/workspace/large", b"end", "a")
+    put(two, "/workspace/large", data[1:])
+    assert one.list().files[0].size == len(data) - 1
+
+
+def test_a_large_file_that_replaces_another_counts_what_it_replaced(opens: Opens, moto_server: S3Server) -> None:
+    bucket = moto_server.bucket()
+    one, two = (opens(moto_server, bucket, quota_bytes=100_000_000) for _ in range(2))
+    files = one.run_files("home")
+    opened = files.open("/workspace/large", "w")
+    size = 64 * 1024 * 1024
+    files.write("/workspace/large", opened.identity, 0, bytes(size))
+    two.write("large", "x" * 1000)
+    files.sync(opened.identity)
+    files.close()
+    assert (one.usage().used_bytes, one.usage().entries) == (size, 1)
+    assert one.list().used_bytes == size
+
+
+def test_files_are_read_while_the_bucket_is_counted_for_the_first_time(
+    opens: Opens, moto_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, released = threading.Event(), threading.Event()
+    listed = StoredWorkspace._totals
+
+    def slow(self: StoredWorkspace) -> tuple[int, int]:
+        begun.set()
+        assert released.wait(30)
+        return listed(self)
+
+    monkeypatch.setattr(StoredWorkspace, "_totals", slow)
+    bucket = moto_server.bucket()
+    obstore.put(moto_server.client(bucket, "team/files"), "f", b"of another program")
+    workspace = opens(moto_server, bucket)
+    with ThreadPoolExecutor(2) as threads:
+        counted = threads.submit(workspace.usage)
+        try:
+            assert begun.wait(30)
+            assert threads.submit(lambda: workspace.read("f").content).result(10) == "of another program"
+        finally:
+            released.set()
+        assert counted.result(30).used_bytes == 18
 
 
 def test_copies_are_dropped_to_make_room_and_fetched_again(opens: Opens, s3: S3Server, bucket: str) -> None:
@@ -307,3 +351,54 @@ def test_copies_are_dropped_to_make_room_and_fetched_again(opens: Opens, s3: S3S
     one.write("large", "x" * 3000)
     with pytest.raises(WorkspaceError, match="WORKSPACE_CACHE_MB"):
         two.read("large")
+
+
+def test_a_rename_counts_what_came_to_its_goal_at_the_last_moment(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = pair
+    one.write("from", "x" * 300)
+    copy = StoredWorkspace.copy
+
+    def late(self: StoredWorkspace, *arguments: Any) -> Object:
+        if not two.bucket.head("to"):
+            two.write("to", "y" * 500)
+        return copy(self, *arguments)
+
+    monkeypatch.setattr(StoredWorkspace, "copy", late)
+    files = one.run_files("home")
+    files.rename("/workspace/from", "/workspace/to")
+    files.close()
+    assert two.read("to").content == "x" * 300
+    assert (one.usage().used_bytes, one.usage().entries) == (300, 1)
+
+
+def test_what_is_written_to_the_source_of_a_rename_where_a_store_keeps_no_conditions_is_not_lost(
+    opens: Opens, s3rver_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = s3rver_server.bucket()
+    one, two = opens(s3rver_server, bucket), opens(s3rver_server, bucket)
+    one.write("from", "old")
+    delete = Bucket.delete
+    with ThreadPoolExecutor(1) as threads:
+
+        def late(self: Bucket, key: str) -> None:
+            if key == "from":
+                monkeypatch.setattr(Bucket, "delete", delete)
+                begun = threading.Event()
+
+                def write() -> None:
+                    begun.set()
+                    two.write("from", "new")
+
+                writes.append(threads.submit(write))
+                assert begun.wait(30)
+                concurrent.futures.wait(writes, 0.5)
+            delete(self, key)
+
+        writes: list[Future[None]] = []
+        monkeypatch.setattr(Bucket, "delete", late)
+        files = one.run_files("home")
+        files.rename("/workspace/from", "/workspace/to")
+        files.close()
+        writes[0].result(30)
+    assert {file.name for file in one.list().files} == {"from", "to"}
+    assert [one.read(name).content for name in ("from", "to")] == ["new", "old"]
