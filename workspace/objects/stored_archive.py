@@ -178,7 +178,7 @@ class StoredRunArchive(RunArchive):
                 return
             try:
                 if self._until_look <= 0:
-                    self._look()
+                    self._look_anew()
                 dropped = self._taken_out()
                 if dropped:
                     self._stored.drop(dropped)
@@ -205,7 +205,7 @@ class StoredRunArchive(RunArchive):
                 self._bytes -= found[-1].size
         return found
 
-    def _look(self) -> None:
+    def _look_anew(self) -> None:
         """Learn what all servers kept and dropped. What is kept while the store is listed counts as the newest."""
         with self._turn:
             self._kept_meanwhile = []
