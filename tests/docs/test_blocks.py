@@ -29,6 +29,8 @@ from sealab.tools_registry.configuration import read as read_servers
 from ..server.conftest import Caller, in_this_process
 from .blocks import KINDS, PAGES, Block, agree, agree_json, blocks_of, commands_of
 
+pytestmark = pytest.mark.slow
+
 BIN = Path(sys.executable).parent
 KEY = "a passphrase for these tests alone"
 

@@ -21,6 +21,8 @@ from ..command_line import sealab
 from ..conftest import Caller, http_process, stdio
 from .accounts import Accounts, User, accounts, begun, browser, origin_of
 
+pytestmark = pytest.mark.slow
+
 CODE = "await tools.accounts.whoami()"
 BOTH = pytest.mark.parametrize("mode", ["auto", "legacy"])
 

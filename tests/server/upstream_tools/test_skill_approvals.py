@@ -17,6 +17,8 @@ from ..conftest import Caller, http_server, in_this_process
 from .test_approvals import NO, User, asking, yes
 from .test_registry import ONE_SPARE, configure, connected, result, upstream
 
+pytestmark = pytest.mark.slow
+
 INNER = """
 async def inner(path: str, line: str) -> str:
     '''Append a line.'''

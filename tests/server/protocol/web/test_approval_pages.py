@@ -24,6 +24,8 @@ from ...runs.background.test_background_restarts import over_http
 from ...runs.background.test_parked_runs import ENV, answered, asks, parked, served
 from .browser import CHROMIUM, browser
 
+pytestmark = pytest.mark.slow
+
 KEY = bytes(range(32))
 KEYS = JournalKeys(KEY)
 OF_KEY = ENV | {"SEALAB_VAULT_KEY": base64.b64encode(KEY).decode()}

@@ -20,6 +20,8 @@ from .test_background import told, until
 from .test_background_restarts import over_http
 from .test_parked_runs import CODE, ENV, asks, parked, served
 
+pytestmark = pytest.mark.slow
+
 LINKS = ElicitationCapability(url=UrlElicitationCapability())
 Declare = Callable[[ElicitationCapability], None]
 

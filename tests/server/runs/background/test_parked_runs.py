@@ -24,6 +24,8 @@ from ...upstream_tools.test_registry import configure
 from .test_background import begun, told, until
 from .test_background_restarts import over_http
 
+pytestmark = pytest.mark.slow
+
 ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_BACKGROUND_RUNS_MAX": "2"} | CLAIMED
 CODE = """
 import random
