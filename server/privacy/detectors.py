@@ -16,17 +16,16 @@ if TYPE_CHECKING:
 
 
 class Detectors:
-    """What finds what is shown, and what is only learned; any thread may use them. Nothing is loaded before `warm`."""
+    """What finds what is shown, and what is only learned; any thread may use them. Nothing is loaded before `pair`."""
 
     def __init__(self, settings: Settings, operators_home: Path) -> None:
         self._settings = settings
         self._home = operators_home
         self._making = threading.Lock()
         self._made: tuple[detect.Detector, detect.Detector] | None = None
-        self._loading = threading.Lock()
-        self.loaded = False
+        self._settling = threading.Lock()
+        self._settled = False
 
-    @property
     def of_a_tenant(self) -> Detectors:
         """Those of a tenant: these, unless recognizers were added.
 
@@ -51,11 +50,11 @@ class Detectors:
 
         Once: what else lives at that moment is never collected if it is in a circle.
         """
-        with self._loading:
-            if not self.loaded:
+        with self._settling:
+            if not self._settled:
                 gc.collect()
                 gc.freeze()
-                self.loaded = True
+                self._settled = True
 
 
 def detector_options(settings: Settings, home: Path) -> detect.DetectorOptions:

@@ -77,10 +77,7 @@ def get_run_tool(
         scope = reach.scope
         if cancel:
             await background.cancel(run_id, caller.scope if reach.answers_alone else scope)
-        if reach.answers_alone:
-            state = await background.waiting(run_id, caller.scope)
-        else:
-            state = await background.state(run_id, scope, wait_seconds=wait_seconds)
+        state = await background.reached(run_id, reach, caller, wait_seconds=wait_seconds)
         connection = connection_of(ctx.request_context)
         approval = state.approval
         link = None

@@ -76,7 +76,7 @@ async def search(
     hits = await _hits(registry, who, query, category=category, limit=limit, owner=asked_by or told_to)
     catalog = await registry.view(who)
     extras = {extra.document.key: extra for extra in _extras(registry, who)}
-    hits = [hit for hit in hits if hit.key in extras or hit.key in catalog]
+    hits = [hit for hit in hits if hit.key in extras or hit.key in catalog]  # what there is may have changed since
     if not hits and category is not None:
         shown = {tool.category for tool in await registry.shown(who, catalog.tools())}
         _check_category(category, {*shown, *(extra.document.category for extra in extras.values())})

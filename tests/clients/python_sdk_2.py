@@ -16,7 +16,7 @@ WAYS = ["stdio-legacy", "stdio-modern", "http-legacy", "http-modern"]
 def connected(way: str, url: str, **options) -> Client:
     transport, _, era = way.partition("-")
     server = StdioServerParameters(command="sealab") if transport == "stdio" else url
-    return Client(server, mode="legacy" if era == "legacy" else "2026-07-28", read_timeout_seconds=2000, **options)
+    return Client(server, mode="legacy" if era == "legacy" else "2026-07-28", read_timeout_seconds=200, **options)
 
 
 @pytest.mark.parametrize("way", WAYS)

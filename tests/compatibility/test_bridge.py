@@ -461,7 +461,7 @@ def test_help_with_the_docker_mcp_gateway(tmp_path: Path) -> None:
 
 async def test_registering_with_claude_code(tmp_path: Path) -> None:
     assert "claude mcp add sealab -- uvx sealab" in (Path(__file__).parents[2] / "README.md").read_text()
-    async with Client(stdio(tmp_path), read_timeout_seconds=2000) as client:
+    async with Client(stdio(tmp_path), read_timeout_seconds=200) as client:
         assert "execute_code" in [tool.name for tool in (await client.list_tools()).tools]
 
 

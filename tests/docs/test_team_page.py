@@ -103,7 +103,6 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     assert (judged.returncode, judged.stderr) == (0, "")
 
 
-@pytest.mark.timeout(180)
 def test_a_server_runs_as_its_unit_says_and_is_whole_again_after_backup_and_restore(tmp_path: Path) -> None:
     (before, after), port = (tmp_path / "before" / "sealab", tmp_path / "after" / "sealab"), free_port()
     before.mkdir(parents=True)

@@ -132,7 +132,7 @@ async def in_this_process(home: Path, env: dict[str, str] | None = None, **optio
     settings = read_settings(file=home / "sealab.toml", file_required=False, environment=environment, command_line={})
     async with (
         running(settings, Home(home), serves=True) as app,
-        Client(mcp_server(app), read_timeout_seconds=2000, **options) as client,
+        Client(mcp_server(app), read_timeout_seconds=200, **options) as client,
     ):
         yield Caller(client, home)
 
@@ -159,7 +159,7 @@ async def caller(request: pytest.FixtureRequest, served: Callable[..., Any]) -> 
     """A client of each kind, connected once."""
     transport, _, era = request.param.partition("-")
     target, home = served(transport)
-    async with Client(target, mode="legacy" if era == "legacy" else "auto", read_timeout_seconds=2000) as client:
+    async with Client(target, mode="legacy" if era == "legacy" else "auto", read_timeout_seconds=200) as client:
         yield Caller(client, home)
 
 
@@ -167,7 +167,7 @@ async def caller(request: pytest.FixtureRequest, served: Callable[..., Any]) -> 
 async def stdio_caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
     """One client over stdio, for what does not depend on the transport."""
     home = tmp_path_factory.mktemp("home")
-    async with Client(stdio(home), read_timeout_seconds=2000) as client:
+    async with Client(stdio(home), read_timeout_seconds=200) as client:
         yield Caller(client, home)
 
 

@@ -134,13 +134,11 @@ class TasksExtension(Extension):
         return {"resultType": "complete"}
 
     async def _seen(self, ctx: Ctx, task_id: str) -> tuple[Reach, RunState]:
-        """Return how far a run is, and how far the caller reaches it, as `get_run` does: whoever began it, and how."""
+        """Return what the caller may do with a run, and its state, as `get_run` tells them."""
         require_client_extension(ctx, self.identifier)
         caller, background = caller_of(ctx), self._background
         reach = await _told(lambda: background.reach(task_id, caller), task_id)
-        if reach.answers_alone:
-            return reach, await _told(lambda: background.waiting(task_id, caller.scope), task_id)
-        return reach, await _told(lambda: background.state(task_id, reach.scope), task_id)
+        return reach, await _told(lambda: background.reached(task_id, reach, caller), task_id)
 
 
 async def _told(question: Callable[[], Awaitable[_T]], task_id: str) -> _T:

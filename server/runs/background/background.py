@@ -182,6 +182,12 @@ class Background:
                 return replace(state, execution=None, progress=None)
         return await self.state(run_id, scope)
 
+    async def reached(self, run_id: str, reach: Reach, caller: Caller, *, wait_seconds: float = 0.0) -> RunState:
+        """Return as much of a run as the caller reaches of it. Raises as `state`."""
+        if reach.answers_alone:
+            return await self.waiting(run_id, caller.scope)
+        return await self.state(run_id, reach.scope, wait_seconds=wait_seconds)
+
     async def cancel(self, run_id: str, scope: str | None) -> None:
         """Have a background run of the scope, or of any, end. Raises `JournalNotFound` where it has no such run."""
         await self._ask(lambda store: store.cancel(run_id, execution_told(cancelled(run_id)), scope=scope))

@@ -168,7 +168,7 @@ async def test_where_lines_are_required_a_run_is_refused_whose_line_cannot_be_ke
 
 async def test_else_runs_go_on_and_the_server_says_that_it_is_not_ready(tmp_path: Path) -> None:
     with http_server(tmp_path, **ONE_SPARE) as url:
-        async with Client(url, read_timeout_seconds=2000) as client:
+        async with Client(url, read_timeout_seconds=200) as client:
             await client.call_tool("execute_code", {"code": "1 + 1"})
             await until(lambda: (tmp_path / "sealab.db").exists() and len(lines(tmp_path)) >= 2)
             assert readiness(url)[0] == 200
@@ -190,7 +190,7 @@ async def test_a_killed_server_leaves_a_chain_that_holds_with_the_line_of_each_r
     tmp_path: Path,
 ) -> None:
     with http_process(tmp_path, SEALAB_AUDIT="required", **ONE_SPARE) as server:
-        async with Client(server.url, read_timeout_seconds=2000) as client:
+        async with Client(server.url, read_timeout_seconds=200) as client:
             for number in range(3):
                 await client.call_tool("execute_code", {"code": f"{number}"})
             waiting = asyncio.create_task(
@@ -206,7 +206,7 @@ async def test_a_killed_server_leaves_a_chain_that_holds_with_the_line_of_each_r
 
 async def test_two_servers_of_one_home_keep_one_chain(tmp_path: Path) -> None:
     async def many(url: str) -> None:
-        async with Client(url, read_timeout_seconds=2000) as client:
+        async with Client(url, read_timeout_seconds=200) as client:
             for number in range(15):
                 answer = await client.call_tool("execute_code", {"code": f"{number}"})
                 assert answer.structured_content is not None

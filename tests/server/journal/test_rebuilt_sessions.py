@@ -29,7 +29,7 @@ ALL = "[seen, sorted(rows['a']), rows['when'], rows['which'], text, double(21), 
 
 @asynccontextmanager
 async def connected(server: HttpServer, home: Path) -> AsyncIterator[Caller]:
-    async with Client(server.url, read_timeout_seconds=2000) as client:
+    async with Client(server.url, read_timeout_seconds=200) as client:
         yield Caller(client, home)
 
 

@@ -33,6 +33,6 @@ async def test_a_second_tenant_loads_nothing_and_keeps_nothing_from_being_collec
 
 def test_a_recognizer_that_does_not_come_back_is_that_of_one_tenant(tmp_path: Path) -> None:
     added = Detectors(Settings(privacy_recognizers="mine.yaml"), tmp_path)
-    assert added.of_a_tenant is not added
+    assert added.of_a_tenant() is not added
     own = Detectors(Settings(), tmp_path)
-    assert own.of_a_tenant is own
+    assert own.of_a_tenant() is own

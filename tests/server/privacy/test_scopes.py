@@ -53,7 +53,7 @@ async def answer(client: Client, tool: str, text: str) -> dict[str, Any]:
 
 
 async def test_the_tools_hide_and_give_back_and_name_what_they_do_not_know(tmp_path: Path) -> None:
-    async with Client(stdio(tmp_path, **FAST), read_timeout_seconds=2000) as client:
+    async with Client(stdio(tmp_path, **FAST), read_timeout_seconds=200) as client:
         hidden = await answer(client, "sanitize_pii", f"write to {MAIL}, SSN: 536-90-4399; again {MAIL}")
         assert hidden["pii_found"] == 2
         assert hidden["pii_types"] == ["EMAIL", "SSN"]
@@ -70,7 +70,7 @@ async def test_the_tools_hide_and_give_back_and_name_what_they_do_not_know(tmp_p
             "pii_found": 0,
             "pii_types": [],
         }
-    async with Client(stdio(tmp_path, **FAST), read_timeout_seconds=2000) as later:
+    async with Client(stdio(tmp_path, **FAST), read_timeout_seconds=200) as later:
         again = await answer(later, "sanitize_pii", MAIL)
         assert again["sanitized_text"] in hidden["sanitized_text"]
         assert (await answer(later, "restore_pii", again["sanitized_text"]))["restored_text"] == MAIL
@@ -79,7 +79,7 @@ async def test_the_tools_hide_and_give_back_and_name_what_they_do_not_know(tmp_p
 async def test_with_privacy_off_there_is_no_vault_to_ask(tmp_path: Path) -> None:
     # The keys of journals and of the audit log are derived from the vault's.
     env = {"SEALAB_PRIVACY": "off", "SEALAB_JOURNAL": "off", "SEALAB_AUDIT": "off"}
-    async with Client(stdio(tmp_path, **env), read_timeout_seconds=2000) as client:
+    async with Client(stdio(tmp_path, **env), read_timeout_seconds=200) as client:
         assert not {"sanitize_pii", "restore_pii"} & {tool.name for tool in (await client.list_tools()).tools}
         result = await client.call_tool("execute_code", {"code": "sanitize_pii('x')"})
         assert result.structured_content is not None
@@ -89,7 +89,7 @@ async def test_with_privacy_off_there_is_no_vault_to_ask(tmp_path: Path) -> None
 
 async def test_code_gives_values_back_only_where_the_model_may_have_them(tmp_path: Path) -> None:
     code = {"code": "restore_pii('[EMAIL_0123456789]')"}
-    async with Client(stdio(tmp_path, SEALAB_RESTORE_TO_MODEL="false", **FAST), read_timeout_seconds=2000) as client:
+    async with Client(stdio(tmp_path, SEALAB_RESTORE_TO_MODEL="false", **FAST), read_timeout_seconds=200) as client:
         report = (await client.call_tool("execute_code", code)).structured_content
         assert report is not None
         assert report["error"]["type"] == "PermissionError"
@@ -97,7 +97,7 @@ async def test_code_gives_values_back_only_where_the_model_may_have_them(tmp_pat
 
 
 async def test_sessions_over_http_have_vaults_of_their_own(url: str) -> None:
-    async with Client(url, mode="legacy", read_timeout_seconds=2000) as one, Client(url, mode="legacy") as other:
+    async with Client(url, mode="legacy", read_timeout_seconds=200) as one, Client(url, mode="legacy") as other:
         mine = (await answer(one, "sanitize_pii", MAIL))["sanitized_text"]
         theirs = (await answer(other, "sanitize_pii", MAIL))["sanitized_text"]
         assert mine != theirs
@@ -109,7 +109,7 @@ async def test_the_values_of_a_session_go_with_it_and_those_of_credentials_stay(
     async def hide(url: str, **headers: str) -> list[int]:
         async with httpx2.AsyncClient(headers=headers, timeout=50) as http:
             transport = streamable_http_client(url, http_client=http)
-            async with Client(transport, mode="legacy", read_timeout_seconds=2000) as client:
+            async with Client(transport, mode="legacy", read_timeout_seconds=200) as client:
                 await answer(client, "sanitize_pii", MAIL)
                 return lives_in(tmp_path)
 
@@ -161,7 +161,7 @@ async def test_credentials_tell_callers_apart_and_outlive_their_sessions(url: st
     async def asked(tool: str, text: str, credentials: str) -> dict[str, Any]:
         async with httpx2.AsyncClient(headers={"Authorization": credentials}, timeout=50) as http:
             transport = streamable_http_client(url, http_client=http)
-            async with Client(transport, read_timeout_seconds=2000) as client:
+            async with Client(transport, read_timeout_seconds=200) as client:
                 return await answer(client, tool, text)
 
     token = (await asked("sanitize_pii", MAIL, "Bearer one"))["sanitized_text"]
@@ -212,7 +212,7 @@ async def test_what_callers_with_credentials_keep_in_a_session_no_others_find_th
         headers = {} if credentials is None else {"Authorization": credentials}
         async with httpx2.AsyncClient(headers=headers, timeout=50) as http:
             transport = streamable_http_client(url, http_client=http)
-            async with Client(transport, read_timeout_seconds=2000) as client:
+            async with Client(transport, read_timeout_seconds=200) as client:
                 report = (await client.call_tool("execute_code", {"code": code, "session": "a"})).structured_content
                 return report and report["result"]
 
@@ -226,7 +226,7 @@ async def test_what_is_kept_of_a_run_is_found_by_its_caller_alone(url: str) -> N
     async def call(credentials: str, tool: str, arguments: dict[str, Any]) -> tuple[bool, Any]:
         async with httpx2.AsyncClient(headers={"Authorization": credentials}, timeout=50) as http:
             transport = streamable_http_client(url, http_client=http)
-            async with Client(transport, read_timeout_seconds=2000) as client:
+            async with Client(transport, read_timeout_seconds=200) as client:
                 result = await client.call_tool(tool, arguments)
                 return bool(result.is_error), result.structured_content or result.model_dump_json()
 

@@ -64,7 +64,7 @@ async def test_servers_are_named_alike_until_they_change_and_then_the_client_is_
                 changed.set()
 
     with target(kind, tmp_path) as where:
-        async with Client(where, mode=mode, read_timeout_seconds=2000, message_handler=hear) as client:
+        async with Client(where, mode=mode, read_timeout_seconds=200, message_handler=hear) as client:
             assert client.server_capabilities.tools.list_changed
             assert "Attached servers: books; zoo." in (client.instructions or "")
             first = await described(client)
@@ -89,14 +89,14 @@ async def test_servers_are_named_alike_until_they_change_and_then_the_client_is_
 
 
 async def test_without_servers_nothing_is_added(tmp_path: Path) -> None:
-    async with Client(stdio(tmp_path), read_timeout_seconds=2000) as client:
+    async with Client(stdio(tmp_path), read_timeout_seconds=200) as client:
         assert "Servers:" not in await described(client)
         assert "Attached servers" not in (client.instructions or "")
 
 
 async def test_a_file_that_cannot_be_read_takes_nothing_away(tmp_path: Path) -> None:
     configure(tmp_path, "zoo")
-    async with Client(stdio(tmp_path), read_timeout_seconds=2000) as client:
+    async with Client(stdio(tmp_path), read_timeout_seconds=200) as client:
         first = await described(client)
         (tmp_path / "mcp.json").write_text("{")
         assert await described(client) == first

@@ -49,11 +49,11 @@ async def test_what_is_not_at_its_default_is_told(tmp_path: Path) -> None:
 async def test_every_connection_is_told_the_layers(tmp_path: Path, mode: str) -> None:
     with http_server(tmp_path) as url:
         for _ in range(2):
-            async with Client(url, mode=mode, read_timeout_seconds=2000) as client:  # type: ignore[arg-type]
+            async with Client(url, mode=mode, read_timeout_seconds=200) as client:  # type: ignore[arg-type]
                 told = (await client.call_tool("execute_code", {"code": "1"})).structured_content
                 assert told is not None
                 assert "layers" in told
-    async with Client(stdio(tmp_path / "other"), mode=mode, read_timeout_seconds=2000) as client:  # type: ignore[arg-type]
+    async with Client(stdio(tmp_path / "other"), mode=mode, read_timeout_seconds=200) as client:  # type: ignore[arg-type]
         answers = [(await client.call_tool("execute_code", {"code": "1"})).structured_content for _ in range(2)]
     assert ["layers" in (each or {}) for each in answers] == [True, False]
 

@@ -27,7 +27,7 @@ async def test_a_run_that_ended_while_its_user_was_asked_is_reported_all_the_sam
     configure(tmp_path, up=upstream())
     asked: list[bool] = []
     with http_server(tmp_path) as url:
-        async with Client(url, read_timeout_seconds=2000) as other:
+        async with Client(url, read_timeout_seconds=200) as other:
 
             async def ended() -> bool:
                 content = (await other.call_tool("get_execution_stats", {})).structured_content
@@ -38,7 +38,7 @@ async def test_a_run_that_ended_while_its_user_was_asked_is_reported_all_the_sam
                 await until(ended)
                 return ElicitResult(action="accept", content={"approve": True})
 
-            async with Client(url, read_timeout_seconds=2000, elicitation_callback=user) as asking:
+            async with Client(url, read_timeout_seconds=200, elicitation_callback=user) as asking:
                 code = ENDS_WHILE_IT_ASKS.format(str(tmp_path / "file"))
                 report = (await asking.call_tool("execute_code", {"code": code})).structured_content
                 assert report is not None

@@ -82,7 +82,7 @@ async def test_only_the_last_runs_are_kept(tight: Caller) -> None:
 
 
 async def test_the_code_surface_shows_one_tool_that_teaches_the_helpers(tmp_path: Path) -> None:
-    async with Client(stdio(tmp_path, "--surface", "code"), read_timeout_seconds=2000) as client:
+    async with Client(stdio(tmp_path, "--surface", "code"), read_timeout_seconds=200) as client:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == ["execute_code"]
         for helper in ("read_file", "write_file", "list_files", "aggregate_stats", "session"):

@@ -30,7 +30,7 @@ COMPUTES = "import time\nbegan = time.process_time()\nwhile time.process_time() 
 async def connected(url: str, credentials: str) -> AsyncIterator[Client]:
     async with (
         httpx2.AsyncClient(headers={"Authorization": credentials}, timeout=50) as http,
-        Client(streamable_http_client(url, http_client=http), read_timeout_seconds=2000) as client,
+        Client(streamable_http_client(url, http_client=http), read_timeout_seconds=200) as client,
     ):
         yield client
 

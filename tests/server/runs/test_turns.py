@@ -48,8 +48,8 @@ async def test_questions_that_nobody_answers_hold_up_no_other_client(mode: str, 
 
     with http_server(tmp_path, **FEW) as url:
         async with (
-            Client(url, mode=mode, read_timeout_seconds=2000, elicitation_callback=user) as asking,
-            Client(url, mode=mode, read_timeout_seconds=2000) as other,
+            Client(url, mode=mode, read_timeout_seconds=200, elicitation_callback=user) as asking,
+            Client(url, mode=mode, read_timeout_seconds=200) as other,
         ):
             runs = [asyncio.create_task(run(asking, WRITES.format(tmp_path / "f"))) for _ in range(6)]
             await all_asked.wait()
@@ -129,7 +129,7 @@ async def test_where_memory_runs_out_runs_end_and_the_server_does_not(tmp_path: 
     """Each run may have 500 MB and takes 300, twelve at once, in 900 MB: they wait for each other, or end."""
     takes = "import time\nx = bytearray(300_000_000)\nfor i in range(0, len(x), 4096):\n    x[i] = 1\ntime.sleep(0.5)\nlen(x)"
     with server_within(900, tmp_path) as server:
-        async with Client(server.url, read_timeout_seconds=2000) as client:
+        async with Client(server.url, read_timeout_seconds=200) as client:
             reports = await asyncio.gather(*(run(client, takes) for _ in range(12)))
             assert {report["status"] for report in reports} <= {"ok", "memory", "crashed", "busy"}
             assert sum(report["status"] == "ok" for report in reports) >= 1

@@ -113,7 +113,7 @@ async def test_a_client_that_opens_no_links_is_told_what_to_do_and_reads_no_link
 
 
 async def test_a_caller_that_cannot_be_known_again_is_refused(url: str) -> None:
-    async with Client(url, mode="legacy", elicitation_callback=User("ada"), read_timeout_seconds=2000) as client:
+    async with Client(url, mode="legacy", elicitation_callback=User("ada"), read_timeout_seconds=200) as client:
         error = (await Caller(client, Path()).run(CODE))["error"]
     assert "cannot be known again" in error["message"]
 
@@ -243,7 +243,7 @@ async def test_over_stdio_the_user_goes_to_the_issuer_and_comes_back_to_this_mac
     home: Path, upstream: Accounts
 ) -> None:
     user = User("ada")
-    async with Client(stdio(home), elicitation_callback=user, read_timeout_seconds=2000) as client:
+    async with Client(stdio(home), elicitation_callback=user, read_timeout_seconds=200) as client:
         assert (await Caller(client, home).run(CODE))["result"] == "ada"
     assert user.asked[0].url.startswith(f"{upstream.address}/authorize?")
     signed_out = await asyncio.to_thread(sealab, "servers", "sign-out", "accounts", "--json", "--home", str(home))
@@ -251,7 +251,7 @@ async def test_over_stdio_the_user_goes_to_the_issuer_and_comes_back_to_this_mac
     assert '"signed_out": true' in signed_out.stdout
     assert '"revoked": true' in signed_out.stdout
     assert len(upstream.told("revoked")) == 2
-    async with Client(stdio(home), read_timeout_seconds=2000) as client:
+    async with Client(stdio(home), read_timeout_seconds=200) as client:
         assert "cannot have its user open" in (await Caller(client, home).run(CODE))["error"]["message"]
 
 

@@ -37,7 +37,7 @@ def _joined(words):
 async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
     home = tmp_path_factory.mktemp("skills-home")
     env = {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_WORKERS_MAX": "1", "SEALAB_WORKERS_SPARE": "1"}
-    async with Client(stdio(home, **env), read_timeout_seconds=2000) as client:
+    async with Client(stdio(home, **env), read_timeout_seconds=200) as client:
         yield Caller(client, home)
 
 

@@ -151,7 +151,7 @@ def test_a_process_that_was_stopped_did_not_hold_its_loop() -> None:
 
 
 async def test_a_server_counts_what_held_its_loop(tmp_path: Path) -> None:
-    async with Client(stdio(tmp_path), read_timeout_seconds=2000) as client:
+    async with Client(stdio(tmp_path), read_timeout_seconds=200) as client:
         told = (await client.call_tool("get_execution_stats", {})).structured_content
     assert told is not None
     assert set(told["event_loop"]) == {"held", "held_ms_total", "held_ms_max"}

@@ -362,7 +362,6 @@ async def test_on_postgresql_each_tenant_has_a_schema_that_no_other_sees(
     assert left == ["a-b"]
 
 
-@pytest.mark.timeout(120)
 def test_on_postgresql_a_schema_is_removed_once_the_last_connection_to_it_has_ended(
     postgres_place: Place,  # noqa: F811 - the fixture
     tmp_path: Path,

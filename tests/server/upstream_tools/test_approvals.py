@@ -180,7 +180,7 @@ async def test_a_caller_that_cannot_be_told_from_others_is_not_offered_always(tm
     user = User([yes("this tool always")])
     with http_server(tmp_path, **ONE_SPARE) as url:
         for _ in range(2):
-            async with Client(url, read_timeout_seconds=2000, elicitation_callback=user) as client:
+            async with Client(url, read_timeout_seconds=200, elicitation_callback=user) as client:
                 code = f"await tools.up.append(path={str(tmp_path / 'file')!r}, line='x')"
                 await result(Caller(client, tmp_path), code)
     assert user.choices == [["this tool in this run", "ask at each call"]] * 2

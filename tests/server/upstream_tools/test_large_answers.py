@@ -124,7 +124,7 @@ async def test_a_large_answer_over_http_holds_up_nobody(tmp_path: Path, kind: st
 async def test_a_run_whose_time_is_up_waits_for_no_large_answer(tmp_path: Path) -> None:
     entry = wire(tmp_path / "starts", approve="never")
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"wire": entry}}))
-    async with Client(stdio(tmp_path), read_timeout_seconds=2000) as client:
+    async with Client(stdio(tmp_path), read_timeout_seconds=200) as client:
         caller = Caller(client, tmp_path)
         assert (await caller.run(TEXT.format(count=10)))["result"] == 10  # the server has started
         call = "await tools.wire.flood(bytes=60_000_000)"

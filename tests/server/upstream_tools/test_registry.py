@@ -44,7 +44,7 @@ def target(kind: str, home: Path) -> Iterator[str | StdioServerParameters]:
 async def connected(kind: str, home: Path, **options: Any) -> AsyncIterator[Caller]:
     mode = "legacy" if kind.endswith("legacy") else "auto"
     with target(kind, home) as where:
-        async with Client(where, mode=mode, read_timeout_seconds=2000, **options) as client:
+        async with Client(where, mode=mode, read_timeout_seconds=200, **options) as client:
             yield Caller(client, home)
 
 

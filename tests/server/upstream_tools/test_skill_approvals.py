@@ -283,7 +283,7 @@ async def test_a_legacy_client_that_leaves_while_it_is_asked_ends_the_run_and_fr
             await asyncio.Event().wait()
 
     async def leaving(url: str) -> None:
-        async with Client(url, mode="legacy", read_timeout_seconds=2000, elicitation_callback=Silent([NO])) as client:
+        async with Client(url, mode="legacy", read_timeout_seconds=200, elicitation_callback=Silent([NO])) as client:
             await Caller(client, tmp_path).run(ASKS.format(str(tmp_path / "file")), session="s")
 
     with http_server(tmp_path, **ONE_SPARE) as url:
@@ -292,7 +292,7 @@ async def test_a_legacy_client_that_leaves_while_it_is_asked_ends_the_run_and_fr
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        async with Client(url, mode="legacy", read_timeout_seconds=2000) as client:
+        async with Client(url, mode="legacy", read_timeout_seconds=200) as client:
             assert await result(Caller(client, tmp_path), "1", session="s") == 1
 
 

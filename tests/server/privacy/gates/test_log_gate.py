@@ -61,7 +61,7 @@ async def test_what_a_server_writes_to_stderr_holds_no_value(tmp_path: Path) -> 
     (tmp_path / "home").mkdir()
     inner = [told.command, *told.args]
     told.command, told.args = sys.executable, ["-c", _WITH_LOG, str(log), *inner]
-    async with Client(told, read_timeout_seconds=2000) as client:
+    async with Client(told, read_timeout_seconds=200) as client:
         token = await client.call_tool("sanitize_pii", {"text": MAIL})
         assert token.structured_content is not None
         name = token.structured_content["sanitized_text"]

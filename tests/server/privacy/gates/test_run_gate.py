@@ -65,7 +65,7 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Model
         "mail": {**python, "args": [str(UPSTREAM), "mail", str(sent)]},
     }
     (home / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
-    async with Client(stdio(home, **AUTO), read_timeout_seconds=2000) as client:
+    async with Client(stdio(home, **AUTO), read_timeout_seconds=200) as client:
         yield Model(client, home, sent)
 
 

@@ -184,7 +184,7 @@ async def test_every_way_to_resolve_tokens_passes_the_brake(opened: Opens) -> No
 
 async def test_a_file_with_too_many_unknown_tokens_is_refused_in_words(tmp_path: Path) -> None:
     settings = {"SEALAB_PRIVACY": "auto", **FAST}
-    async with Client(stdio(tmp_path, **settings), read_timeout_seconds=2000) as client:
+    async with Client(stdio(tmp_path, **settings), read_timeout_seconds=200) as client:
         code = "write_file('a.txt', ' '.join(f'[EMAIL_{n:010}]' for n in range(1001)))"
         report = (await client.call_tool("execute_code", {"code": code})).structured_content
         assert report is not None

@@ -86,10 +86,10 @@ async def test_a_client_that_knows_tasks_is_answered_with_one_and_gets_its_resul
     tasks = Tasks()
     if transport == "http":
         with http_server(tmp_path, **ENV) as url:
-            async with Client(url, extensions=[tasks], read_timeout_seconds=2000) as client:
+            async with Client(url, extensions=[tasks], read_timeout_seconds=200) as client:
                 answer = await client.call_tool("execute_code", {"code": "print('x')\n6 * 7", "background": True})
     else:
-        async with Client(stdio(tmp_path, **ENV), extensions=[tasks], read_timeout_seconds=2000) as client:
+        async with Client(stdio(tmp_path, **ENV), extensions=[tasks], read_timeout_seconds=200) as client:
             answer = await client.call_tool("execute_code", {"code": "print('x')\n6 * 7", "background": True})
     assert answer.structured_content is not None
     assert answer.structured_content["result"] == 42

@@ -49,7 +49,7 @@ async def test_a_client_of_each_era_works_with_a_token(server: HttpServer, home:
     token = made(home, f"client-{mode}")
     async with (
         httpx2.AsyncClient(headers=token.header, timeout=50) as http,
-        Client(streamable_http_client(server.url, http_client=http), mode=mode, read_timeout_seconds=2000) as client,
+        Client(streamable_http_client(server.url, http_client=http), mode=mode, read_timeout_seconds=200) as client,
     ):
         answer = await client.call_tool("execute_code", {"code": "6 * 7"})
         assert answer.structured_content is not None

@@ -188,7 +188,7 @@ async def test_two_people_of_two_tenants_work_through_a_proxy_and_do_not_meet(pr
                 headers=token.header, timeout=50, transport=_ToThisMachine(verify=proxied.trusted)
             ) as http,
             Client(
-                streamable_http_client(proxied.url, http_client=http), mode=mode, read_timeout_seconds=2000
+                streamable_http_client(proxied.url, http_client=http), mode=mode, read_timeout_seconds=200
             ) as client,
         ):
             code = f"write_file({tenant!r} + '.txt', 'x')\nprogress(0.5)\n[file['name'] for file in list_files()]"

@@ -206,7 +206,7 @@ async def signed_in(url: str, mode: str, storage: Storage, browser: Browser) -> 
     )
     async with (
         httpx2.AsyncClient(auth=auth, timeout=50) as http_client,
-        Client(streamable_http_client(url, http_client=http_client), mode=mode, read_timeout_seconds=2000) as client,
+        Client(streamable_http_client(url, http_client=http_client), mode=mode, read_timeout_seconds=200) as client,
     ):
         yield client
 

@@ -149,6 +149,6 @@ async def test_without_http_there_is_no_link(tmp_path: Path, declare: Declare, m
     declare(LINKS)
     user = User()
     target = stdio(tmp_path, **ENV)
-    async with Client(target, mode=mode, elicitation_callback=user, read_timeout_seconds=2000) as client:
+    async with Client(target, mode=mode, elicitation_callback=user, read_timeout_seconds=200) as client:
         await parked(Caller(client, tmp_path))
     assert user.asked == []

@@ -126,7 +126,7 @@ async def test_a_run_of_one_caller_is_none_of_another(tmp_path: Path) -> None:
         async with over_http(server.url, "auto") as caller:
             run_id = await begun(caller, "result = 1")
             assert (await told(caller, run_id, wait_seconds=30))["result"] == 1
-        async with Client(server.url, read_timeout_seconds=2000) as client:
+        async with Client(server.url, read_timeout_seconds=200) as client:
             for asked in ({}, {"cancel": True}):
                 answer = await Caller(client, tmp_path).call("get_run", run_id=run_id, **asked)
                 assert answer.is_error
