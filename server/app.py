@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..sandbox.host.pools import JobRunner, Pools
 from ..sandbox.host.shared_runner import SharedRunner
 from ..sandbox.job import Isolation
 from ..skills_db import DATABASE_FILE
-from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
 from .audit.audit_log import AuditLog, audit_store
 from .audit.trail import UNAUDITED, AuditTrail
@@ -34,8 +34,11 @@ from .host_functions import (
 from .host_functions.broker import Handler
 from .host_work import ended_within, settled
 from .journal.journal import Journal
+from .notices.notices import Changed, Notices
+from .notices.readiness import Readiness
+from .notices.setup import Setup
 from .policy.access import NO_POLICY, Decider
-from .policy.policy_file import PolicyFile, policy_of
+from .policy.policy_file import PolicyFile, path_of, policy_of
 from .privacy.of_home import operators_key, privacy_of
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
@@ -45,6 +48,7 @@ from .runs.executor import Executor
 from .runs.isolations import Offer, offer
 from .settings import AuditMode, Settings, Switch, background_settings
 from .shares.cpu_days import CpuDays
+from .shares.shared_bounds import Parts
 from .shares.shares import Shares
 from .sign_ins.sign_ins import SignIns
 from .skills.context import SkillContext
@@ -52,10 +56,15 @@ from .skills.search import SkillIndex
 from .skills.service import SkillService
 from .startup.process_setup import LoopErrors
 from .stats.watchdog import LoopStats
+from .storage.opening import archive_of, definitions_of, open_workspace
+from .storage.watching import watch_definitions, watch_store
+from .storage.whole_workspace import with_whole_workspace
 from .upstream_tools.registry import Registry
+from .upstream_tools.registry_state import state_of
 
 if TYPE_CHECKING:
     from ..skills_db.audit.audit_store import AuditStore
+    from .replicas.replicas import Replicas, TenantPlaces
 
 CLOSING_SECONDS = 2.0
 """How long the end of the process waits for each: work that was begun, records of runs, lines of the audit."""
@@ -87,7 +96,11 @@ class App:
     journal: Journal
     background: Background
     sign_ins: SignIns
+    notices: Notices
+    readiness: Readiness
     audit: AuditTrail = UNAUDITED
+    replicas: Replicas | None = None
+    """The other servers that are one sealab with this one; None where it is alone."""
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
 
@@ -98,19 +111,25 @@ class _Shared:
     policy: Decider
     audit: AuditTrail
     cpu_days: CpuDays
+    notices: Notices
+    readiness: Readiness
+    parts: Parts
+    operators: HomeDatabase | None = None
+    """The operator's database, where that is not the home's own."""
     shelf: SkillService | None = None
     is_others: bool = False
+    replicas: Replicas | None = None
 
 
 @asynccontextmanager
 async def running(
-    settings: Settings, home: Home, *, serves: bool = False, policy: Decider | None = None
+    settings: Settings, home: Home, *, serves: bool = False, policy: Decider | None = None, listens: bool = False
 ) -> AsyncIterator[App]:
     """Make the home and the parts, with workers starting in the background; on the way out no process is left.
 
     `serves` says that this is a server, which records every run, and no command that runs one program. The home may be
     a tenant's: it then has workers of its own. `policy` is what decides in place of POLICY, where it is opened already
-    and watched by whoever opened it.
+    and watched by whoever opened it. A server that `listens` may be one of several, by REPLICA_ADDRESS.
     Raises `HomeError` where the home cannot be made, `SettingsError` where nothing that is allowed can run code or the
     policy cannot be used, and `LevelMissing` where the machine protects too little.
     """
@@ -125,18 +144,44 @@ async def running(
     store = audit_store(operators, operators_key(settings, operators_root, operators))
     audit = _audit(settings, home, store, serves=serves)
     privacy = privacy_of(settings, home, database, policy=decider, told=audit.of_privacy, operators=operators)
-    shared = _Shared(decider, audit, CpuDays(operators))
+    notices = Notices(settings.database_url if serves and operators.is_server else None)
+    setup = Setup(settings, home.servers_file, path_of(settings, home))
+    readiness = Readiness(operators if notices.is_shared else None, setup.now)
+    parts = Parts(operators if notices.is_shared else None)
     background = _own_background_pools(settings, home)
-    composed = _composed(
-        settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
-    )
     async with AsyncExitStack() as stack:
         stack.callback(operators.close)
+        replicas = None
+        if listens and settings.replica_address is not None:
+            replicas = await stack.enter_async_context(_among_replicas(settings, settings.replica_address, operators))
+        shared = _Shared(decider, audit, CpuDays(operators), notices, readiness, parts, operators, replicas=replicas)
+        composed = _composed(
+            settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
+        )
         app = await stack.enter_async_context(composed)
+        stack.push_async_callback(parts.close)
         if isinstance(own_policy, PolicyFile):
             watching = asyncio.create_task(own_policy.watch())
             stack.callback(watching.cancel)
+        if notices.is_shared:
+            stack.push_async_callback(_closed, "That this server has ended", readiness.leave)
+            for lasting in (notices.listen(), readiness.watch()):
+                stack.callback(asyncio.create_task(lasting).cancel)
         yield app
+
+
+@asynccontextmanager
+async def _among_replicas(settings: Settings, address: str, database: HomeDatabase) -> AsyncIterator[Replicas]:
+    """Make this server one of several. Raises `VaultKeyError`."""
+    from importlib.metadata import version
+
+    from .privacy.tokens.keys import master_key
+    from .replicas.replicas import Replicas
+
+    key = await asyncio.to_thread(master_key, settings.vault_key, Path(), keyring=False)  # there is one: see settings
+    replicas = Replicas(database, key, address=address, version=version("sealab"))
+    async with replicas.serving():
+        yield replicas
 
 
 @asynccontextmanager
@@ -150,19 +195,24 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
     home.prepare()
     offered = _shared_offer(settings, home, operators.pools.runner, operators.executor.offer)
 
-    def background() -> tuple[Pools, Offer]:
+    def background(workspace: Workspace) -> tuple[Pools, Offer]:
         background_pools = operators.background.executor().pools
         own = background_settings(settings)
         shared = _shared_offer(own, home, background_pools.runner, operators.background.executor().offer)
-        return Pools(shared.makers), shared
+        return Pools(with_whole_workspace(shared.makers, workspace)), shared
 
     executor = operators.executor
     shared = _Shared(
         executor.policy,
         replace(executor.audit, tenant=home.tenant),
         executor.shares.cpu_days,
+        operators.notices,
+        operators.readiness,
+        executor.shares.parts,
+        operators.database,
         operators.skills.service,
         is_others=True,
+        replicas=operators.replicas,
     )
     database = database_of(settings.database_url, home)
     privacy = privacy_of(
@@ -197,7 +247,7 @@ async def _composed(
     settings: Settings,
     home: Home,
     offered: Offer,
-    background_pools: Callable[[], tuple[Pools, Offer]],
+    background_pools: Callable[[Workspace], tuple[Pools, Offer]],
     *,
     database: HomeDatabase,
     privacy: Privacy,
@@ -205,21 +255,33 @@ async def _composed(
     shared: _Shared,
 ) -> AsyncIterator[App]:
     """Make and wire the parts of one home. `background_pools` makes what background runs run in, at the first."""
-    with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
-        archive = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
+    definitions = definitions_of(settings, home)
+    if definitions is not None:
+        await asyncio.to_thread(definitions.bring_if_answered)
+    with await asyncio.to_thread(open_workspace, settings, home, database) as workspace:
+        archive = RunKeeper(archive_of(workspace, kept=settings.runs_kept))
         journal = Journal(settings, database, privacy.key, keeps=serves and settings.journal is Switch.ON)
         service = SkillService(
             database, keeps_plain_runs=serves, bytes_max=settings.skills_quota_mb * 1_000_000, shelf=shared.shelf
         )
         sign_ins = SignIns(database, privacy.key, audit=shared.audit, tenant=home.tenant)
-        registry = Registry(home, discovers=settings.discover, policy=shared.policy, sign_ins=sign_ins)
+        state = state_of(home, database, shared.operators or database)
+        registry = Registry(
+            home,
+            discovers=settings.discover,
+            policy=shared.policy,
+            sign_ins=sign_ins,
+            state=state,
+            parts=shared.parts,
+        )
         index = SkillIndex(service)
         registry.extra_documents.append(index)
         registry.refreshers.append(index.refresh)
         host_functions = _host_functions(workspace, privacy, registry)
         try:
-            async with Pools(offered.makers) as pools:
-                host_functions.update(run_calls.handlers(pools, journal))
+            async with Pools(with_whole_workspace(offered.makers, workspace)) as pools:
+                places = None if shared.replicas is None else _places_of(shared.replicas, home)
+                host_functions.update(run_calls.handlers(pools, journal, places))
                 executor = Executor(
                     settings,
                     pools,
@@ -229,13 +291,17 @@ async def _composed(
                     archive,
                     service,
                     journal,
-                    Shares(settings, shared.cpu_days, home.tenant),
+                    Shares(settings, shared.cpu_days, home.tenant, parts=shared.parts),
                     policy=shared.policy,
                     audit=shared.audit,
+                    places=places,
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
-                async with _background(executor, home, background_pools) as background:
+                async with (
+                    _background(executor, home, partial(background_pools, workspace)) as background,
+                    AsyncExitStack() as ending,
+                ):
                     app = App(
                         settings,
                         home,
@@ -249,17 +315,46 @@ async def _composed(
                         journal,
                         background,
                         sign_ins,
+                        shared.notices,
+                        shared.readiness,
                         shared.audit,
+                        shared.replicas,
                     )
-                    lasting = [privacy.keep_purged(), background.work.serve()] if serves else []
+                    _hear(ending, home, shared, service, registry)
+                    lasting = [privacy.keep_purged(), background.work.serve(), watch_store(workspace)] if serves else []
+                    if definitions is not None and serves:
+                        lasting.append(watch_definitions(definitions))
                     tasks = [asyncio.create_task(each) for each in lasting]
                     try:
                         yield app
                     finally:
                         for task in tasks:
                             task.cancel()
+                        executor.shares.close()
         finally:
             await _close(database, privacy, service, registry, journal=journal, archive=archive, shared=shared)
+
+
+def _hear(ending: AsyncExitStack, home: Home, shared: _Shared, service: SkillService, registry: Registry) -> None:
+    """Have the parts of a home hear what others change in its database and the operator's, until the stack ends."""
+
+    def hear(changed: Changed) -> None:
+        if changed is not Changed.DOCUMENTS:
+            service.have_changed()
+        registry.notice_change()
+
+    if shared.shelf is not None:
+        shared.shelf.watchers.append(service.have_changed)
+        ending.callback(shared.shelf.watchers.remove, service.have_changed)
+    if shared.notices.is_shared:
+        for tenant in {None, None if home.operators is None else home.tenant}:
+            ending.enter_context(shared.notices.heard(tenant, hear))
+
+
+def _places_of(replicas: Replicas, home: Home) -> TenantPlaces:
+    from .replicas.replicas import TenantPlaces
+
+    return TenantPlaces(replicas, home.tenant)
 
 
 def _audit(settings: Settings, home: Home, store: Callable[[], AuditStore], *, serves: bool) -> AuditTrail:
@@ -269,10 +364,10 @@ def _audit(settings: Settings, home: Home, store: Callable[[], AuditStore], *, s
     return AuditTrail(AuditLog(store), home.tenant, is_required=settings.audit is AuditMode.REQUIRED)
 
 
-def _own_background_pools(settings: Settings, home: Home) -> Callable[[], tuple[Pools, Offer]]:
-    def made() -> tuple[Pools, Offer]:
+def _own_background_pools(settings: Settings, home: Home) -> Callable[[Workspace], tuple[Pools, Offer]]:
+    def made(workspace: Workspace) -> tuple[Pools, Offer]:
         offered = offer(background_settings(settings), home)
-        return Pools(offered.makers), offered
+        return Pools(with_whole_workspace(offered.makers, workspace)), offered
 
     return made
 

@@ -377,7 +377,7 @@ async def _serving(settings: Settings, home: Home, address: Address | None, expo
     from .app import running
     from .stats.watchdog import watching
 
-    async with running(settings, home, serves=True) as app:
+    async with running(settings, home, serves=True, listens=address is not None) as app:
         # The zygote starts while this process imports the SDK, which takes most of the start.
         await asyncio.sleep(0)
         starting = asyncio.create_task(app.pools.ready())

@@ -73,6 +73,11 @@ class HomeDatabase:
         """Return the open database. Blocks. Raises what `open_database` raises."""
         return self._opening()
 
+    @property
+    def is_server(self) -> bool:
+        """Whether a server has it, which others may use too; else it is a file."""
+        return self._url is not None and not self._url.startswith("sqlite")
+
     def close(self) -> None:
         """Close it, if it was ever opened."""
         database, self._opening = self._opening.made, Opening(self._open)

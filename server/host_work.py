@@ -51,14 +51,18 @@ class Kind(Enum):
     """Texts too long for the others to wait for: one at a time computes, in turns."""
 
 
-THREADS = MappingProxyType(
-    {Kind.DATABASE: 4, Kind.FILES: 4, Kind.SEARCH: 2, Kind.ANSWERS: 2, Kind.PRIVACY: 2, Kind.LONG_PRIVACY: 8},
-)
+_THREADS = {Kind.DATABASE: 4, Kind.FILES: 4, Kind.SEARCH: 2, Kind.ANSWERS: 2, Kind.PRIVACY: 2, Kind.LONG_PRIVACY: 8}
+THREADS = MappingProxyType(_THREADS)
 """How many threads do the work of each kind at most."""
 QUEUE_MAX = 1000
 """How much work of a kind may wait."""
 QUEUE_SECONDS = 30.0
 """How long it may wait until it is begun."""
+
+
+def use_threads(kind: Kind, count: int) -> None:
+    """Have work of a kind be done by this many threads, where it waits more than it computes; before any is done."""
+    _THREADS[kind] = count
 
 
 class Account:
@@ -196,7 +200,7 @@ async def _done(kind: Kind, work: Callable[[], _T]) -> _T:
         if not refused or (task is not None and task.cancelling()):
             raise
         raise HostWorkBusy(
-            f"The server's {kind.value} was busy with other calls for {QUEUE_SECONDS:g} seconds, so nothing was done. "
+            f"The server ({kind.value}) was busy with other calls for {QUEUE_SECONDS:g} seconds, so nothing was done. "
             "Try again in a moment."
         ) from None
     finally:

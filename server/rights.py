@@ -62,7 +62,7 @@ HOST_FUNCTIONS: Mapping[str, Rights] = MappingProxyType(
         **dict.fromkeys(("read_file", "write_file", "keep", "list_files", "delete_file"), _FILES),
         **dict.fromkeys(("file_open", "file_read", "file_write", "file_truncate", "file_status"), _FILES),
         **dict.fromkeys(("list_folder", "make_folder", "remove_path", "remove_folder", "rename_path"), _FILES),
-        **dict.fromkeys(("set_modified", "disk_usage"), _FILES),
+        **dict.fromkeys(("set_modified", "disk_usage", "file_close", "file_sync"), _FILES),
         **dict.fromkeys(("search_tools", "get_tool_definition", "list_servers", "list_names", "list_tools"), _FIND),
         **dict.fromkeys(("named_servers", "describe_server", "describe_servers", "capability_summary"), _FIND),
         **dict.fromkeys(("read_resource", "list_resources", "list_prompts"), _FIND),
@@ -93,11 +93,14 @@ RESOURCES: Mapping[str, Rights] = MappingProxyType(
 
 PROMPTS: Mapping[str, Rights] = MappingProxyType({"program": _NONE, "skill": _NONE})
 
+REPLICA_PATH = "/.sealab/replica"
+"""Where servers that are one sealab ask one another."""
 ROUTES: Mapping[str, str] = MappingProxyType(
     {
         "/mcp": "a token, and for each message what its method needs",
         "/approvals/": "a signed link, which answers one question",
         "/sign-in/": "the secret of a link, which is for one sign-in to an upstream server",
+        REPLICA_PATH: "the seal of another server of the same sealab; without REPLICA_ADDRESS it is not there",
         "/healthz": "nothing",
         "/readyz": "nothing",
         "/.well-known/": "nothing",

@@ -133,6 +133,11 @@ def of_mcp_session(session: str) -> str:
     return f"{_SESSION}{session}"
 
 
+def mcp_session_of(scope: str) -> str:
+    """Return the MCP session that a scope stands for which `is_brief`."""
+    return scope.removeprefix(_SESSION)
+
+
 def session_of(scope: str, name: str) -> str:
     """Return what the sandbox calls the session that the callers of a scope call `name`. Raises `RequestRefused`.
 

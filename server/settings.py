@@ -237,6 +237,14 @@ def _issuer(value: object) -> str:
     return text
 
 
+def _store_address(value: object) -> str:
+    from ..workspace.objects.store_url import parse_url
+
+    text = _text(value)
+    parse_url(text)
+    return text
+
+
 def _endpoint(value: object) -> str:
     text = _text(value)
     if (fault := fault_of_url(text, query=True)) is not None:
@@ -296,7 +304,16 @@ class Settings:
     container.
     """
     workspace_quota_mb: int = _setting(_whole(0), 1000)
-    """Bytes in the workspace."""
+    """Megabytes in the workspace."""
+    workspace_url: str | None = _setting(_store_address, None)
+    """Where the files of the workspace are: `s3://bucket/prefix`, `gs://bucket/prefix` or `az://container/prefix` with
+    the `store` extra, which several servers may share, or `file:///folder`. By default `<home>/workspace`. See
+    [files in an object store](../object-store.md).
+    """
+    workspace_cache_mb: int = _setting(_whole(1), 2000)
+    """Megabytes of copies of files that a server has of a workspace in an object store. A file that is larger cannot be
+    read.
+    """
     skills_quota_mb: int = _setting(_whole(1), 256)
     """What all versions of all skills of a tenant may take. Past it nothing is saved."""
     vault_values_max: int = _setting(_whole(1), 12_000_000)
@@ -356,7 +373,9 @@ class Settings:
     process_python: str | None = _setting(_text, None)
     """The interpreter (3.11 or newer) whose packages `process` code sees. By default the server's own."""
     container_runtime: str | None = _setting(_text, None)
-    """`podman`, `docker` or a path, with `:runsc` for gVisor. By default what is found."""
+    """`podman`, `docker` or a path, with `:runsc` for gVisor. By default what is found. `kubernetes`, perhaps with `:`
+    and a RuntimeClass, runs containers as [pods](../kubernetes.md#container-isolation-in-pods).
+    """
     container_image: str | None = _setting(_text, None)
     """The image for `container`. By default the one that `sealab container build` makes."""
     approve_container: bool = _setting(_yes_or_no, False)
@@ -448,6 +467,14 @@ class Settings:
     policy: str | None = _setting(_text, None)
     """A policy in Cedar: a file, or a folder of `*.cedar` files, absolute or within the home, with the `policy` extra.
     What no rule of it permits is refused. See [policy](../policy.md).
+    """
+    metrics: Switch = _setting(_one_of(Switch), Switch.OFF)
+    """`on`: `/metrics` over HTTP has counts of runs, workers and sessions in Prometheus's format, for whoever reaches
+    the port, without a token. It names nobody. See [scale](../scale.md#metrics).
+    """
+    replica_address: str | None = _setting(_public_url, None)
+    """Where other servers of the same sealab reach this one, such as `http://10.0.0.3:8000`, where several share one
+    DATABASE_URL and one VAULT_KEY. Without it this server is alone. See [scale](../scale.md).
     """
     surface: Surface = _setting(_one_of(Surface), Surface.FULL)
     """`full` shows all tools, `code` `execute_code` alone, `bridge` `run_python(code, servers, timeout)` alone."""
@@ -570,6 +597,21 @@ def _check(settings: Settings) -> None:
                 f"{getattr(settings, most):g}. Lower the one or raise the other."
             )
     _check_oauth(settings)
+    if settings.replica_address is not None:
+        _check_replica(settings)
+
+
+def _check_replica(settings: Settings) -> None:
+    if not (settings.database_url or "").startswith(("postgresql:", "postgresql+", "postgres:")):
+        raise SettingsError(
+            "REPLICA_ADDRESS is set, but DATABASE_URL names no PostgreSQL server, which servers of one sealab share. "
+            "Set DATABASE_URL, or leave REPLICA_ADDRESS out."
+        )
+    if settings.vault_key is None:
+        raise SettingsError(
+            "REPLICA_ADDRESS is set without VAULT_KEY, by which servers of one sealab know each other. Set the same "
+            "VAULT_KEY on all of them, or leave REPLICA_ADDRESS out."
+        )
 
 
 def _check_oauth(settings: Settings) -> None:

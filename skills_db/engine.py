@@ -34,6 +34,7 @@ The system's own cache has the same.
 BUSY_SECONDS = 30.0
 """How long a change waits for those of other threads and programs."""
 _RETRY_SECONDS = 0.01
+_CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
 
 
 def open_database(url: str | None, home: Path, *, tenant: str | None = None) -> Database:
@@ -88,11 +89,23 @@ class Database:
         self._identity = None if file is None else _identity(file)
         self._turn = threading.Lock()
         self._silence = Silence(place)
+        self._ahead: float | None = None
 
     @property
     def is_file(self) -> bool:
         """Whether this is SQLite; otherwise it is PostgreSQL."""
         return self.file is not None
+
+    def now(self) -> float:
+        """Return the time in seconds since 1970, by which leases are judged: that of the server, if there is one.
+
+        Programs on several hosts, whose own clocks may be minutes apart, have the same.
+        """
+        return time.time() if self._ahead is None else time.monotonic() + self._ahead
+
+    def set_clock(self, now: float) -> None:
+        """Take what a server says that the time is."""
+        self._ahead = now - time.monotonic()
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[Session]:
@@ -262,6 +275,7 @@ def _open_server(address: sa.URL, place: str, tenant: str | None) -> Database:
     database = Database(engine, place, None)
     with database.read() as session:
         encoding = session.connection().exec_driver_sql("SHOW server_encoding").scalar_one()
+        database.set_clock(float(session.connection().exec_driver_sql(_CLOCK).scalar_one()))
     if encoding != "UTF8":
         database.close()
         raise DatabaseUnavailable(

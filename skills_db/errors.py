@@ -5,6 +5,7 @@
     │   └── DatabaseUnreachable   its server cannot be reached, or does not answer in time
     ├── DatabaseDamaged       the file is not a database, or a damaged one; it was not touched
     ├── DatabaseNewer         a newer sealab has changed its tables; this one would misread them
+    ├── DatabaseOlder         it lacks tables that this sealab needs, and its user may not make them
     ├── CommitUnknown        the connection went away while a change was being committed
     ├── SkillNotFound         no skill, or no version of it, has this name
     ├── SkillRefused          what was to be stored is too large, or no text that a database can hold
@@ -59,6 +60,12 @@ class DatabaseNewer(SkillsDbError):
     """The tables were changed by a version of sealab that this one does not know."""
 
     code = "database_newer"
+
+
+class DatabaseOlder(SkillsDbError):
+    """The tables lack what this version needs, and the user of the database may not change them."""
+
+    code = "database_older"
 
 
 class CommitUnknown(SkillsDbError):

@@ -3,6 +3,12 @@
 A step that has been released never changes; what comes later is a step of its own at the end. All missing steps are
 applied in one transaction under a lock, so that programs may start at the same moment and a crash leaves nothing
 half-made. The table `sealab_migration` lists which were applied, and by which version of sealab.
+
+Servers of two versions share a database while the later one takes over. So a step *expands*: it adds tables, indexes,
+and columns that may be left out, and the version before goes on to work. What is to go is removed by a step of a later
+release, which *contracts*: it names in `needs` the expanding step that a program must know to work without it. A
+program goes on with a database that has steps it does not know, unless one of them needs a step that it does not know
+either.
 """
 
 from __future__ import annotations
@@ -12,9 +18,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from .audit import schema as audit
-from .errors import DatabaseNewer
+from .errors import DatabaseNewer, DatabaseOlder
 from .models import UtcTime
-from .sql import sa
+from .shared_state import shared_tables as shared_state
+from .sql import DBAPIError, sa
 
 _LOCK = 0x5EA1AB01
 """A number that no other program is likely to take as its advisory lock."""
@@ -26,12 +33,13 @@ class Migration:
 
     `{identity}` stands for the type of a primary key that counts by itself, `{time}` for a moment, `{bytes}` for
     binary data, `{float}` for a number of 64 bits. `only` has what comes after it on one kind of database alone, as it
-    stands.
+    stands. A step that contracts says in `needs` which earlier step programs must know that go on to work after it.
     """
 
     name: str
     statements: tuple[str, ...]
     only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    needs: str | None = None
 
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -303,6 +311,55 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX sealab_sign_in_flow_by_expires ON sealab_sign_in_flow (expires)",
         ),
     ),
+    Migration(
+        "0013_replicas",
+        (
+            """CREATE TABLE sealab_replica (
+                id TEXT PRIMARY KEY,
+                term BIGINT NOT NULL,
+                address TEXT NOT NULL,
+                mark TEXT NOT NULL,
+                version TEXT NOT NULL,
+                started {float} NOT NULL,
+                heartbeat {float} NOT NULL,
+                leased_until {float} NOT NULL,
+                leaving INTEGER NOT NULL
+            )""",
+            """CREATE TABLE sealab_session_lease (
+                name TEXT PRIMARY KEY,
+                replica TEXT NOT NULL,
+                term BIGINT NOT NULL,
+                epoch BIGINT NOT NULL,
+                taken {float} NOT NULL
+            )""",
+            "CREATE INDEX sealab_session_lease_by_taken ON sealab_session_lease (taken)",
+        ),
+    ),
+    Migration("0014_shared_state", shared_state.TABLES, shared_state.TRIGGERS),
+    Migration(
+        "0015_workspace_counts",
+        (
+            """CREATE TABLE sealab_workspace_count (
+                id INTEGER PRIMARY KEY CHECK (id = 1),
+                bytes BIGINT NOT NULL,
+                entries BIGINT NOT NULL,
+                version BIGINT NOT NULL,
+                listed INTEGER NOT NULL
+            )""",
+            "INSERT INTO sealab_workspace_count (id, bytes, entries, version, listed) VALUES (1, 0, 0, 0, 0)",
+            """CREATE TABLE sealab_workspace_claim (
+                id {identity},
+                bytes BIGINT NOT NULL,
+                entries BIGINT NOT NULL,
+                made_at BIGINT NOT NULL
+            )""",
+            """CREATE TABLE sealab_workspace_lock (
+                name TEXT PRIMARY KEY,
+                owner TEXT NOT NULL,
+                until BIGINT NOT NULL
+            )""",
+        ),
+    ),
 )
 
 _WORDS = {
@@ -314,44 +371,79 @@ _WORDS = {
         "float": "DOUBLE PRECISION",
     },
 }
-_TABLE = """CREATE TABLE IF NOT EXISTS sealab_migration (
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS sealab_migration (
     name TEXT PRIMARY KEY,
     applied_at {time} NOT NULL,
     program TEXT NOT NULL
-)"""
+)""",
+    """CREATE TABLE IF NOT EXISTS sealab_migration_rule (
+    name TEXT PRIMARY KEY,
+    needs TEXT NOT NULL
+)""",
+)
+_MAY_NOT = "42501"
+"""The SQLSTATE of a role that lacks a right."""
 
 
 def apply(engine: sa.Engine, steps: tuple[Migration, ...] = MIGRATIONS) -> tuple[str, ...]:
     """Apply the steps that the database lacks and return their names.
 
-    Raises `DatabaseNewer` when it has one that is not among `steps`; then nothing is changed.
+    Raises `DatabaseNewer` when it has one that is not among `steps` and that these cannot work with, and
+    `DatabaseOlder` when it lacks one and its role may not change tables; then nothing is changed.
     """
+    missing = missing_steps(engine, steps)
+    if not missing:
+        return ()
+    try:
+        return _applied_under_lock(engine, steps)
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != _MAY_NOT:
+            raise
+        raise DatabaseOlder(
+            f"The database lacks {', '.join(missing)}, and its user may not change tables. Start sealab "
+            f"{_program()} once with a DATABASE_URL whose user may."
+        ) from error
+
+
+def missing_steps(engine: sa.Engine, steps: tuple[Migration, ...] = MIGRATIONS) -> tuple[str, ...]:
+    """Return the names of the steps that the database lacks. Raises `DatabaseNewer`."""
     with engine.execution_options(sealab="read").connect() as connection:
         applied = _applied(connection)
-        _refuse_unknown(applied, steps)
-    if all(step.name in applied for step in steps):
-        return ()
+        _refuse_unknown(connection, applied, steps)
+    return tuple(step.name for step in steps if step.name not in applied)
+
+
+def _applied_under_lock(engine: sa.Engine, steps: tuple[Migration, ...]) -> tuple[str, ...]:
     words = _WORDS[engine.dialect.name]
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
-        connection.exec_driver_sql(_TABLE.format_map(words))
+        for table in _TABLES:
+            connection.exec_driver_sql(table.format_map(words))
         applied = _applied(connection)
-        _refuse_unknown(applied, steps)
+        _refuse_unknown(connection, applied, steps)
         missing = [step for step in steps if step.name not in applied]
         for step in missing:
-            for statement in step.statements:
-                connection.exec_driver_sql(statement.format_map(words))
-            for statement in step.only.get(engine.dialect.name, ()):
-                connection.exec_driver_sql(statement)
-            connection.execute(
-                sa.text("INSERT INTO sealab_migration VALUES (:name, :at, :program)").bindparams(
-                    sa.bindparam("name", step.name),
-                    sa.bindparam("at", datetime.now(UTC), UtcTime),
-                    sa.bindparam("program", _program()),
-                )
-            )
+            _apply_one(connection, step, words)
     return tuple(step.name for step in missing)
+
+
+def _apply_one(connection: sa.Connection, step: Migration, words: Mapping[str, str]) -> None:
+    for statement in step.statements:
+        connection.exec_driver_sql(statement.format_map(words))
+    for statement in step.only.get(connection.dialect.name, ()):
+        connection.exec_driver_sql(statement)
+    connection.execute(
+        sa.text("INSERT INTO sealab_migration VALUES (:name, :at, :program)").bindparams(
+            sa.bindparam("name", step.name),
+            sa.bindparam("at", datetime.now(UTC), UtcTime),
+            sa.bindparam("program", _program()),
+        )
+    )
+    if step.needs is not None:
+        rule = sa.text("INSERT INTO sealab_migration_rule VALUES (:name, :needs)")
+        connection.execute(rule, {"name": step.name, "needs": step.needs})
 
 
 def _applied(connection: sa.Connection) -> dict[str, str]:
@@ -362,13 +454,22 @@ def _applied(connection: sa.Connection) -> dict[str, str]:
     return {name: program for name, program in rows}  # noqa: C416 - dict() of rows is not typed
 
 
-def _refuse_unknown(applied: dict[str, str], steps: tuple[Migration, ...]) -> None:
-    unknown = sorted(set(applied) - {step.name for step in steps})
-    if unknown:
-        raise DatabaseNewer(
-            f"The database was changed by sealab {applied[unknown[-1]]} (step {unknown[-1]}), which is newer than this "
-            f"one, {_program()}. Use that version or a later one."
-        )
+def _refuse_unknown(connection: sa.Connection, applied: dict[str, str], steps: tuple[Migration, ...]) -> None:
+    known = {step.name for step in steps}
+    unknown = sorted(set(applied) - known)
+    if not unknown:
+        return
+    lacking: dict[str, str] = {}
+    if sa.inspect(connection).has_table("sealab_migration_rule"):
+        rows = connection.exec_driver_sql("SELECT name, needs FROM sealab_migration_rule")
+        lacking = {name: needs for name, needs in rows if name in unknown and needs not in known}
+        if not lacking:
+            return
+    step = max(lacking or unknown)
+    raise DatabaseNewer(
+        f"The database was changed by sealab {applied[step]} (step {step}), which is newer than this one, "
+        f"{_program()}. Use that version or a later one."
+    )
 
 
 def _program() -> str:

@@ -7,14 +7,20 @@ connection whose answer did not come is closed: what it had not committed is und
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Generator
-from functools import partial
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from .errors import DatabaseUnavailable
 from .sql import ConnectionPoolEntry, DBAPIConnection, InvalidatePoolError, sa
 from .tenants.schemas import use
+
+_ROWS_OF_ONE = (64, 16, 4, 2, 1)
+"""Rows in one statement: few sizes, so that each statement is made, and planned, once."""
+_VALUES = re.compile(r"VALUES \((?P<row>[^()]*)\)")
+_PARAMETER = re.compile(r":(\w+)")
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -172,3 +178,30 @@ def _begin(connection: sa.Connection, busy_seconds: float) -> None:
         + (f"SET LOCAL statement_timeout = '{seconds}s';" if purpose == "migration" else "")
         + ("SET LOCAL synchronous_commit = off;" if purpose == "quick" else "")
     )
+
+
+def insert_many(connection: sa.Connection, statement: sa.TextClause, rows: Sequence[Mapping[str, object]]) -> None:
+    """Insert rows in few statements by one with `VALUES (:name, …)`, which stands for one row."""
+    if connection.dialect.name != "postgresql":  # where a statement costs no message
+        connection.execute(statement, list(rows))
+        return
+    for part in _rows_of_one(rows):
+        told = {f"{name}_{at}": value for at, row in enumerate(part) for name, value in row.items()}
+        connection.execute(_of_many(statement.text, len(part)), told)
+
+
+def _rows_of_one(rows: Sequence[Mapping[str, object]]) -> Iterator[Sequence[Mapping[str, object]]]:
+    at = 0
+    while at < len(rows):
+        size = next(each for each in _ROWS_OF_ONE if each <= len(rows) - at)
+        yield rows[at : at + size]
+        at += size
+
+
+@lru_cache(maxsize=64)
+def _of_many(text: str, count: int) -> sa.TextClause:
+    """Return the statement for so many rows."""
+    found = _VALUES.search(text)
+    assert found is not None, text
+    rows = (_PARAMETER.sub(rf":\g<1>_{at}", found["row"]) for at in range(count))
+    return sa.text(f"{text[: found.start()]}VALUES {', '.join(f'({row})' for row in rows)}{text[found.end() :]}")

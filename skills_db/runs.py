@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 
 from .content import storable
 from .engine import Database
@@ -12,6 +14,7 @@ from .sql import Session, col, sa, select
 
 RUNS_KEPT = 10_000
 _TRIM_EVERY = 100
+_IDS_IN_QUERY = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +47,7 @@ class RunStore:
         """
         with self._database.transaction(durable=False) as session:
             # In one order everywhere: two programs that count the same skills then never wait for each other.
-            for run in sorted(runs, key=lambda run: (run.skill or "", run.started_at)):
-                _record(session, run)
+            _record(session, sorted(runs, key=lambda run: (run.skill or "", run.started_at)))
         self._until_trim -= len(runs)
         if self._until_trim < 0:
             self._until_trim = _TRIM_EVERY
@@ -97,10 +99,16 @@ class RunStore:
             return session.exec(sa.delete(RunRow).where(col(RunRow.id) < first_kept)).rowcount
 
 
-def _record(session: Session, run: RunRecord) -> None:
-    if session.exec(select(RunRow.id).where(RunRow.run_id == run.run_id)).first() is not None:
-        return
-    session.add(
+def _record(session: Session, runs: Sequence[RunRecord]) -> None:
+    there: set[str] = set()
+    for at in range(0, len(runs), _IDS_IN_QUERY):
+        some = [run.run_id for run in runs[at : at + _IDS_IN_QUERY]]
+        there.update(session.exec(select(RunRow.run_id).where(col(RunRow.run_id).in_(some))))
+    new: dict[str, RunRecord] = {}
+    for run in runs:
+        if run.run_id not in there:
+            new.setdefault(run.run_id, run)
+    session.add_all(
         RunRow(
             run_id=run.run_id,
             started_at=run.started_at,
@@ -111,11 +119,14 @@ def _record(session: Session, run: RunRecord) -> None:
             skill=run.skill,
             version=run.version,
         )
+        for run in new.values()
     )
-    if run.skill is not None:
+    session.flush()
+    for skill, counted in groupby((run for run in new.values() if run.skill is not None), lambda run: run.skill):
+        of_skill = list(counted)
+        last = max(run.started_at for run in of_skill)
         session.exec(
             sa.update(SkillRow)
-            .where(col(SkillRow.name) == run.skill)
-            .values(runs=col(SkillRow.runs) + 1, last_run=run.started_at)
+            .where(col(SkillRow.name) == skill)
+            .values(runs=col(SkillRow.runs) + len(of_skill), last_run=last)
         )
-    session.flush()

@@ -83,6 +83,8 @@ class SkillStore:
         self._summaries: Mapping[str, SkillSummary] = {}
         self._summaries_lock = threading.Lock()
         self._summarized = -1
+        self.changes = 0
+        """How often this store has changed which skills there are, or what they say."""
 
     def save(self, draft: SkillDraft) -> Saved:
         """Store the draft as the next version of its skill, unless the newest version already holds the same.
@@ -116,6 +118,7 @@ class SkillStore:
                     "(SKILLS_QUOTA_MB), so nothing was saved. Have the user delete some, and remove them for good with "
                     "`sealab skills purge`."
                 )
+        self.changes += 1
         return Saved(draft.name, number, created=True, content_hash=content_hash)
 
     def load(self, name: str, version: int | None = None) -> StoredSkill:
@@ -225,6 +228,7 @@ class SkillStore:
                 row.deleted_at = moment
             skill.live_version = None
             skill.revision = revision
+            self.changes += 1
             return tuple(row.number for row in rows)
 
     def restore(self, name: str) -> tuple[int, ...]:

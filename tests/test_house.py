@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
 import grimp
 import pytest
@@ -37,7 +38,7 @@ def test_a_lock_names_hashes_for_every_package_and_no_address(lock: Path) -> Non
         assert "--hash=sha256:" in entry, entry[:80]
 
 
-@pytest.mark.parametrize("folder", ["conformance", "py314", "upstreams"])
+@pytest.mark.parametrize("folder", ["cluster", "conformance", "py314", "upstreams"])
 def test_the_lock_of_npm_packages_names_no_address(folder: str) -> None:
     assert '"resolved"' not in (ROOT / "tests" / folder / "package-lock.json").read_text()
 
@@ -85,7 +86,7 @@ def test_the_tree_holds_nothing_outside_the_agreed_house() -> None:
         pytest.skip("this is not a git checkout; run the tests in a clone to check the tree's layout")
     allowed = re.compile(
         r"pyproject\.toml|README\.md|Makefile|CHANGELOG\.md|CONTRIBUTING\.md|SECURITY\.md|LICENSE|requirements.*\.txt"
-        r"|server\.json|Dockerfile|compose\.yaml|server|sandbox|tools_registry|skills_db|workspace|tests|docs|\..*"
+        r"|server\.json|Dockerfile|compose\.yaml|server|sandbox|tools_registry|skills_db|workspace|tests|docs|deploy|\..*"
     )
     assert {name.split("/")[0] for name in listed if not allowed.fullmatch(name.split("/")[0])} == set()
 
@@ -137,15 +138,21 @@ def test_every_file_that_a_page_points_to_is_there(page: str) -> None:
     assert [name for name in named if not (ROOT / name).is_file()] == []
 
 
-def test_the_container_of_the_compose_file_is_hardened_and_serves_on_loopback() -> None:
-    (service,) = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"].values()
+def test_the_containers_of_the_compose_file_are_hardened_and_the_plain_one_serves_on_loopback() -> None:
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    assert [name for name, service in services.items() if "profiles" not in service] == ["sealab"]
+    options = make_parser().parse_args(services["sealab"]["command"])
+    assert Address.parse(options.http).port > 0
+    for service in services.values():
+        _is_hardened(service)
+
+
+def _is_hardened(service: dict[str, Any]) -> None:
     assert service["build"] == "."
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert int(service["stop_grace_period"].removesuffix("s")) >= Settings().drain_seconds + 10
-    options = make_parser().parse_args(service["command"])
-    assert Address.parse(options.http).port > 0
 
 
 def test_the_image_holds_every_folder_of_the_package_and_what_builds_it() -> None:
@@ -154,4 +161,11 @@ def test_the_image_holds_every_folder_of_the_package_and_what_builds_it() -> Non
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     assert {f"!{name}" for name in copied} <= set(ignored)
     folders = {path.name for path in (ROOT / ".import" / "sealab").iterdir()}
-    assert copied == folders | {".import", "requirements.txt", "pyproject.toml", "README.md", "LICENSE"}
+    assert copied == folders | {
+        ".import",
+        "requirements.txt",
+        "requirements-team.txt",
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+    }

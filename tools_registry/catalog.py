@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Protocol
 from .collecting import no_collection
 from .definitions import Definition, Problem, published, read_folder, tools_of
 from .errors import CategoryUnknown, ToolAmbiguous, ToolUnknown
-from .files import write_whole
+from .kept import KeptFile, KeptText
 from .models import Tool
 from .names import NEAR_SCORE_MIN, aliases, fold, identifier, inverted, nearest
 
@@ -24,6 +24,10 @@ _LOG = logging.getLogger(__name__)
 _NEAREST = 5
 _FAR_SHOWN = 3
 _CANDIDATES = 8
+
+
+KeptLists = Callable[[str], KeptText]
+"""Gives where a list is kept, by its name."""
 
 
 class ConfiguredServer(Protocol):
@@ -71,11 +75,12 @@ class Catalog:
     Any thread may change it, one at a time; readers see what was there before a change or after it.
     """
 
-    def __init__(self, tools_dir: Path, cache_dir: Path, servers: Mapping[str, ConfiguredServer]) -> None:
+    def __init__(self, tools_dir: Path, lists: Path | KeptLists, servers: Mapping[str, ConfiguredServer]) -> None:
         self.revision = 0
         self.problems: tuple[Problem, ...] = ()
         self._tools_dir = tools_dir
-        self._cache_dir = cache_dir
+        self._kept = (lambda name: KeptFile(lists / name)) if isinstance(lists, Path) else lists
+        self._stamps: dict[str, object] = {}
         self._servers = servers
         self._definitions: tuple[Definition, ...] = ()
         self._file_problems: tuple[Problem, ...] = ()
@@ -86,12 +91,12 @@ class Catalog:
         self._changing = threading.Lock()
 
     @classmethod
-    def load(cls, tools_dir: Path, cache_dir: Path, servers: Mapping[str, ConfiguredServer]) -> Catalog:
-        """Read the files below `tools_dir`, and from `cache_dir` the lists of the servers that are configured.
+    def load(cls, tools_dir: Path, lists: Path | KeptLists, servers: Mapping[str, ConfiguredServer]) -> Catalog:
+        """Read the files below `tools_dir`, and the `lists` kept of the servers that are configured.
 
         Reads files: call it in a thread where an event loop runs. What cannot be read is in `problems`.
         """
-        catalog = cls(tools_dir, cache_dir, servers)
+        catalog = cls(tools_dir, lists, servers)
         catalog.reload()
         return catalog
 
@@ -118,7 +123,7 @@ class Catalog:
         depend on what it leaves out.
         """
         shown = Catalog(
-            self._tools_dir, self._cache_dir, {name: each for name, each in self._servers.items() if name in servers}
+            self._tools_dir, self._kept, {name: each for name, each in self._servers.items() if name in servers}
         )
         whole = self._contents
         shown._listed = {name: each for name, each in self._listed.items() if name in servers}
@@ -131,6 +136,21 @@ class Catalog:
         )
         shown.revision = self.revision
         return shown
+
+    def reload_lists(self) -> None:
+        """Take the lists that others have kept since they were read here; one that cannot be read stays as it was."""
+        with self._changing, no_collection():
+            before = dict(self._stamps)
+            for server in self._servers:
+                try:
+                    stamp = self._cached(server).stamp()
+                except OSError as error:
+                    _LOG.warning("What %s offers now is not known: %s.", server, error)
+                    continue
+                if stamp != before.get(server):
+                    self._read_cached(server)
+            if self._stamps != before:
+                self._rebuild()
 
     def replace_server(self, server: str, listed: Sequence[Mapping[str, object]], version: str = "") -> None:
         """Take what a server answered to tools/list: its definitions as they came, and the version it says it has.
@@ -146,15 +166,16 @@ class Catalog:
             self._take(server, ours, problems, version)
             self._rebuild()
         try:
-            kept = {"server": server, "version": version, "tools": [*map(published, ours)]}
-            write_whole(self._cached(server), json.dumps(kept, ensure_ascii=False))
+            content = {"server": server, "version": version, "tools": [*map(published, ours)]}
+            with self._cached(server).editing() as draft:
+                draft.data = json.dumps(content, ensure_ascii=False).encode()
         except OSError as error:
             _LOG.warning("The tools of %s are not kept for the next session: %s.", server, error)
 
     def forget_server(self, server: str) -> None:
         """Drop what a server listed, here and in the cache. Files below `tools/` stay."""
         with self._changing:
-            self._cached(server).unlink(missing_ok=True)
+            self._cached(server).remove()
             if self._listed.pop(server, None) is not None:
                 self._versions.pop(server, None)
                 self._list_problems.pop(server, None)
@@ -364,22 +385,26 @@ class Catalog:
         self._versions[server] = version
         self._list_problems[server] = tuple(problems)
 
-    def _cached(self, server: str) -> Path:
+    def _cached(self, server: str) -> KeptText:
         digest = hashlib.sha256(server.encode()).hexdigest()[:8]
-        return self._cache_dir / f"{identifier(server)[:60]}-{digest}.json"
+        return self._kept(f"{identifier(server)[:60]}-{digest}.json")
 
     def _read_cached(self, server: str) -> None:
-        path = self._cached(server)
+        kept = self._cached(server)
         try:
-            content = json.loads(path.read_bytes())
+            self._stamps[server] = kept.stamp()
+            data = kept.read()
+            if data is None:
+                return
+            content = json.loads(data)
             if content["server"] != server:
                 return
             tools, problems = tools_of(content["tools"], server, str(content["version"]))
-        except FileNotFoundError:
-            return
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            # It is only a copy: the server is asked again, and the file written anew.
-            _LOG.warning("What %s listed before is not known any more: %s cannot be read: %r.", server, path, error)
+            # It is only a copy: the server is asked again, and the list kept anew.
+            _LOG.warning(
+                "What %s listed before is not known any more: %s cannot be read: %r.", server, kept.where, error
+            )
             return
         self._take(server, tuple(tools), problems, str(content["version"]))
 

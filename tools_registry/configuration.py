@@ -86,8 +86,9 @@ class ServerConfig:
     `reads` and `writes` say of a tool goes before what its server says. `openapi` is the address or the path of a
     document; `url` then says where its service is, or is empty where the document says it. `restore` is the privacy
     part of the server's policy, as written; `allow_tokens` holds patterns of the tools that may be given tokens of
-    personal data as they are. `sign_in` says whose account the server sees, and `token_exchange` how a caller's own
-    token gets it. What may hold secrets is left out of the representation.
+    personal data as they are. `max_connections` bounds the requests at once of all sealab servers on one database
+    together to a server that is reached by HTTP. `sign_in` says whose account the server sees, and `token_exchange` how
+    a caller's own token gets it. What may hold secrets is left out of the representation.
     """
 
     name: str
@@ -104,6 +105,7 @@ class ServerConfig:
     connect_timeout_seconds: float = 30.0
     call_timeout_seconds: float = 60.0
     idle_seconds: float = 300.0
+    max_connections: int | None = None
     allow: tuple[str, ...] | None = None
     deny: tuple[str, ...] = ()
     approve: Approve = Approve.WRITES
@@ -193,11 +195,23 @@ def read_server(name: str, entry: object, environment: Mapping[str, str]) -> Ser
 def read_document(path: Path) -> Document:
     """Read the file as it is; a missing one is empty. Raises `ConfigurationRefused`."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        data = path.read_bytes()
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ConfigurationRefused(f"{path} cannot be read: {error.strerror}. {_remedy(error)}") from None
+        raise unusable(f"{path} cannot be read", error) from None
+    return document_of(data, str(path))
+
+
+def unusable(what: str, error: OSError) -> ConfigurationRefused:
+    """Return the error for a file that cannot be read or written."""
+    return ConfigurationRefused(f"{what}: {error.strerror}. {_remedy(error)}")
+
+
+def document_of(data: bytes, path: str) -> Document:
+    """Return the JSON object that a file holds. Raises `ConfigurationRefused`, which names it."""
+    try:
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigurationRefused(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
     try:
@@ -249,7 +263,7 @@ def editing(path: Path) -> Iterator[Document]:
             write_whole(real, _as_text(document), mode=mode)
             os.fsync(folder)
         except OSError as error:
-            raise ConfigurationRefused(f"{path} cannot be written: {error.strerror}. {_remedy(error)}") from None
+            raise unusable(f"{path} cannot be written", error) from None
     finally:
         os.close(folder)
 
@@ -324,6 +338,7 @@ _POLICY = (
     "sign_in",
     "token_exchange",
 )
+_CONNECTIONS_MAX = 10_000
 _EXCHANGE_KEYS = ("token_endpoint", "audience", "scope", "client_id", "client_secret")
 _MISSPELLED_ABOVE = 0.84
 _LONGEST_SECONDS = 86_400.0
@@ -364,6 +379,7 @@ class _Entry:
             connect_timeout_seconds=self._seconds("connect_timeout_seconds", 30.0),
             call_timeout_seconds=self._seconds("call_timeout_seconds", 60.0),
             idle_seconds=self._seconds("idle_seconds", 300.0),
+            max_connections=self._max_connections(kind),
             allow=self._patterns("allow"),
             deny=self._patterns("deny") or (),
             approve=self._approve(),
@@ -503,6 +519,19 @@ class _Entry:
         if not 0 < value <= _LONGEST_SECONDS:
             raise self._wrong(key, f"a number of seconds above 0, up to {_LONGEST_SECONDS:g}")
         return float(value)
+
+    def _max_connections(self, kind: Transport) -> int | None:
+        value = self.entry.get("max_connections")
+        if value is None:
+            return None
+        if kind is Transport.STDIO:
+            raise ConfigurationRefused(
+                f"The server {self.name!r} has max_connections, which is for servers that are reached by HTTP. "
+                "Remove it."
+            )
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _CONNECTIONS_MAX:
+            raise self._wrong("max_connections", f"a whole number from 1 to {_CONNECTIONS_MAX}")
+        return value
 
     def _patterns(self, key: str) -> tuple[str, ...] | None:
         value = self.entry.get(key)

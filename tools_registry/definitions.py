@@ -15,6 +15,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from math import inf
 from pathlib import Path
 
@@ -23,13 +24,15 @@ from .models import NO_ARGUMENTS, Json, Provenance, Schema, Source, Tool
 from .short_values import holds_more
 from .yaml_values import read_yaml
 
+FETCHED = ".stored"
+"""The folder, in that of the definitions, of those that an object store has; whoever changes it sets its time anew."""
 FILE_BYTES_MAX = 64 * 1024 * 1024
 NAME_CHARS_MAX = 256
 TEXT_CHARS_MAX = 500_000
 """The longest text of a definition, and the longest name of something in it."""
 DEFINITION_CHARS_MAX = 2_000_000
 """All texts of one definition together."""
-_SUFFIXES = (".json", ".yaml", ".yml")
+SUFFIXES = (".json", ".yaml", ".yml")
 _KEYS = frozenset(
     "name title description server category annotations use_cases useCases icons execution meta _meta "  # noqa: SIM905 - a table of words
     "output_schema outputSchema input_schema inputSchema parameters".split()
@@ -65,10 +68,15 @@ class Definition:
 
 
 def read_folder(folder: Path) -> tuple[list[Definition], list[Problem]]:
-    """Read every definition below a folder, in the order of the names; a folder that is not there has none."""
+    """Read every definition below a folder, in the order of the names; a folder that is not there has none.
+
+    Those that were `FETCHED` from elsewhere follow.
+    """
     definitions: list[Definition] = []
     problems: list[Problem] = []
-    for category, file_name, path in _files(os.fspath(folder), problems):
+    for category, file_name, path in chain(
+        _files(os.fspath(folder), problems), _files(os.fspath(folder / FETCHED), problems)
+    ):
         where = file_name if category is None else f"{category}/{file_name}"
         stem = os.path.splitext(file_name)[0]
         try:
@@ -184,9 +192,9 @@ def _files(folder: str, problems: list[Problem]) -> Iterator[tuple[str | None, s
     for entry in _entries(folder, "tools", problems):
         if entry.is_dir():
             for below in _entries(entry.path, entry.name, problems):
-                if below.name.lower().endswith(_SUFFIXES) and not below.is_dir():
+                if below.name.lower().endswith(SUFFIXES) and not below.is_dir():
                     yield entry.name, below.name, below.path
-        elif entry.name.lower().endswith(_SUFFIXES):
+        elif entry.name.lower().endswith(SUFFIXES):
             yield None, entry.name, entry.path
 
 

@@ -7,6 +7,7 @@
     ├── DefinitionRefused    what should define a tool does not; it is reported and the rest load
     ├── StubsRefused         typed stubs cannot be written there
     ├── ConfigurationRefused a file of MCP servers cannot be read or written, or says what cannot be
+    ├── StateUnavailable     what servers share of upstream servers cannot be read or written now
     ├── ServerUnknown        `mcp.json` has no server of this name; the message names the nearest
     ├── ServerUnusable       the server is disabled, or its entry in `mcp.json` is wrong
     ├── Quarantined          the server's descriptions changed since they were pinned
@@ -78,6 +79,12 @@ class ConfigurationRefused(RegistryError):
     """A file of MCP servers cannot be read or written, or says what cannot be."""
 
     code = "configuration"
+
+
+class StateUnavailable(RegistryError, OSError):
+    """What several servers share of upstream servers cannot be read or written now."""
+
+    code = "state_unavailable"
 
 
 class ServerUnknown(RegistryError):

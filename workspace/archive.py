@@ -63,7 +63,16 @@ class RunArchive:
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._refused = False
         _move_out(workspace.root, workspace.beside)
-        workspace.before_runs_are_read(self.flush)
+        workspace.before_runs_are_read(self.settle)
+
+    @property
+    def waiting(self) -> int:
+        """How many runs were taken and are not kept yet."""
+        return len(self._waiting)
+
+    def settle(self, owner: str | None = None, folder: str | None = None) -> None:  # noqa: ARG002 - a folder of files takes no time
+        """Keep what waits before it is read: all of it, the runs of an owner, or the one of a folder's name."""
+        self.flush()
 
     def keep_soon(self, run_id: str, *, owner: str, code: str) -> bool:
         """Take a run that the next `flush` keeps; returns at once.
@@ -102,7 +111,9 @@ class RunArchive:
         folder = run_folder(owner, run_id)
         contents = {"code.py": code, "output.txt": output, "result.json": result_json}
         files = {leaf: text.encode(errors="backslashreplace") for leaf, text in contents.items() if text is not None}
-        files.update(attached)
+        self._keep_now(folder, {**files, **attached})
+
+    def _keep_now(self, folder: str, files: dict[str, bytes]) -> None:
         with self._turn:
             self._keep_waiting()
             self._keep(folder, files)

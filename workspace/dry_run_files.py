@@ -198,6 +198,7 @@ class DryRunFiles(RunFiles):
         """Copy a plain file, or make a folder like one of the workspace."""
         name, ledger = Name(parts), self._workspace.ledger
         upper = self._own_layer()
+        self._workspace.bring(parts, content=True)
         with ledger.locked(), refusing(name), self._workspace.beside.open_folder((upper, *name.folder)) as folder:
             if stat.S_ISDIR(state.st_mode):
                 with ledger.change(more_bytes=0, more_entries=1):
@@ -261,6 +262,7 @@ class DryRunFiles(RunFiles):
         return None if self._upper is None else self._state_in(self._workspace.beside, (self._upper, *parts))
 
     def _lower_state(self, parts: tuple[str, ...]) -> os.stat_result | None:
+        self._workspace.bring(parts)
         return self._state_in(self._workspace.root, parts)
 
     @staticmethod

@@ -5,9 +5,11 @@
     ├── Reserved         the name belongs to sealab itself: it can be read, not written or deleted
     ├── NotFound         nothing has this name
     ├── NotAFile         a folder, a link, a device, or a file that has a second name elsewhere
+    ├── ChangedMeanwhile another program or server changed the file, so nothing was overwritten
     ├── QuotaFull        the bytes or the number of files would pass the quota; nothing was written
     ├── ContentRefused   the content or the slice asked for does not fit the encoding
-    └── Unavailable      the operating system refused: disk full, no permission, folder gone
+    └── Unavailable      the operating system or the object store refused: disk full, no permission, no answer
+        └── Unanswered   the object store may have done what it was asked, or not
 
 Each class has a stable `code`. A message says what was wrong, then what to do; it names files as the caller
 does and never says where the workspace lies on the host.
@@ -61,6 +63,13 @@ class NotAFile(WorkspaceError):
     usual_number = errno.EACCES
 
 
+class ChangedMeanwhile(WorkspaceError):
+    """Another program or server changed the file since it was read; what it wrote is there."""
+
+    code = "changed"
+    usual_number = errno.ESTALE
+
+
 class QuotaFull(WorkspaceError):
     """The workspace would hold more bytes or more entries than allowed; nothing was changed."""
 
@@ -76,6 +85,10 @@ class ContentRefused(WorkspaceError):
 
 
 class Unavailable(WorkspaceError):
-    """The operating system refused what should have worked."""
+    """The operating system or the object store refused what should have worked."""
 
     code = "unavailable"
+
+
+class Unanswered(Unavailable):
+    """The object store was asked to do something and did not say whether it did."""

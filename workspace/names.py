@@ -33,6 +33,15 @@ PART_PREFIX = ".sealab-part-"
 TEMPORARY_PREFIX = ".sealab-temp-"
 """Names of the folders that hold the temporary files of one run; no caller can spell them and no list shows them."""
 
+FOLDER_MARK = ".sealab-folder"
+"""The object that says that a folder is there, in an object store, which has none; no caller can spell it."""
+
+TENANTS = ".sealab-tenants"
+"""Where the files of other tenants are, in an object store; no caller can spell it."""
+
+DEFINITIONS = ".sealab-tools"
+"""Where definitions of tools are, in an object store; no caller can spell it."""
+
 _DRIVE = re.compile(r"[A-Za-z]:")
 _ORDINARY = re.compile(r"(?:\w[\w. -]*/)*\w[\w. -]*", re.ASCII)
 _RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -60,6 +69,12 @@ def run_in(folder: str) -> str | None:
     """Return the id of the run that a folder of this name keeps, of any owner; None where it keeps no run."""
     found = _RUN_FOLDER.fullmatch(folder)
     return None if found is None else found[1]
+
+
+def is_run_of(owner: str | None, folder: str) -> bool:
+    """Return whether a folder of this name keeps a run of this owner; nobody has none."""
+    run_id = run_in(folder)
+    return run_id is not None and owner is not None and folder == run_folder(owner, run_id)
 
 
 def shown(text: str) -> str:
@@ -156,7 +171,7 @@ def _judge_component(part: str, whole: str) -> None:
         raise NameRefused(
             f"The name {shown(whole)} is too long. Use at most {COMPONENT_BYTES_MAX} bytes between two '/'."
         )
-    if _folded(part).startswith((PART_PREFIX, TEMPORARY_PREFIX)):
+    if _folded(part).startswith((PART_PREFIX, TEMPORARY_PREFIX, FOLDER_MARK, TENANTS, DEFINITIONS)):
         raise NameRefused(f"Names such as {shown(whole)} belong to sealab. Choose another name.")
 
 

@@ -178,6 +178,10 @@ class Folder:
         """Remove an empty folder. Raises `OSError`."""
         os.rmdir(_one(leaf), dir_fd=self._handle)
 
+    def allow(self, leaf: str, mode: int) -> None:
+        """Change the permissions of an entry of a folder that this process alone changes. Raises `OSError`."""
+        os.chmod(_one(leaf), mode, dir_fd=self._handle)
+
     def names(self) -> list[str]:
         """List the names of all entries, in no order."""
         return os.listdir(self._handle)

@@ -17,6 +17,10 @@ def rewrite_kept(workspace: Workspace, changed: Callable[[bytes], bytes], *, cha
     Names are as their owners read them. What is dropped meanwhile is passed over.
     """
     workspace.settle_runs()
+    kept = getattr(workspace, "kept", None)
+    if kept is not None:
+        yield from kept.rewrite(changed, changes=changes)
+        return
     for entry in list(workspace.beside.walk()):
         run_id = run_in(entry.parts[0])
         if run_id is None or not entry.is_plain:

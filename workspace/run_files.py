@@ -129,6 +129,7 @@ class RunFiles:
             place = self._place(path, is_new=mode in {"w", "x", "a"})
             if place.is_top:
                 raise _is_a_folder(path)
+            self._bring(place, content=mode in {"r", "r+", "a"})
             if mode == "r":
                 handle = self._opened(place, writable=False)
             elif mode == "r+":
@@ -220,6 +221,7 @@ class RunFiles:
             name = place.name
             if not name.parts:
                 return Status(place.path, is_folder=True, size=0, modified_ns=0)
+            self._bring(place)
             with refusing(name), place.root.open_folder(name.folder) as folder:
                 found = folder.status(name.leaf)
             if found is None:
@@ -245,6 +247,8 @@ class RunFiles:
     def _entries(self, place: Place) -> Sequence[Entry]:
         """Return what stands in a folder that is there."""
         name = place.name
+        if place.root is self._workspace.root:
+            self._workspace.bring_folder(name.parts)
         with refusing(name), place.root.open_folder(name.parts) as folder:
             return [
                 Entry(leaf, Status.of(status))
@@ -342,7 +346,11 @@ class RunFiles:
         """Refuse to move a folder so deep that what it holds could neither be named nor counted."""
         source = place.name.parts
         depth = max((len(found.parts) for found in place.root.walk(source)), default=len(source))
-        if depth - len(source) + len(goal.parts) > DEPTH_MAX:
+        RunFiles._judge_deepest(depth - len(source) + len(goal.parts))
+
+    @staticmethod
+    def _judge_deepest(depth: int) -> None:
+        if depth > DEPTH_MAX:
             raise NameRefused("The folder would be too deep there. Move it further up.", errno.ENAMETOOLONG)
 
     def set_modified(self, path: str, modified_ns: int) -> None:
@@ -358,6 +366,21 @@ class RunFiles:
     def usage(self) -> Usage:
         """How full the workspace is."""
         return self._workspace.usage()
+
+    def waits_at_close(self, path: str) -> bool:  # noqa: ARG002 - of a folder none does
+        """Return whether what is written to a file has to be stored when it is closed."""
+        return False
+
+    def sync(self, identity: str) -> None:
+        """Have what was written to an open file be where the workspace keeps its files: in a folder it is."""
+
+    def settle(self) -> None:
+        """Have all that was written be where the workspace keeps its files: in a folder it is."""
+
+    def _bring(self, place: Place, *, content: bool = False) -> None:
+        """Have the folder hold what the workspace has at a name, where that is kept elsewhere."""
+        if place.root is self._workspace.root:
+            self._workspace.bring(place.name.parts, content=content)
 
     def _place(self, path: str, *, is_new: bool = False) -> Place:
         """Judge a path by its letters. What has a name that nothing can have is not there, where it is not made."""
@@ -393,8 +416,8 @@ class RunFiles:
         return Place(path, name, self._workspace.root)
 
     def _kept_place(self, path: str, name: Name) -> Place:
-        self._workspace.settle_runs()
-        kept_at = Name(self._workspace.kept_at(name, self._owner))
+        kept_at = Name(self._workspace.settled_at(name, self._owner))
+        self._workspace.bring_kept(kept_at.parts)
         return Place(path, kept_at, self._workspace.beside, is_kept_run=True)
 
     def _changeable(self, place: Place, *, makes: bool = False) -> Place:

@@ -21,10 +21,10 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 from .errors import ContentRefused, NameRefused, NotAFile, NotFound, Reserved, Unavailable, WorkspaceError
-from .names import PART_PREFIX, RUNS, TEMPORARY_PREFIX, Name, run_folder, run_in, shown, speakable
+from .names import PART_PREFIX, RUNS, TEMPORARY_PREFIX, Name, is_run_of, run_folder, run_in, shown, speakable
 from .paths import Folder, Found, Root, judge, refusing, write_all
 from .quota import Ledger
 from .run_files import RunFiles
@@ -33,6 +33,9 @@ Encoding: TypeAlias = Literal["utf-8", "base64"]
 
 READ_BYTES_MAX = 32 * 1024 * 1024
 """A slice holds no more of the file than this, whatever was asked for; `truncated` says so."""
+
+Settle: TypeAlias = Callable[[str | None, str | None], None]
+"""Has runs kept that ended: all, those of an owner, or the one of an owner that a folder's name says."""
 
 BESIDE = ".runs"
 """What is added to the name of the workspace's folder for the one beside it."""
@@ -114,27 +117,57 @@ class Workspace:
     native code of any caller may see the workspace itself.
     """
 
+    is_stored: ClassVar[bool] = False
+    """Whether the files are in an object store, and the folder is a copy."""
+
     def __init__(self, root: str | os.PathLike[str], *, quota_bytes: int, files_max: int = 50_000) -> None:
         self.root = Root(root)
         self.beside = Root(os.path.abspath(root) + BESIDE)
         self.live: set[RunFiles] = set()
-        self._settle_runs: Callable[[], None] = lambda: None
+        self._settle_runs: Settle = lambda _owner, _folder: None
         try:
-            self.ledger = Ledger(
-                self.root, self.beside, quota_bytes=quota_bytes, files_max=files_max, removed_bytes=self._removed_bytes
-            )
-            self._remove_old_temporary()
-            with self.ledger.locked():
-                self.ledger.recount()
+            self.ledger = self._ledger(quota_bytes, files_max)
+            self._begin()
         except BaseException:
             self.close()
             raise
+
+    def _begin(self) -> None:
+        self._remove_old_temporary()
+        with self.ledger.locked():
+            self.ledger.recount()
+
+    def trouble(self) -> str | None:
+        """Say what keeps files from being had, where they are kept elsewhere; None while nothing does."""
+        return None
+
+    def check(self) -> None:
+        """Ask whatever keeps the files whether it answers. Raises `Unavailable`."""
+
+    def _ledger(self, quota_bytes: int, files_max: int) -> Ledger:
+        return Ledger(
+            self.root, self.beside, quota_bytes=quota_bytes, files_max=files_max, removed_bytes=self._removed_bytes
+        )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def bring(self, parts: tuple[str, ...], *, content: bool = False) -> None:
+        """Have the folder hold what the workspace has at a name, with its content or without: a folder has it."""
+
+    def bring_folder(self, parts: tuple[str, ...]) -> None:
+        """Have the folder hold what the workspace has directly below a name: a folder has it."""
+
+    @contextlib.contextmanager
+    def brought_whole(self) -> Iterator[None]:
+        """Have the folder hold all files with their content, for code that reads it by itself: a folder has them."""
+        yield
+
+    def bring_kept(self, parts: tuple[str, ...]) -> None:
+        """Have the folder beside hold what is kept of the run at a place there: a folder has it."""
 
     def close(self) -> None:
         """Close the folder. May be called twice."""
@@ -145,8 +178,12 @@ class Workspace:
         self.beside.close()
         self.root.close()
 
-    def before_runs_are_read(self, settle: Callable[[], None]) -> None:
-        """Have `settle` called before anything in `.runs` is read or listed: by the archive, so that all is there."""
+    def run_files(self, owner: str | None = None) -> RunFiles:
+        """Return what a run of this owner does with these files."""
+        return RunFiles(self, owner)
+
+    def before_runs_are_read(self, settle: Settle) -> None:
+        """Have `settle` called before anything in `.runs` is read or listed: by the archive, so that it is there."""
         self._settle_runs = settle
 
     def write(
@@ -163,7 +200,7 @@ class Workspace:
         `NameRefused`, `Reserved`, `ContentRefused`, `NotAFile`, `QuotaFull` or `Unavailable`; then the workspace is as
         it was.
         """
-        name = _changeable(filename)
+        name = changeable(filename)
         data = content if isinstance(content, bytes) else encoded(content, encoding)
         with self.ledger.locked(), refusing(name), contextlib.ExitStack() as stack:
             folder, missing = self.root.nearest_folder(name.folder)
@@ -214,10 +251,12 @@ class Workspace:
         """
         name = Name.parse(filename)
         _judge_slice(offset, limit, encoding)
-        self._settle(name)
         if name.reserved:
-            handle, status = self.beside.open_file(Name(_kept_at(name, owner)), shown_as=name)
+            kept_at = self.settled_at(name, owner)
+            self.bring_kept(kept_at)
+            handle, status = self.beside.open_file(Name(kept_at), shown_as=name)
         else:
+            self.bring(name.parts, content=True)
             handle, status = self.root.open_file(name)
         try:
             with refusing(name):
@@ -233,13 +272,17 @@ class Workspace:
         return Contents(filename, content, status.st_size, truncated)
 
     def settle_runs(self) -> None:
-        """Have all runs that ended kept, before anything in `.runs` is read."""
-        self._settle_runs()
+        """Have all runs that ended kept, whoever's they are."""
+        self._settle_runs(None, None)
 
-    @staticmethod
-    def kept_at(name: Name, owner: str | None) -> tuple[str, ...]:
-        """Return where beside the workspace a reserved name lies. Raises `NotFound` for what the owner has not."""
-        return _kept_at(name, owner)
+    def settled_at(self, name: Name, owner: str | None) -> tuple[str, ...]:
+        """Return where beside the workspace a reserved name lies, once the runs that it names are kept.
+
+        Raises `NotFound` for what the owner has not.
+        """
+        at = _kept_at(name, owner)
+        self._settle_runs(owner, at[0] if at else None)
+        return at
 
     def remove_temporary(self, name: str) -> None:
         """Remove a run's temporary folder and all that is in it; what cannot be removed stays. Blocks."""
@@ -271,10 +314,6 @@ class Workspace:
     def _removed_bytes(self) -> int:
         return sum(files.removed_bytes() for files in list(self.live))
 
-    def _settle(self, name: Name) -> None:
-        if name.reserved:
-            self._settle_runs()
-
     def _judge_text_offset(self, offset: int, size: int, name: Name) -> None:
         """Refuse to look for a character further on than any file written here can have it."""
         if self.ledger.quota_bytes < offset < size:
@@ -290,11 +329,11 @@ class Workspace:
         `Unavailable`.
         """
         name = Name.parse_folder(subpath)
-        self._settle(name)
+        kept_at = self.settled_at(name, owner) if name.reserved else ()
         found: list[Found] = []
         with self.ledger.locked():
             if name.reserved:
-                found.extend(self._kept(name, owner))
+                found.extend(self._kept(kept_at, name, owner))
             elif name.parts:
                 found.extend(self.root.walk(name.parts))
             else:
@@ -309,12 +348,11 @@ class Workspace:
             quota_bytes=self.ledger.quota_bytes,
         )
 
-    def _kept(self, name: Name, owner: str | None) -> Iterator[Found]:
-        """Visit what is kept of the owner's runs below a reserved name."""
-        at = _kept_at(name, owner)
+    def _kept(self, at: tuple[str, ...], name: Name, owner: str | None) -> Iterator[Found]:
+        """Visit what is kept of the owner's runs at a place beside the workspace."""
         for entry in self.beside.walk(at, shown_as=name):
             run_id = run_in(entry.parts[0])
-            if run_id is not None and owner is not None and entry.parts[0] == run_folder(owner, run_id):
+            if run_id is not None and is_run_of(owner, entry.parts[0]):
                 yield entry._replace(parts=(RUNS, run_id, *entry.parts[1:]))
 
     def delete(self, filename: str) -> Deleted:
@@ -322,7 +360,7 @@ class Workspace:
 
         Raises `NameRefused`, `Reserved`, `NotFound`, `NotAFile` or `Unavailable`.
         """
-        name = _changeable(filename)
+        name = changeable(filename)
         with self.ledger.locked(), refusing(name):
             with self.root.open_folder(name.folder) as folder:
                 current = folder.status(name.leaf)
@@ -355,7 +393,8 @@ class Workspace:
         return gone
 
 
-def _changeable(filename: str) -> Name:
+def changeable(filename: str) -> Name:
+    """Judge the name of a file that is to be written or deleted. Raises `NameRefused` or `Reserved`."""
     name = Name.parse(filename)
     if name.reserved:
         raise Reserved(f"{shown(filename)} is kept by sealab and cannot be changed. Write to a name outside {RUNS!r}.")

@@ -13,6 +13,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,7 +26,11 @@ from ..wire.zygote_config import ZygoteConfig
 from . import engine, image
 from .container_workers import Containers, Setup
 from .engine import Engine
+from .engine_process import EngineProcess
 from .image import ContainerImage
+from .pods.pod_engine import PodEngine
+from .pods.pod_engine import find as find_cluster
+from .running_container import StartContainer
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,7 +54,7 @@ class ContainerPool:
 
     def __init__(self, settings: ContainerSettings) -> None:
         self._settings = settings
-        self._engine: Engine | None = None
+        self._engine: Engine | PodEngine | None = None
         self._pool: Pool | None = None
         self._starting = asyncio.Lock()
         self._busy = 0
@@ -66,6 +71,8 @@ class ContainerPool:
             self._rest.cancel()
         await asyncio.gather(*self._resting)
         await self._end()
+        if isinstance(self._engine, PodEngine):
+            await self._engine.close()
 
     async def ready(self) -> None:
         """Wait until a job could start at once. Raises `ContainerMissing` when none ever can."""
@@ -121,34 +128,49 @@ class ContainerPool:
 
     async def _started(self) -> Pool:
         settings = self._settings
-        code = await asyncio.to_thread(image.code, settings.folder)
-        if self._engine is None:
-            state = settings.folder / "engine"
-            with_cpus = settings.pool.cpus is not None
-            self._engine = await engine.find(settings.wanted, settings.image, code, state, cpus=with_cpus)
-            _LOG.info("Containers run with %s.", self._engine.title)
+        start = await self._starter()
         found = self._engine
-        workspace = settings.pool.workspace
+        assert found is not None
 
         def launch(config: ZygoteConfig) -> Containers:
             # They do not concern what is outside; the container itself separates the files.
             inside = replace(config, workspace=None, required=Level.LIMITS)
-            if found.cpus_held:
+            by_engine = found.cpus_held or isinstance(found, PodEngine)
+            if by_engine:
                 inside = replace(inside, cpus=None)
             return Containers(
                 Setup(
                     found,
-                    settings.image,
-                    code,
-                    None if workspace is None else Path(workspace),
+                    start,
+                    settings.pool.workspace is not None and not isinstance(found, PodEngine),
                     inside,
                     processes=settings.pool.maximum.pids_max,
-                    cpus=config.cpus if found.cpus_held else None,
+                    cpus=config.cpus if by_engine else None,
                 )
             )
 
         pool = Pool(replace(settings.pool, isolation=Isolation.CONTAINER), launch)
         return await pool.__aenter__()
+
+    async def _starter(self) -> StartContainer:
+        """Find the engine, once, and return what starts a container with it. Raises `ContainerMissing`."""
+        settings = self._settings
+        if self._engine is None:
+            self._engine = await self._found()
+            _LOG.info("Containers run with %s.", self._engine.title)
+        if isinstance(self._engine, PodEngine):
+            return self._engine.start
+        code = await asyncio.to_thread(image.code, settings.folder)
+        workspace = None if settings.pool.workspace is None else Path(settings.pool.workspace)
+        return partial(EngineProcess.start, self._engine, settings.image, code, workspace)
+
+    async def _found(self) -> Engine | PodEngine:
+        settings = self._settings
+        if engine.wants_pods(settings.wanted):
+            return await find_cluster(settings.wanted or "", settings.image.name)
+        code = await asyncio.to_thread(image.code, settings.folder)
+        with_cpus = settings.pool.cpus is not None
+        return await engine.find(settings.wanted, settings.image, code, settings.folder / "engine", cpus=with_cpus)
 
     def _stop_when_idle(self) -> None:
         if self._busy:

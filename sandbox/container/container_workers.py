@@ -10,25 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
-import subprocess
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 from ..confine.limits import MIB
 from ..errors import ContainerMissing, WorkerLost
 from ..host.worker_process import WorkerProcess
-from ..wire.zygote_config import PACKETS, ZygoteConfig
+from ..wire.zygote_config import ZygoteConfig
 from ..wire.zygote_packets import ProcessExit
-from . import engine
-from .engine import SCRATCH_MB, Engine, new_name
-from .host_link import DirectHostLink, HostLink, StreamHostLink
-from .image import ContainerImage
+from .engine import SCRATCH_MB, new_name
+from .host_link import HostLink
+from .running_container import ContainerNeeds, EngineTraits, RunningContainer, StartContainer
 
 KILL_SECONDS = 1.0
 """How long a worker may take to end when asked to, before its container is ended."""
@@ -42,7 +37,6 @@ _CLOSE_SECONDS = 3.0
 _OWN_MB = 256
 """Memory that the fork server and the worker's interpreter have, above what code may use."""
 _OWN_PROCESSES = 16
-_COMPLAINT_BYTES = 4000
 _LOG = logging.getLogger(__name__)
 
 
@@ -51,12 +45,12 @@ class Setup:
     """What all containers of a pool have in common.
 
     `processes` is how many code may have, threads included; `cpus` the processors that the engine gives to each.
+    `sees_workspace` says that the workspace's files should be there to read.
     """
 
-    engine: Engine
-    image: ContainerImage
-    code: Path
-    workspace: Path | None
+    engine: EngineTraits
+    start: StartContainer
+    sees_workspace: bool
     config: ZygoteConfig
     processes: int
     cpus: float | None = None
@@ -133,13 +127,13 @@ class Containers:
 
 
 class _Container:
-    """One container: the engine's process, and the fork server that it connects to."""
+    """One container, and the fork server in it."""
 
     def __init__(self, setup: Setup, done: Callable[[_Container], None]) -> None:
         self._setup = setup
         self._done = done
         self._name = new_name()
-        self._process: asyncio.subprocess.Process | None = None
+        self._running: RunningContainer | None = None
         self._link: HostLink | None = None
         self._receiving: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -151,20 +145,15 @@ class _Container:
         """Run it and wait until it is ready. Raises `ContainerMissing` where its limits do not hold, `WorkerLost`."""
         setup = self._setup
         standing = setup.config.standing
-        command = setup.engine.run(
-            setup.image,
-            setup.code,
-            name=self._name,
+        needs = ContainerNeeds(
+            self._name,
             memory_mb=standing.memory_bytes // MIB + standing.output_bytes // MIB + SCRATCH_MB + _OWN_MB,
             processes=setup.processes + _OWN_PROCESSES,
             cpus=setup.cpus,
-            workspace=setup.workspace,
-            direct=setup.engine.direct,
-            command=setup.engine.fork_server(setup.image),
         )
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the container
         self._said = asyncio.get_running_loop().create_future()
-        self._link = await self._run(command)
+        self._running = await setup.start(needs)
+        self._link = self._running.link
         self._receiving = asyncio.create_task(self._receive_messages(self._link))
         self._link.send(config=setup.config.to_json(), layers=list(setup.engine.layers))
         try:
@@ -175,7 +164,7 @@ class _Container:
         if "hello" not in said:
             raise ContainerMissing(f"A container cannot confine its workers: {str(said.get('failed'))[:1000]}")
         check_limits(setup.engine, said["hello"])
-        if setup.workspace is not None and said["hello"].get("workspace") is not True:
+        if setup.sees_workspace and said["hello"].get("workspace") is not True:
             _LOG.warning("Code in containers of %s reads workspace files by read_file() only.", setup.engine.title)
 
     async def fork(self, channel: socket.socket, output_fd: int) -> WorkerProcess:
@@ -230,35 +219,6 @@ class _Container:
         assert self._closing is not None
         await asyncio.shield(self._closing)
 
-    async def _run(self, command: Sequence[str]) -> HostLink:
-        """Start the engine, and with it the container."""
-        direct = self._setup.engine.direct
-        ours, theirs = socket.socketpair(socket.AF_UNIX, PACKETS) if direct else (None, None)
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *(engine.passing(theirs.fileno(), command) if theirs is not None else command),
-                stdin=subprocess.DEVNULL if direct else subprocess.PIPE,
-                stdout=subprocess.DEVNULL if direct else subprocess.PIPE,
-                stderr=self._stderr,
-                env=engine.environment(),
-                cwd=self._setup.engine.cwd(),
-                start_new_session=True,
-                pass_fds=[] if theirs is None else [theirs.fileno()],
-            )
-        except BaseException:
-            if ours is not None:
-                ours.close()
-            raise
-        finally:
-            if theirs is not None:
-                theirs.close()
-        self._process = process
-        if ours is not None:
-            return DirectHostLink(ours)
-        assert process.stdin is not None
-        assert process.stdout is not None
-        return StreamHostLink(process.stdout, process.stdin)
-
     async def _receive_messages(self, link: HostLink) -> None:
         try:
             while True:
@@ -307,36 +267,30 @@ class _Container:
 
     async def _end(self) -> None:
         """Close its link, by which it ends itself; where that does not help, have the engine end it."""
-        process, link = self._process, self._link
-        if process is None or link is None:
+        running, link = self._running, self._link
+        if running is None or link is None:
             self._done(self)
             return
         link.close()
         try:
             async with asyncio.timeout(KILL_SECONDS):
-                await process.wait()
+                await running.wait()
         except TimeoutError:
             with suppress(OSError, TimeoutError):
-                await self._setup.engine.remove(self._name)
+                await running.remove()
             try:
                 async with asyncio.timeout(_CLOSE_SECONDS):
-                    await process.wait()
+                    await running.wait()
             except TimeoutError:
-                process.kill()
-                await process.wait()
+                running.give_up()
+                await running.wait()
         if self._receiving is not None:
             self._receiving.cancel()
         self._lost()
-        self._stderr.close()
+        running.close()
 
     def _complaint(self) -> str:
-        with suppress(ValueError):
-            self._stderr.seek(0, os.SEEK_END)
-            self._stderr.seek(max(0, self._stderr.tell() - _COMPLAINT_BYTES))
-            written = self._stderr.read().decode("utf-8", "replace").strip()
-            if written:
-                return written.rpartition("\n")[2]
-        return "it wrote nothing"
+        return "it wrote nothing" if self._running is None else self._running.complaint()
 
 
 class _ContainedWorker:
@@ -389,7 +343,7 @@ class _ContainedWorker:
         self.exit.set_result(ended)
 
 
-def check_limits(engine: Engine, hello: Mapping[str, Any]) -> None:
+def check_limits(engine: EngineTraits, hello: Mapping[str, Any]) -> None:
     """Raise `ContainerMissing` for a limit that neither the engine nor the container's inside can hold."""
     inner = cast("Mapping[str, bool]", hello["limits"])
     for limit, held in (("memory", engine.memory_held), ("processes", engine.processes_held)):

@@ -182,9 +182,17 @@ class FileIO(RawIOBase):
             if self._closes:
                 self._shared.close()
             return
-        _sealab_os.close_file(self._identity)
+        answer = _sealab_os.close_file(self._identity)
         if self._number is not None:
             _descriptors.pop(self._number, None)
+        if answer[0]:
+            raise OSError(answer[0], answer[1].rstrip("."), self.name)
+
+    def _store(self):
+        """Have what was written be stored, where the workspace is not a folder."""
+        answer = _sealab_os.store_file(self._identity)
+        if answer[0]:
+            raise OSError(answer[0], answer[1].rstrip("."), self.name)
 
     def fileno(self):
         self._check_open()

@@ -77,6 +77,8 @@ class WorkerHandle:
         self._broken_off = False
         self._programs = 0
         self._killed = False
+        self._at_work = False
+        self._to_end = False
         self._ended = False
         self.layers: tuple[str, ...] = ()
         forked.exit.add_done_callback(lambda _exit: self._open_slot())
@@ -147,8 +149,12 @@ class WorkerHandle:
                 self._channel.shutdown(socket.SHUT_RDWR)
 
     def end(self) -> None:
-        """End the process and give back everything that belonged to it."""
+        """End the process and give back everything that belonged to it; of one at work, once its run has noticed."""
         if self._ended:
+            return
+        if self._at_work:
+            self._to_end = True
+            self._give_up()
             return
         self._ended = True
         if self._clock is not None:
@@ -194,7 +200,7 @@ class WorkerHandle:
         The `recorder` is given what the job can be run again from.
 
         Raises `WorkerLost` if the worker was gone before it began, and `LimitRefused` if the job is too large to send:
-        then nothing of the code ran. Cancelling kills the worker.
+        then nothing of the code ran. Cancelling kills the worker. Where it is ended meanwhile, the run has crashed.
         """
         start = job.start or Start.now()
         frame = _job_frame(replace(job, start=start), self._isolation, records=recorder is not None)
@@ -213,6 +219,7 @@ class WorkerHandle:
         seat.begin(self, clock)
         if recorder is not None:
             recorder.started(start, self._programs - 1)
+        self._at_work = True
         try:
             await self._send_job(frame)
             done = await self._converse(host_calls, clock, seat, recorder, TRACE_BYTES_MAX - len(job.trace))
@@ -237,6 +244,9 @@ class WorkerHandle:
             CLOCK.reset(inherited)
             CALL_SLOT.reset(slot)
             self._drop_calls()
+            self._at_work = False
+            if self._to_end:
+                self.end()
         return outcome
 
     def _clock_of(self, job: Job) -> Clock:

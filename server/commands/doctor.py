@@ -14,10 +14,12 @@ from ...sandbox.errors import LevelMissing, SandboxError
 from ...sandbox.job import Isolation, Job, Limits
 from ...sandbox.python_versions import require_walked
 from ...skills_db.errors import SkillsDbError
+from ...workspace.errors import WorkspaceError
 from ..app import App, running
 from ..database import database_of
 from ..errors import Exit, ServerError, SettingsError
 from ..home import Home
+from ..notices.readiness import told_of_servers
 from ..policy.policy_file import PolicyFile, path_of
 from ..settings import PrivacyLevel, Settings
 
@@ -70,6 +72,14 @@ class PolicyFinding(TypedDict):
     problem: str | None
 
 
+class FilesFinding(TypedDict):
+    """Where the files of the workspace are, whether they can be had, and what was seen of the place."""
+
+    place: str
+    ok: bool
+    note: str
+
+
 class Findings(TypedDict):
     """Every layer and every isolation allowed; `reached` says that the required level is, and that code ran under it.
 
@@ -86,6 +96,7 @@ class Findings(TypedDict):
     isolations: list[IsolationFinding]
     privacy: PrivacyFinding
     database: DatabaseFinding
+    files: FilesFinding
     policy: PolicyFinding
     problem: str | None
 
@@ -99,8 +110,10 @@ def examined(settings: Settings, home: Home) -> Findings:
     isolations, problem = asyncio.run(_try_isolations(settings, home))
     reached = probe.reaches(settings.required_level) and bool(isolations) and isolations[0]["offered"]
     database = _database(settings, home)
+    files = _files(settings, home)
     policy = _policy(settings, home)
     problem = policy["problem"] or problem or (None if database["ok"] else database["note"])
+    problem = problem or (None if files["ok"] else files["note"])
     active = isolations[0]["layers"] if isolations else []
     found = [
         LayerFinding(
@@ -128,6 +141,7 @@ def examined(settings: Settings, home: Home) -> Findings:
         isolations=isolations,
         privacy=_privacy(settings),
         database=database,
+        files=files,
         policy=policy,
         problem=problem,
     )
@@ -162,6 +176,27 @@ def _policy(settings: Settings, home: Home) -> PolicyFinding:
     return PolicyFinding(policy=str(path), rules=0 if rulebook is None else len(rulebook.rules), problem=None)
 
 
+def _files(settings: Settings, home: Home) -> FilesFinding:
+    """Ask the object store for a page, and whether it keeps the conditions of a write; of a folder ask nothing."""
+    from ..storage.opening import bucket_of, shown_folder
+
+    try:
+        bucket = bucket_of(settings, home)
+        if bucket is None:
+            return FilesFinding(place=str(shown_folder(settings, home)), ok=True, note="a folder")
+        bucket.check()
+        kept = bucket.keeps_conditions()
+    except (SettingsError, WorkspaceError) as error:
+        return FilesFinding(place=settings.workspace_url or "", ok=False, note=str(error))
+    note = "it answers and keeps the conditions of a write"
+    if not kept:
+        note = (
+            "it answers, but does not keep the conditions of a write: servers take turns by the database, and what "
+            "another program writes at the same moment can be overwritten"
+        )
+    return FilesFinding(place=str(bucket.url), ok=True, note=note)
+
+
 def _database(settings: Settings, home: Home) -> DatabaseFinding:
     """Look through the whole of a file, however long that takes, or ask the server."""
     from ...skills_db.engine import place_of
@@ -176,13 +211,16 @@ def _database(settings: Settings, home: Home) -> DatabaseFinding:
             if found := damage_of(file):
                 return DatabaseFinding(place=place, ok=False, note=str(damaged(place, found)))
         database = database_of(settings.database_url, home)
+        note = "it is whole"
         try:
             database()
+            if file is None:
+                note = ". ".join(("it answers", *told_of_servers(database)))
         finally:
             database.close()
     except SkillsDbError as error:
         return DatabaseFinding(place=place, ok=False, note=str(error))
-    return DatabaseFinding(place=place, ok=True, note="it answers" if file is None else "it is whole")
+    return DatabaseFinding(place=place, ok=True, note=note)
 
 
 async def _try_isolations(settings: Settings, home: Home) -> tuple[list[IsolationFinding], str | None]:
@@ -244,6 +282,8 @@ def as_lines(findings: Findings) -> Iterator[str]:
     state = "off" if privacy["privacy"] == PrivacyLevel.OFF else f"{privacy['privacy']}, {privacy['mode']}"
     yield f"{'privacy':<14}{state:<24}{privacy['note'] or ''}".rstrip()
     database = findings["database"]
+    files = findings["files"]
+    yield f"{'files':<14}{'usable' if files['ok'] else 'not usable':<24}{files['note']}"
     yield f"{'database':<14}{'usable' if database['ok'] else 'not usable':<24}{database['note']}"
     policy = findings["policy"]
     if policy["policy"] is not None:

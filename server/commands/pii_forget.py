@@ -77,8 +77,8 @@ def _forget_scope(chosen: argparse.Namespace, home: Home, settings: Settings) ->
 
 
 def _forget_person(chosen: argparse.Namespace, home: Home, settings: Settings, value: str) -> int:
-    from ...workspace.store import Workspace
     from ..privacy.erasure import Eraser, traces
+    from ..storage.opening import open_workspace
 
     with opened_vault(home, settings) as work:
         vault = work.privacy.vault()
@@ -86,7 +86,7 @@ def _forget_person(chosen: argparse.Namespace, home: Home, settings: Settings, v
         gone = (*person.found, *(() if chosen.only else person.linked))
         sought = [each.entry.value for each in (*person.found, *gone) if _is_sought(each, person.found)]
         named = {(each.plain, each.type) for each in sought} or {(value, "PERSON")}  # files may have it all the same
-        with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
+        with open_workspace(settings, home, work.database) as workspace:
             journals, eraser = work.journals(settings), Eraser(named)
             where = traces(eraser, workspace, work.database(), journals, erases=chosen.yes, in_files=chosen.files)
         if chosen.yes:

@@ -21,6 +21,7 @@ from .terminal import print_error
 if TYPE_CHECKING:
     from ...tools_registry.clients.importing import FoundServer, ImportPlan
     from ...tools_registry.configuration import ServerConfig
+    from ..settings import Settings
 
 _WIDTH = 24
 
@@ -29,7 +30,10 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     """Give the parser of `sealab servers` its commands; `options` adds those that all commands have."""
     make = add_commands(parser, begin, options)
     make("list", _list, "list the servers and how they are reached")
-    add = make("add", _add, "add a server: NAME --url URL, NAME --openapi URL|FILE, or NAME -- COMMAND ARGUMENTS")
+    add = make(
+        "add", _without_settings, "add a server: NAME --url URL, NAME --openapi URL|FILE, or NAME -- COMMAND ARGUMENTS"
+    )
+    add.set_defaults(command=lambda chosen: _add(chosen, *begin(chosen)))
     add.takes_words = True
     add.usage = "sealab servers add NAME [options] (--url URL | --openapi URL|FILE | -- COMMAND [ARGUMENT ...])"
     add.add_argument("name", metavar="NAME", help="what to call it")
@@ -60,7 +64,8 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     sign_out = make("sign-out", _without_settings, "forget a sign-in to a server, and have its issuer revoke it")
     signing_out.add_options(sign_out)
     sign_out.set_defaults(command=lambda chosen: signing_out.run(chosen, *begin(chosen)))
-    remove = make("remove", _remove, "remove a server, and what is known of its tools")
+    remove = make("remove", _without_settings, "remove a server, and what is known of its tools")
+    remove.set_defaults(command=lambda chosen: _remove(chosen, *begin(chosen)))
     remove.add_argument("name", metavar="NAME", help="the server")
     fetch = make("import", _import, "import the servers of other MCP clients on this machine")
     fetch.add_argument(
@@ -99,7 +104,7 @@ def _list(chosen: argparse.Namespace, home: Home) -> int:
     return Exit.OK
 
 
-def _add(chosen: argparse.Namespace, home: Home) -> int:
+def _add(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     from ...tools_registry.configuration import editing, read_server, servers_of
     from ...tools_registry.errors import ConfigurationRefused
 
@@ -121,7 +126,7 @@ def _add(chosen: argparse.Namespace, home: Home) -> int:
                 f"There is another server {chosen.name!r} in {home.servers_file}. Use another name, or --replace."
             )
         if chosen.name in servers and servers[chosen.name] != entry:
-            _forget(home, chosen.name)
+            _forget(home, settings, chosen.name)
         servers[chosen.name] = entry
     if chosen.json:
         print(json.dumps({"name": chosen.name, "file": str(home.servers_file), "server": entry}, ensure_ascii=False))
@@ -131,7 +136,7 @@ def _add(chosen: argparse.Namespace, home: Home) -> int:
     return Exit.OK
 
 
-def _remove(chosen: argparse.Namespace, home: Home) -> int:
+def _remove(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     from ...tools_registry.configuration import editing, read_document, servers_of
 
     known = servers_of(read_document(home.servers_file), home.servers_file)
@@ -141,7 +146,7 @@ def _remove(chosen: argparse.Namespace, home: Home) -> int:
         )
     with editing(home.servers_file) as document:
         servers_of(document, home.servers_file).pop(chosen.name, None)
-    _forget(home, chosen.name)
+    _forget(home, settings, chosen.name)
     if chosen.json:
         print(json.dumps({"name": chosen.name, "removed": True}, ensure_ascii=False))
     else:
@@ -331,17 +336,16 @@ def _scope(found: FoundServer) -> str:
     return f" ({found.scope})" if found.scope else ""
 
 
-def _forget(home: Home, server: str) -> None:
+def _forget(home: Home, settings: Settings, server: str) -> None:
     """Drop what is known of a server's tools, and how they were described when they were pinned."""
     from ...tools_registry.catalog import Catalog
-    from ...tools_registry.upstream.pins import PINS, Pins
-    from ..upstream_tools.registry import learned_of
-    from ..upstream_tools.wiring import lists_of
+    from ...tools_registry.describing.learned import LearnedTypes
+    from ...tools_registry.upstream.pins import Pins
+    from ..upstream_tools.registry_state import opened_state
 
-    Catalog(home.tools, lists_of(home), {}).forget_server(server)
-    if (home.registry / PINS).exists():
-        Pins(home.registry / PINS).forget(server)
-    if learned_of(home).exists():
-        from ...tools_registry.describing.learned import LearnedTypes
-
-        LearnedTypes(learned_of(home)).forget(server)
+    with opened_state(home, settings.database_url) as state:
+        Catalog(home.tools, state.lists, {}).forget_server(server)
+        if state.pins.read() is not None:
+            Pins(state.pins).forget(server)
+        if state.learned.read() is not None:
+            LearnedTypes(state.learned).forget(server)

@@ -23,6 +23,7 @@ from ..errors import Exit, UsageError
 from ..home import Home
 from ..identity import LOCAL_IDENTITY
 from ..terminal_escaping import one_line
+from ..upstream_tools.registry_state import RegistryState, in_files, opened_state
 from .group import Parser
 from .sign_ins.signing_out import OwnedSignIns, add_owner_options, home_of_owner, opened_sign_ins
 from .terminal import print_error
@@ -69,7 +70,7 @@ def run(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
         raise UsageError("--who and --tenant are for one server at a time. Name it.")
     home = home_of_owner(chosen, home, settings)
     home.prepare()
-    with opened_sign_ins(home, settings, chosen.who) as owned:
+    with opened_sign_ins(home, settings, chosen.who) as owned, opened_state(home, settings.database_url) as state:
         if is_owned:
             owned.owner(configuration.server(chosen.name))
         tested = asyncio.run(
@@ -81,6 +82,7 @@ def run(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
                 ask_again=chosen.ask_again,
                 sign_in=not chosen.no_sign_in,
                 owned=owned,
+                state=state,
             )
         )
     if chosen.accept and tested[0]["ok"]:
@@ -106,22 +108,26 @@ async def examined_servers(
     ask_again: bool = False,
     sign_in: bool = False,
     owned: OwnedSignIns | None = None,
+    state: RegistryState | None = None,
 ) -> list[dict[str, object]]:
     """Connect to servers, all at once, and return of each whether it works and what it offers; keep what they list.
 
+    `state` is where that is kept, by default in files of the home.
     `owned` has the sign-in of servers that are called with those of tenants or callers.
     """
     from ...tools_registry.upstream.upstreams import Upstreams
 
     sign_for = None if owned is None else owned.sign_ins.signs
-    async with Upstreams(configuration, state=home.operators_registry, sign_for=sign_for) as upstreams:
+    kept = in_files(home) if state is None else state
+    folder = home.operators_registry
+    async with Upstreams(configuration, state=folder, pins=kept.pins, sign_for=sign_for) as upstreams:
         if ask_again:
             for name in names:
                 await upstreams.ask_again(name)
         return list(
             await asyncio.gather(
                 *(
-                    _tested_one(configuration, home, upstreams, name, accept=accept, sign_in=sign_in, owned=owned)
+                    _tested_one(configuration, home, kept, upstreams, name, accept=accept, sign_in=sign_in, owned=owned)
                     for name in names
                 )
             )
@@ -131,6 +137,7 @@ async def examined_servers(
 async def _tested_one(
     configuration: Configuration,
     home: Home,
+    kept: RegistryState,
     upstreams: Upstreams,
     name: str,
     *,
@@ -160,7 +167,7 @@ async def _tested_one(
             if not sign_in or (owner == OPERATOR and config.sign_in is not SignInOf.OPERATOR):
                 raise
             if owned is None or owner == OPERATOR:
-                inspection = await _signed_in(config, home, accept=accept)
+                inspection = await _signed_in(config, home, kept, accept=accept)
                 if owned is not None:
                     details = {"server": config.name, "sign_in": config.sign_in.value}
                     owned.audit.acted(AuditKind.UPSTREAM_SIGNED_IN, LOCAL_IDENTITY, details=details)
@@ -173,7 +180,7 @@ async def _tested_one(
         await asyncio.sleep(0)  # so that the last of the server's stderr is read
         stderr = "\n".join(upstreams.stderr_of(name).splitlines()[-_STDERR_LINES:])
     if inspection is not None and (accept or not inspection.quarantined):
-        await asyncio.to_thread(_remember, home, configuration.server(name), inspection)
+        await asyncio.to_thread(_remember, home, kept, configuration.server(name), inspection)
     elif inspection is not None:
         error = (
             f"The server {name!r} is quarantined: what it says about {', '.join(inspection.quarantined)} changed. "
@@ -190,7 +197,7 @@ async def _tested_one(
     }
 
 
-async def _signed_in(config: ServerConfig, home: Home, *, accept: bool) -> Inspection:
+async def _signed_in(config: ServerConfig, home: Home, kept: RegistryState, *, accept: bool) -> Inspection:
     """Connect once more, with a user who signs in; what that gives is kept for later calls."""
     from ...tools_registry.configuration import Configuration
     from ...tools_registry.upstream.sign_in import signing_in
@@ -204,7 +211,7 @@ async def _signed_in(config: ServerConfig, home: Home, *, accept: bool) -> Inspe
             return auth
 
         alone = Configuration({config.name: patient})
-        async with Upstreams(alone, state=home.operators_registry, sign_in=signed) as upstreams:
+        async with Upstreams(alone, state=home.operators_registry, pins=kept.pins, sign_in=signed) as upstreams:
             return await (upstreams.accept(config.name) if accept else upstreams.inspect(config.name))
 
 
@@ -212,13 +219,12 @@ async def _show(name: str, address: str) -> None:
     print_error(f"Open this address to sign in to {name}, within {_SIGN_IN_SECONDS / 60:g} minutes:\n\n{address}\n")
 
 
-def _remember(home: Home, config: ServerConfig, inspection: Inspection) -> None:
+def _remember(home: Home, kept: RegistryState, config: ServerConfig, inspection: Inspection) -> None:
     """Keep what a server listed, so that its tools are found without asking it again."""
     from ...tools_registry.catalog import Catalog
-    from ..upstream_tools.wiring import lists_of
 
     permitted = [tool for tool in inspection.tools if config.permits(str(tool["name"]))]
-    catalog = Catalog(home.tools, lists_of(home), {config.name: config})
+    catalog = Catalog(home.tools, kept.lists, {config.name: config})
     catalog.replace_server(config.name, permitted, inspection.info.version)
 
 

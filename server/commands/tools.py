@@ -19,7 +19,9 @@ from ..errors import KNOWN_ERRORS, Exit, RequestRefused, UsageError
 from ..home import Home
 from ..identity import LOCAL_IDENTITY
 from ..settings import Settings
+from ..storage.opening import definitions_of
 from ..upstream_tools.registry import Registry
+from ..upstream_tools.registry_state import opened_state
 from .group import Begin, Options, Parser, add_commands
 from .terminal import print_error
 
@@ -346,11 +348,15 @@ def _examples(chosen: argparse.Namespace, home: Home) -> int:
 
 async def _working(work: Work, chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     """Do the work with all tools at hand, and end every connection."""
-    registry = Registry(home, discovers=settings.discover)
-    try:
-        return await work(chosen, registry, home)
-    finally:
-        await registry.close()
+    definitions = definitions_of(settings, home)
+    if definitions is not None:
+        await asyncio.to_thread(definitions.bring_if_answered)
+    with opened_state(home, settings.database_url) as state:
+        registry = Registry(home, discovers=settings.discover, state=state)
+        try:
+            return await work(chosen, registry, home)
+        finally:
+            await registry.close()
 
 
 def _print_indented(*lines: Json) -> None:

@@ -176,6 +176,16 @@ class Calls:
         """Return the calls of the execution itself."""
         return self if self.within is None else self.within.outermost
 
+    async def stored(self) -> str | None:
+        """Have all files that the run wrote be stored, and say what could not be; None where all was."""
+        if self.files is None:
+            return None
+        try:
+            await asyncio.shield(in_thread(Kind.FILES, self.files.settle, charged=False))
+        except WorkspaceError as error:
+            return str(error)
+        return None
+
     async def ended(self) -> None:
         """Close the files that the run had open, also where its caller is cancelled."""
         files, self.files = self.files, None

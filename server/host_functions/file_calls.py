@@ -56,6 +56,8 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
         "file_read": (_read, {**opened, "offset": _WHOLE, "size": _WHOLE}),
         "file_write": (_write, {**opened, "offset": _WHOLE_OR_NONE, "content": _TEXT, "encoding": _TEXT}),
         "file_truncate": (_truncate, {**opened, "size": _WHOLE}),
+        "file_close": (_close, {**path, "identity": _TEXT}),
+        "file_sync": (_sync, {**path, "identity": _TEXT}),
         "file_status": (_status, path),
         "list_folder": (_list, path),
         "make_folder": (_make_folder, path),
@@ -102,7 +104,7 @@ def _change(name: str, arguments: Arguments) -> Change | None:
             return {"r": None, "x": MADE_HERE}.get(cast("str", arguments["mode"]), REPEATABLE_HERE)
         case "file_write":
             return MADE_HERE if arguments["offset"] is None else REPEATABLE_HERE
-        case "file_truncate" | "set_modified":
+        case "file_truncate" | "file_close" | "file_sync" | "set_modified":
             return REPEATABLE_HERE
         case "make_folder" | "remove_path" | "remove_folder" | "rename_path":
             return MADE_HERE
@@ -113,7 +115,8 @@ def files_of(calls: Calls, workspace: Workspace) -> RunFiles:
     """Return the files of the execution that makes these calls."""
     first = calls.outermost
     if first.files is None:
-        first.files = (DryRunFiles if calls.dry_run else RunFiles)(workspace, calls.caller.scope)
+        scope = calls.caller.scope
+        first.files = DryRunFiles(workspace, scope) if calls.dry_run else workspace.run_files(scope)
     return first.files
 
 
@@ -136,7 +139,8 @@ def _open(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
     if size > 0 and status.size:
         data = files.read(path, status.identity, 0, size)
         calls.move_file_bytes(len(data))
-    return {**_described(status), **_content(data)}
+    waits: dict[str, Json] = {"waits": True} if mode != "r" and files.waits_at_close(path) else {}
+    return {**_described(status), **_content(data), **waits}
 
 
 def _read(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
@@ -173,6 +177,21 @@ def _truncate(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
     path, size = _path(arguments), cast("int", arguments["size"])
     files.truncate(path, cast("str", arguments["identity"]), size)
     _note_written(calls, path, size)
+    return {}
+
+
+def _close(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
+    """Have the workspace hold what was written, where that takes more than a folder does, and close the file."""
+    identity = cast("str", arguments["identity"])
+    try:
+        files.sync(identity)
+    finally:
+        files.release(identity)
+    return {}
+
+
+def _sync(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
+    files.sync(cast("str", arguments["identity"]))
     return {}
 
 

@@ -137,6 +137,7 @@ class Privacy:
         self._notes = AuditNotes(self.vault, told)
         self._links = RecordLinks(self.vault)
         self._brief: dict[str, None] = {}
+        self._forgets: Callable[[str], bool] = lambda _scope: True
         self._loaded = False
 
     @property
@@ -334,6 +335,10 @@ class Privacy:
         for scope in ended:
             self._brief.pop(scope, None)
 
+    def forgets_only(self, ours: Callable[[str], bool]) -> None:
+        """Forget with their MCP session only values of scopes that are `ours`: other servers have the others."""
+        self._forgets = ours
+
     async def keep_purged(self) -> None:
         """Remove, again and again, what has outlived its time, from a vault that is there; until it is cancelled."""
         while not self.is_off:
@@ -411,7 +416,7 @@ class Privacy:
         run: str,
     ) -> HiddenParts:
         _refuse_too_long([*parts, *kept])
-        if is_brief(scope):
+        if is_brief(scope) and self._forgets(scope):
             self._brief[scope] = None
         scope = tokens_of(scope)
         hidden = self.sanitizer().hide(scope, parts, kept, run_tokens=run_tokens)

@@ -11,6 +11,7 @@ from importlib.metadata import version
 import anyio
 from mcp.server import MCPServer
 from mcp.server.mcpserver.prompts.base import Prompt, PromptArgument
+from mcp.server.request_state import RequestStateSecurity
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError
 
@@ -37,11 +38,18 @@ _WRITTEN_SECONDS = 0.1
 
 
 def mcp_server(
-    app: App, requests: OpenRequests | None = None, tools: Sequence[StrictTool] | None = None
+    app: App,
+    requests: OpenRequests | None = None,
+    tools: Sequence[StrictTool] | None = None,
+    states: RequestStateSecurity | None = None,
 ) -> MCPServer[None]:
-    """Make the MCP server of an app: its tools, unless they are made already, its one resource and its instructions."""
+    """Make the MCP server of an app: its tools, unless they are made already, its one resource and its instructions.
+
+    `states` is how `requestState` is sealed, which else this process alone can open.
+    """
     shown = list(tools_of(app) if tools is None else tools)
     attached = AttachedServers(app.registry, shown[0])
+    app.skills.service.watchers.append(attached.skills_changed)
     server = ServerWithSkills(
         app.skills.service,
         "sealab",
@@ -54,6 +62,7 @@ def mcp_server(
         tools=shown,
         middleware=[*([] if requests is None else [requests]), RightsOfMessages(), *_filters(app), attached],
         subscriptions=attached.bus,
+        request_state_security=states,
     )
 
     @server.resource("resource://sealab/capabilities", mime_type="text/plain")

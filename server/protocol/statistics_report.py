@@ -126,6 +126,18 @@ class SkillsReport(TypedDict):
     problem: NotRequired[str]
 
 
+class ServersReport(TypedDict):
+    """The servers on the same database, this one too: how many, and what is not the same on all of them.
+
+    `listening` says whether this one hears of changes at once, and `gaps` how often it lost the connection for that.
+    """
+
+    count: int
+    differing: dict[str, int]
+    listening: bool
+    gaps: int
+
+
 class Statistics(TypedDict):
     """The limits, the protection, and what has happened since the server started.
 
@@ -140,6 +152,7 @@ class Statistics(TypedDict):
     server: NotRequired[Process]
     workers: NotRequired[Process]
     event_loop: NotRequired[EventLoopReport]
+    servers: NotRequired[ServersReport]
     workspace: WorkspaceReport
     vault: VaultCounts
     skills: SkillsReport
@@ -170,6 +183,13 @@ async def statistics_of(app: App, caller: Caller, *, of_machine: bool = True) ->
         server, workers = await anyio.to_thread.run_sync(processes_now)
         statistics["pool"] = _pool(pools)
         statistics["server"], statistics["workers"] = server, workers
+        if app.notices.is_shared:
+            statistics["servers"] = ServersReport(
+                count=app.readiness.count,
+                differing=dict(app.readiness.differing),
+                listening=app.notices.is_listening,
+                gaps=app.notices.gaps,
+            )
         statistics["event_loop"] = EventLoopReport(
             held=app.loop_stats.held,
             held_ms_total=round(app.loop_stats.held_ms_total, 3),

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from ...workspace.archive import RunArchive
+from ..errors import HostWorkRefused
 from ..host_work import Kind, ended_within, in_thread
 
 _AFTER_SECONDS = 0.05
+_AGAIN_SECONDS = 1.0
+"""How long what could not be kept waits until it is tried again."""
 _CLOSING_SECONDS = 10.0
+_LOG = logging.getLogger(__name__)
 
 
 class RunKeeper:
-    """The archive of runs as the server's event loop uses it."""
+    """The archive of runs as the server's event loop uses it: one thread at most keeps those that wait."""
 
     def __init__(self, archive: RunArchive) -> None:
         self.archive = archive
@@ -24,17 +29,36 @@ class RunKeeper:
         """Have a run of `owner` kept a moment from now; False where the archive has to be asked to keep it at once."""
         if self._closed or not self.archive.keep_soon(run_id, owner=owner, code=code):
             return False
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_AFTER_SECONDS, self._flush)
+        self._flush_in(_AFTER_SECONDS)
         return True
 
     async def aclose(self) -> None:
-        """Keep what waits, and let nothing more wait."""
+        """Keep what waits, and let nothing more wait. What cannot be kept in time is logged."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         await ended_within(_CLOSING_SECONDS, self.archive.flush)
+        if left := self.archive.waiting:
+            _LOG.warning(
+                "Of the runs that ended %d were not kept: there was no time left, or no place took them.", left
+            )
 
-    def _flush(self) -> None:
+    def _flush_in(self, seconds: float) -> None:
+        if self._timer is None and self._flushing is None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)
+
+    def _begin(self) -> None:
         self._timer = None
-        self._flushing = asyncio.create_task(in_thread(Kind.FILES, self.archive.flush, charged=False))
+        self._flushing = asyncio.create_task(self._flush())
+
+    async def _flush(self) -> None:
+        before = self.archive.waiting
+        try:
+            await in_thread(Kind.FILES, self.archive.flush, charged=False)
+        except HostWorkRefused as error:
+            _LOG.debug("Runs that ended go on waiting to be kept: %s", error)
+        finally:
+            self._flushing = None
+            left = self.archive.waiting
+            if left and not self._closed:
+                self._flush_in(_AFTER_SECONDS if left < before else _AGAIN_SECONDS)

@@ -104,8 +104,23 @@ async def execute(
     `recorded` returns what answers host calls from the record of an earlier run, and beyond it as it is given.
 
     Raises `RequestRefused` for what the operator or the policy does not allow, and the sandbox's own errors where
-    nothing ran. Cancelling the awaiting task kills the run.
+    nothing ran. Cancelling the awaiting task kills the run. Where several servers are one sealab, a program runs on the
+    one that has its session.
     """
+    here = partial(execute_here, executor, request, progress=progress, recorded=recorded)
+    if executor.places is None or request.session is None:
+        return await here()
+    return await executor.places.execute(executor, request, here, progress)
+
+
+async def execute_here(
+    executor: Executor,
+    request: CodeRequest,
+    *,
+    progress: Progress | None = None,
+    recorded: Callable[[HostCalls], HostCalls] = lambda answer: answer,
+) -> Execution:
+    """Run the code on this server and return its report; as `execute`."""
     run_id = request.run_id or new_run_id()
     try:
         judged = allowed(request, executor)
@@ -168,6 +183,8 @@ async def executed(
         await _audited_begin(executor, request, job, run_id)
         outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter)
         _go_on_without_worker(request, outcome, journal)
+        outcome = _unstored(outcome, await calls.stored())
+        await _confirm(executor, job)
     except BaseException as error:
         gate.drop()
         journal.broken_off(Status.CANCELLED.value, job.isolation.value, _called(calls))
@@ -182,6 +199,7 @@ async def executed(
     incomplete = await journal.ended(outcome, _called(calls))
     if request.session is not None:
         incomplete = await journal.stored()  # the next call may have to be given its session anew
+        await _confirm(executor, job)
     outcome = _noted(outcome, incomplete)
     shown = await gate.shown(_ended(outcome, job, calls))
     shown, images = _pictured(shown, run_id, filters=executor.privacy.filters)
@@ -213,7 +231,10 @@ async def _run(
     """Run the job, then send the progress that is left. A run for which there was no place in time is `busy`."""
     with reporter, charged_to(Account.of(job.limits.timeout_seconds)) as account:
         try:
-            async with executor.shares.run(job.caller, account, was_queued=executor.takes_queued):
+            async with (
+                executor.shares.run(job.caller, account, was_queued=executor.takes_queued),
+                executor.shares.session(job.caller, job.session, executor.pools),
+            ):
                 recorder = recorder_of(journal, job.isolation)
                 rebuild = None if recorder is None else rebuild_of(executor, request, job)
                 outcome = await executor.pools.run(job, answer, recorder, rebuild)
@@ -226,6 +247,12 @@ async def _run(
             executor.audit.limited(request.caller, busy.limit)
             return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     return outcome
+
+
+async def _confirm(executor: Executor, job: Job) -> None:
+    """Raise an error where the session of a job has moved to another server meanwhile: its answer may not count."""
+    if job.session is not None and executor.places is not None:
+        await executor.places.confirm(job.session)
 
 
 async def _audited_begin(executor: Executor, request: CodeRequest, job: Job, run_id: str) -> None:
@@ -285,6 +312,16 @@ def _called(calls: Calls) -> list[tuple[str, bool]]:
     return [(each.tool, each.ok) for each in calls.log.entries if each.found]
 
 
+def _unstored(outcome: Outcome, lost: str | None) -> Outcome:
+    """Return the outcome of a run whose last files could not be stored: it failed, or says so in a note."""
+    if lost is None:
+        return outcome
+    if outcome.status is Status.OK:
+        failure = Failure("OSError", f"The last files that the code wrote could not be stored. {lost}")
+        return replace(outcome, status=Status.ERROR, error=failure)
+    return replace(outcome, notes={**outcome.notes, "files": f"The last files could not be stored. {lost}"})
+
+
 def _noted(outcome: Outcome, incomplete: str | None) -> Outcome:
     """Return the outcome with a note where its journal is incomplete: the run cannot be replayed."""
     if incomplete is None:
@@ -293,7 +330,7 @@ def _noted(outcome: Outcome, incomplete: str | None) -> Outcome:
 
 
 def _count(executor: Executor, run_id: str, outcome: Outcome, calls: Calls) -> None:
-    executor.stats.count(outcome)
+    executor.stats.count(outcome, [each.ok for each in calls.log.entries])
     executor.recorder.note(
         run_id,
         duration_ms=outcome.duration_ms,

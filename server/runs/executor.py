@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..shares.shares import Shares
     from .archive import RunKeeper
     from .isolations import Offer
+    from .places import Places
 
 
 class RunRecorder(Protocol):
@@ -48,3 +49,5 @@ class Executor:
     audit: AuditTrail = UNAUDITED
     takes_queued: bool = False
     """Whether it runs what was queued, and so was admitted before."""
+    places: Places | None = None
+    """Where sessions are, where several servers are one sealab."""

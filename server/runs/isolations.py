@@ -21,10 +21,13 @@ from ...sandbox.python_versions import require_walked
 from ..errors import RequestRefused, SettingsError
 from ..home import Home
 from ..settings import Settings
+from ..storage.opening import shown_folder
 
 _ANSWER_SECONDS = 10
 
 NO_IMAGE = "There is no image for containers yet. Run `sealab container build`, or set CONTAINER_IMAGE."
+
+NO_POD_IMAGE = "Pods need CONTAINER_IMAGE, an image that holds this version of sealab. Set it."
 
 AUTO = "auto"
 """What a request asks for that leaves the choice to sealab."""
@@ -106,6 +109,10 @@ def chosen_image(settings: Settings, home: Home) -> ContainerImage | None:
 
 
 def _no_container(settings: Settings, image: ContainerImage | None) -> str | None:
+    if engine.wants_pods(settings.container_runtime):
+        from ...sandbox.container.pods.pod_engine import why_not
+
+        return why_not(os.environ) or (NO_POD_IMAGE if settings.container_image is None else None)
     if not engine.is_there(settings.container_runtime):
         return f"There is no {settings.container_runtime or 'container engine'} here. {engine.HOW_TO_INSTALL}"
     return NO_IMAGE if image is None else None
@@ -130,7 +137,8 @@ def _container_pool(settings: Settings, home: Home, bounds: RunBounds, image: Co
     pool = _pool_settings(settings, home, bounds, Isolation.CONTAINER)
     return ContainerPool(
         ContainerSettings(
-            pool=replace(pool, spares=min(pool.spares, 1)),
+            # A pod takes longer to start than a container, so as many are kept warm as there are spares elsewhere.
+            pool=pool if engine.wants_pods(settings.container_runtime) else replace(pool, spares=min(pool.spares, 1)),
             image=image,
             folder=home.containers.absolute(),
             wanted=settings.container_runtime,
@@ -158,7 +166,7 @@ def _pool_settings(
         isolation=isolation,
         required_level=settings.required_level,
         python=settings.process_python if full_python and settings.process_python is not None else sys.executable,
-        workspace=str(home.workspace.absolute()) if full_python else None,
+        workspace=str(shown_folder(settings, home).absolute()) if full_python else None,
         wider=wider,
         cpus=settings.cpus,
         bounds=bounds,

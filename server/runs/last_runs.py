@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from typing import Final
 
@@ -13,15 +14,21 @@ class LastRuns:
     """The last runs of the callers that ran code most recently."""
 
     def __init__(self) -> None:
-        self._run_ids: OrderedDict[str, str] = OrderedDict()
+        self._run_ids: OrderedDict[str, tuple[str, float]] = OrderedDict()
 
     def note(self, scope: str, run_id: str) -> None:
         """Note that a caller's run has ended."""
-        self._run_ids[scope] = run_id
+        self._run_ids[scope] = run_id, time.monotonic()
         self._run_ids.move_to_end(scope)
         if len(self._run_ids) > _CALLERS_MAX:
             self._run_ids.popitem(last=False)
 
     def of(self, scope: str) -> str | None:
         """Return the last run of a caller, where one is known."""
-        return self._run_ids.get(scope)
+        known = self.aged(scope)
+        return None if known is None else known[0]
+
+    def aged(self, scope: str) -> tuple[str, float] | None:
+        """Return the last run of a caller, and how many seconds ago it ended, where one is known."""
+        known = self._run_ids.get(scope)
+        return None if known is None else (known[0], time.monotonic() - known[1])

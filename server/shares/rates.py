@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from ...sandbox.errors import Busy
 
@@ -42,6 +43,22 @@ class Rates:
         self._callers[caller] = own
         self._callers.move_to_end(caller)
         self._tenant.append(now)
+
+    def take_back(self, caller: str) -> None:
+        """Count the newest begin of a caller no more: it was refused after all."""
+        own = self._callers.get(caller)
+        if own:
+            with suppress(ValueError):
+                self._tenant.remove(own[-1])
+            own.pop()
+            if not own:
+                del self._callers[caller]
+
+    def next_free_seconds(self, caller: str) -> float:
+        """Return how long it is until a begin of a caller here is older than a minute; a whole one without any."""
+        now = self._forget()
+        own = self._own(caller, now)
+        return own[0] + WINDOW_SECONDS - now if own else WINDOW_SECONDS
 
     def of(self, caller: str) -> int:
         """Return how many runs of a caller began within the last minute."""

@@ -2,15 +2,19 @@
 
 Turns to compute, places for sessions and memory are shared in the sandbox, fairly between tenants and then between the
 callers of each. Here is what is bounded beyond that: runs a minute, and CPU seconds a day. A run past a bound has the
-status `busy`, and says whose bound it is and when to come back.
+status `busy`, and says whose bound it is and when to come back. Where several servers share a database, runs a minute,
+runs at once and sessions are bounded over all of them (`shared_bounds.py`).
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,12 +23,20 @@ from typing_extensions import TypedDict
 from ...sandbox.errors import Busy
 from ...sandbox.host.cpu_meter import metered
 from ..fair_line import Owner
-from .rates import Rates
+from .rates import WINDOW_SECONDS, Rates
+from .session_seats import SessionBound, SessionPools, SessionSeats
+from .shared_bounds import PartLacking, Parts
 
 if TYPE_CHECKING:
     from ..host_work import Account
     from ..settings import Settings
     from .cpu_days import CpuDays
+
+_SPARED_SECONDS = 1.5
+"""How long a begin waits until another server gives back what it has to spare."""
+_MINUTE_HELD_SECONDS = 75.0
+"""Begins of a server that has died count for others until they are older than a minute."""
+_RETRY_SECONDS = 5
 
 
 class Used(TypedDict):
@@ -67,13 +79,21 @@ class _Counts:
 class Shares:
     """The shares of the callers of one tenant; a caller is its scope. Belongs to one event loop.
 
-    `cpu_days` is that of all tenants.
+    `cpu_days` is that of all tenants, and so are the `parts` of bounds that servers share.
     """
 
     def __init__(
-        self, settings: Settings, cpu_days: CpuDays, tenant: str, *, clock: Callable[[], float] = time.monotonic
+        self,
+        settings: Settings,
+        cpu_days: CpuDays,
+        tenant: str,
+        *,
+        parts: Parts | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cpu_days = cpu_days
+        self.parts = Parts(None) if parts is None else parts
+        self._session_seats = SessionSeats(self.parts)
         self._settings = settings
         self._tenant = tenant
         rates = Rates(settings.caller_runs_per_minute, settings.tenant_runs_per_minute, clock)
@@ -90,6 +110,12 @@ class Shares:
             await self.cpu_days.refreshed()
             self._refuse_spent(caller)
         self._counts.rates.take(caller)
+        if self.parts.is_shared:
+            try:
+                await self._take_of_minute(caller)
+            except BaseException:
+                self._counts.rates.take_back(caller)
+                raise
 
     @asynccontextmanager
     async def run(self, caller: str, account: Account, *, was_queued: bool = False) -> AsyncIterator[None]:
@@ -101,14 +127,19 @@ class Shares:
             await self.admit(caller)
         self._counts.running[caller] += 1
         try:
-            with metered() as use:
-                yield
+            async with self._place(caller, bounded=self.parts.is_shared and not was_queued):
+                with metered() as use:
+                    yield
         finally:
             self._counts.running[caller] -= 1
             if not self._counts.running[caller]:
                 del self._counts.running[caller]
             if self._keeps_cpu:
                 self.cpu_days.add(self._tenant, caller, use.ms / 1000 + account.spent_seconds)
+
+    def close(self) -> None:
+        """Count no more which sessions are alive."""
+        self._session_seats.close()
 
     def report(self, caller: str) -> SharesReport:
         """Return what that caller and its tenant use and may use."""
@@ -137,6 +168,82 @@ class Shares:
                 tenant_sessions_max=settings.tenant_sessions_max,
             ),
         )
+
+    @asynccontextmanager
+    async def session(self, caller: str, session: str | None, pools: SessionPools) -> AsyncIterator[None]:
+        """Have a place for the session of a call over all servers, where that is bounded. Raises `SessionRefused`."""
+        settings = self._settings
+        bounds = [
+            SessionBound(self._named("sessions", of), most, setting)
+            for of, most, setting in (
+                (caller, settings.caller_sessions_max, "CALLER_SESSIONS_MAX"),
+                ("", settings.tenant_sessions_max, "TENANT_SESSIONS_MAX"),
+            )
+            if most
+        ]
+        if session is None or not bounds or not self.parts.is_shared:
+            yield
+            return
+        async with self._session_seats.place(caller, session, pools, bounds):
+            yield
+
+    async def _take_of_minute(self, caller: str) -> None:
+        """Take one begin of the minute, over all servers. Raises `Busy`."""
+        settings, taken = self._settings, []
+        bounds = (
+            ("caller", caller, settings.caller_runs_per_minute, "CALLER_RUNS_PER_MINUTE"),
+            ("tenant", "", settings.tenant_runs_per_minute, "TENANT_RUNS_PER_MINUTE"),
+        )
+        try:
+            for whose, of, most, setting in bounds:
+                if most:
+                    name = self._named("minute", of)
+                    try:
+                        await self.parts.take(
+                            name, most, caller=caller, wait_seconds=_SPARED_SECONDS, held_seconds=_MINUTE_HELD_SECONDS
+                        )
+                    except PartLacking:
+                        raise Busy(
+                            f"This {whose} has begun {most} runs within a minute on all servers together, as many as "
+                            f"one may ({setting}).",
+                            max(1, math.ceil(self._counts.rates.next_free_seconds(caller))),
+                            limit=setting,
+                        ) from None
+                    taken.append(name)
+        except BaseException:
+            for name in taken:
+                self.parts.give_back(name)
+            raise
+        for name in taken:
+            asyncio.get_running_loop().call_later(WINDOW_SECONDS, self.parts.give_back, name)
+
+    @asynccontextmanager
+    async def _place(self, caller: str, *, bounded: bool) -> AsyncIterator[None]:
+        """Wait for a place among the runs at once over all servers, and keep it. Raises `Busy`."""
+        settings = self._settings
+        bounds = (
+            (caller, settings.caller_runs_max, "CALLER_RUNS_MAX"),
+            ("", settings.tenant_runs_max, "TENANT_RUNS_MAX"),
+        )
+        async with AsyncExitStack() as places:
+            for of, most, setting in bounds if bounded else ():
+                if most:
+                    name = self._named("runs", of)
+                    try:
+                        await self.parts.take(name, most, caller=caller, wait_seconds=settings.queue_seconds)
+                    except PartLacking:
+                        raise Busy(
+                            f"{most} runs are at work on all servers together, as many as may be at once ({setting}), "
+                            f"and none has ended for {settings.queue_seconds:g} seconds (QUEUE_SECONDS).",
+                            _RETRY_SECONDS,
+                            limit=setting,
+                        ) from None
+                    places.callback(self.parts.give_back, name)
+            yield
+
+    def _named(self, kind: str, caller: str) -> str:
+        """Return the name of a bound of this tenant, or of one of its callers."""
+        return json.dumps([kind, self._tenant, caller], ensure_ascii=False)
 
     def _refuse_spent(self, caller: str) -> None:
         """Raise `Busy` where the caller or the tenant has used its CPU seconds of today; a run at work goes on."""

@@ -65,6 +65,9 @@ class SkillService:
         self._shelf = shelf
         self._store: SkillStore | None = None
         self._runs: RunStore | None = None
+        self._changes_told = 0
+        self.watchers: list[Callable[[], None]] = []
+        """What is called in the event loop when skills have changed; their owners append to this."""
         self._ended: WriteBehind[_EndedRun] = WriteBehind(
             "records of runs",
             self._write,
@@ -75,7 +78,16 @@ class SkillService:
 
     async def ask(self, question: Callable[[SkillStore], T]) -> T:
         """Ask the store something, in a thread. Raises `SkillsDbError`."""
-        return await in_thread(Kind.DATABASE, partial(self._asked, question))
+        answer = await in_thread(Kind.DATABASE, partial(self._asked, question))
+        if self._store is not None and self._store.changes != self._changes_told:
+            self._changes_told = self._store.changes
+            self.have_changed()
+        return answer
+
+    def have_changed(self) -> None:
+        """Tell the watchers that skills have changed, or may have; returns at once."""
+        for watcher in list(self.watchers):
+            watcher()
 
     async def how_ended(self, run_id: str) -> str | None:
         """Return how a run ended; None where it was not recorded. Raises `SkillsDbError`."""

@@ -136,7 +136,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     if request.within is None:
         await context.executor.shares.admit(request.caller.scope)  # its tests are a run
     if request.from_run == LAST:
-        request = replace(request, from_run=_last_run(context, request))
+        request = replace(request, from_run=await _last_run(context, request))
     code, variables = await _code_of(context, request)
     reading = Reading(request.name, request.tests, variables)
     facts = await facts_of(context.executor, code, reading, nested=request.within is not None, caller=request.caller)
@@ -409,9 +409,13 @@ async def _code_of(context: SkillContext, request: SaveRequest) -> tuple[str, tu
     return str(kept.content), chosen or None
 
 
-def _last_run(context: SkillContext, request: SaveRequest) -> str:
-    """Return the caller's last run. Raises `SkillUnfit` where there is none."""
-    run_id = context.executor.last_runs.of(request.caller.scope)
+async def _last_run(context: SkillContext, request: SaveRequest) -> str:
+    """Return the caller's last run, on whichever server. Raises `SkillUnfit` where there is none."""
+    executor, scope = context.executor, request.caller.scope
+    run_id = executor.last_runs.of(scope)
+    if executor.places is not None and (other := await executor.places.last_run(scope)) is not None:
+        own = executor.last_runs.aged(scope)
+        run_id = other[0] if own is None or other[1] < own[1] else own[0]
     if run_id is None:
         raise SkillUnfit("No code was run yet, so there is no last run. Give the code itself.")
     return run_id

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import TypedDict
 
 from ...sandbox.job import Outcome, Status
+from .run_totals import TOTALS
 
 if TYPE_CHECKING:
     import psutil
@@ -54,16 +55,20 @@ class RunStats:
     cpu_ms: float = 0.0
     durations_ms: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_DURATIONS))
 
-    def count(self, outcome: Outcome) -> None:
-        """Count one run that ended with an outcome."""
+    def count(self, outcome: Outcome, tool_calls: Sequence[bool] = ()) -> None:
+        """Count one run that ended with an outcome, and the calls of tools that it made, true for those that worked."""
         self.by_status[outcome.status.value] += 1
-        if outcome.status is not Status.BUSY:
+        began = outcome.status is not Status.BUSY
+        if began:
             self.durations_ms.append(outcome.duration_ms)
         self.cpu_ms += outcome.cpu_ms or 0.0
+        TOTALS.count(outcome.status.value, outcome.duration_ms / 1000 if began else None, outcome.cpu_ms or 0.0)
+        TOTALS.count_tool_calls(sum(tool_calls), len(tool_calls) - sum(tool_calls))
 
     def count_cancelled(self) -> None:
         """Count one run that its caller called off."""
         self.by_status[Status.CANCELLED.value] += 1
+        TOTALS.count(Status.CANCELLED.value, None, 0.0)
 
     def uptime_seconds(self) -> float:
         """Return how long this server has been up."""

@@ -9,14 +9,21 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from ...skills_db import DATABASE_FILE
 from ...skills_db.engine import Database, place_of
 from ...skills_db.tenants.contents import Contents, contents_of, tokens_of_tenant
 from ...skills_db.tenants.schemas import is_there, schema_of
+from ...workspace.names import TENANTS
+from ...workspace.objects.cache_place import FOLDER as CACHE_FOLDER
 from ..database import database_of
 from ..home import Home
 from ..settings import Settings
+from ..storage.opening import bucket_of
+
+if TYPE_CHECKING:
+    from ...workspace.objects.bucket import Bucket
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +74,22 @@ def counts_of(settings: Settings, home: Home, operators: Database) -> dict[str, 
     with database_if_there(settings, home, operators) as database:
         contents = Contents() if database is None else contents_of(database)
     tokens = tokens_of_tenant(operators, home.tenant, time.time())
-    return {**asdict(contents), "tokens": tokens, **asdict(files_of(home))}
+    return {**asdict(contents), "tokens": tokens, **asdict(files_of(home, bucket_of(settings, home)))}
 
 
-def files_of(home: Home) -> Files:
-    """Look at all files below a tenant's home; links are not followed, not even ones that appear meanwhile. Blocks."""
+def files_of(home: Home, bucket: Bucket | None = None) -> Files:
+    """Look at all files below a tenant's home, and at its objects where it has a bucket. Blocks.
+
+    Links are not followed, not even ones that appear meanwhile. Copies of objects do not count.
+    """
     lines: list[bytes] = []
     total = 0
     if home.root.is_dir():
         for folder, folders, names, handle in os.fwalk(os.fsencode(home.root)):
             if home.operators is None and folder == os.fsencode(home.root):
                 folders[:] = [each for each in folders if each != os.fsencode(home.tenants.name)]
+            if folder == os.fsencode(home.root):
+                folders[:] = [each for each in folders if each != os.fsencode(CACHE_FOLDER)]
             for name in names:
                 try:
                     status = os.stat(name, dir_fd=handle, follow_symlinks=False)
@@ -86,4 +98,8 @@ def files_of(home: Home) -> Files:
                 size = status.st_size if stat.S_ISREG(status.st_mode) else 0
                 total += size
                 lines.append(os.path.join(folder, name).removeprefix(os.fsencode(home.root)) + b"\0%d\n" % size)
+    for found in () if bucket is None else bucket.walk():
+        if not (home.operators is None and found.key.startswith(f"{TENANTS}/")):
+            total += found.size
+            lines.append(b"object " + os.fsencode(found.key) + b"\0%d\n" % found.size)
     return Files(len(lines), total, hashlib.sha256(b"".join(sorted(lines))).hexdigest())

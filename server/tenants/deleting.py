@@ -20,13 +20,15 @@ from ...skills_db.tenants import schemas
 from ...skills_db.tenants.contents import forget_tenant
 from ...skills_db.tenants.tenant_store import Tenant, TenantStatus, TenantStore
 from ...skills_db.tokens.token_store import TokenStore
-from ...tools_registry.upstream.pins import PINS, Pins
+from ...tools_registry.upstream.pins import Pins
 from ..audit.trail import UNAUDITED, AuditTrail
 from ..errors import TenantRefused, UsageError
 from ..home import Home
 from ..identity import DEFAULT_TENANT
 from ..settings import Settings
+from ..storage.opening import bucket_of
 from ..upstream_tools.registry import scopes_of_tenant
+from ..upstream_tools.registry_state import opened_state
 from .contents import counts_of
 from .locks import STILL_SERVED, TenantLock
 from .sign_outs import SignedOut, tenant_signed_out
@@ -68,8 +70,9 @@ def delete_tenant(
         proof = _with_sign_ins(proof, ended)
         store.set_status(home.tenant, TenantStatus.DELETING, proof)
         _drop_schema(settings, home, operators)
+        _remove_objects(settings, home)
         _remove_files(home)
-        _forget_approvals(home)
+        _forget_approvals(settings, home)
         rows = forget_tenant(operators, home.tenant)
         proof = _signed({**proof, "rows": rows, "deleted": time.time()})
         store.set_status(home.tenant, TenantStatus.DELETED, proof)
@@ -99,6 +102,13 @@ def _drop_schema(settings: Settings, home: Home, operators: Database) -> None:
             raise TenantRefused(STILL_SERVED) from None
 
 
+def _remove_objects(settings: Settings, home: Home) -> None:
+    """Remove a tenant's objects, whose prefix has nothing of anybody else. Raises what the store raises."""
+    bucket = bucket_of(settings, home)
+    if bucket is not None:
+        bucket.delete_all([found.key for found in bucket.walk()])
+
+
 def _remove_files(home: Home) -> None:
     """Remove a tenant's folder; links in it are removed themselves, never what they lead to."""
     if not shutil.rmtree.avoids_symlink_attacks:
@@ -107,11 +117,11 @@ def _remove_files(home: Home) -> None:
         shutil.rmtree(home.root)
 
 
-def _forget_approvals(home: Home) -> None:
+def _forget_approvals(settings: Settings, home: Home) -> None:
     """Remove what users of the tenant said yes to for always, which stands beside the operator's pins."""
-    file = home.operators_registry / PINS
-    if file.exists():
-        Pins(file).forget_scopes(scopes_of_tenant(home.tenant))
+    with opened_state(home, settings.database_url) as state:
+        if state.pins.read() is not None:
+            Pins(state.pins).forget_scopes(scopes_of_tenant(home.tenant))
 
 
 def _signed(proof: Mapping[str, object]) -> dict[str, object]:

@@ -14,12 +14,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from ...skills_db.backup import backup
 from ...skills_db.engine import Database
 from ...workspace.errors import WorkspaceError
-from ...workspace.names import Name
+from ...workspace.names import FOLDER_MARK, Name
+from ...workspace.objects.stored_workspace import is_of_files
 from ...workspace.paths import Found, Root
 from ..errors import UsageError
 from ..home import Home
@@ -27,7 +28,11 @@ from ..journal.journal import Journal
 from ..privacy.of_home import privacy_of
 from ..runs.background.background_listing import listed_runs
 from ..settings import Settings
+from ..storage.opening import bucket_of, shown_folder
 from .contents import database_if_there
+
+if TYPE_CHECKING:
+    from ...workspace.objects.bucket import Bucket
 
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 _LAST_DATE = (2107, 12, 31, 23, 59, 58)
@@ -76,7 +81,8 @@ def _written(settings: Settings, home: Home, operators: Database, file: BinaryIO
         if database is not None:
             archive.writestr("runs.json", json.dumps(runs, ensure_ascii=False))
             manifest["runs"] = len(runs)
-        manifest |= _files(home, archive)
+        bucket = bucket_of(settings, home)
+        manifest |= _files(settings, home, archive) if bucket is None else _objects(bucket, archive)
         archive.writestr("manifest.json", json.dumps(manifest, indent=2))
     return manifest
 
@@ -88,14 +94,37 @@ def _runs(settings: Settings, home: Home, database: Database, operators: Databas
     return [dict(each) for each in found]
 
 
-def _files(home: Home, archive: zipfile.ZipFile) -> dict[str, object]:
+def _objects(bucket: Bucket, archive: zipfile.ZipFile) -> dict[str, object]:
+    """Write the workspace's objects, and return how many there are and which were left out."""
+    written = 0
+    left_out: dict[str, str] = {}
+    for found in bucket.walk():
+        name = found.key.rpartition("/")[2]
+        if not is_of_files(found.key) or name == FOLDER_MARK:
+            continue
+        info = zipfile.ZipInfo(f"workspace/{_as_text(found.key)}", _date(found.modified_ns / 1e9))
+        info.compress_type = zipfile.ZIP_DEFLATED
+        info.external_attr = 0o600 << 16
+        with archive.open(info, "w", force_zip64=True) as target:
+            try:
+                for piece in bucket.pieces(found):
+                    target.write(piece)
+            except WorkspaceError as error:
+                left_out[found.key] = str(error)
+                continue
+        written += 1
+    return {"files": written, "renamed": {}, "left_out": left_out}
+
+
+def _files(settings: Settings, home: Home, archive: zipfile.ZipFile) -> dict[str, object]:
     """Write the workspace's files, and return how many there are and which were left out."""
     written = 0
     renamed: dict[str, str] = {}
     left_out: dict[str, str] = {}
     used: set[str] = set()
-    if home.workspace.is_dir():
-        with closing(Root(home.workspace)) as root:
+    folder = shown_folder(settings, home)
+    if folder.is_dir():
+        with closing(Root(folder)) as root:
             for found in root.walk():
                 name = "/".join(found.parts)
                 if found.is_folder:

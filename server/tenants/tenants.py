@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -111,6 +111,21 @@ class Tenants(Generic[S]):
     def open_ones(self) -> tuple[str, ...]:
         """The tenants that are open now, besides `default`."""
         return tuple(self._open)
+
+    @property
+    def open_apps(self) -> tuple[App, ...]:
+        """The apps of the tenants that are open now, besides the operator's."""
+        return tuple(app for app, _served in self._ready())
+
+    @property
+    def open_served(self) -> tuple[S, ...]:
+        """What requests use of these."""
+        return tuple(served for _app, served in self._ready())
+
+    def _ready(self) -> Iterator[tuple[App, S]]:
+        for entry in self._open.values():
+            if entry.ready.done() and not entry.ready.cancelled() and entry.ready.exception() is None:
+                yield entry.ready.result()
 
     async def app_of(self, tenant: str) -> App:
         """Return the app of a tenant, opened if it is not open. It may be closed once nothing uses it."""

@@ -8,35 +8,41 @@ it said is kept, so that this happens once.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ...skills_db.errors import SkillsDbError
 from ...tools_registry.authorizing.owners import OPERATOR, Owner
 from ...tools_registry.configuration import Configuration, ServerConfig, SignInOf
-from ...tools_registry.errors import RegistryError, ServerUnusable, ToolUnknown
+from ...tools_registry.errors import ConnectFailed, RegistryError, ServerUnusable, StateUnavailable, ToolUnknown
 from ...tools_registry.upstream.results import says_shape
 from ..database import Opening
-from ..errors import HostWorkRefused
+from ..errors import HostWorkBusy, HostWorkRefused
 from ..home import Home
-from ..host_work import Kind, in_thread
+from ..host_work import Kind, ended_within, in_thread
 from ..identity import LOCAL_IDENTITY, Identity, Right
 from ..policy.access import NO_POLICY, Decider, call_access
+from ..shares.shared_bounds import PartLacking, Parts
 from ..stats.registry_report import RegistryReport, published_chars, tokens
 from .approval import Decision, decide
 from .definitions_folder import DefinitionsFolder
 from .extras import Extra, Extras
 from .helpers_in_code import helper_for_tool_name
 from .overview import overview
+from .registry_state import RegistryState, in_files
+from .shared_look import SharedLook
 from .shown_return_types import ShownReturnTypes
 from .tool_rules import RuledServer, ruled
 from .views import Views
-from .wiring import Wired, index_of, is_permitted, log_problems, wire
+from .wiring import FileStamp, Wired, index_of, is_permitted, log_problems, wire
 
 if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
@@ -60,6 +66,10 @@ VIEW_INDEXES_KEPT = 16
 _ASK_AGAIN_SECONDS = 60.0
 _WATCH_SECONDS = 2.0
 """How often it is looked whether other servers are attached."""
+_KEEP_SECONDS = 3.0
+"""How long after a call what was learned is kept for other servers; at the end of the process it always is."""
+CLOSING_SECONDS = 2.0
+"""How long the end of the process waits for that."""
 _WARM_AFTER_SECONDS = 1.0
 """Until a client's first questions are answered."""
 _LOG = logging.getLogger(__name__)
@@ -89,8 +99,14 @@ class Registry:
         discovers: bool = False,
         policy: Decider = NO_POLICY,
         sign_ins: SignIns | None = None,
+        state: RegistryState | None = None,
+        parts: Parts | None = None,
     ) -> None:
-        """`sign_ins` has the sign-ins of callers; without them only the operator's are used."""
+        """`sign_ins` has the sign-ins of callers; without them only the operator's are used.
+
+        `state` is where is kept what is known of servers, by default in files of the home. `parts` are those of the
+        bounds that servers share.
+        """
         self.sign_ins = sign_ins
         self._views = Views(policy)
         self._view_indexes: OrderedDict[tuple[Catalog, bool], tuple[tuple[object, ...], SearchIndex]] = OrderedDict()
@@ -105,8 +121,13 @@ class Registry:
         self._index: tuple[tuple[object, ...], SearchIndex] | None = None
         self._indexing = asyncio.Lock()
         self._asking: dict[str, asyncio.Task[None]] = {}
-        self._learned = Opening(partial(_learned_types, home))
-        self._usage = Opening(partial(_usage, home))
+        self._parts = Parts(None) if parts is None else parts
+        self._state = in_files(home) if state is None else state
+        self._learned = Opening(partial(_learned_types, self._state))
+        self._usage = Opening(partial(_usage, self._state))
+        self._shared = SharedLook(self._state.shared)
+        self._hurried = asyncio.Event()
+        self._keeping: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None] | asyncio.Task[SearchIndex]] = set()
         self._sent_chars = 0
         self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
@@ -125,8 +146,8 @@ class Registry:
         if self._wired is not None:
             await self._wired.upstreams.__aexit__(None, None, None)
         for kept in (self._learned.made, self._usage.made):
-            if kept is not None:
-                await asyncio.to_thread(kept.save)
+            if kept is not None and not await ended_within(CLOSING_SECONDS, kept.save):
+                _LOG.warning("What was learned of tools could not be kept: the database did not answer in time.")
 
     def warm(self) -> None:
         """Read the catalog and build the index soon, so that the first search need not wait."""
@@ -337,10 +358,17 @@ class Registry:
         """Call `notify` whenever the overview has changed, until `close`."""
         self._in_background(self._watched(notify))
 
+    def notice_change(self) -> None:
+        """Look anew at what servers share, since others changed it, or may have; returns at once."""
+        self._shared.expire()
+        self._hurried.set()
+
     async def _watched(self, notify: Callable[[], Awaitable[None]]) -> None:
         last = await self.overview()
         while True:
-            await asyncio.sleep(_WATCH_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._hurried.wait(), _WATCH_SECONDS)
+            self._hurried.clear()
             now = await self.overview()
             if now != last:
                 last = now
@@ -489,7 +517,7 @@ class Registry:
     async def list_as(self, server: str, owner: Owner) -> None:
         """List a server's tools with the sign-in of an owner. Raises `RegistryError`."""
         wired = await self._current()
-        with wired.in_use():
+        async with self._connected(wired, server, owner):
             await self._listed(wired, server, owner)
 
     async def call(
@@ -506,21 +534,64 @@ class Registry:
         Cancelling cancels the call.
         """
         wired = await self._current()
-        with wired.in_use():
+        async with self._connected(wired, tool.server, owner):
             result = await wired.upstreams.call(
                 tool.server, tool.name, arguments, on_progress=on_progress, keep=keep, owner=owner
             )
         if not says_shape(tool.output_schema):
             learned = await self.learned()
             await asyncio.to_thread(learned.observe, tool.full_name, result.value, arguments)
+        self._keep_soon()
         if tool.server not in wired.fresh:
             self._in_background(self._ask_quietly(wired, tool.server, owner))
         return result
 
+    @asynccontextmanager
+    async def _connected(self, wired: Wired, server: str, owner: Owner) -> AsyncIterator[None]:
+        """Keep the connections open, and a place among the requests at once to a server. Raises `ConnectFailed`."""
+        config = wired.configuration.server(server)
+        most = config.max_connections
+        with wired.in_use():
+            if most is None:
+                yield
+                return
+            name = json.dumps(["upstream", server], ensure_ascii=False)
+            seconds = config.connect_timeout_seconds
+            try:
+                await self._parts.take(name, most, caller=str(owner), wait_seconds=seconds)
+            except PartLacking:
+                raise ConnectFailed(
+                    f"The server {server!r} has {most} requests at work, as many as it may be sent at once "
+                    f"(max_connections), and none has ended for {seconds:g} seconds. Nothing was sent; try again in a "
+                    "moment."
+                ) from None
+            except (SkillsDbError, HostWorkBusy) as error:
+                raise StateUnavailable(str(error)) from error
+            try:
+                yield
+            finally:
+                self._parts.give_back(name)
+
+    def _keep_soon(self) -> None:
+        """Have what was learned kept in a moment, where other servers use it too."""
+        if self._shared.is_shared and (self._keeping is None or self._keeping.done()):
+            self._keeping = asyncio.create_task(self._keep())
+            self._background.add(self._keeping)
+            self._keeping.add_done_callback(self._background.discard)
+
+    async def _keep(self) -> None:
+        await asyncio.sleep(_KEEP_SECONDS)
+        for kept in (self._learned.made, self._usage.made):
+            if kept is not None and kept.has_unsaved:
+                try:
+                    await in_thread(Kind.DATABASE, kept.save, charged=False)
+                except HostWorkRefused as error:
+                    _LOG.warning("What was learned of tools is kept later: %s", error)
+
     async def read_resource(self, server: str, uri: str, *, keep: Keep | None, owner: Owner = OPERATOR) -> Json:
         """Return what a resource of a server holds. Raises `RegistryError`."""
         wired = await self._current()
-        with wired.in_use():
+        async with self._connected(wired, server, owner):
             return await wired.upstreams.read_resource(server, uri, keep=keep, owner=owner)
 
     async def listed_beside_tools(
@@ -528,18 +599,19 @@ class Registry:
     ) -> list[Json]:
         """Return the resources or the prompts of a server. Raises `RegistryError`."""
         wired = await self._current()
-        with wired.in_use():
+        async with self._connected(wired, server, owner):
             if kind == "prompts":
                 return await wired.upstreams.list_prompts(server, owner)
             return await wired.upstreams.list_resources(server, owner)
 
     async def _current(self) -> Wired:
         async with self._wiring:
+            changed = await self._shared.has_changed()  # before anything is read, which is then as new at least
             configured, defined = await asyncio.to_thread(self._stamp)
             wired = self._wired
             if wired is None or wired.configured != configured:
                 sign_for = None if self.sign_ins is None else self.sign_ins.signs
-                read = partial(wire, discovers=self._discovers, sign_for=sign_for)
+                read = partial(wire, state=self._state, discovers=self._discovers, sign_for=sign_for)
                 self._wired = await asyncio.to_thread(
                     read, self._home, self._environment, configured, defined, self._list_changed
                 )
@@ -550,11 +622,20 @@ class Registry:
                 wired.defined = defined
                 log_problems(wired.catalog)
             assert self._wired is not None
+            if changed:
+                await in_thread(Kind.DATABASE, partial(self._take_shared, self._wired), charged=False)
             return self._wired
 
-    def _stamp(self) -> tuple[int, int]:
+    def _stamp(self) -> tuple[FileStamp, int]:
         """Return what changes when the configuration does, and what does when the definitions do."""
         return _modified(self._home.servers_file), self._definitions.last_change()
+
+    def _take_shared(self, wired: Wired) -> None:
+        """Take what others have kept of servers. Blocks."""
+        wired.catalog.reload_lists()
+        for kept in (self._learned.made, self._usage.made):
+            if kept is not None:
+                kept.refresh()
 
     async def _list_changed(self, server: str, owner: Owner) -> None:
         if self._wired is not None and server in self._wired.configuration.enabled:
@@ -581,10 +662,31 @@ class Registry:
 
     async def _ask_quietly(self, wired: Wired, server: str, owner: Owner = OPERATOR) -> None:
         try:
-            with wired.in_use():
-                await self._listed(wired, server, owner)
+            async with self._asks_alone(wired, server, owner) as is_asked, self._connected(wired, server, owner):
+                if not is_asked:
+                    await self._listed(wired, server, owner)
         except RegistryError as error:
             wired.failed[server] = (asyncio.get_running_loop().time(), str(error))
+
+    @asynccontextmanager
+    async def _asks_alone(self, wired: Wired, server: str, owner: Owner) -> AsyncIterator[bool]:
+        """Let one of several servers ask what an upstream server has that never said so; give whether one has asked."""
+        if not self._shared.is_shared or wired.catalog.is_listed(server) or owner != OPERATOR:
+            yield False
+            return
+        name = json.dumps(["ask", self._home.tenant, server], ensure_ascii=False)
+        try:
+            await self._parts.take(name, 1, wait_seconds=ASK_SECONDS / 2)
+        except (PartLacking, SkillsDbError, HostWorkBusy):
+            yield False  # the other one is slow, or there is no knowing: to ask twice does no harm
+            return
+        try:
+            self._shared.expire()
+            if await self._shared.has_changed():
+                await in_thread(Kind.DATABASE, partial(self._take_shared, wired), charged=False)
+            yield wired.catalog.is_listed(server)
+        finally:
+            self._parts.give_back(name)
 
     async def _listed(self, wired: Wired, server: str, owner: Owner) -> None:
         listed = await wired.upstreams.list_tools(server, owner)
@@ -618,11 +720,6 @@ def _is_operators(wired: Wired, server: str) -> bool:
 def scopes_of_tenant(tenant: str) -> str:
     """Return what the scopes of a tenant begin with, as whose the operator keeps what their users said."""
     return f"tenant\0{tenant}\0"
-
-
-def learned_of(home: Home) -> Path:
-    """Return the file where is kept what was learned of answers."""
-    return home.registry / "learned.json"
 
 
 async def _got(catalog: Catalog, name: str, category: str | None) -> Tool:
@@ -668,20 +765,22 @@ def _overview_of(wired: Wired, shown: Catalog) -> str:
     return overview(tools)
 
 
-def _learned_types(home: Home) -> LearnedTypes:
+def _learned_types(state: RegistryState) -> LearnedTypes:
     from ...tools_registry.describing.learned import LearnedTypes
 
-    return LearnedTypes(learned_of(home))
+    return LearnedTypes(state.learned)
 
 
-def _usage(home: Home) -> Usage:
+def _usage(state: RegistryState) -> Usage:
     from ...tools_registry.search.usage import Usage
 
-    return Usage(home.registry / "usage.json")
+    return Usage(state.usage)
 
 
-def _modified(path: Path) -> int:
+def _modified(path: Path) -> FileStamp:
+    """Return what changes when the file does, or when a link to it leads elsewhere, as in a mounted ConfigMap."""
     try:
-        return path.stat().st_mtime_ns
+        found = path.stat()
     except OSError:
-        return 0
+        return 0, 0, 0
+    return found.st_mtime_ns, found.st_ino, found.st_size

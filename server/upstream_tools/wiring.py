@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...tools_registry.configuration import Configuration, ServerConfig, read
@@ -23,9 +22,13 @@ if TYPE_CHECKING:
     from ...tools_registry.models import Tool
     from ...tools_registry.search.ranking import Searchable, SearchIndex
     from ...tools_registry.upstream.upstreams import OnListChanged, SignFor, Upstreams
+    from .registry_state import RegistryState
 
 INDEX_STEPS_MAX = 1_000_000
 """Steps of reading the schemas of one server for the index."""
+
+FileStamp = tuple[int, int, int]
+"""When a file changed last, its inode and its size."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,8 +37,8 @@ _LOG = logging.getLogger(__name__)
 class Wired:
     """What belongs to one reading of `mcp.json`."""
 
-    configured: int
-    """When `mcp.json` changed last."""
+    configured: FileStamp
+    """Which `mcp.json` that is."""
     defined: int
     """When a file below `tools/` did."""
     configuration: Configuration
@@ -93,15 +96,17 @@ class Wired:
 def wire(
     home: Home,
     environment: Mapping[str, str],
-    configured: int,
+    configured: FileStamp,
     defined: int,
     on_list_changed: OnListChanged,
     *,
+    state: RegistryState,
     discovers: bool = False,
     sign_for: SignFor | None = None,
 ) -> Wired:
     """Read `mcp.json` and the definitions, and make the connections, which are not opened yet.
 
+    `state` is where is kept what is known of servers.
     `sign_for` signs for callers of servers that are called with their sign-ins. With
     `discovers` the servers of other clients are there too.
     """
@@ -111,11 +116,12 @@ def wire(
     configuration = read(home.servers_file, environment, _found_elsewhere(environment) if discovers else None)
     for name, problem in configuration.problems.items():
         _LOG.warning("The server %s cannot be used: %s", name, problem)
-    catalog = Catalog.load(home.tools, lists_of(home), configuration.servers)
+    catalog = Catalog.load(home.tools, state.lists, configuration.servers)
     log_problems(catalog)
     upstreams = Upstreams(
         configuration,
         state=home.operators_registry,
+        pins=state.pins,
         on_list_changed=on_list_changed,
         sign_for=sign_for,
         read_large=read_large,
@@ -130,11 +136,6 @@ def _found_elsewhere(environment: Mapping[str, str]) -> Mapping[str, object]:
     found = found_at_start(environment)
     _LOG.info("Found in the files of other clients: %s", ", ".join(found) or "no servers")
     return found
-
-
-def lists_of(home: Home) -> Path:
-    """Return the folder where is kept what servers listed."""
-    return home.registry / "lists"
 
 
 def log_problems(catalog: Catalog) -> None:

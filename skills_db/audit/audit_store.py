@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import AuditDamaged, VaultKeyWrong
+from ..postgresql import insert_many
 from ..sql import sa
 from .chain import COLUMNS, AuditEvent, AuditKeys, Head, KeptLine
 
@@ -81,7 +82,7 @@ class AuditStore:
             connection = session.connection()
             try:
                 for at in range(0, len(rows), _ADD_AT_ONCE):
-                    connection.execute(_ADD, rows[at : at + _ADD_AT_ONCE])
+                    insert_many(connection, _ADD, rows[at : at + _ADD_AT_ONCE])
             except sa.exc.IntegrityError:
                 raise _damaged("there is a line behind its head") from None
             self._seal(session, head)

@@ -12,7 +12,6 @@ Everything here blocks: call it from a thread.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -103,7 +102,7 @@ class BackgroundStore:
         row = {
             "run": run_id,
             "owner": owner,
-            "now": time.time(),
+            "now": self._database.now(),
             "expires": expires,
             "sealed": self._sealed(owner, run_id, _REQUEST, request),
         }
@@ -120,7 +119,7 @@ class BackgroundStore:
         row = {
             "run": run_id,
             "owner": owner,
-            "now": time.time(),
+            "now": self._database.now(),
             "expires": expires,
             "sealed": self._sealed(owner, run_id, _REQUEST, request),
             "question": self._sealed(owner, run_id, _QUESTION, question),
@@ -130,14 +129,14 @@ class BackgroundStore:
 
     def has_work(self) -> bool:
         """Return whether a run waits for a process."""
-        return may_begin(self._database, time.time())
+        return may_begin(self._database, self._database.now())
 
     def claim(self, lease_seconds: float, *, most: int) -> Claimed | None:
         """Take the next run: of those whose owners have the fewest under way, the one that waits longest.
 
         An owner with `most` under way gets no further one.
         """
-        now = time.time()
+        now = self._database.now()
         taken = {"now": now, "until": now + lease_seconds, "process": self._process, "most": most}
         with self._database.transaction() as session:
             row = session.execute(_CLAIM, taken).mappings().one_or_none()
@@ -152,7 +151,7 @@ class BackgroundStore:
 
     def renew(self, run_id: str, owner: str, progress: Told | None, lease_seconds: float) -> str:
         """Keep the lease of a run and store how far it is; return `KEPT`, `CANCELS` or `LOST`."""
-        now = time.time()
+        now = self._database.now()
         sealed = None if progress is None else self._sealed(owner, run_id, _PROGRESS, progress)
         told = {"run": run_id, "process": self._process, "now": now, "until": now + lease_seconds, "progress": sealed}
         with self._database.transaction(durable=False) as session:
@@ -170,14 +169,14 @@ class BackgroundStore:
     def finish(self, run_id: str, owner: str, report: Told) -> bool:
         """Store the report of a run of ours, the first one alone; its program is removed."""
         sealed = self._sealed(owner, run_id, _REPORT, report)
-        told = {"run": run_id, "process": self._process, "now": time.time(), "sealed": sealed}
+        told = {"run": run_id, "process": self._process, "now": self._database.now(), "sealed": sealed}
         with self._database.transaction() as session:
             return session.execute(_FINISH, told).scalar_one_or_none() is not None
 
     def park(self, run_id: str, owner: str, question: Told) -> bool:
         """Have a run of ours wait for an answer, and be nobody's until then; False where it is not ours now."""
         sealed = self._sealed(owner, run_id, _QUESTION, question)
-        told = {"run": run_id, "process": self._process, "now": time.time(), "sealed": sealed}
+        told = {"run": run_id, "process": self._process, "now": self._database.now(), "sealed": sealed}
         with self._database.transaction() as session:
             return session.execute(_PARK, told).scalar_one_or_none() is not None
 
@@ -189,7 +188,7 @@ class BackgroundStore:
         before = self.state(run_id, scope=scope)
         if before.question is None or before.questions != number:
             return False
-        owner, now = before.owner, time.time()
+        owner, now = before.owner, self._database.now()
         # While a run waits with this question nothing is added to its answers but the answer to it.
         answers = (*before.answers, Answer(number, cast("str | None", answer["choice"]), now))
         told = {
@@ -223,7 +222,7 @@ class BackgroundStore:
     def waiting(self, *, most: int) -> list[BackgroundState]:
         """Return the runs that wait for an answer, with their questions, the oldest first."""
         with self._database.read() as session:
-            rows = session.execute(_WAIT_FOR_ANSWERS, {"now": time.time(), "most": most}).scalars().all()
+            rows = session.execute(_WAIT_FOR_ANSWERS, {"now": self._database.now(), "most": most}).scalars().all()
         return [self.state(cast("str", each)) for each in rows]
 
     def cancel(self, run_id: str, report: Told, *, scope: str | None = None) -> None:
@@ -234,7 +233,7 @@ class BackgroundStore:
         owner = self.state(run_id, scope=scope).owner
         sealed = self._sealed(owner, run_id, _REPORT, report)
         with self._database.transaction() as session:
-            session.execute(_CANCEL_QUEUED, {"run": run_id, "now": time.time(), "sealed": sealed})
+            session.execute(_CANCEL_QUEUED, {"run": run_id, "now": self._database.now(), "sealed": sealed})
             session.execute(_CANCEL_RUNNING, {"run": run_id})
 
     def state(self, run_id: str, *, scope: str | None = None) -> BackgroundState:
@@ -244,7 +243,11 @@ class BackgroundStore:
         """
         owner = None if scope is None else self._keys.owner(scope)
         with self._database.read() as session:
-            row = session.execute(_STATE, {"run": run_id, "owner": owner, "now": time.time()}).mappings().one_or_none()
+            row = (
+                session.execute(_STATE, {"run": run_id, "owner": owner, "now": self._database.now()})
+                .mappings()
+                .one_or_none()
+            )
         if row is None:
             raise JournalNotFound(
                 f"There is no background run {run_id}. Give the run_id that execute_code(background=true) returned; "
@@ -266,7 +269,7 @@ class BackgroundStore:
     def listed(self, *, most: int) -> list[BackgroundState]:
         """Return the newest runs, without their progress and reports."""
         with self._database.read() as session:
-            rows = session.execute(_LISTED, {"now": time.time(), "most": most}).mappings().all()
+            rows = session.execute(_LISTED, {"now": self._database.now(), "most": most}).mappings().all()
         return [
             replace(
                 _in_clear(row),
@@ -279,7 +282,7 @@ class BackgroundStore:
     def drop_expired(self) -> None:
         """Remove the reports that have outlived their time."""
         with self._database.transaction() as session:
-            session.execute(_DROP_EXPIRED, {"now": time.time()})
+            session.execute(_DROP_EXPIRED, {"now": self._database.now()})
 
     def _sealed(self, owner: str, run_id: str, part: str, told: Told) -> bytes:
         return self._keys.sealed(owner, run_id, f"background {part}", 0, json.dumps(told).encode("ascii"))

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -56,6 +55,7 @@ from .sealing import JournalKeys
 
 if TYPE_CHECKING:
     from ..engine import Database
+from ..postgresql import insert_many
 
 _BATCH = 400
 _COUNT_EVERY_BYTES = 1_000_000
@@ -117,9 +117,9 @@ class JournalStore:
         with self._database.transaction(durable=durable or not self._database.is_file) as session:
             connection = session.connection()
             if begun := [row for row in rows if "began" in row]:
-                connection.execute(_BEGIN, begun)
+                insert_many(connection, _BEGIN, begun)
             if pieces:
-                connection.execute(_ADD_PIECE, pieces)
+                insert_many(connection, _ADD_PIECE, pieces)
             if grown := [row for row in pieces if "began" not in row and cast("int", row["bytes"]) > _COUNTED_BYTES]:
                 connection.execute(_GROW, grown)
             if ended := [row for row in rows if "began" not in row and row["sealed_end"] is not None]:
@@ -158,7 +158,13 @@ class JournalStore:
         before = _FAR
         with self._database.read() as session:
             while len(found) < limit:
-                at = {"since": since, "before": before, "owner": owner, "most": _READ_AT_ONCE, "now": _now()}
+                at = {
+                    "since": since,
+                    "before": before,
+                    "owner": owner,
+                    "most": _READ_AT_ONCE,
+                    "now": self._database.now(),
+                }
                 rows = session.execute(_RUNS, at).mappings().all()
                 for row in rows:
                     run = self._listed(row, session)
@@ -176,7 +182,7 @@ class JournalStore:
         Raises `JournalNotFound`, `JournalErased`, `JournalNewer` or `JournalDamaged`.
         """
         with self._database.read() as session:
-            row = session.execute(_RUN, {"run": run_id, "now": _now()}).mappings().one_or_none()
+            row = session.execute(_RUN, {"run": run_id, "now": self._database.now()}).mappings().one_or_none()
             if row is None or (scope is not None and row["owner"] != self._keys.owner(scope)):
                 raise _not_found(run_id)
             if row["status"] == ERASED:
@@ -198,12 +204,18 @@ class JournalStore:
         piece is taken. Raises `RunNotCut` where the run has ended or another process has it, and as `journal`.
         """
         journal = self.journal(run_id, scope=scope)
-        record = Record(RecordKind.RESUMED, _json({"at": _now(), "process": process}))
+        record = Record(RecordKind.RESUMED, _json({"at": self._database.now(), "process": process}))
         piece = joined([record])
         owner = self._keys.owner(journal.scope)
         with self._database.transaction() as session:
             taken = session.execute(
-                _TAKE_OVER, {"run": run_id, "process": process, "until": _now() + seconds, "now": _now()}
+                _TAKE_OVER,
+                {
+                    "run": run_id,
+                    "process": process,
+                    "until": self._database.now() + seconds,
+                    "now": self._database.now(),
+                },
             )
             if cast("sa.CursorResult[Any]", taken).rowcount != 1:
                 raise _not_cut(run_id)
@@ -221,7 +233,7 @@ class JournalStore:
     def renew(self, process: str, seconds: float) -> None:
         """Have a process keep the runs that it has for so long."""
         with self._database.transaction(durable=False) as session:
-            session.execute(_RENEW, {"process": process, "until": _now() + seconds, "running": RUNNING})
+            session.execute(_RENEW, {"process": process, "until": self._database.now() + seconds, "running": RUNNING})
 
     def session(self, scope: str, name: str) -> Session:
         """Return what a session consists of that has no worker: the programs that ended and left it as it was last.
@@ -284,7 +296,7 @@ class JournalStore:
     def drop_expired(self) -> int:
         """Remove the journals that have outlived their time, but of runs under way, and return how many."""
         with self._database.transaction() as session:
-            found = [row.run_id for row in session.execute(_EXPIRED, {"now": _now()})]
+            found = [row.run_id for row in session.execute(_EXPIRED, {"now": self._database.now()})]
             _drop(session.connection(), found)
         self._sizes.clear()
         return len(found)
@@ -380,7 +392,7 @@ class JournalStore:
             "timeout_seconds": begin.timeout_seconds,
             "memory_mb": begin.memory_mb,
             "leased_by": begin.leased_by,
-            "leased_until": begin.leased_until,
+            "leased_until": self._database.now() + begin.leased_until - begin.began,
             "sealed_header": self._keys.sealed(owner, begin.run_id, _HEADER, 0, header),
         }
 
@@ -413,7 +425,7 @@ class JournalStore:
             raise _damaged(run_id, "its end is missing")
         told = json.loads(self._opened(row, _HEADER, 0, row["sealed_header"]).partition(_NEW_LINE)[0])
         return replace(
-            _unread(row, CUT if row["ended"] is None and row["leased_until"] < _now() else row["status"]),
+            _unread(row, CUT if row["ended"] is None and row["leased_until"] < self._database.now() else row["status"]),
             session=told["session"],
             tools=cast("Mapping[str, Mapping[str, int]]", end.get("tools", {})),
             incomplete=cast("str | None", end.get("incomplete")),
@@ -472,10 +484,6 @@ class JournalStore:
                 if excess <= 0:
                     break
             _drop(session.connection(), gone)
-
-
-def _now() -> float:
-    return time.time()
 
 
 def _json(value: object) -> bytes:

@@ -16,9 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
@@ -44,6 +44,7 @@ class Cluster:
     password: str
     owner: str | None
     durable: bool
+    options: Mapping[str, object] = field(default_factory=dict)
     process: subprocess.Popen | None = None
 
     def url(self, name: str) -> str:
@@ -84,6 +85,7 @@ class Cluster:
         options = {"listen_addresses": "", "unix_socket_directories": self.folder, "max_connections": 60}
         options |= {"autovacuum": "off", "max_wal_size": "256MB", "shared_buffers": "32MB"}
         options |= {} if self.durable else {"fsync": "off"}
+        options |= self.options
         flags = [flag for name, value in options.items() for flag in ("-c", f"{name}={value}")]
         with open(self.folder / "log", "ab") as log:
             self.process = self._run(
@@ -122,16 +124,17 @@ class Cluster:
 
 
 @contextmanager
-def throwaway_cluster(*, durable: bool = True) -> Iterator[Cluster]:
+def throwaway_cluster(*, durable: bool = True, options: Mapping[str, object] | None = None) -> Iterator[Cluster]:
     """Make and start a cluster; on the way out it is ended and removed. Raises `LookupError` without binaries.
 
-    One that need not be durable is faster, and loses data only when the machine crashes.
+    One that need not be durable is faster, and loses data only when the machine crashes. `options` are settings of the
+    server, and win over those that all tests have.
     """
     binaries = find_binaries()
     if binaries is None:
         raise LookupError(INSTALL)
     with tempfile.TemporaryDirectory(prefix="sealab-postgres-") as folder:
-        cluster = Cluster(binaries, Path(folder), secrets.token_urlsafe(12), _somebody_else(), durable)
+        cluster = Cluster(binaries, Path(folder), secrets.token_urlsafe(12), _somebody_else(), durable, options or {})
         cluster.make()
         cluster.start()
         try:

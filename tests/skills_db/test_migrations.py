@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import pytest
 import sqlalchemy as sa
@@ -13,8 +17,9 @@ from sqlmodel import SQLModel
 from sealab.skills_db import migrations
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.engine import Database, open_database
-from sealab.skills_db.errors import DatabaseNewer
+from sealab.skills_db.errors import DatabaseNewer, DatabaseOlder
 from sealab.skills_db.migrations import MIGRATIONS, Migration
+from sealab.skills_db.runs import RunRecord, RunStore
 from sealab.skills_db.skills import SkillStore
 
 from .conftest import Place
@@ -23,6 +28,7 @@ LATER = Migration("9998_notes", ("CREATE TABLE sealab_note (id {identity}, at {t
 BROKEN = Migration(
     "9999_broken", ("CREATE TABLE sealab_half (id {identity})", "CREATE TABLE sealab_note (id {identity})")
 )
+CONTRACTING = Migration("9999_no_notes", ("DROP TABLE sealab_note",), needs=LATER.name)
 
 
 def applied(database: Database) -> list[str]:
@@ -52,7 +58,7 @@ def test_the_steps_make_the_tables_that_the_models_describe(place: Place):
     with place.open() as database, database.read() as session:
         found = sa.inspect(session.connection())
         described = {name: table for name, table in SQLModel.metadata.tables.items() if name.startswith("sealab_")}
-        by_sql_alone = "vault journal background migration audit tenant cpu_day sign_in"
+        by_sql_alone = "vault journal background migration audit tenant cpu_day sign_in document part setup workspace replica session"
         without_models = tuple(f"sealab_{name}" for name in by_sql_alone.split())
         made = {name for name in found.get_table_names() if not name.startswith(without_models)}
         assert made == set(described)
@@ -91,14 +97,102 @@ def test_a_newer_database_is_refused_with_the_version_that_made_it(place: Place,
         SkillStore(database).save(SkillDraft(name="a", code="pass"))
         with monkeypatch.context() as newer:
             newer.setattr(migrations, "_program", lambda: "9.9.9")
-            migrations.apply(database.durable, (*MIGRATIONS, LATER))
+            migrations.apply(database.durable, (*MIGRATIONS, LATER, CONTRACTING))
         before = tables(database), applied(database)
         with pytest.raises(
             DatabaseNewer,
-            match=r"changed by sealab 9\.9\.9 \(step 9998_notes\), which is newer than this one, .*\. Use",
+            match=r"changed by sealab 9\.9\.9 \(step 9999_no_notes\), which is newer than this one, .*\. Use",
         ):
             place.open()
         assert (tables(database), applied(database)) == before
+
+
+def test_a_program_goes_on_with_steps_that_only_expand_and_with_what_they_need(place: Place):
+    """A server of the version before opens the database, as for a new tenant, while the later version serves."""
+    with place.open() as database:
+        migrations.apply(database.durable, (*MIGRATIONS, LATER))
+        with place.open() as of_before:
+            SkillStore(of_before).save(SkillDraft(name="a", code="pass"))
+        assert migrations.apply(database.durable, (*MIGRATIONS, LATER, CONTRACTING)) == (CONTRACTING.name,)
+        assert migrations.missing_steps(database.durable, (*MIGRATIONS, LATER)) == ()
+        with pytest.raises(DatabaseNewer):
+            migrations.missing_steps(database.durable, MIGRATIONS)
+
+
+def test_a_contracting_step_names_an_earlier_one_of_the_list():
+    names = [step.name for step in MIGRATIONS]
+    assert all(step.needs is None or step.needs in names[: names.index(step.name)] for step in MIGRATIONS)
+
+
+def test_a_step_that_removes_or_renames_says_what_programs_must_know():
+    """What takes something away from the version before breaks it while it still serves."""
+    for step in MIGRATIONS:
+        text = " ".join((*step.statements, *(each for group in step.only.values() for each in group))).upper()
+        takes_away = re.search(r"\b(DROP (TABLE|COLUMN)|RENAME|SET NOT NULL|ALTER COLUMN)\b", text)
+        assert step.needs is not None or takes_away is None, step.name
+
+
+def test_the_version_before_goes_on_to_work_on_the_expanded_tables(place: Place, monkeypatch: pytest.MonkeyPatch):
+    """A program with all steps but the last opens the database of this version, and works with what it knows."""
+    with place.open() as database:
+        before = MIGRATIONS[:-1]
+        with monkeypatch.context() as older:
+            older.setattr(migrations.apply, "__defaults__", (before,))
+            with place.open() as of_before:
+                assert SkillStore(of_before).save(SkillDraft(name="a", code="pass")).version == 1
+                RunStore(of_before).record(
+                    RunRecord(
+                        run_id="r",
+                        started_at=datetime.now(UTC),
+                        duration_ms=1,
+                        status="ok",
+                        isolation="restricted",
+                        skill="a",
+                        version=1,
+                    )
+                )
+        assert SkillStore(database).load("a").runs == 1
+        assert applied(database) == [step.name for step in MIGRATIONS]
+
+
+def test_a_user_without_the_right_to_change_tables_is_told_which_step_is_missing(postgres_place: Place):
+    with postgres_place.open() as database:
+        with database.migrating.begin() as connection:
+            connection.exec_driver_sql("CREATE ROLE reader NOLOGIN")
+            connection.exec_driver_sql("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+        try:
+            with database.migrating.connect() as connection:
+                connection.exec_driver_sql("SET SESSION ROLE reader")
+                connection.commit()
+                with pytest.raises(DatabaseOlder, match=r"lacks 9998_notes, and its user may not change tables"):
+                    migrations.apply(_SameConnection(connection), (*MIGRATIONS, LATER))  # type: ignore[arg-type]
+                connection.exec_driver_sql("RESET ROLE")
+                connection.commit()
+        finally:
+            with database.migrating.begin() as connection:
+                connection.exec_driver_sql("DROP OWNED BY reader")
+                connection.exec_driver_sql("DROP ROLE reader")
+
+
+class _SameConnection:
+    """An engine whose connections are all the one given, so that its role holds."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+        self.dialect = connection.dialect
+
+    def execution_options(self, **_options: object) -> _SameConnection:
+        return self
+
+    @contextmanager
+    def connect(self) -> Iterator[sa.Connection]:
+        yield self._connection
+        self._connection.rollback()
+
+    @contextmanager
+    def begin(self) -> Iterator[sa.Connection]:
+        with self._connection.begin():
+            yield self._connection
 
 
 def test_programs_that_open_an_empty_database_at_once_make_the_tables_once(place: Place):

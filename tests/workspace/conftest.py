@@ -1,14 +1,23 @@
-"""A workspace to work with, once for each way of resolving names."""
+"""A workspace to work with, once for each way of resolving names, in a folder and in an object store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from sealab.skills_db.engine import open_database
+from sealab.skills_db.workspace_counts.workspace_counts import WorkspaceCounts
 from sealab.workspace import paths
+from sealab.workspace.archive import BYTES_MAX, RunArchive
+from sealab.workspace.objects.bucket import Bucket
+from sealab.workspace.objects.store_url import StoreUrl
+from sealab.workspace.objects.stored_archive import StoredRunArchive
+from sealab.workspace.objects.stored_workspace import StoredWorkspace
 from sealab.workspace.store import Workspace
+from tests.object_stores import S3RVER, S3Server, moto, s3rver
 
 QUOTA_BYTES = 1_000_000
 FILES_MAX = 50
@@ -26,9 +35,79 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "home" / "workspace"
 
 
+def archive_in(workspace: Workspace, kept: int = 200, *, bytes_max: int = BYTES_MAX) -> RunArchive:
+    """Return the archive of runs that lies where the workspace does."""
+    if isinstance(workspace, StoredWorkspace):
+        return StoredRunArchive(workspace, kept, bytes_max=bytes_max)
+    return RunArchive(workspace, kept, bytes_max=bytes_max)
+
+
+_OF_FOLDERS = frozenset({"test_the_time_of_a_file_can_be_set"})
+"""What an object store cannot do: see docs/object-store.md."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what looks at the workspace alone, and at no folder, in an object store too."""
+    of_folders = {"folder", "tmp_path", "monkeypatch", "either_way"}
+    is_of_folders = metafunc.function.__name__ in _OF_FOLDERS or of_folders & set(_arguments(metafunc))
+    if "workspace" in metafunc.fixturenames and not is_of_folders:
+        metafunc.parametrize("workspace", ["folder", "objects"], indirect=True)
+
+
+def _arguments(metafunc: pytest.Metafunc) -> tuple[str, ...]:
+    code = metafunc.function.__code__
+    return code.co_varnames[: code.co_argcount]
+
+
+@pytest.fixture(scope="session")
+def moto_server() -> Iterator[S3Server]:
+    with moto() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3rver_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    if not S3RVER.exists():
+        pytest.skip("s3rver is not installed: make upstreams")
+    with s3rver(tmp_path_factory.mktemp("s3rver")) as server:
+        yield server
+
+
+@pytest.fixture(params=["moto", "s3rver"])
+def s3(request: pytest.FixtureRequest) -> S3Server:
+    """Return an object store, once for each kind."""
+    server: S3Server = request.getfixturevalue(f"{request.param}_server")
+    return server
+
+
+Opens = Callable[..., StoredWorkspace]
+
+
 @pytest.fixture
-def workspace(folder: Path) -> Iterator[Workspace]:
-    with Workspace(folder, quota_bytes=QUOTA_BYTES, files_max=FILES_MAX) as opened:
+def opens(tmp_path: Path) -> Iterator[Opens]:
+    """Open workspaces on one database, as servers do that share one: each on a bucket, with a cache of its own."""
+    with contextlib.ExitStack() as stack:
+        database = stack.enter_context(open_database(None, tmp_path))
+        counts = WorkspaceCounts(lambda: database)
+
+        def opened(server: S3Server, bucket: str, prefix: str = "team/files", **limits: int) -> StoredWorkspace:
+            url = StoreUrl("s3", bucket, prefix)
+            place = tmp_path / "caches" / f"cache-{len(list((tmp_path / 'caches').glob('*.lock')))}"
+            place.parent.mkdir(exist_ok=True)
+            limits = {"quota_bytes": QUOTA_BYTES, "files_max": FILES_MAX} | limits
+            workspace = StoredWorkspace(place, Bucket(url, server.environment), counts, **limits)
+            return stack.enter_context(workspace)
+
+        yield opened
+
+
+@pytest.fixture
+def workspace(request: pytest.FixtureRequest) -> Iterator[Workspace]:
+    if getattr(request, "param", "folder") == "objects":
+        server: S3Server = request.getfixturevalue("moto_server")
+        yield request.getfixturevalue("opens")(server, server.bucket())
+        return
+    with Workspace(request.getfixturevalue("folder"), quota_bytes=QUOTA_BYTES, files_max=FILES_MAX) as opened:
         yield opened
 
 

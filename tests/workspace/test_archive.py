@@ -22,7 +22,7 @@ from sealab.workspace.errors import NameRefused, NotFound, QuotaFull, Unavailabl
 from sealab.workspace.paths import Folder
 from sealab.workspace.store import Workspace
 
-from .conftest import OWNER, kept_in
+from .conftest import OWNER, archive_in, kept_in
 
 
 def _runs(folder: Path) -> set[str]:
@@ -30,7 +30,7 @@ def _runs(folder: Path) -> set[str]:
 
 
 def test_a_run_is_kept_whole_and_read_by_its_names(workspace: Workspace) -> None:
-    archive = RunArchive(workspace)
+    archive = archive_in(workspace)
     archive.keep("r1", owner=OWNER, code="print(1)\n", output="é" * 10, result_json=json.dumps([1]))
     read = {
         what: workspace.read(archive.path_of("r1", what), owner=OWNER).content
@@ -40,7 +40,7 @@ def test_a_run_is_kept_whole_and_read_by_its_names(workspace: Workspace) -> None
 
 
 def test_only_what_was_given_is_kept(workspace: Workspace) -> None:
-    archive = RunArchive(workspace)
+    archive = archive_in(workspace)
     archive.keep("r1", owner=OWNER, code="1")
     assert [file.name for file in workspace.list(".runs", owner=OWNER).files] == [".runs/r1/code.py"]
     with pytest.raises(NotFound):
@@ -48,7 +48,7 @@ def test_only_what_was_given_is_kept(workspace: Workspace) -> None:
 
 
 def test_the_oldest_is_dropped_first(workspace: Workspace, folder: Path) -> None:
-    archive = RunArchive(workspace, kept=3)
+    archive = archive_in(workspace, kept=3)
     for number in range(10):
         archive.keep(f"r{number}", owner=OWNER, code=str(number) * (10 - number), output="long" if number % 2 else None)
         assert _runs(folder) == {f"r{at}" for at in range(max(0, number - 2), number + 1)}
@@ -65,17 +65,17 @@ def test_the_oldest_is_dropped_first(workspace: Workspace, folder: Path) -> None
 
 
 def test_a_reopened_archive_goes_on_where_it_was(workspace: Workspace, folder: Path) -> None:
-    first = RunArchive(workspace, kept=3)
+    first = archive_in(workspace, kept=3)
     for number in range(5):
         first.keep(f"z{9 - number}", owner=OWNER, code="x")
         time.sleep(0.01)  # a file system's clock ticks every few milliseconds
-    second = RunArchive(workspace, kept=3)
+    second = archive_in(workspace, kept=3)
     second.keep("new", owner=OWNER, code="x")
     assert _runs(folder) == {"z6", "z5", "new"}
 
 
 def test_runs_of_another_process_are_noticed_in_time(workspace: Workspace, folder: Path) -> None:
-    one, two = RunArchive(workspace, kept=5), RunArchive(workspace, kept=5)
+    one, two = archive_in(workspace, kept=5), RunArchive(workspace, kept=5)
     for number in range(100):
         one.keep(f"a{number}", owner=OWNER, code="x")
         two.keep(f"b{number}", owner=OWNER, code="x")
@@ -84,7 +84,7 @@ def test_runs_of_another_process_are_noticed_in_time(workspace: Workspace, folde
 
 
 def test_the_bytes_are_bounded_and_the_newest_stays_whatever_its_size(workspace: Workspace, folder: Path) -> None:
-    archive = RunArchive(workspace, bytes_max=1000)
+    archive = archive_in(workspace, bytes_max=1000)
     for number in range(4):
         archive.keep(f"r{number}", owner=OWNER, code="x" * 400)
     assert _runs(folder) == {"r2", "r3"}
@@ -98,7 +98,7 @@ def test_the_bytes_are_bounded_and_the_newest_stays_whatever_its_size(workspace:
 def test_a_full_workspace_loses_no_report_and_reports_take_nothing_from_it(folder: Path) -> None:
     with Workspace(folder, quota_bytes=10, files_max=1) as workspace:
         workspace.write("f", "x" * 10)
-        RunArchive(workspace).keep("r1", owner=OWNER, code="y" * 1000)
+        archive_in(workspace).keep("r1", owner=OWNER, code="y" * 1000)
         assert workspace.read(".runs/r1/code.py", owner=OWNER).size == 1000
         assert workspace.usage().used_bytes == 10
         with pytest.raises(QuotaFull):
@@ -107,7 +107,7 @@ def test_a_full_workspace_loses_no_report_and_reports_take_nothing_from_it(folde
 
 @pytest.mark.parametrize("run_id", ["", ".", "..", "../x", "a/b", "a\n", "a" * 65, "A" * 5000, ".new-x", "é"])
 def test_what_is_no_run_id_is_refused_and_makes_nothing(workspace: Workspace, folder: Path, run_id: str) -> None:
-    archive = RunArchive(workspace)
+    archive = archive_in(workspace)
     with pytest.raises(NameRefused, match="not a run id"):
         archive.keep(run_id, owner=OWNER, code="x")
     with pytest.raises(NameRefused, match="not a run id"):
@@ -116,24 +116,24 @@ def test_what_is_no_run_id_is_refused_and_makes_nothing(workspace: Workspace, fo
 
 
 def test_a_run_is_kept_once(workspace: Workspace) -> None:
-    archive = RunArchive(workspace, kept=1)
+    archive = archive_in(workspace, kept=1)
     archive.keep("r1", owner=OWNER, code="first")
     with pytest.raises(NameRefused, match="kept already"):
         archive.keep("r1", owner=OWNER, code="second")
 
 
 def test_source_that_utf8_cannot_hold_is_kept_in_escapes(workspace: Workspace) -> None:
-    RunArchive(workspace).keep("r1", owner=OWNER, code="'\udc80'")
+    archive_in(workspace).keep("r1", owner=OWNER, code="'\udc80'")
     assert workspace.read(".runs/r1/code.py", owner=OWNER).content == "'\\udc80'"
 
 
 def test_no_run_at_all_cannot_be_kept(workspace: Workspace) -> None:
     with pytest.raises(ValueError, match="one run at least"):
-        RunArchive(workspace, kept=0)
+        archive_in(workspace, kept=0)
 
 
 def test_runs_that_somebody_removed_are_not_missed(workspace: Workspace, folder: Path) -> None:
-    archive = RunArchive(workspace, kept=2)
+    archive = archive_in(workspace, kept=2)
     for number in range(3):
         archive.keep(f"r{number}", owner=OWNER, code="x")
     for run_id in _runs(folder):
@@ -183,7 +183,7 @@ def test_nothing_of_any_run_and_nothing_that_is_locked_lies_in_the_workspace_its
     workspace: Workspace, folder: Path
 ) -> None:
     workspace.write("f", "x")
-    RunArchive(workspace).keep("r1", owner=OWNER, code="x", output="y")
+    archive_in(workspace).keep("r1", owner=OWNER, code="x", output="y")
     assert os.listdir(folder) == ["f"]
     assert stat.S_IMODE(os.stat(kept_in(folder)).st_mode) == 0o700
 
@@ -209,7 +209,7 @@ def test_runs_that_an_earlier_version_kept_in_the_workspace_are_moved_out_of_it(
 
         monkeypatch.setattr(os, "rename", refuse_first)
     with Workspace(folder, quota_bytes=1000) as workspace:
-        RunArchive(workspace)
+        archive_in(workspace)
         assert not old.exists()
         assert workspace.read(".runs/r1/code.py", owner=OWNER).content == "r1"
         assert base64.b64decode(workspace.read(".runs/r2/output.txt", encoding="base64", owner=OWNER).content) == (
@@ -226,7 +226,7 @@ def test_a_link_where_an_earlier_version_kept_runs_is_not_followed(
     folder.mkdir(parents=True)
     (folder / ".runs").symlink_to(other)
     with Workspace(folder, quota_bytes=1000) as workspace:
-        RunArchive(workspace)
+        archive_in(workspace)
     assert os.listdir(other) == ["r1"]
     assert "could not be moved" in caplog.text
 
@@ -237,7 +237,7 @@ def test_what_a_crash_left_half_made_is_dropped_when_it_is_old(workspace: Worksp
         (kept_in(folder) / name / "code.py").write_text("x")
         for path in (kept_in(folder) / name / "code.py", kept_in(folder) / name):
             os.utime(path, (time.time() - age, time.time() - age))
-    RunArchive(workspace).keep("r1", owner=OWNER, code="x")
+    archive_in(workspace).keep("r1", owner=OWNER, code="x")
     assert sorted(os.listdir(kept_in(folder))) == [".ledger", ".new-now", "r1"]
     assert [file.name for file in workspace.list(".runs", owner=OWNER).files] == [".runs/r1/code.py"]
 
@@ -245,7 +245,7 @@ def test_what_a_crash_left_half_made_is_dropped_when_it_is_old(workspace: Worksp
 def test_a_folder_used_again_never_writes_through_a_link(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     canary.write_text("sings")
-    archive = RunArchive(workspace, kept=1)
+    archive = archive_in(workspace, kept=1)
     archive.keep("r1", owner=OWNER, code="x", output="y")
     os.unlink(kept_in(folder) / "r1" / "code.py")
     os.unlink(kept_in(folder) / "r1" / "output.txt")
@@ -263,7 +263,7 @@ def test_a_folder_used_again_never_writes_through_a_link(workspace: Workspace, f
 def test_a_report_that_is_dropped_while_it_is_read_is_said_to_be_gone(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive = RunArchive(workspace, kept=1)
+    archive = archive_in(workspace, kept=1)
     archive.keep("r1", owner=OWNER, code="old " * 10)
     time.sleep(0.02)  # past one tick of the file system's clock
     really = os.pread
@@ -279,7 +279,7 @@ def test_a_report_that_is_dropped_while_it_is_read_is_said_to_be_gone(
 
 
 def test_threads_keep_at_once(workspace: Workspace, folder: Path) -> None:
-    archive = RunArchive(workspace, kept=20)
+    archive = archive_in(workspace, kept=20)
     threads = [
         threading.Thread(
             target=lambda mark=mark: [archive.keep(f"{mark}{n}", owner=OWNER, code=mark) for n in range(50)]
@@ -335,7 +335,7 @@ def test_a_server_killed_while_keeping_leaves_every_run_whole(folder: Path) -> N
 
 
 def test_what_waits_to_be_kept_is_there_for_whoever_reads(workspace: Workspace, folder: Path) -> None:
-    archive = RunArchive(workspace)
+    archive = archive_in(workspace)
     assert archive.keep_soon("r1", owner=OWNER, code="first")
     assert archive.keep_soon("r2", owner=OWNER, code="second")
     assert _runs(folder) == set()
@@ -351,7 +351,7 @@ def test_what_waits_to_be_kept_is_there_for_whoever_reads(workspace: Workspace, 
 
 
 def test_what_waits_counts_before_what_comes_later(workspace: Workspace, folder: Path) -> None:
-    archive = RunArchive(workspace, kept=2)
+    archive = archive_in(workspace, kept=2)
     for number in range(4):
         assert archive.keep_soon(f"r{number}", owner=OWNER, code="x")
     archive.keep("r4", owner=OWNER, code="x", output="long")
@@ -359,9 +359,9 @@ def test_what_waits_counts_before_what_comes_later(workspace: Workspace, folder:
 
 
 def test_no_more_waits_than_memory_is_given_for_it(workspace: Workspace) -> None:
-    archive = RunArchive(workspace)
+    archive = archive_in(workspace, 1000)
     assert not archive.keep_soon("large", owner=OWNER, code="x" * 100_000)
-    taken = [archive.keep_soon(f"r{number:03}", owner=OWNER, code="x") for number in range(100)]
+    taken = [archive.keep_soon(f"r{number:03}", owner=OWNER, code="x") for number in range(300)]
     assert taken[0]
     assert not taken[-1]
     archive.flush()
@@ -372,7 +372,7 @@ def test_no_more_waits_than_memory_is_given_for_it(workspace: Workspace) -> None
 def test_after_one_that_could_not_be_kept_each_is_kept_at_once_or_refused_until_it_works_again(
     workspace: Workspace, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    archive = RunArchive(workspace)
+    archive = archive_in(workspace)
     for run_id in ("r1", "r2"):
         (kept_in(folder) / f".new-{run_id}").write_text("in the way")
     assert archive.keep_soon("r1", owner=OWNER, code="x")
@@ -392,7 +392,7 @@ def test_a_disk_that_fails_while_the_archive_looks_round_is_told_like_any_other_
     def fail(_folder: Folder) -> list[str]:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    archive = RunArchive(workspace)
+    archive = archive_in(workspace)
     assert archive.keep_soon("r1", owner=OWNER, code="x")
     with monkeypatch.context() as broken:
         broken.setattr(Folder, "names", fail)
@@ -405,7 +405,7 @@ def test_a_disk_that_fails_while_the_archive_looks_round_is_told_like_any_other_
 
 
 def test_threads_have_runs_wait_and_read_them_at_once(workspace: Workspace) -> None:
-    archive = RunArchive(workspace)
+    archive = archive_in(workspace)
 
     def keep_and_read(mark: str) -> list[str]:
         read = []

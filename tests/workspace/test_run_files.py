@@ -14,19 +14,24 @@ from sealab.workspace.errors import WorkspaceError
 from sealab.workspace.names import DEPTH_MAX, TEMPORARY_PREFIX
 from sealab.workspace.run_files import DESCRIPTORS_MAX, RunFiles
 from sealab.workspace.store import Workspace
+from tests.object_stores import S3Server
 
 QUOTA = 1000
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
+def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workspace]:
+    if getattr(request, "param", "folder") == "objects":
+        server: S3Server = request.getfixturevalue("moto_server")
+        yield request.getfixturevalue("opens")(server, server.bucket(), quota_bytes=QUOTA)
+        return
     with Workspace(tmp_path / "workspace", quota_bytes=QUOTA, files_max=50) as workspace:
         yield workspace
 
 
 @pytest.fixture
 def files(workspace: Workspace) -> Iterator[RunFiles]:
-    files = RunFiles(workspace, "home")
+    files = workspace.run_files("home")
     yield files
     files.close()
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from ..files import locked, write_whole
+from ..kept import KeptText, kept_at
 from .shapes import ANY, NEVER, AnyOf, ListOf, MapOf, Record, RecordField, Shape, merged, of_scalar, to_json, union
 from .shapes import from_json as shape_from_json
 from .signatures import Learned
@@ -40,17 +40,21 @@ _FIELD_NAME = re.compile(r"[A-Za-z_@$][A-Za-z_$:-]{0,39}(?:\d{1,3})?[A-Za-z_]{0,
 
 
 class LearnedTypes:
-    """The shapes of answers by tool, kept in one file; any number of processes may share it.
+    """The shapes of answers by tool, kept in one text; any number of servers may share it.
 
-    Threads may call it. `observe` touches memory alone; `save` writes, so call it in a thread.
+    Threads may call it. `observe` touches memory alone; `save` and `refresh` do not, so call them in a thread.
     """
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, place: Path | KeptText) -> None:
+        self._kept = kept_at(place)
         self._lock = threading.Lock()
-        self._known = _read(file)
+        """For what is in memory: never held while something is read or written, since the event loop takes it."""
+        self._storing = threading.Lock()
+        self._known = _read(self._kept)
         self._pending: dict[str, Learned] = {}
         self._pending_nodes = 0
+        self._on_way: dict[str, Learned] = {}
+        """What is being saved."""
 
     def observe(self, full_name: str, value: object, arguments: Mapping[str, object] | None = None) -> None:
         """Take the shape of one more answer of a tool: of its structured content, parsed JSON or text.
@@ -61,52 +65,91 @@ class LearnedTypes:
         words = _words_of(arguments) if arguments else frozenset()
         fixed = _without_named(shape, words) if words else shape
         with self._lock:
-            before = self._pending.pop(full_name, None)
-            after = _together(before, Learned(fixed, 1, varies=fixed is not shape))
-            self._pending[full_name] = after
-            self._pending_nodes += _nodes(after.shape) - (0 if before is None else _nodes(before.shape))
-            while self._pending_nodes > NODES_TOGETHER_MAX:
-                oldest = self._pending.pop(next(iter(self._pending)))
-                self._pending_nodes -= _nodes(oldest.shape)
+            self._add(full_name, Learned(fixed, 1, varies=fixed is not shape))
 
     def get(self, full_name: str) -> Learned | None:
         """Return what was learned of a tool, if anything."""
         with self._lock:
-            known, pending = self._known.get(full_name), self._pending.get(full_name)
-        return known if pending is None else _together(known, pending)
+            parts = [each.get(full_name) for each in (self._known, self._on_way, self._pending)]
+        found = None
+        for each in parts:
+            if each is not None:
+                found = each if found is None else _together(found, each)
+        return found
 
     def forget(self, server: str) -> None:
         """Drop what was learned of a server's tools."""
-        with self._lock, locked(self._file):
-            self._pending = {name: each for name, each in self._pending.items() if not name.startswith(f"{server}.")}
-            self._pending_nodes = sum(_nodes(each.shape) for each in self._pending.values())
-            known = {name: each for name, each in _read(self._file).items() if not name.startswith(f"{server}.")}
-            self._write(known)
+        with self._storing:
+            with self._kept.editing() as draft:
+                found = _parsed(draft.data, self._kept.where)
+                known = {name: each for name, each in found.items() if not name.startswith(f"{server}.")}
+                draft.data = _written(known)
+            with self._lock:
+                pending, self._pending, self._pending_nodes = self._pending, {}, 0
+                for name, each in pending.items():
+                    if not name.startswith(f"{server}."):
+                        self._add(name, each)
+                self._known = known
+
+    @property
+    def has_unsaved(self) -> bool:
+        """Whether something was observed that is not saved."""
+        return bool(self._pending or self._on_way)
+
+    def refresh(self) -> None:
+        """Take what others have saved."""
+        with self._storing:
+            known = _read(self._kept)
+            with self._lock:
+                self._known = known
 
     def save(self) -> None:
         """Add what was observed to what the file holds by now. Where it cannot be written, it stays in memory alone."""
-        with self._lock:
-            if not self._pending:
+        with self._storing:
+            with self._lock:
+                observed_now, self._pending, self._pending_nodes = self._pending, {}, 0
+                self._on_way = observed_now
+            if not observed_now:
                 return
+            saved: dict[str, Learned] | None = None
             try:
-                with locked(self._file):
-                    known = _read(self._file)
-                    for name, each in self._pending.items():
+                with self._kept.editing() as draft:
+                    known = _parsed(draft.data, self._kept.where)
+                    for name, each in observed_now.items():
                         # The newest stand last; beyond the bound the oldest go.
                         known[name] = _together(known.pop(name, None), each)
-                    self._write(_newest(known))
+                    known = _newest(known)
+                    draft.data = _written(known)
+                saved = known
             except OSError as error:
                 _LOG.warning("What tools return is not kept for the next session: %s.", error)
-                return
-            self._pending, self._pending_nodes = {}, 0
+            finally:
+                with self._lock:
+                    self._on_way = {}
+                    if saved is not None:
+                        self._known = saved
+                    else:
+                        later, self._pending, self._pending_nodes = self._pending, {}, 0
+                        for name, each in (*observed_now.items(), *later.items()):
+                            self._add(name, each)
 
-    def _write(self, known: dict[str, Learned]) -> None:
-        content = {
-            name: {"count": each.count, "shape": to_json(each.shape), **({"varies": True} if each.varies else {})}
-            for name, each in known.items()
-        }
-        write_whole(self._file, json.dumps(content, ensure_ascii=False))
-        self._known = known
+    def _add(self, full_name: str, learned: Learned) -> None:
+        """Add to what is not saved, under the lock; beyond the bound, what was called the longest ago goes."""
+        before = self._pending.pop(full_name, None)
+        after = _together(before, learned)
+        self._pending[full_name] = after
+        self._pending_nodes += _nodes(after.shape) - (0 if before is None else _nodes(before.shape))
+        while self._pending_nodes > NODES_TOGETHER_MAX:
+            oldest = self._pending.pop(next(iter(self._pending)))
+            self._pending_nodes -= _nodes(oldest.shape)
+
+
+def _written(known: Mapping[str, Learned]) -> bytes:
+    content = {
+        name: {"count": each.count, "shape": to_json(each.shape), **({"varies": True} if each.varies else {})}
+        for name, each in known.items()
+    }
+    return json.dumps(content, ensure_ascii=False).encode()
 
 
 def observed(value: object) -> Shape:
@@ -320,16 +363,22 @@ def _cut(shape: Shape, depth: int) -> Shape:
             return shape
 
 
-def _read(file: Path) -> dict[str, Learned]:
+def _read(kept: KeptText) -> dict[str, Learned]:
     try:
-        with file.open("rb") as opened:
-            content = json.loads(opened.read(FILE_BYTES_MAX))  # one that is cut cannot be read
-        return {name: _learned(each) for name, each in content.items()}
-    except FileNotFoundError:
+        return _parsed(kept.read(FILE_BYTES_MAX), kept.where)  # one that is cut cannot be read
+    except OSError as error:
+        _LOG.warning("What tools return is learned anew: %s cannot be read: %r.", kept.where, error)
         return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+
+
+def _parsed(data: bytes | None, where: str) -> dict[str, Learned]:
+    if data is None:
+        return {}
+    try:
+        return {name: _learned(each) for name, each in json.loads(data).items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         # It can all be learned again.
-        _LOG.warning("What tools return is learned anew: %s cannot be read: %r.", file, error)
+        _LOG.warning("What tools return is learned anew: %s cannot be read: %r.", where, error)
         return {}
 
 

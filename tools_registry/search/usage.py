@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from ..files import locked, write_whole
+from ..kept import KeptText, kept_at
 from .tokens import STOP_WORDS, fold, runs, stem
 from .vectors import load_word_vectors
 
@@ -51,17 +51,22 @@ class _Open:
 
 
 class Usage:
-    """The searches of each owner with the tools called after them, kept in one file that processes may share.
+    """The searches of each owner with the tools called after them, kept in one text that servers may share.
 
-    Threads may call it. `searched` and `called` touch memory alone; `save` writes, so call it in a thread.
+    Threads may call it. `searched` and `called` touch memory alone; `save` and `refresh` do not, so call them in a
+    thread.
     """
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, place: Path | KeptText) -> None:
+        self._kept = kept_at(place)
         self._lock = threading.Lock()
-        key, self._known = _read(file)
+        """For what is in memory: never held while something is read or written, since the event loop takes it."""
+        self._storing = threading.Lock()
+        key, self._known = _read(self._kept)
         self._key = key or secrets.token_bytes(_KEY_BYTES)
         self._new: dict[str, _Entries] = {}
+        self._on_way: dict[str, _Entries] = {}
+        """What is being saved."""
         self._brief: set[str] = set()
         self._open: OrderedDict[str, _Open] = OrderedDict()
 
@@ -107,7 +112,8 @@ class Usage:
         if not words:
             return found
         with self._lock:
-            entries = [*self._known.get(self._named(owner), ()), *self._new.get(owner, ())]
+            known = self._known.get(self._named(owner), ())
+            entries = [*known, *self._on_way.get(owner, ()), *self._new.get(owner, ())]
         for other, tool in entries:
             likeness = len(words & other) / (len(words) * len(other)) ** 0.5
             if likeness >= LEAST_LIKENESS and likeness > found.get(tool, 0.0):
@@ -116,28 +122,61 @@ class Usage:
 
     def save(self) -> None:
         """Add what is new to what the file holds by now. Where it cannot be written, it stays in memory alone."""
-        with self._lock:
-            if not self._new.keys() - self._brief:
+        with self._storing:
+            with self._lock:
+                noted = {owner: entries for owner, entries in self._new.items() if owner not in self._brief}
+                self._new = {owner: entries for owner, entries in self._new.items() if owner in self._brief}
+                self._on_way = noted
+            if not noted:
                 return
+            saved: OrderedDict[str, _Entries] | None = None
+            key: bytes | None = None
             try:
-                with locked(self._file):
-                    key, known = _read(self._file)
-                    if key is not None and key != self._key:  # another process began it: hashes differ
-                        self._key, self._known, self._new = key, known, {}
-                        return
-                    for owner, entries in self._new.items():
-                        if owner not in self._brief:
-                            kept = known.pop(self._named(owner), OrderedDict())
-                            for entry in entries:
-                                _add(kept, entry)
-                            known[self._named(owner)] = kept
-                    known = OrderedDict(list(known.items())[-OWNERS_MAX:])
-                    write_whole(self._file, _written(self._key, known))
+                with self._kept.editing() as draft:
+                    key, known = _parsed(draft.data, self._kept.where)
+                    if key is None or key == self._key:
+                        known = self._with(known, noted)
+                        draft.data = _written(self._key, known)
+                saved = known
             except OSError as error:
                 _LOG.warning("What was called after searches is not kept for the next session: %s.", error)
-                return
-            self._known = known
-            self._new = {owner: each for owner, each in self._new.items() if owner in self._brief}
+            finally:
+                with self._lock:
+                    self._on_way = {}
+                    if saved is None:
+                        for owner, entries in noted.items():
+                            for entry in self._new.get(owner, ()):
+                                _add(entries, entry)
+                            self._new[owner] = entries
+                    else:
+                        self._take(key, saved)
+
+    @property
+    def has_unsaved(self) -> bool:
+        """Whether something was noted that is to be saved and is not."""
+        return bool(self._on_way or self._new.keys() - self._brief)
+
+    def refresh(self) -> None:
+        """Take what others have saved. Where they saved first, their key holds, and what was noted here is dropped."""
+        with self._storing:
+            key, known = _read(self._kept)
+            with self._lock:
+                self._take(key, known)
+
+    def _take(self, key: bytes | None, known: OrderedDict[str, _Entries]) -> None:
+        """Take what is kept now, under the lock. Where another process began it, its hashes are others."""
+        if key is not None and key != self._key:
+            self._key, self._new = key, {}
+        self._known = known
+
+    def _with(self, known: OrderedDict[str, _Entries], noted: Mapping[str, _Entries]) -> OrderedDict[str, _Entries]:
+        """Return what is kept with what was noted; beyond the bound, the owners go that were there the longest ago."""
+        for owner, entries in noted.items():
+            kept = known.pop(self._named(owner), OrderedDict())
+            for entry in entries:
+                _add(kept, entry)
+            known[self._named(owner)] = kept
+        return OrderedDict(list(known.items())[-OWNERS_MAX:])
 
     def _words(self, query: str) -> Words:
         known = load_word_vectors().number
@@ -162,23 +201,31 @@ def _add(entries: _Entries, entry: tuple[Words, str]) -> None:
         entries.popitem(last=False)
 
 
-def _written(key: bytes, known: Mapping[str, _Entries]) -> str:
+def _written(key: bytes, known: Mapping[str, _Entries]) -> bytes:
     owners = {owner: [[sorted(words), tool] for words, tool in entries] for owner, entries in known.items()}
-    return json.dumps({"key": key.hex(), "owners": owners}, ensure_ascii=False)
+    return json.dumps({"key": key.hex(), "owners": owners}, ensure_ascii=False).encode()
 
 
-def _read(file: Path) -> tuple[bytes | None, OrderedDict[str, _Entries]]:
-    """Return the key and the entries by owner; no key where there is no file that can be read."""
+def _read(kept: KeptText) -> tuple[bytes | None, OrderedDict[str, _Entries]]:
+    """Return the key and the entries by owner; no key where there is nothing that can be read."""
     try:
-        content = json.loads(file.read_bytes())
+        return _parsed(kept.read(), kept.where)
+    except OSError as error:
+        _LOG.warning("What is called after searches is noted anew: %s cannot be read: %r.", kept.where, error)
+        return None, OrderedDict()
+
+
+def _parsed(data: bytes | None, where: str) -> tuple[bytes | None, OrderedDict[str, _Entries]]:
+    if data is None:
+        return None, OrderedDict()
+    try:
+        content = json.loads(data)
         key = bytes.fromhex(content["key"])
         known: OrderedDict[str, _Entries] = OrderedDict()
         for owner, entries in content["owners"].items():
             known[str(owner)] = OrderedDict(((frozenset(map(str, words)), str(tool)), None) for words, tool in entries)
         if len(key) == _KEY_BYTES:
             return key, known
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        _LOG.warning("What is called after searches is noted anew: %s cannot be read: %r.", file, error)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        _LOG.warning("What is called after searches is noted anew: %s cannot be read: %r.", where, error)
     return None, OrderedDict()

@@ -17,8 +17,9 @@ from pathlib import Path
 from threading import Lock
 from typing import cast
 
-from ..configuration import Document, editing, read_document
-from ..errors import ConfigurationRefused, Quarantined
+from ..configuration import Document, document_of, unusable
+from ..errors import ConfigurationRefused, Quarantined, StateUnavailable
+from ..kept import KeptText, kept_at
 from ..models import Json
 from ..names import test_of
 
@@ -49,14 +50,13 @@ PINS = "pins.json"
 
 
 class Pins:
-    """The pins of all servers, in one file, or in memory where there is no file. Thread-safe."""
+    """The pins of all servers, in one text that servers may share, or in memory where there is none. Thread-safe."""
 
-    def __init__(self, file: Path | None) -> None:
-        self._file = file
-        self._memory: Document = {}
+    def __init__(self, place: Path | KeptText | None) -> None:
+        self._kept = kept_at(place)
         self._lock = Lock()
-        self._quarantines: tuple[int, frozenset[str]] = -1, frozenset()
-        """When the file changed last, and the servers that were quarantined then."""
+        self._quarantines: tuple[object, frozenset[str]] = None, frozenset()
+        """The stamp of the text when it was read last, and the servers that were quarantined then."""
 
     def see(self, server: str, tools: Sequence[RawTool]) -> Seen:
         """Compare a server's tools with its pins; pin those that are new, and quarantine it if one changed.
@@ -81,22 +81,17 @@ class Pins:
             return tuple(_quarantined(_pinned(self._read(), server)))
 
     def quarantines(self) -> frozenset[str]:
-        """Return the servers that are quarantined; none where the file cannot be used, which every call refuses."""
-        try:
-            changed = 0 if self._file is None else self._file.stat().st_mtime_ns
-        except OSError:
-            return frozenset()
+        """Return the servers that are quarantined; none where the text cannot be used, which every call refuses."""
         with self._lock:
-            if self._file is None or self._quarantines[0] != changed:
-                try:
+            try:
+                stamp = self._kept.stamp()
+                if self._quarantines[0] != stamp:
                     servers = self._read().get("servers", {})
-                except ConfigurationRefused:
-                    return frozenset()
-                found = servers.items() if isinstance(servers, dict) else ()
-                names = frozenset(
-                    name for name, pinned in found if isinstance(pinned, dict) and pinned.get("quarantined")
-                )
-                self._quarantines = changed, names
+                    found = servers.items() if isinstance(servers, dict) else ()
+                    names = (name for name, pinned in found if isinstance(pinned, dict) and pinned.get("quarantined"))
+                    self._quarantines = stamp, frozenset(names)
+            except (OSError, ConfigurationRefused):
+                return frozenset()
             return self._quarantines[1]
 
     def accept(self, server: str, tools: Sequence[RawTool]) -> None:
@@ -153,15 +148,31 @@ class Pins:
 
     @contextmanager
     def _editing(self) -> Iterator[Document]:
-        if self._file is None:
-            yield self._memory
-            return
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with editing(self._file) as document:
-            yield document
+        try:
+            with self._kept.editing() as draft:
+                document = {} if draft.data is None else document_of(draft.data, self._kept.where)
+                before = _as_data(document)
+                yield document
+                after = _as_data(document)
+                if after != before or draft.data is None:
+                    draft.data = after
+        except StateUnavailable:
+            raise
+        except OSError as error:
+            raise unusable(f"{self._kept.where} cannot be used", error) from None
 
     def _read(self) -> Document:
-        return self._memory if self._file is None else read_document(self._file)
+        try:
+            data = self._kept.read()
+        except StateUnavailable:
+            raise
+        except OSError as error:
+            raise unusable(f"{self._kept.where} cannot be read", error) from None
+        return {} if data is None else document_of(data, self._kept.where)
+
+
+def _as_data(document: Document) -> bytes:
+    return (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def refusal(server: str, changed: Sequence[str]) -> Quarantined:

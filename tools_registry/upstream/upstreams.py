@@ -19,6 +19,7 @@ from ..authorizing.owners import OPERATOR, OwnedConnections, Owner, refuse_unown
 from ..configuration import Configuration, ServerConfig, SignInOf, Transport
 from ..errors import RegistryError, ServerUnknown, ToolUnknown
 from ..json_lines import ReadJson, read_in_thread
+from ..kept import KeptText
 from ..models import Json
 from ..threads import InThread, in_default_thread
 from . import output_schema
@@ -125,6 +126,7 @@ class Upstreams:
         configuration: Configuration,
         *,
         state: Path | None = None,
+        pins: KeptText | None = None,
         keep: Keep | None = None,
         on_list_changed: OnListChanged | None = None,
         elicit: ElicitationFnT | None = None,
@@ -136,6 +138,7 @@ class Upstreams:
     ) -> None:
         """`state` is the folder where pins and sign-ins are kept; without one nothing outlives the object.
 
+        `pins` is where pins are kept in place of that.
         `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_in` goes before the
         sign-ins that are kept, `sign_for` signs for the owners of a server's sign-ins, `era` says how the protocol
         version is found, `read_large` reads large answers, and `in_thread` does what else takes long.
@@ -150,7 +153,7 @@ class Upstreams:
         self._read_large = read_large
         self._in_thread = in_thread
         self._state = state
-        self._pins = Pins(None if state is None else state / PINS)
+        self._pins = Pins(pins or (None if state is None else state / PINS))
         self._seen: dict[str, Seen] = {}
         self._quarantine: dict[str, RegistryError] = {}
         self._connections = OwnedConnections()

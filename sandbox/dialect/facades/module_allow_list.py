@@ -39,7 +39,7 @@ _sealab_io: BufferedIOBase BytesIO IOBase SEEK_CUR SEEK_END SEEK_SET StringIO Te
     TextIOWrapper UnsupportedOperation
 _sealab_os: PathLike altsep close_file curdir devnull disk_usage extsep fsdecode fsencode fspath linesep list_folder
     make_folder name open_file pardir path_status pathsep read_file_at remove_folder remove_path rename_path sep
-    set_modified strerror truncate_file urandom write_file_at
+    set_modified store_file strerror truncate_file urandom write_file_at
 _sealab_paths: PurePath PurePosixPath PureWindowsPath
 _sealab_sqlite: DataError Database DatabaseError Error IntegrityError InterfaceError InternalError NotSupportedError
     OperationalError ProgrammingError Results Warning complete_statement sqlite_version

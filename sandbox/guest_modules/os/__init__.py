@@ -432,8 +432,8 @@ def ftruncate(fd, length, /):
 
 
 def fsync(fd):
-    """Do nothing: what was flushed is written."""
-    _opened(fd if isinstance(fd, int) else fd.fileno())
+    """Have what was flushed be stored; in a folder it is."""
+    _opened(fd if isinstance(fd, int) else fd.fileno())._store()
 
 
 fdatasync = fsync

@@ -198,12 +198,14 @@ async def _explained(
     asked: Sequence[WrittenRequest], book: Rulebook, home: Home, settings: Settings
 ) -> list[Explanation]:
     from ...upstream_tools.registry import Registry
+    from ...upstream_tools.registry_state import opened_state
 
-    registry = Registry(home, discovers=settings.discover)
-    try:
-        return [_explanation(book, identity_of(each), await access_of(each, registry, settings)) for each in asked]
-    finally:
-        await registry.close()
+    with opened_state(home, settings.database_url) as state:
+        registry = Registry(home, discovers=settings.discover, state=state)
+        try:
+            return [_explanation(book, identity_of(each), await access_of(each, registry, settings)) for each in asked]
+        finally:
+            await registry.close()
 
 
 def _explanation(book: Rulebook, who: Identity, access: Access) -> Explanation:

@@ -56,8 +56,8 @@ _OF_THE_HOST = frozenset({"layers", "tool"})
 """Fields whose texts come from the host itself: the names of layers, and those that tools have in the catalog."""
 _T = TypeVar("_T")
 _RESTORED_FOR = _FILE_PIECES | frozenset(
-    "write_file list_files delete_file file_write file_truncate file_status list_folder make_folder "  # noqa: SIM905 - a table of words
-    "remove_path remove_folder rename_path set_modified".split()
+    "write_file list_files delete_file file_write file_truncate file_close file_sync file_status list_folder "  # noqa: SIM905 - a table of words
+    "make_folder remove_path remove_folder rename_path set_modified".split()
 )
 """Host functions that reach files: the names and contents that they are given become real."""
 

@@ -14,6 +14,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ...rights import REPLICA_PATH
 from ..draining import PEER, STOPPING, Peer
 from .error_responses import refusal
 
@@ -127,4 +128,5 @@ class Exchanges:
 def _begins(scope: Scope) -> bool:
     """Return whether a request would open an MCP session."""
     names = {key for key, _value in scope["headers"]}
-    return scope["method"] == "POST" and not names & {b"mcp-session-id", b"mcp-protocol-version"}
+    own = scope["method"] == "POST" and not names & {b"mcp-session-id", b"mcp-protocol-version"}
+    return own and scope["path"] != REPLICA_PATH  # another server is told so by what answers there

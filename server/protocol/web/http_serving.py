@@ -22,11 +22,12 @@ from ...errors import AddressRefused
 from ...host_work import Kind, in_thread
 from ...policy.policy_file import PolicyFile
 from ...scopes import of_mcp_session
-from ...settings import Auth, Settings
+from ...settings import Auth, Settings, Switch
 from ...startup.signals import signals
 from ...tenants.tenants import Tenants
 from ..address import Address, Exposure
 from ..draining import OpenRequests
+from ..monitoring.metrics_page import MetricsPage
 from ..warming import warming
 from .approval_pages import ApprovalPages
 from .authentication import Authentication
@@ -96,8 +97,9 @@ async def _serve(
     port = listener.getsockname()[1]
     verifier = verifier_of(settings, app.database)
     exchanges = _asgi(tenants, address, port, exposure, verifier=verifier)
+    outermost: ASGIApp = exchanges if settings.metrics is Switch.OFF else MetricsPage(exchanges, tenants)
     config = uvicorn.Config(
-        exchanges,
+        outermost,
         log_config=None,
         access_log=False,
         backlog=ACCEPTED_AT_ONCE,
@@ -121,7 +123,10 @@ async def _serve(
         with warming(own.tools):
             await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
         if signalled.first.done():
+            leaving = None if app.replicas is None else asyncio.create_task(app.replicas.leave())
             await _drain(server, exchanges, requests, settings.drain_seconds, signalled.second)
+            if leaving is not None:
+                leaving.cancel()
         server.should_exit = True
         await serving
         forgetting.cancel()
@@ -160,12 +165,19 @@ def _why_not_ready(app: App) -> str | None:
     policy = app.executor.policy
     if isinstance(policy, PolicyFile) and policy.is_missing:
         return policy.problem
+    if app.readiness.problem is not None:
+        return app.readiness.problem
+    if (trouble := app.workspace.trouble()) is not None:
+        return trouble
     waiting = max((pool.waiting for pool in app.pools.stats().values()), default=0)
-    return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else app.audit.trouble()
+    if waiting >= max(1, app.settings.queue_max):
+        return QUEUE_FULL
+    return app.audit.trouble() or (None if app.replicas is None else app.replicas.why_not_ready())
 
 
 def _warning(app: App) -> str | None:
-    return app.executor.policy.problem if isinstance(app.executor.policy, PolicyFile) else None
+    policy = app.executor.policy.problem if isinstance(app.executor.policy, PolicyFile) else None
+    return policy or app.readiness.warning
 
 
 def _metadata(settings: Settings, url: str) -> ResourceMetadata | None:
@@ -200,10 +212,15 @@ def _asgi(
     url = f"{exposure.public_url or f'{exposure.scheme}://{address.in_url}:{port}'}{MCP_PATH}"
     metadata = _metadata(app.settings, url)
     metadata_url = None if metadata is None else metadata.url_for
-    innermost = TenantApps(tenants, app.audit, authenticates=verifier is not None)
+    innermost: ASGIApp = TenantApps(tenants, app.audit, authenticates=verifier is not None)
+    if app.replicas is not None:
+        from ..replicas.forwarding import Forwarding
+
+        innermost = Forwarding(innermost, app.replicas)
     gate = RightsGate(innermost, metadata_url, app.audit)
     bodies = Bodies(gate, app.settings.http_bodies_mb * 1_000_000)
-    pages: ASGIApp = ApprovalPages(FairStarts(bodies), partial(question_place, tenants))
+    fair = FairStarts(bodies)
+    pages: ASGIApp = ApprovalPages(fair, partial(question_place, tenants))
     pages = SignInPages(pages, partial(sign_in_place, tenants))
     if verifier is not None:
         pages = Authentication(pages, verifier, metadata_url, app.audit)
@@ -212,5 +229,10 @@ def _asgi(
         pages = MetadataPages(pages, metadata)
     named = NamedHosts(pages, names, port, scheme=exposure.scheme, public_url=exposure.public_url)
     is_in_clear = not (address.is_loopback or exposure.has_tls)
-    forwarded = Forwarded(named, exposure.proxies, only_through_proxies=is_in_clear)
-    return Exchanges(forwarded, partial(_why_not_ready, app), partial(_warning, app))
+    outermost: ASGIApp = Forwarded(named, exposure.proxies, only_through_proxies=is_in_clear)
+    if app.replicas is not None:
+        from ..replicas.door import Door
+        from ..replicas.peer_calls import PeerCalls
+
+        outermost = Door(outermost, fair, PeerCalls(tenants, app.replicas), app.replicas, MCP_PATH)
+    return Exchanges(outermost, partial(_why_not_ready, app), partial(_warning, app))

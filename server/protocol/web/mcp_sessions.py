@@ -67,6 +67,10 @@ class McpSessions:
         """Return the names of the sessions that have not ended."""
         return [name.decode("latin-1") for name in self._sessions]
 
+    def has(self, name: str) -> bool:
+        """Return whether a session of that name has not ended."""
+        return name.encode("latin-1", "replace") in self._sessions
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request in its session, if it has one, or open one."""
         if scope["type"] != "http":

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from mcp.server.request_state import RequestStateSecurity
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -17,6 +18,7 @@ from ...app import App
 from ...audit.trail import UNAUDITED, AuditTrail, DenialReason
 from ...errors import HomeError, HostWorkBusy, RequestRefused, TenantRefused, TenantsBusy
 from ...identity import DEFAULT_TENANT, identity_in
+from ...scopes import mcp_session_of
 from ...tenants.question_places import tenant_of_link
 from ...tenants.sign_in_places import tenant_of_sign_in
 from ...tenants.tenants import Tenants
@@ -56,7 +58,7 @@ async def served(app: App, requests: OpenRequests, all_sessions: set[McpSessions
     `requests` counts what is at work, and `all_sessions` are those of all tenants.
     """
     tools = tools_of(app)
-    mcp = mcp_server(app, requests, tools)
+    mcp = mcp_server(app, requests, tools, _states_of(app))
     most = app.settings.http_sessions_max
     web = mcp.streamable_http_app(
         streamable_http_path=MCP_PATH,
@@ -66,10 +68,20 @@ async def served(app: App, requests: OpenRequests, all_sessions: set[McpSessions
     )
     async with web.router.lifespan_context(web):
         sessions = McpSessions(web, most, host="127.0.0.1", path=MCP_PATH, all_sessions=all_sessions)
+        if app.replicas is not None:
+            app.privacy.forgets_only(lambda scope: sessions.has(mcp_session_of(scope)))
         try:
             yield ServedApp(app, sessions, tools)
         finally:
             sessions.leave()
+
+
+def _states_of(app: App) -> RequestStateSecurity | None:
+    if app.replicas is None:
+        return None
+    from ..replicas.request_states import security_of
+
+    return security_of(app.replicas, app.home.tenant)
 
 
 class TenantApps:

@@ -40,6 +40,7 @@ from .journaled_reports import recorded
 if TYPE_CHECKING:
     from ....skills_db.journal.approval_links import ApprovalLink
     from ....skills_db.journal.background_store import BackgroundState, BackgroundStore
+    from ....skills_db.journal.records import Journal as RunRecord
     from ...journal.journal import Journal
     from ..executor import Executor
     from .background_work import BackgroundWork
@@ -230,7 +231,7 @@ class Background:
         """Return how far a run is that was not queued, from its journal."""
         await self.journal.stored()
         try:
-            record = await in_thread(Kind.DATABASE, lambda: self.journal.store().journal(run_id, scope=scope))
+            record = await self._recorded(run_id, scope)
         except JournalNotFound:
             raise JournalNotFound(
                 f"You have no run {run_id}. Give the run_id that execute_code returned, with the credentials it was "
@@ -241,6 +242,22 @@ class Background:
         if run.status == RUNNING:
             return state
         return replace(state, execution=await recorded(self.executor(), record))
+
+    async def _recorded(self, run_id: str, scope: str | None) -> RunRecord:
+        """Return the journal of a run, which another server may not have written yet. Raises `JournalNotFound`."""
+        places = self.executor().places
+
+        async def look() -> RunRecord:
+            return await in_thread(Kind.DATABASE, lambda: self.journal.store().journal(run_id, scope=scope))
+
+        if places is None:
+            return await look()
+        with suppress(JournalNotFound):
+            record = await look()
+            if record.run.status != RUNNING:
+                return record
+        await places.store_journals()
+        return await look()
 
     async def _ask(self, question: Callable[[BackgroundStore], _T]) -> _T:
         return await in_thread(Kind.DATABASE, lambda: question(self.journal.background()), charged=False)

@@ -124,6 +124,11 @@ class BackgroundWork:
         """Whether this process runs one now."""
         return bool(self._active)
 
+    @property
+    def active_count(self) -> int:
+        """How many this process runs now."""
+        return len(self._active)
+
     def end_of(self, run_id: str) -> asyncio.Event | None:
         """Return what is set once a run has ended on which this process is at work, else None."""
         active = self._active.get(run_id)

@@ -127,6 +127,28 @@ async def test_a_cancelled_call_ends_the_session_and_the_next_report_says_so(poo
     assert "cancelled" in (await run(pool, "1", session="a")).session_ended
 
 
+@pytest.mark.parametrize("computes", [False, True])
+async def test_a_session_that_is_ended_ends_the_call_that_is_at_work_in_it(pool, computes):
+    begun, never = asyncio.Event(), asyncio.Event()
+
+    async def answer(name, _arguments):
+        if name == "list_files":
+            begun.set()
+            if not computes:
+                await never.wait()
+        return {"files": []}
+
+    await run(pool, "x = 1", session="a")
+    at_work = asyncio.create_task(run(pool, f"list_files()\n{ENDLESS}", answer, session="a"))
+    await begun.wait()
+    assert await pool.end_session("a")
+    async with asyncio.timeout(20):
+        ended = await at_work
+    assert ended.status is Status.CRASHED
+    assert "The session 'a' has ended" in ended.session_ended
+    assert (await run(pool, "1 + 1", session="a")).result == 2
+
+
 async def test_two_calls_at_once_take_turns(pool):
     async def slow(name, arguments):
         await asyncio.sleep(0.1)

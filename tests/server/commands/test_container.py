@@ -134,3 +134,18 @@ def test_an_engine_that_is_stopped_is_not_missing_and_not_offered(tmp_path: Path
     built = sealab(home, "container", "build", **docker)
     assert (built.returncode, "but not running" in built.stderr) == (1, True)
     assert not (home / "container").exists() or not list((home / "container").glob("build-*"))
+
+
+def test_pods_outside_of_a_cluster_or_without_an_image_are_not_offered_and_nothing_is_built_for_them(
+    tmp_path: Path,
+) -> None:
+    pods = {"SEALAB_CONTAINER_RUNTIME": "kubernetes:gvisor"}
+    asked = sealab(tmp_path, "run", "-", "--isolation", "container", code="1", **pods)
+    assert asked.returncode == 3
+    assert "this is no pod with a service account" in asked.stderr
+    status = sealab(tmp_path, "container", "status", "--json", SEALAB_CONTAINER_IMAGE="sealab:0.1.0", **pods)
+    assert status.returncode == 1
+    assert "this is no pod with a service account" in json.loads(status.stdout)["problem"]
+    built = sealab(tmp_path, "container", "build", **pods)
+    assert built.returncode == 2
+    assert "Build it from the Dockerfile" in built.stderr

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from sealab.server.runs.archive import RunKeeper
+from sealab.skills_db.engine import open_database
+from sealab.skills_db.workspace_counts.workspace_counts import WorkspaceCounts
 from sealab.workspace.archive import RunArchive
+from sealab.workspace.errors import Unavailable
+from sealab.workspace.objects.bucket import Bucket
+from sealab.workspace.objects.kept_runs import KeptRuns
+from sealab.workspace.objects.store_url import StoreUrl
+from sealab.workspace.objects.stored_archive import StoredRunArchive
+from sealab.workspace.objects.stored_workspace import StoredWorkspace
 from sealab.workspace.store import Workspace
+from tests.object_stores import moto
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -42,3 +52,31 @@ async def test_what_waits_at_the_end_is_kept_and_nothing_waits_after_it(keeping:
     await keeping.aclose()
     assert (folder.with_name("workspace.runs") / "r1" / "code.py").read_text() == "1 + 1"
     assert not keeping.soon("r2", owner="home", code="2 + 2")
+
+
+async def test_what_an_object_store_does_not_take_is_tried_again_and_told_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("sealab.server.runs.archive._AGAIN_SECONDS", 0.01)
+    tries = []
+
+    def fail(_self: KeptRuns, folder: str, _files: Mapping[str, bytes]) -> None:
+        tries.append(folder)
+        raise Unavailable("The object store does not answer.")
+
+    with moto() as s3, open_database(None, tmp_path) as database:
+        bucket = Bucket(StoreUrl("s3", s3.bucket(), "team"), s3.environment)
+        with StoredWorkspace(
+            tmp_path / "cache" / "1", bucket, WorkspaceCounts(lambda: database), quota_bytes=1000
+        ) as workspace:
+            keeper = RunKeeper(StoredRunArchive(workspace))
+            with monkeypatch.context() as broken:
+                broken.setattr(KeptRuns, "put", fail)
+                assert keeper.soon("r1", owner="home", code="1 + 1")
+                await until(lambda: len(tries) > 2)
+            await until(lambda: not keeper.archive.waiting)
+            assert workspace.read(".runs/r1/code.py", owner="home").content == "1 + 1"
+            assert keeper.soon("r2", owner="home", code="2 + 2")
+            monkeypatch.setattr(KeptRuns, "put", fail)
+            await keeper.aclose()
+            assert "Of the runs that ended 1 were not kept" in caplog.text

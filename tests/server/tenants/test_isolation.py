@@ -199,6 +199,8 @@ HOSTS: tuple[Line, ...] = (
     code("file_read", "open('/workspace/canary.txt', 'rb').read().decode()"),
     code("file_write", "open('mine.txt', 'a').write('y')", ANY, ANY),
     code("file_truncate", "open('mine.txt', 'r+').truncate(0)", ANY, ANY),
+    code("file_close", "1", ANY, ANY),  # where files are in an object store alone
+    code("file_sync", "1", ANY, ANY),
     code("file_status", "import os\nos.stat('canary.txt').st_size and open('canary.txt').read()"),
     code("list_folder", "import os\n[open(each).read() for each in os.listdir('.') if each.startswith('canary')]"),
     code("make_folder", "import os\nos.makedirs('d', exist_ok=True)", ANY, ANY),

@@ -28,6 +28,7 @@ __all__ = [
     "remove_path",
     "rename_path",
     "set_modified",
+    "store_file",
     "strerror",
     "truncate_file",
     "urandom",
@@ -40,6 +41,8 @@ _TEXT_BYTES = 512 * 1024
 """What one call writes of a text, which may take six bytes for each character."""
 _opened: dict[str, int] = {}
 _closed: list[str] = []
+_waiting: dict[str, str] = {}
+"""Files whose content has to be stored when they are closed, with their paths."""
 
 
 def open_file(path: str, mode: str, size: int, /) -> tuple[object, ...]:
@@ -55,16 +58,34 @@ def open_file(path: str, mode: str, size: int, /) -> tuple[object, ...]:
         return answer["errno"], answer["why"]
     identity = cast("str", answer["identity"])
     _opened[identity] = _opened.get(identity, 0) + 1
+    if "waits" in answer:
+        _waiting[identity] = path
     return 0, identity, answer["size"], answer["modified_ns"], _data(answer)
 
 
-def close_file(identity: str, /) -> None:
-    """Close an open file; the host is notified with the next call."""
+def close_file(identity: str, /) -> tuple[object, ...]:
+    """Close an open file. Returns `(0,)`.
+
+    The host is notified with the next call, or at once where it has to store what was written.
+    """
     left = _opened.get(_text(identity), 0) - 1
+    path = _waiting.get(identity)
     if left > 0:
         _opened[identity] = left
-    elif _opened.pop(identity, None) is not None:
-        _closed.append(identity)
+        return (0,) if path is None else store_file(identity)
+    if _opened.pop(identity, None) is None:
+        return (0,)
+    if path is not None:
+        del _waiting[identity]
+        return _done("file_close", {"filename": path, "identity": identity})
+    _closed.append(identity)
+    return (0,)
+
+
+def store_file(identity: str, /) -> tuple[object, ...]:
+    """Have the host store what was written to an open file, where it has to. Returns `(0,)`."""
+    path = _waiting.get(_text(identity))
+    return (0,) if path is None else _done("file_sync", {"filename": path, "identity": identity})
 
 
 def read_file_at(path: str, identity: str, offset: int, size: int, /) -> tuple[object, ...]:

@@ -1,0 +1,1 @@
+"""What other servers on the same database changed, as this one hears of it."""

@@ -1,0 +1,1 @@
+"""What monitoring systems read of a server over HTTP."""

@@ -1,0 +1,217 @@
+"""Where is kept what is known of upstream servers: files in the home, or the database that several servers share.
+
+Pins and quarantines are the operator's; lists of tools, learned types and what was called after searches are each
+tenant's own. In a shared database a text counts for `TRUSTED_SECONDS` after it was looked whether it has changed, and
+no longer once a notice said so.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...skills_db.errors import SkillsDbError
+from ...tools_registry.errors import StateUnavailable
+from ...tools_registry.kept import Draft, KeptFile, KeptText
+from ..database import HomeDatabase, database_of
+from ..home import Home
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...skills_db.shared_state.documents import DocumentStore
+
+TRUSTED_SECONDS = 1.0
+"""How long what was read of a shared database counts without a look whether it has changed."""
+_CACHED_BYTES_MAX = 262_144
+_PINS = "pins.json"
+_LEARNED = "learned.json"
+_USAGE = "usage.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryState:
+    """Where each is kept. `shared` are the databases where others change them too; none where they are files."""
+
+    pins: KeptText
+    learned: KeptText
+    usage: KeptText
+    lists: Callable[[str], KeptText]
+    shared: tuple[SharedTexts, ...] = ()
+
+
+def in_files(home: Home) -> RegistryState:
+    """Return the state of a home that no other machine shares."""
+    lists = home.registry / "lists"
+    return RegistryState(
+        KeptFile(home.operators_registry / _PINS),
+        KeptFile(home.registry / _LEARNED),
+        KeptFile(home.registry / _USAGE),
+        lambda name: KeptFile(lists / name),
+    )
+
+
+def state_of(home: Home, database: HomeDatabase, operators: HomeDatabase) -> RegistryState:
+    """Return the state of a home: in its `database` and the operator's where a server has these, else in files.
+
+    What the files of the home hold counts until the database has something of that name.
+    """
+    files = in_files(home)
+    if not database.is_server:
+        return files
+    own = SharedTexts(database)
+    of_operator = own if operators is database else SharedTexts(operators)
+    return RegistryState(
+        SharedText(of_operator, _PINS, files.pins),
+        SharedText(own, _LEARNED, files.learned),
+        SharedText(own, _USAGE, files.usage),
+        lambda name: SharedText(own, f"lists/{name}", files.lists(name)),
+        (own,) if of_operator is own else (own, of_operator),
+    )
+
+
+@contextmanager
+def opened_state(home: Home, database_url: str | None) -> Iterator[RegistryState]:
+    """Give the state of a home to a command, and close the databases that it opened."""
+    database = database_of(database_url, home)
+    operators = database if home.operators is None else database_of(database_url, Home(home.operators))
+    try:
+        yield state_of(home, database, operators)
+    finally:
+        database.close()
+        operators.close()
+
+
+class SharedTexts:
+    """The texts of one database, as they were at the last look. Any thread may use it; all but `expire` blocks."""
+
+    def __init__(self, database: HomeDatabase) -> None:
+        self._database = database
+        self._store: DocumentStore | None = None
+        self._looking = threading.Lock()
+        self._looked: float | None = None
+        self._revision = -1
+        self._versions: Mapping[str, int] = {}
+        self._contents: dict[str, tuple[int, bytes]] = {}
+
+    @property
+    def where(self) -> str:
+        """What messages call the place."""
+        return "What servers share of upstream servers"
+
+    def expire(self) -> None:
+        """Have it looked anew at the next use, whether something has changed; returns at once."""
+        self._looked = None
+
+    def looked(self) -> int:
+        """Return the revision, after a look at the database where the last is too old. Raises `StateUnavailable`."""
+        with self._looking, _translated():
+            self._look()
+            return self._revision
+
+    def version(self, name: str) -> int:
+        """Return the version of a text, 0 where there is none. Raises `StateUnavailable`."""
+        with self._looking, _translated():
+            self._look()
+            return self._versions.get(name, 0)
+
+    def read(self, name: str) -> bytes | None:
+        """Return a text, None where there is none. Raises `StateUnavailable`."""
+        with self._looking, _translated():
+            self._look()
+            version = self._versions.get(name)
+            if version is None:
+                return None
+            known = self._contents.get(name)
+            if known is None or known[0] != version:
+                found = self._opened().read([name]).get(name)
+                if found is None:
+                    return None
+                known = found
+                if len(known[1]) <= _CACHED_BYTES_MAX:
+                    self._contents[name] = known
+            return known[1]
+
+    @contextmanager
+    def editing(self, name: str) -> Iterator[Draft]:
+        """Give a text to be changed, as it is in the database now. Raises `StateUnavailable`."""
+        with _translated(), self._opened().editing(name) as stored:
+            draft = Draft(stored.data)
+            yield draft
+            stored.data = draft.data
+        self.expire()
+
+    def remove(self, name: str) -> None:
+        """Drop a text. Raises `StateUnavailable`."""
+        with _translated():
+            self._opened().remove(name)
+        self.expire()
+
+    def _look(self) -> None:
+        if self._looked is not None and time.monotonic() - self._looked < TRUSTED_SECONDS:
+            return
+        began = time.monotonic()
+        store = self._opened()
+        if self._revision < 0 or store.revision() != self._revision:
+            self._revision, self._versions = store.versions()
+            self._contents = {
+                name: known for name, known in self._contents.items() if self._versions.get(name) == known[0]
+            }
+        self._looked = began
+
+    def _opened(self) -> DocumentStore:
+        if self._store is None:
+            from ...skills_db.shared_state.documents import DocumentStore
+
+            self._store = DocumentStore(self._database())
+        return self._store
+
+
+class SharedText:
+    """One text of a shared database, which begins with what is kept `before` it."""
+
+    def __init__(self, texts: SharedTexts, name: str, before: KeptText) -> None:
+        self._texts = texts
+        self._name = name
+        self._before = before
+
+    @property
+    def where(self) -> str:
+        """What messages call the place."""
+        return f"{self._texts.where} ({self._name})"
+
+    def read(self, bytes_max: int = -1) -> bytes | None:
+        """Return it. Raises `StateUnavailable`."""
+        data = self._texts.read(self._name)
+        if data is None:
+            return self._before.read(bytes_max)
+        return data if bytes_max < 0 else data[:bytes_max]
+
+    def stamp(self) -> int:
+        """Return its version. Raises `StateUnavailable`."""
+        return self._texts.version(self._name)
+
+    @contextmanager
+    def editing(self) -> Iterator[Draft]:
+        """Give it to be changed, by one server at a time. Raises `StateUnavailable`."""
+        with self._texts.editing(self._name) as draft:
+            if draft.data is None:
+                draft.data = self._before.read()
+            yield draft
+
+    def remove(self) -> None:
+        """Drop it. Raises `StateUnavailable`."""
+        self._texts.remove(self._name)
+        self._before.remove()
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except SkillsDbError as error:
+        raise StateUnavailable(str(error)) from error

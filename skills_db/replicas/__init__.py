@@ -1,0 +1,1 @@
+"""The servers that share one database, and which of them has which session."""

@@ -1,0 +1,191 @@
+"""Servers that share one database: which are alive, and which of them holds which session, by leases.
+
+All times are those of the database's clock, so hosts whose clocks differ do not disagree. A server is alive while its
+lease lasts. Whoever takes a session from a server whose lease has run out removes that server's row first, in the same
+transaction and under its lock: a renewal that is on its way either comes before, and the session stays, or finds no row
+and fails (Gray and Cheriton 1989, "Leases"). A server that comes back after that has a new `term`, and holds nothing of
+what it held before.
+
+PostgreSQL alone: a file is not shared by servers. Every call blocks: make it from a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
+
+from ..engine import Database
+from ..sql import Session, sa
+
+NOBODY = ""
+"""The holder of a session that was let go."""
+FORGOTTEN_SECONDS = 86_400.0
+"""How long it is known of a session that a server had it which is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRow:
+    """A server as the database knows it; `heartbeat` in seconds since 1970 by the database's clock.
+
+    `mark` shows who wrote the address, see `server.replicas.replica_keys`.
+    """
+
+    id: str
+    term: int
+    address: str
+    mark: str
+    version: str
+    heartbeat: float
+    is_leaving: bool
+    is_alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a server learns by renewing its lease: whether it still had it, the time, and who else there is."""
+
+    kept: bool
+    now: float
+    replicas: tuple[ReplicaRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a session; `was_lost` says that what it was is in no server's memory any more."""
+
+    replica: str
+    term: int
+    epoch: int
+    was_lost: bool = False
+
+
+class ReplicaStore:
+    """The rows of servers and sessions in one database; any number of stores, threads and programs may share them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def join(self, replica: str, term: int, address: str, mark: str, version: str, *, seconds: float) -> None:
+        """Enter a server with a lease of so many seconds; a `term` is never used again once it was lost."""
+        given = {
+            "id": replica,
+            "term": term,
+            "address": address,
+            "mark": mark,
+            "version": version,
+            "seconds": seconds,
+        }
+        with self._database.transaction() as session:
+            session.execute(_JOIN, given)
+
+    def beat(self, replica: str, term: int, *, seconds: float, is_leaving: bool) -> Beat:
+        """Renew the lease of a server, unless another has taken something from it, and return who there is."""
+        given = {"id": replica, "term": term, "seconds": seconds, "leaving": int(is_leaving)}
+        with self._database.transaction() as session:
+            now = session.execute(_RENEW, given).scalar_one_or_none()
+            rows = session.execute(_ALL).mappings().all()
+            kept = now is not None
+            now = session.execute(_NOW).scalar_one() if now is None else now
+        self._database.set_clock(float(now))
+        return Beat(kept, float(now), tuple(map(_replica, rows)))
+
+    def all(self) -> tuple[ReplicaRow, ...]:
+        """Return the servers that there are, dead ones too."""
+        with self._database.read() as session:
+            return tuple(map(_replica, session.execute(_ALL).mappings()))
+
+    def remove_dead(self, *, grace_seconds: float) -> None:
+        """Remove servers whose lease ran out so long ago, and what is known of sessions that nobody has for long."""
+        with self._database.transaction() as session:
+            session.execute(_REMOVE_DEAD, {"grace": grace_seconds})
+        with self._database.transaction() as session:
+            session.execute(_FORGET, {"seconds": FORGOTTEN_SECONDS})
+
+    def leave(self, replica: str) -> None:
+        """Remove a server. What it held is anybody's at once."""
+        with self._database.transaction() as session:
+            session.execute(_LEAVE, {"id": replica})
+
+    def take(self, name: str, replica: str, term: int) -> Holder:
+        """Return who holds a session: another server that is alive, else the one that asks, from now on.
+
+        Each time that it is taken has an epoch of its own, so that to `let_go` of an earlier one does nothing.
+        """
+        given = {"name": name, "replica": replica, "term": term}
+        while True:
+            with self._database.transaction() as session:
+                if (epoch := session.execute(_BEGIN, given).scalar_one_or_none()) is not None:
+                    return Holder(replica, term, cast("int", epoch))
+                found = session.execute(_HELD, {"name": name}).mappings().one_or_none()
+                if found is None:  # it was closed just now
+                    continue
+                holder = Holder(str(found["replica"]), cast("int", found["term"]), cast("int", found["epoch"]))
+                if (holder.replica, holder.term) != (replica, term) and _is_alive(session, holder):
+                    return holder
+                epoch = session.execute(_TAKE_OVER, given).scalar_one()
+                return Holder(replica, term, cast("int", epoch), was_lost=True)
+
+    def let_go(self, held: Iterable[tuple[str, int]], replica: str) -> None:
+        """Let go of sessions, each with its epoch, that have ended by themselves or are to go on elsewhere."""
+        with self._database.transaction() as session:
+            for name, epoch in held:
+                session.execute(_LET_GO, {"name": name, "epoch": epoch, "replica": replica})
+
+
+def _is_alive(session: Session, holder: Holder) -> bool:
+    """Return whether a server is alive; of one that is not, the row is gone when this returns."""
+    given = {"id": holder.replica, "term": holder.term}
+    session.execute(_REMOVE, given)
+    return session.execute(_IS_THERE, given).first() is not None
+
+
+def _replica(row: sa.RowMapping) -> ReplicaRow:
+    return ReplicaRow(
+        str(row["id"]),
+        cast("int", row["term"]),
+        str(row["address"]),
+        str(row["mark"]),
+        str(row["version"]),
+        float(cast("float", row["heartbeat"])),
+        bool(row["leaving"]),
+        bool(row["alive"]),
+    )
+
+
+_CLOCK = "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)"
+_NOW = sa.text(f"SELECT {_CLOCK}")
+_JOIN = sa.text(
+    "INSERT INTO sealab_replica (id, term, address, mark, version, started, heartbeat, leased_until, leaving) "  # noqa: S608 - no value is in it
+    f"VALUES (:id, :term, :address, :mark, :version, {_CLOCK}, {_CLOCK}, {_CLOCK} + :seconds, 0) "
+    f"ON CONFLICT (id) DO UPDATE SET term = :term, heartbeat = {_CLOCK}, leased_until = {_CLOCK} + :seconds"
+)
+_RENEW = sa.text(
+    f"UPDATE sealab_replica SET heartbeat = {_CLOCK}, leased_until = {_CLOCK} + :seconds, leaving = :leaving "  # noqa: S608 - as above
+    "WHERE id = :id AND term = :term RETURNING heartbeat"
+)
+_ALL = sa.text(
+    f"SELECT id, term, address, mark, version, heartbeat, leaving, leased_until > {_CLOCK} AS alive "  # noqa: S608 - as above
+    "FROM sealab_replica ORDER BY started, id"
+)
+_REMOVE_DEAD = sa.text(f"DELETE FROM sealab_replica WHERE leased_until + :grace < {_CLOCK}")  # noqa: S608 - as above
+_FORGET = sa.text(
+    "DELETE FROM sealab_session_lease "  # noqa: S608 - as above
+    f"WHERE taken < (SELECT {_CLOCK} - :seconds) AND NOT EXISTS (SELECT 1 FROM sealab_replica "
+    "WHERE sealab_replica.id = sealab_session_lease.replica AND sealab_replica.term = sealab_session_lease.term)"
+)
+_LEAVE = sa.text("DELETE FROM sealab_replica WHERE id = :id")
+_BEGIN = sa.text(
+    "INSERT INTO sealab_session_lease (name, replica, term, epoch, taken) "  # noqa: S608 - as above
+    f"VALUES (:name, :replica, :term, 1, {_CLOCK}) ON CONFLICT (name) DO NOTHING RETURNING epoch"
+)
+_HELD = sa.text("SELECT replica, term, epoch FROM sealab_session_lease WHERE name = :name FOR UPDATE")
+_REMOVE = sa.text(f"DELETE FROM sealab_replica WHERE id = :id AND term = :term AND leased_until < {_CLOCK}")  # noqa: S608 - as above
+_IS_THERE = sa.text("SELECT 1 FROM sealab_replica WHERE id = :id AND term = :term FOR SHARE")
+_TAKE_OVER = sa.text(
+    "UPDATE sealab_session_lease SET replica = :replica, term = :term, epoch = epoch + 1, "  # noqa: S608 - as above
+    f"taken = {_CLOCK} WHERE name = :name RETURNING epoch"
+)
+_LET_GO = sa.text(
+    "UPDATE sealab_session_lease SET replica = '' WHERE name = :name AND epoch = :epoch AND replica = :replica"
+)

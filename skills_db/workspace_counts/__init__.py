@@ -1,0 +1,1 @@
+"""Counts of workspaces whose files are in an object store."""

@@ -1,0 +1,125 @@
+"""nginx before the replicas as docs/team.md has it, without affinity: each request goes to the next replica.
+
+Each replica has a port of its own on the balancer too, for checks that have to know who answers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from .network import Network
+
+PUBLIC_NAME = "sealab.example"
+LOCATION = f"""\
+        proxy_http_version 1.1;
+        # sealab closes idle connections after 5 seconds: a new one for each request is never a closed one.
+        proxy_set_header Connection close;
+        # Answers are streams, and a call may be silent for as long as it runs.
+        proxy_buffering off;
+        proxy_read_timeout 1h;
+        # A replica that cannot be reached is found soon, and nothing is sent twice.
+        proxy_connect_timeout 5s;
+        proxy_next_upstream off;
+        proxy_set_header Host {PUBLIC_NAME};
+        proxy_set_header X-Forwarded-For $remote_addr;
+        proxy_set_header X-Forwarded-Proto https;
+        proxy_set_header X-Forwarded-Host "";
+        proxy_set_header Forwarded "";
+"""
+
+
+class Balancer:
+    """A running nginx. `url` goes round; `urls` go to one replica each."""
+
+    def __init__(self, network: Network, replicas: Mapping[str, str], folder: Path) -> None:
+        self._network, self._replicas, self._folder = network, replicas, folder
+        self._out: set[str] = set()
+        host = network.ip("balancer")
+        self.url = f"http://{host}:{network.port('balancer')}/mcp"
+        self.urls = {name: f"http://{host}:{network.port('balancer', name)}/mcp" for name in replicas}
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it."""
+        self._write()
+        command = [*self._network.launcher("balancer"), _program(), "-c", str(self._folder / "nginx.conf")]
+        with open(self._folder / "log", "ab") as log:
+            self.process = subprocess.Popen([*command, "-e", str(self._folder / "log")], stderr=log)
+
+    def take_out(self, name: str) -> None:
+        """Send no new request to a replica; those at work go on."""
+        self._out.add(name)
+        self._reload()
+
+    def put_back(self, name: str) -> None:
+        """Send it requests again."""
+        self._out.discard(name)
+        self._reload()
+
+    def _reload(self) -> None:
+        assert self.process is not None
+        self._write()
+        self.process.send_signal(signal.SIGHUP)
+
+    def faults(self) -> Counter[str]:
+        """Return what its log says of replicas, without who asked."""
+        found = re.findall(r"\[error\] [^*]*\*\d+ ([^,]*)", (self._folder / "log").read_text())
+        return Counter(found)
+
+    def stop(self) -> None:
+        """End it."""
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+
+    def _write(self) -> None:
+        kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        temporary = "".join(f"{kind}_temp_path {self._folder / kind};\n" for kind in kinds)
+        host = self._network.ip("balancer")
+        servers = "".join(
+            f"    server {address}{' down' if name in self._out else ''};\n" for name, address in self._replicas.items()
+        )
+        listens = [(self._network.port("balancer"), "replicas")]
+        listens += [(self._network.port("balancer", name), address) for name, address in self._replicas.items()]
+        blocks = "".join(
+            f"server {{\n    listen {host}:{port};\n    client_max_body_size 5m;\n"
+            f"    location / {{\n        proxy_pass http://{to};\n{LOCATION}    }}\n}}\n"
+            for port, to in listens
+        )
+        user = "user root;\n" if os.geteuid() == 0 else ""
+        written = self._folder / "nginx.conf"
+        written.write_text(
+            f"{user}daemon off;\npid {self._folder / 'nginx.pid'};\nworker_processes 1;\n"
+            f"worker_rlimit_nofile 16384;\nevents {{ worker_connections 8192; }}\n"
+            f"http {{\naccess_log off;\n{temporary}upstream replicas {{\n{servers}}}\n{blocks}}}\n"
+        )
+
+
+def _program() -> str:
+    found = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    if found is None:
+        raise LookupError("There is no nginx here. Install it (Debian: apt install nginx-light).")
+    return found
+
+
+@contextmanager
+def balancer_of(network: Network, replicas: Mapping[str, str], folder: Path) -> Iterator[Balancer]:
+    """Run nginx before replicas, given by their names and addresses."""
+    folder.mkdir()
+    balancer = Balancer(network, replicas, folder)
+    balancer.start()
+    try:
+        yield balancer
+    finally:
+        balancer.stop()

@@ -1,0 +1,148 @@
+"""A server takes from another one what was sealed for it, once, and from nobody else anything at all."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sealab.server.replicas.replica_keys import ReplicaKeys
+from sealab.server.replicas.seals import FRESH_SECONDS, HEADER, SealCheck, SealRefused, sealed
+from sealab.server.rights import REPLICA_PATH
+
+from ...waiting import wait_until
+from ..protocol.web.raw import MODERN, Answer, call, connected, opened, post, read
+from .conftest import KEY, Sealab
+from .test_sessions_on_replicas import bearer, report, run
+
+ME, OTHER = "a" * 16, "b" * 16
+SECRET = b"k" * 32
+
+
+def seal(**changed: Any) -> str:
+    given = {"sender": OTHER, "to": ME, "now": 1000.0, "method": "POST", "path": REPLICA_PATH, "body": b"x"}
+    key = changed.pop("key", SECRET)
+    return sealed(key, **{**given, **changed})
+
+
+def check(text: str, now: float | None = 1000.0, **changed: str) -> Any:
+    return SealCheck(SECRET, ME).opened(text, now=now, **{"method": "POST", "path": REPLICA_PATH, **changed})
+
+
+def test_what_was_sealed_is_taken_and_covers_its_body_alone() -> None:
+    found = check(seal())
+    assert found.sender == OTHER
+    assert found.covers(b"x")
+    assert not found.covers(b"y")
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "changed"),
+    [
+        ("", 1000.0, {}),
+        (seal(key=b"x" * 32), 1000.0, {}),
+        (seal(to=OTHER), 1000.0, {}),
+        (seal(), 1000.0 + FRESH_SECONDS + 1, {}),
+        (seal(), 1000.0 - FRESH_SECONDS - 1, {}),
+        (seal(), None, {}),
+        (seal(), 1000.0, {"method": "GET"}),
+        (seal(), 1000.0, {"path": "/mcp"}),
+        (seal()[:-1] + "x", 1000.0, {}),
+        (seal().replace("1000.000", "1001.000"), 1000.0, {}),
+        (seal().replace(OTHER, "c" * 16), 1000.0, {}),
+    ],
+)
+def test_a_seal_that_was_forged_changed_redirected_or_is_too_old_is_refused(
+    text: str, now: float | None, changed: dict[str, str]
+) -> None:
+    with pytest.raises(SealRefused):
+        check(text, now, **changed)
+
+
+def test_a_seal_counts_once_for_as_long_as_it_is_fresh() -> None:
+    checks = SealCheck(SECRET, ME)
+    first = seal()
+    for moment in (1000.0, 1000.0 + FRESH_SECONDS):
+        checks.opened(seal(now=moment), now=moment, method="POST", path=REPLICA_PATH)
+        if moment == 1000.0:
+            checks.opened(first, now=moment, method="POST", path=REPLICA_PATH)
+        with pytest.raises(SealRefused):
+            checks.opened(first, now=moment, method="POST", path=REPLICA_PATH)
+
+
+def _sent(url: str, body: bytes, text: str, method: str = "POST") -> Answer:
+    connection = connected(url)
+    connection.request(method, REPLICA_PATH, body, {HEADER: text})
+    return read(connection)
+
+
+@pytest.mark.timeout(120)
+def test_a_server_refuses_what_is_forged_or_sent_twice_and_sends_nothing_on_a_second_time(team: Sealab) -> None:
+    rows = team.execute("SELECT id, address, extract(epoch FROM clock_timestamp())::float FROM sealab_replica")
+    ids = {str(address): str(each) for each, address, _now in rows}
+    now = float(str(rows[0][2]))
+    first, second = team.replicas[:2]
+    keys = ReplicaKeys(bytes.fromhex(KEY))
+    alice = team.token("acme", "alice")
+    session = opened(second.url, **bearer(alice))
+    identity = {"tenant": "acme", "principal": "alice", "rights": ["run"], "credential": ""}
+    head = {
+        "kind": "mcp",
+        "headers": [["mcp-session-id", session], ["content-type", "application/json"], ["accept", "*/*"]],
+        "client": ["127.0.0.1", 1],
+        "scheme": "http",
+        "identity": identity,
+        "bearer": "",
+    }
+    body = json.dumps(head).encode() + b"\n" + json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
+
+    def by(to: str, content: bytes = body, key: bytes = keys.seal) -> str:
+        return sealed(key, sender=ids[first.address], to=to, now=now, method="POST", path=REPLICA_PATH, body=content)
+
+    good = by(ids[second.address])
+    assert _sent(second.url, body, good).status == 200
+    assert _sent(second.url, body, good).status == 403
+    assert _sent(second.url, body + b" ", by(ids[second.address])).status == 403
+    assert _sent(second.url, body, by(ids[second.address], key=b"x" * 32)).status == 403
+    assert _sent(second.url, body, "").status == 403
+    assert _sent(second.url, body, by(ids[first.address])).status == 421
+    # The first server does not have the session, and does not send it on to the one that has: it came from another.
+    assert _sent(first.url, body, by(ids[first.address])).status == 404
+    nobody = json.dumps({**head, "identity": None}).encode() + b"\n{}"
+    assert _sent(second.url, nobody, by(ids[second.address], nobody)).status == 401
+    assert sum("come as if from another server" in line for line in second.said) == 1
+    # So it is with a program for a session of code.
+    assert run(second.url, "n = 1", "looped", alice)["success"]
+    program = {
+        "kind": "run", "tenant": "acme", "scope": "principal alice", "identity": identity, "origin": "", "bearer": "",
+        "asks": False, "opens": False, "code": "n", "context_vars": {}, "timeout_seconds": 5, "memory_mb": None,
+        "session": "looped", "isolation": "auto", "dry_run": False, "arguments": [],
+    }  # fmt: skip
+    content = json.dumps(program).encode() + b"\n"
+    answer = _sent(first.url, content, by(ids[first.address], content))
+    assert json.loads(answer.body.splitlines()[-1]) == {"not_here": True}
+    content = json.dumps({**program, "tenant": "beta"}).encode() + b"\n"
+    assert _sent(first.url, content, by(ids[first.address], content)).status == 400
+    weak = json.dumps({**program, "identity": {**identity, "rights": ["files"]}}).encode() + b"\n"
+    assert _sent(second.url, weak, by(ids[second.address], weak)).status == 400
+
+
+@pytest.mark.timeout(120)
+def test_no_request_goes_to_an_address_that_somebody_else_wrote_into_the_database(
+    sealab: Callable[..., Sealab],
+) -> None:
+    running = sealab(2)
+    owner, other = running.replicas
+    assert report(post(owner.url, call("n = 1", session="s"), **MODERN))["success"]
+    with socket.create_server(("127.0.0.1", 0)) as trap:
+        trap.setblocking(False)
+        address = f"http://127.0.0.1:{trap.getsockname()[1]}"
+        running.execute("UPDATE sealab_replica SET address = %s WHERE address = %s", address, owner.address)
+        wait_until(lambda: any("not entered with the VAULT_KEY" in line for line in other.said))
+        refused = post(other.url, call("n", session="s", timeout_seconds=1), **MODERN)
+        assert "cannot be reached now, so nothing of this call ran" in refused.message["result"]["content"][0]["text"]
+        with pytest.raises(BlockingIOError):
+            trap.accept()

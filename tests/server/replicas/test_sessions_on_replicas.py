@@ -1,0 +1,114 @@
+"""A session of code is one session, whichever server gets its calls."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ...waiting import wait_until
+from ..protocol.web.raw import MODERN, Answer, begun, call, opened, post
+from .conftest import Sealab
+
+
+def report(answer: Answer) -> dict[str, Any]:
+    assert answer.status == 200, answer
+    assert "result" in answer.message, answer.message
+    return dict(answer.message["result"]["structuredContent"])
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+def run(url: str, code: str, session: str, token: str, **more: Any) -> dict[str, Any]:
+    return report(post(url, call(code, session=session, **more), **MODERN, **bearer(token)))
+
+
+@pytest.mark.timeout(240)
+def test_a_session_is_used_in_turns_through_all_servers_in_both_eras(team: Sealab) -> None:
+    alice = team.token("acme", "alice")
+    legacy = opened(team.urls[0], **bearer(alice))
+    assert run(team.urls[1], "n = 0", "turns", alice)["success"]
+    for expected in range(1, 101):
+        url, message = team.urls[expected % 3], call("n += 1\nn", session="turns")
+        if expected % 2:
+            answer = post(url, message, **MODERN, **bearer(alice))
+        else:
+            answer = post(url, message, mcp_session_id=legacy, **bearer(alice))
+        assert report(answer)["result"] == expected
+    for url in team.urls:
+        assert [each["name"] for each in run(url, "list_sessions()", "turns", alice)["result"]] == ["turns"]
+
+
+@pytest.mark.timeout(120)
+def test_callers_and_tenants_have_their_own_sessions_of_a_name_through_every_server(team: Sealab) -> None:
+    who = {
+        "carol": team.token("acme", "carol"),
+        "dave": team.token("acme", "dave"),
+        "erin": team.token("beta", "carol"),
+    }
+    for number, (name, token) in enumerate(who.items()):
+        assert run(team.urls[number], f"mine = {name!r}", "shared", token)["success"]
+    for url in team.urls:
+        for name, token in who.items():
+            assert run(url, "mine", "shared", token)["result"] == name
+            listed = run(url, "list_sessions()", "shared", token)["result"]
+            assert [each["name"] for each in listed] == ["shared"]
+
+
+@pytest.mark.timeout(120)
+def test_progress_comes_through_and_a_client_that_leaves_ends_its_run_on_the_other_server(team: Sealab) -> None:
+    frank = team.token("acme", "frank")
+    assert run(team.urls[0], "kept = 1", "long", frank)["success"]
+    message = call("progress(0.5, 'half')\nimport time\ntime.sleep(50)", session="long")
+    message["params"]["_meta"] = {**message["params"]["_meta"], "progressToken": "p"}
+    connection = begun(team.urls[1], message, **MODERN, **bearer(frank))
+    answer = connection.getresponse()
+    told = next(json.loads(line[6:]) for line in answer if line.startswith(b"data: "))
+    assert told["method"] == "notifications/progress"
+    assert "half" in str(told)
+    answer.close()
+    connection.close()
+    # The turn of the session is free at once, not after the 50 seconds.
+    assert run(team.urls[2], "kept", "long", frank, timeout_seconds=40)["result"] == 1
+
+
+@pytest.mark.timeout(120)
+def test_a_session_that_another_server_has_is_closed_and_not_rebuilt(team: Sealab) -> None:
+    grace = team.token("acme", "grace")
+    assert run(team.urls[0], "kept = 1", "closed", grace)["success"]
+    code = "close_session('closed')"
+    assert run(team.urls[1], code, "another", grace)["result"] is True
+    after = run(team.urls[2], "kept", "closed", grace)
+    assert after["error"]["type"] == "NameError", after
+
+
+@pytest.mark.timeout(120)
+def test_the_report_of_a_run_is_there_for_every_server_as_soon_as_it_has_ended(team: Sealab) -> None:
+    heidi = team.token("acme", "heidi")
+    ran = report(post(team.urls[0], call("6 * 7"), **MODERN, **bearer(heidi)))
+    for url in team.urls:
+        message = call("")
+        message["params"] |= {"name": "get_run", "arguments": {"run_id": ran["run_id"]}}
+        asked = post(url, message, **{**MODERN, "mcp_name": "get_run"}, **bearer(heidi))
+        assert report(asked)["result"] == 42
+
+
+@pytest.mark.timeout(120)
+def test_a_background_run_is_told_of_and_cancelled_through_every_server(team: Sealab) -> None:
+    ivan = team.token("acme", "ivan")
+    code = "progress(0.25, 'quarter')\nimport time\ntime.sleep(300)"
+    begun_run = report(post(team.urls[0], call(code, background=True), **MODERN, **bearer(ivan)))
+
+    def state(url: str, **more: Any) -> dict[str, Any]:
+        message = call("")
+        message["params"] |= {"name": "get_run", "arguments": {"run_id": begun_run["run_id"], **more}}
+        return report(post(url, message, **{**MODERN, "mcp_name": "get_run"}, **bearer(ivan)))
+
+    for url in team.urls:
+        wait_until(lambda url=url: state(url).get("progress", {}).get("message") == "quarter")
+    state(team.urls[1], cancel=True)
+    for url in team.urls:
+        wait_until(lambda url=url: state(url)["status"] == "cancelled")

@@ -1,0 +1,99 @@
+"""Who has a session: one server at a time, and the next one only once the lease of the last has run out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from sealab.skills_db.engine import Database
+from sealab.skills_db.replicas.replica_store import ReplicaStore
+from sealab.skills_db.sql import sa
+
+from ..conftest import Place
+
+A, B, C = "a" * 16, "b" * 16, "c" * 16
+LONG = 1000.0
+
+
+@pytest.fixture
+def shared(postgres_place: Place) -> Iterator[Database]:
+    with postgres_place.open() as opened:
+        yield opened
+
+
+@pytest.fixture
+def store(shared: Database) -> ReplicaStore:
+    made = ReplicaStore(shared)
+    for each in (A, B, C):
+        made.join(each, 1, f"http://{each}", "mark", "1", seconds=LONG)
+    return made
+
+
+def end_lease(database: Database, replica: str) -> None:
+    with database.transaction() as session:
+        session.execute(sa.text("UPDATE sealab_replica SET leased_until = 0 WHERE id = :id"), {"id": replica})
+
+
+def test_a_session_is_its_first_takers_for_as_long_as_that_is_alive(store: ReplicaStore) -> None:
+    taken = store.take("s", A, 1)
+    assert (taken.replica, taken.was_lost) == (A, False)
+    assert [store.take("s", each, 1).replica for each in (B, C)] == [A, A]
+    assert store.take("other", B, 1).replica == B
+
+
+def test_of_all_who_take_over_at_once_one_does(store: ReplicaStore, shared: Database) -> None:
+    store.take("s", A, 1)
+    end_lease(shared, A)
+    with ThreadPoolExecutor(8) as threads:
+        holders = list(threads.map(lambda each: store.take("s", each, 1), [B, C] * 8))
+    assert len({each.replica for each in holders}) == 1
+    assert holders[0].replica in {B, C}
+    assert any(each.was_lost for each in holders)
+
+
+def test_a_lease_that_ran_out_is_renewed_late_only_where_nothing_was_taken(
+    store: ReplicaStore, shared: Database
+) -> None:
+    store.take("s", A, 1)
+    end_lease(shared, A)
+    assert store.beat(A, 1, seconds=LONG, is_leaving=False).kept
+    assert store.take("s", B, 1).replica == A
+    end_lease(shared, A)
+    assert store.take("s", B, 1).replica == B
+    assert not store.beat(A, 1, seconds=LONG, is_leaving=False).kept
+    store.join(A, 2, "http://a", "mark", "1", seconds=LONG)
+    assert store.take("s", A, 2).replica == B
+
+
+def test_what_an_earlier_term_had_is_not_had_by_the_next(store: ReplicaStore, shared: Database) -> None:
+    store.take("s", A, 1)
+    store.take("t", A, 1)
+    end_lease(shared, A)
+    store.take("s", B, 1)
+    store.join(A, 2, "http://a", "mark", "1", seconds=LONG)
+    again = store.take("t", C, 1)
+    assert (again.replica, again.was_lost) == (C, True)
+
+
+def test_to_let_go_of_an_earlier_time_does_nothing(store: ReplicaStore) -> None:
+    first = store.take("s", A, 1)
+    second = store.take("s", A, 1)
+    assert second.epoch > first.epoch
+    store.let_go([("s", first.epoch)], A)
+    assert store.take("s", B, 1).replica == A
+    store.let_go([("s", store.take("s", A, 1).epoch)], A)
+    assert store.take("s", B, 1).replica == B
+
+
+def test_the_dead_are_told_and_removed_and_who_leaves_has_nothing(store: ReplicaStore, shared: Database) -> None:
+    store.take("s", A, 1)
+    end_lease(shared, C)
+    seen = {each.id: each.is_alive for each in store.beat(A, 1, seconds=LONG, is_leaving=True).replicas}
+    assert seen == {A: True, B: True, C: False}
+    assert {each.id: each.is_leaving for each in store.all()}[A]
+    store.remove_dead(grace_seconds=LONG)
+    assert {each.id for each in store.all()} == {A, B}
+    store.leave(A)
+    assert store.take("s", B, 1).replica == B

@@ -1,0 +1,396 @@
+"""The cache: a folder of this process that shows the names of a store's objects, and the content of those in use.
+
+Whoever reads a file asks the store first whether the copy still holds (its etag). A file whose content is not here is
+an empty one of the right length that nobody may read (mode 000): code that sees the folder itself is refused, and
+never reads zeros. The content comes under another name and takes its place by `rename(2)`, so a reader has the old
+content or the new. Copies that were not used for longest make room for others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ..errors import ChangedMeanwhile, NotFound, Unavailable, WorkspaceError
+from ..names import PART_PREFIX, Name, shown
+from ..paths import FILE_MODE, Folder, Root, refusing, write_all
+from .bucket import Bucket, Object
+
+_ATTEMPTS = 5
+_FETCH_AGAIN_BYTES = 8 * 1024 * 1024
+"""A copy up to this size is fetched anew when its object has changed, so that code which reads it may go on."""
+
+Parts = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Copy:
+    """What is known of an object, and the file that stands for it."""
+
+    found: Object
+    inode: int
+    has_content: bool
+    used: int = 0
+
+
+class NameLocks:
+    """A lock for each name, held while the store is asked to change it."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._locks: dict[Parts, list[threading.RLock | int]] = {}
+
+    @contextlib.contextmanager
+    def held(self, *names: Parts) -> Iterator[None]:
+        """Hold names against other threads; several in an order that cannot lock up."""
+        with contextlib.ExitStack() as stack:
+            for parts in sorted(set(names)):
+                stack.enter_context(self._one(parts))
+            yield
+
+    @contextlib.contextmanager
+    def _one(self, parts: Parts) -> Iterator[None]:
+        with self._turn:
+            entry = self._locks.setdefault(parts, [threading.RLock(), 0])
+            entry[1] += 1  # type: ignore[operator]
+        try:
+            with entry[0]:  # type: ignore[union-attr]
+                yield
+        finally:
+            with self._turn:
+                entry[1] -= 1  # type: ignore[operator]
+                if not entry[1]:
+                    del self._locks[parts]
+
+
+class Mirror:
+    """The cache of one bucket's prefix in a folder. `lock` guards the folder; no file is fetched under it.
+
+    `is_open` says whether runs have a file of this inode open, which is then not dropped; `bytes_max` bounds what is
+    held beside those.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        beside: Root,
+        bucket: Bucket,
+        lock: Callable[[], contextlib.AbstractContextManager[None]],
+        *,
+        bytes_max: int,
+        is_open: Callable[[int], bool],
+    ) -> None:
+        self.names = NameLocks()
+        self.changed: dict[Parts, Object | None] = {}
+        """Names whose content here is not in the store yet, and the object that it was made from."""
+        self.whole: set[Parts] = set()
+        """Those of them that replace whatever is there."""
+        self._pins = 0
+        self._pinning = threading.Lock()
+        self._copies: dict[Parts, Copy] = {}
+        self._root = root
+        self._beside = beside
+        self._bucket = bucket
+        self._lock = lock
+        self._bytes_max = bytes_max
+        self._is_open = is_open
+        self._held_bytes = 0
+        self._uses = 0
+
+    def pin(self, more: int) -> None:
+        """Count the runs that read the folder by themselves: while there are any, nothing is dropped to make room."""
+        with self._pinning:
+            self._pins += more
+
+    def known(self, parts: Parts) -> Object | None:
+        """Return the object that the file of a name stands for."""
+        copy = self._copies.get(parts)
+        return None if copy is None else copy.found
+
+    def inode(self, parts: Parts) -> int | None:
+        """Return the inode of the file that stands at a name."""
+        status = self._status(parts)
+        return None if status is None or stat.S_ISDIR(status.st_mode) else status.st_ino
+
+    def parts_of(self, inode: int) -> Parts | None:
+        """Return the name of a file by its inode."""
+        with self._lock():
+            return next((parts for parts in (*self._copies, *self.changed) if self.inode(parts) == inode), None)
+
+    def show_file(self, found: Object) -> None:
+        """Have the folder show an object."""
+        parts = tuple(found.key.split("/"))
+        with self._lock():
+            copy = self._copies.get(parts)
+            if parts in self.changed or (copy is not None and self._holds(parts, copy, found)):
+                return
+            had_content = copy is not None and copy.has_content
+            leaf = self._part(found.size, found.modified_ns)
+            self._place(parts, leaf, found, has_content=found.size == 0)
+        if had_content and 0 < found.size <= _FETCH_AGAIN_BYTES:
+            self.fetch(parts)
+
+    def _holds(self, parts: Parts, copy: Copy, found: Object) -> bool:
+        known = copy.found
+        same = known.etag == found.etag if found.etag else known.modified_ns == found.modified_ns
+        return same and known.size == found.size and self.inode(parts) == copy.inode
+
+    def _part(self, size: int, modified_ns: int) -> str:
+        """Make a file beside that nobody may read, of this length, and return its name."""
+        leaf = PART_PREFIX + secrets.token_hex(8)
+        with refusing(Name((leaf,))), self._beside.open_folder(()) as top:
+            handle = top.create(leaf)
+            try:
+                os.ftruncate(handle, size)
+                os.utime(handle, ns=(modified_ns, modified_ns))
+                if size:
+                    os.fchmod(handle, 0)
+            finally:
+                os.close(handle)
+        return leaf
+
+    def show_folder(self, parts: Parts) -> None:
+        """Have the folder show a folder."""
+        with self._lock(), contextlib.ExitStack() as stack:
+            self._folder(parts, stack)
+
+    def has_folder(self, parts: Parts) -> bool:
+        """Return whether the folder shows a folder at a name, as it does once the store had one there."""
+        status = self._status(parts) if parts else None
+        return not parts or (status is not None and stat.S_ISDIR(status.st_mode))
+
+    def forget(self, parts: Parts) -> None:
+        """Have the folder show nothing at a name, unless something there is not in the store yet."""
+        with self._lock():
+            if any(each[: len(parts)] == parts for each in self.changed):
+                return
+            self._remove(parts)
+
+    def show_level(self, parts: Parts, objects: dict[str, Object], folders: set[str]) -> None:
+        """Have the folder show these files and folders directly below a name, and nothing else."""
+        for found in objects.values():
+            self.show_file(found)
+        with self._lock(), contextlib.ExitStack() as stack:
+            here = self._folder(parts, stack)
+            for name in folders:
+                self._folder((*parts, name), stack)
+            for name in here.names():
+                if name not in objects and name not in folders:
+                    self.forget((*parts, name))
+
+    def fetch(self, parts: Parts) -> None:
+        """Have the file of a name hold its content. Raises `NotFound`, `ChangedMeanwhile` or `Unavailable`."""
+        with self.names.held(parts):
+            for _ in range(_ATTEMPTS):
+                with self._lock():
+                    copy = self._copies.get(parts)
+                    if parts in self.changed or copy is None:
+                        return
+                    self._uses += 1
+                    copy.used = self._uses
+                    if copy.has_content:
+                        return
+                try:
+                    self._fetch(parts, copy.found)
+                except ChangedMeanwhile:
+                    self._look_again(parts)
+            raise ChangedMeanwhile(f"{shown('/'.join(parts))} is being replaced all the time. Try again.")
+
+    def _look_again(self, parts: Parts) -> None:
+        found = self._bucket.head("/".join(parts))
+        if found is None:
+            self.forget(parts)
+            raise NotFound(f"{shown('/'.join(parts))} was deleted meanwhile. List the files to see what there is.")
+        self.show_file(found)
+
+    def _fetch(self, parts: Parts, found: Object) -> None:
+        self._make_room(found)
+        leaf = PART_PREFIX + secrets.token_hex(8)
+        with refusing(Name(parts)), self._beside.open_folder(()) as top:
+            handle = top.create(leaf)
+            try:
+                try:
+                    self._stream(found, handle)
+                finally:
+                    os.close(handle)
+                self._take_fetched(parts, leaf, found)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    top.unlink(leaf)
+                raise
+
+    def _stream(self, found: Object, handle: int) -> None:
+        had = 0
+        for piece in self._bucket.pieces(found):
+            write_all(handle, piece)
+            had += len(piece)
+        if had != found.size:
+            raise Unavailable(f"The object store sent {had} of {found.size} bytes. Try again.")
+        os.utime(handle, ns=(found.modified_ns, found.modified_ns))
+
+    def _take_fetched(self, parts: Parts, leaf: str, found: Object) -> None:
+        with self._lock():
+            copy = self._copies.get(parts)
+            if parts in self.changed or copy is None or copy.found != found:
+                raise ChangedMeanwhile("The file was changed here meanwhile. Try again.")
+            self._place(parts, leaf, found, has_content=True)
+
+    def take(self, parts: Parts, data: bytes, found: Object) -> None:
+        """Show what was just written to the store, with its content. What goes wrong costs a request later."""
+        leaf = PART_PREFIX + secrets.token_hex(8)
+        try:
+            with self._lock(), self._beside.open_folder(()) as top:
+                handle = top.create(leaf)
+                try:
+                    write_all(handle, data)
+                finally:
+                    os.close(handle)
+                self._place(parts, leaf, found, has_content=True)
+        except (OSError, WorkspaceError):
+            with contextlib.suppress(OSError, WorkspaceError), self._beside.open_folder(()) as top:
+                top.unlink(leaf)
+            self.forget(parts)
+
+    def note(self, parts: Parts, found: Object) -> None:
+        """Say that the file that stands at a name is what the store has now."""
+        with self._lock():
+            inode = self.inode(parts)
+            self.changed.pop(parts, None)
+            self.whole.discard(parts)
+            self._drop_copy(parts)
+            if inode is not None:
+                self._add(parts, Copy(found, inode, has_content=True))
+
+    def begin_change(self, parts: Parts, *, whole: bool = False) -> None:
+        """Say that the file at a name is about to differ from what the store has."""
+        with self._lock():
+            if parts not in self.changed:
+                self.changed[parts] = self.known(parts)
+            if whole:
+                self.whole.add(parts)
+
+    def drop_change(self, parts: Parts) -> None:
+        """Say that what differs here is given up, and show nothing until the store is asked again."""
+        with self._lock():
+            self.changed.pop(parts, None)
+            self.whole.discard(parts)
+            self._remove(parts)
+
+    def allow(self, parts: Parts) -> None:
+        """Have a file without content be one that can be opened, since it is about to be emptied."""
+        with self._lock():
+            copy = self._copies.get(parts)
+            if copy is not None and not copy.has_content:
+                with contextlib.suppress(OSError, WorkspaceError), self._root.open_folder(parts[:-1]) as folder:
+                    folder.allow(parts[-1], FILE_MODE)
+
+    def move(self, parts: Parts, goal: Parts, found: Object) -> None:
+        """Show a file under another name."""
+        with self._lock(), refusing(Name(parts)), contextlib.ExitStack() as stack:
+            copy = self._copies.get(parts)
+            self._clear(goal)
+            into = self._folder(goal[:-1], stack)
+            with self._root.open_folder(parts[:-1]) as folder:
+                folder.rename(parts[-1], goal[-1], into=into)
+            self._drop_copy(parts)
+            if copy is not None:
+                self._add(goal, Copy(found, copy.inode, copy.has_content))
+
+    def _status(self, parts: Parts) -> os.stat_result | None:
+        try:
+            with self._root.open_folder(parts[:-1]) as folder:
+                return folder.status(parts[-1])
+        except WorkspaceError:
+            return None
+
+    def _folder(self, parts: Parts, stack: contextlib.ExitStack) -> Folder:
+        """Open a folder, made with those above it; a file that stands in its way is only a copy."""
+        folder = stack.enter_context(self._root.open_folder(()))
+        with refusing(Name(parts)):
+            for depth, part in enumerate(parts, 1):
+                status = folder.status(part)
+                if status is not None and not stat.S_ISDIR(status.st_mode):
+                    self._judge_unchanged(parts[:depth])
+                    self._remove(parts[:depth])
+                    status = None
+                if status is None:
+                    folder.make(part)
+                folder = stack.enter_context(folder.enter(part))
+        return folder
+
+    def _judge_unchanged(self, parts: Parts) -> None:
+        if any(each[: len(parts)] == parts for each in self.changed):
+            raise ChangedMeanwhile(
+                f"{shown('/'.join(parts))} is being written here, and is something else in the store. Close it first."
+            )
+
+    def _place(self, parts: Parts, leaf: str, found: Object, *, has_content: bool) -> None:
+        """Let a file beside take its place; call with the lock held."""
+        with refusing(Name(parts)), contextlib.ExitStack() as stack:
+            self._clear(parts)
+            folder = self._folder(parts[:-1], stack)
+            beside = stack.enter_context(self._beside.open_folder(()))
+            beside.rename(leaf, parts[-1], into=folder)
+            status = folder.status(parts[-1])
+        self._drop_copy(parts)
+        self._add(parts, Copy(found, status.st_ino if status else 0, has_content))
+
+    def _clear(self, parts: Parts) -> None:
+        status = self._status(parts)
+        if status is not None and stat.S_ISDIR(status.st_mode):
+            self._judge_unchanged(parts)
+            self._remove(parts)
+
+    def _add(self, parts: Parts, copy: Copy) -> None:
+        self._uses += 1
+        copy.used = self._uses
+        self._copies[parts] = copy
+        self._held_bytes += copy.found.size if copy.has_content else 0
+
+    def _drop_copy(self, parts: Parts) -> None:
+        copy = self._copies.pop(parts, None)
+        if copy is not None and copy.has_content:
+            self._held_bytes -= copy.found.size
+
+    def _remove(self, parts: Parts) -> None:
+        """Remove what stands at a name with all below it; call with the lock held."""
+        status = self._status(parts)
+        if status is not None and parts:
+            with self._root.open_folder(parts[:-1]) as folder, refusing(Name(parts)):
+                if stat.S_ISDIR(status.st_mode):
+                    with folder.enter(parts[-1]) as inside:
+                        names = inside.names()
+                    for name in names:
+                        self._remove((*parts, name))
+                    folder.remove(parts[-1])
+                else:
+                    folder.unlink(parts[-1])
+        self._drop_copy(parts)
+
+    def _make_room(self, found: Object) -> None:
+        """Drop the content of copies that were not used for longest. Raises `Unavailable` for what is too large."""
+        if found.size > self._bytes_max:
+            raise Unavailable(
+                f"{shown(found.key)} has {found.size} bytes, and the cache of this server holds {self._bytes_max}. "
+                "Ask the operator to raise WORKSPACE_CACHE_MB.",
+                errno.EFBIG,
+            )
+        with self._lock():
+            if self._held_bytes + found.size <= self._bytes_max:
+                return
+            for parts, copy in () if self._pins else sorted(self._copies.items(), key=lambda item: item[1].used):
+                if not copy.has_content or not copy.found.size or parts in self.changed or self._is_open(copy.inode):
+                    continue
+                self._place(parts, self._part(copy.found.size, copy.found.modified_ns), copy.found, has_content=False)
+                if self._held_bytes + found.size <= self._bytes_max:
+                    return
+        raise Unavailable(
+            f"The cache of this server, of {self._bytes_max} bytes, is full of files that are in use. Try again later, "
+            "or ask the operator to raise WORKSPACE_CACHE_MB."
+        )
