@@ -102,10 +102,11 @@ def read_folder(folder: Path) -> tuple[list[Definition], list[Problem]]:
 def last_change(folder: Path, *, depth: int = 2) -> int:
     """Return when a file was last added, removed or written below a folder, in nanoseconds; 0 where there is none.
 
-    With `depth=1` a definition that was written over in its category goes unnoticed, and looking is much faster.
+    With `depth=1` a definition that was written over in its category goes unnoticed, and with `depth=0` all that does
+    not change which entries the folder itself has; looking is much faster.
     """
     newest = 0
-    for each in (os.fspath(folder), *_below(os.fspath(folder), depth)):
+    for each in (os.fspath(folder), *(_below(os.fspath(folder), depth) if depth else ())):
         with suppress(OSError):  # it may be gone by now
             newest = max(newest, os.stat(each).st_mtime_ns)
     return newest

@@ -13,7 +13,7 @@ class DefinitionsFolder:
     """The folder of definitions, looked at so seldom that looking takes no more than its share of the time."""
 
     def __init__(self, path: Path) -> None:
-        self._looks = (_Scan(path, depth=1), _Scan(path, depth=2))
+        self._looks = (_Scan(path, depth=0), _Scan(path, depth=1), _Scan(path, depth=2))
 
     def last_change(self) -> int:
         """Return when a file below it was last added, removed or written, in nanoseconds, as far as was looked."""
@@ -21,7 +21,7 @@ class DefinitionsFolder:
 
 
 class _Scan:
-    """Looks that go so deep: into the categories takes longer, and so is done less often."""
+    """Looks that go so deep: the folder alone is seen at once, and the deeper ones take longer and are done less often."""
 
     def __init__(self, path: Path, *, depth: int) -> None:
         self._path = path

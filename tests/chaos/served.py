@@ -28,8 +28,10 @@ START_SECONDS = 60.0
 
 def write_upstreams(home: Path) -> None:
     """Have the server of this home call two upstream servers: one that is well, and one that is not."""
-    one = {"command": sys.executable, "args": ["-P", str(UPSTREAM)], "call_timeout_seconds": 3}
-    (home / "mcp.json").write_text(json.dumps({"mcpServers": {"steady": one, "shaky": one}}))
+    one = {"command": sys.executable, "args": ["-P", str(UPSTREAM)]}
+    # The one that is well is waited for as long as a fault may hold the server; the other one hangs.
+    two = {"steady": one | {"call_timeout_seconds": 15}, "shaky": one | {"call_timeout_seconds": 3}}
+    (home / "mcp.json").write_text(json.dumps({"mcpServers": two}))
 
 
 class Served:

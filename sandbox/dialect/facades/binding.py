@@ -52,7 +52,8 @@ def _bound(member: object, cls: type, is_held: bool) -> object:
 
 
 def _is_reachable(name: str) -> bool:
-    return name not in _OF_CLASSES and judge(name) in {Verdict.PLAIN, Verdict.GUARDED}
+    # A class takes no property as its `__class__` and gives none: who asks it gets its metaclass.
+    return name not in _OF_CLASSES and name != "__class__" and judge(name) in {Verdict.PLAIN, Verdict.GUARDED}
 
 
 def _is_to_be_bound(method: FunctionType, is_held: bool) -> bool:

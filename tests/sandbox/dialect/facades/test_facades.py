@@ -669,3 +669,17 @@ def test_in_a_sealed_process_the_methods_of_a_namespace_work_on_a_namespace_alon
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True, timeout=120
     )
     assert "doesn't apply to a 'SimpleNamespace' object" in done.stdout
+
+
+def test_a_process_is_sealed_that_has_a_class_whose_objects_name_another_one() -> None:
+    program = """
+        import unittest.mock  # its class has a property `__class__`, which no class takes as its own
+        from sealab.sandbox.dialect import facades
+        from sealab.sandbox.dialect.facades import sealing
+        facades.preload(); sealing.seal()
+        print(unittest.mock.Mock(spec=int).__class__)
+        """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("<class 'int'>\n", "")

@@ -140,7 +140,8 @@ async def test_every_run_that_get_run_tells_of_is_a_task_whichever_process_ran_i
         in_foreground = (await caller.run("1 + 1"))["run_id"]
         tasks = Tasks()
         async with Client(stdio(tmp_path, **ENV), extensions=[tasks], read_timeout_seconds=50) as other:
-            await other.call_tool("execute_code", {"code": "6 * 7", "background": True})
+            answer = await other.call_tool("execute_code", {"code": "6 * 7", "background": True})
+            assert not answer.is_error, answer
         for task_id, result in ((in_foreground, 2), (tasks.created[0]["taskId"], 42)):
             told = await asked(caller.client, "tasks/get", taskId=task_id)
             assert (told["status"], told["result"]["structuredContent"]["result"]) == ("completed", result)
