@@ -21,7 +21,7 @@ class DefinitionsFolder:
 
 
 class _Scan:
-    """Looks that go so deep: the folder alone is seen at once, and the deeper ones take longer and are done less often."""
+    """Looks that go so deep: the deeper, the longer they take and the more seldom they are."""
 
     def __init__(self, path: Path, *, depth: int) -> None:
         self._path = path
