@@ -183,7 +183,8 @@ def _begin(connection: sa.Connection, busy_seconds: float) -> None:
 def insert_many(connection: sa.Connection, statement: sa.TextClause, rows: Sequence[Mapping[str, object]]) -> None:
     """Insert rows in few statements by one with `VALUES (:name, …)`, which stands for one row."""
     if connection.dialect.name != "postgresql":  # where a statement costs no message
-        connection.execute(statement, list(rows))
+        if rows:
+            connection.execute(statement, list(rows))
         return
     for part in _rows_of_one(rows):
         told = {f"{name}_{at}": value for at, row in enumerate(part) for name, value in row.items()}

@@ -314,7 +314,15 @@ def test_every_tool_host_function_method_resource_route_and_command_has_a_line(t
         "resource://sealab/capabilities",
         "skill://",
     }  # `resources/read`; the first is the same to all
-    assert set(ROUTES) == {"/mcp", "/approvals/", "/sign-in/", "/healthz", "/readyz", "/.well-known/"}
+    assert set(ROUTES) == {
+        "/mcp",
+        "/approvals/",
+        "/sign-in/",
+        "/.sealab/replica",
+        "/healthz",
+        "/readyz",
+        "/.well-known/",
+    }
     groups = {name for name, takes in _takes_tenant().items() if takes}
     assert groups == _OF_TENANTS == {"runs", "approvals", "skills", "pii"}
 
@@ -375,6 +383,7 @@ def test_routes_lead_to_no_other_tenant(team: Team) -> None:
     for member in (team.owner, team.other, team.nobody):
         assert member.http("GET", "/healthz") == Reply(200, "")
         assert "acme" not in member.http("GET", "/readyz").text
+        assert member.http("POST", "/.sealab/replica").status in {401, 404}  # it is not there: this server is alone
         for place in ("acme/", "acme-2/", "no-such/", "", "default/", "../acme/"):
             assert member.http("GET", f"/approvals/{place}{team.run_id}.1.9999999999.c2lnbmVk").status == 404
             secret = f"{'x' * 43}.{'0' * 32}"

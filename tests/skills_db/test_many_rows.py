@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from sealab.skills_db.engine import Database
-from sealab.skills_db.journal.many_rows import insert_many
+from sealab.skills_db.postgresql import insert_many
 
 INSERT = sa.text("INSERT INTO sealab_document (name, version, content) VALUES (:name, :version, :content)")
 
