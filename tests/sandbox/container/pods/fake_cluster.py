@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import kubernetes_validate
 import uvicorn
@@ -148,6 +148,8 @@ class FakeCluster:
             with suppress(ProcessLookupError):
                 pod.process.kill()
             await pod.process.wait()
+            # Children of the killed process may hold its streams for a while longer.
+            cast("Any", pod.process)._transport.close()
 
     async def attach(self, websocket: WebSocket) -> None:
         pod = self.pods.get(websocket.path_params["name"])
