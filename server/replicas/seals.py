@@ -28,7 +28,8 @@ NONCES_MAX = 200_000
 """Nonces of fresh seals that are remembered; where there are more, no further request is taken."""
 _VERSION = "1"
 _SEAL = re.compile(
-    r"1 ([0-9a-f]{16}) ([0-9a-f]{16}) ([0-9a-f]{16}) ([0-9]{1,12}\.[0-9]{3}) ([0-9a-f]{32}) ([0-9a-f]{64}) ([0-9a-f]{64})"
+    r"1 ([0-9a-f]{16}) ([0-9a-f]{16}) ([0-9a-f]{16}) ([0-9]{1,12}\.[0-9]{3}) "
+    r"([0-9a-f]{32}) ([0-9a-f]{64}) ([0-9a-f]{64})"
 )
 
 

@@ -48,6 +48,9 @@ SINGLE_BYTES_MAX = 5 * 1024**3
 
 The client's uploads in parts carry no condition (obstore's documentation of `put`): whatever can goes by one request.
 """
+COPIED_HERE_BYTES_MAX = 8 * 1024 * 1024
+"""A copy that the store makes carries no condition on what it replaces. What is not larger than this
+is read and written, which carries one."""
 
 _CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
 _T = TypeVar("_T")
@@ -240,11 +243,15 @@ class Bucket:
             return True
 
     def copy(self, found: Object, key: str, condition: Condition = None) -> None:
-        """Copy an object, in place of what has the key, if the condition holds right before.
+        """Copy an object, in place of what has the key, if the condition holds.
 
-        Raises `ChangedMeanwhile` where it does not, and for an object that is gone. See `delete_unchanged` for stores.
+        One of up to `COPIED_HERE_BYTES_MAX` is written with the condition, a larger one right after it was looked at.
+        Raises `ChangedMeanwhile` where it does not hold, and for an object that is gone or another by now.
         """
         obs = _obstore()
+        if condition is not None and found.size <= COPIED_HERE_BYTES_MAX:
+            self.put(key, b"".join(self.pieces(found)), condition)
+            return
         with self._turn_at(key, found.size):
             if condition is not None:
                 self._judge(key, condition)

@@ -278,7 +278,9 @@ class StoredRunFiles(RunFiles):
         if had_mark and has_mark:
             self._stored.stored.count_stored(0, -1)  # one takes the place of the other
         for each in inside:
-            self._stored.copy(each, "/".join(into) + each.key[len("/".join(parts)) :])
+            own_mark = each.key == "/".join((*parts, FOLDER_MARK))
+            condition = None if own_mark else ABSENT  # nobody loses a file that was made there since
+            self._stored.copy(each, "/".join(into) + each.key[len("/".join(parts)) :], condition)
         for each in inside:
             self._stored.delete_copied(each, None)
         self._stored.mirror.forget(parts)

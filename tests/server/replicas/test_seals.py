@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from sealab.server.replicas.replica_keys import ReplicaKeys
 from sealab.server.replicas.peer_link import PeerLink
+from sealab.server.replicas.replica_keys import ReplicaKeys
 from sealab.server.replicas.seals import (
     ERA_HEADER,
     FIRST_ERA,
