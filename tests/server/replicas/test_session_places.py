@@ -77,7 +77,7 @@ async def server(shared: Database, request: pytest.FixtureRequest) -> AsyncItera
     async def lost() -> None:
         await made[0].places.lost()
 
-    async def checked(is_new_history: bool) -> None:  # noqa: FBT001 - as `Membership` calls it
+    async def checked(is_new_history: bool) -> None:
         if made:
             await made[0].places.check(may_be_forgotten=is_new_history)
 
