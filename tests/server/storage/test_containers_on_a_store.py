@@ -20,11 +20,10 @@ found = sorted(str(each.relative_to("/workspace")) for each in Path("/workspace"
 [found, Path("/workspace/data/a.txt").read_text(), open("data/a.txt").read()]
 """
 WRITES = """
+write_file("made/by container.txt", "new")
+write_file("data/a.txt", "one, more")
 from pathlib import Path
-Path("made").mkdir()
-Path("made/by container.txt").write_text("new")
-with open("data/a.txt", "a") as file:
-    file.write(", more")
+[Path("/workspace/made/by container.txt").read_text(), Path("/workspace/data/a.txt").read_text()]
 """
 
 
@@ -43,13 +42,13 @@ def test_code_in_a_container_reads_and_writes_files_of_a_store(tmp_path: Path) -
             done = command_line.sealab(*given, stdin=code, **env)
             assert done.stdout, done.stderr
             report: dict[str, object] = json.loads(done.stdout)
-            assert report["status"] == "ok", report
+            assert report["status"] == "ok", json.dumps(report)
             return report
 
         read = run(home, READS, "--isolation", "container")
         assert (read["isolation"], read["result"]) == ("container", [["data/a.txt"], "one", "one"])
         wrote = run(home, WRITES, "--isolation", "container")
-        assert wrote["isolation"] == "container"
+        assert (wrote["isolation"], wrote["result"]) == ("container", ["new", "one, more"])
         elsewhere = run(other, "import os\n[open('data/a.txt').read(), open('made/by container.txt').read()]")
         assert elsewhere["result"] == ["one, more", "new"]
         obstore.put(s3.client(bucket), "team/data/a.txt", b"two")
