@@ -58,9 +58,11 @@ class Histories:
         return self._is_told
 
 
+_CLOCK = "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)"
 PRESENT = "(SELECT system_identifier || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8) FROM pg_control_system())"
 """The present history in SQL, of a database of which `Histories.are_told` holds."""
-_CLOCK = "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)"
+AGE = f"(SELECT {_CLOCK} - since FROM sealab_history WHERE history = {PRESENT})"  # noqa: S608 - no value is in it
+"""For how many seconds it is the present one; NULL where nobody has noted it."""
 _CURRENT = sa.text(f"SELECT {PRESENT}")
 _AGE = sa.text(
     f"SELECT present.history, {_CLOCK} - since FROM (SELECT {PRESENT} AS history) AS present "  # noqa: S608 - no value is in it

@@ -4,8 +4,9 @@ The lease is renewed by one statement for all sessions together, and judged here
 renewal was sent: so it never seems to last longer than the database thinks. While it cannot be renewed, nothing of a
 session is answered; it may be renewed late, unless another server has taken something meanwhile. Then all is given up.
 
-When a standby was promoted (`skills_db.histories`), a server whose lease lasts has still all that it held, whatever the
-database knows of it. One whose lease has run out cannot know what others took that the database has lost: it gives up.
+When a standby was promoted (`skills_db.histories`), a server whose lease lasts has still all that it held, whatever
+the database knows of it. One whose lease has run out cannot know what others took that the database has lost: it waits
+until these have said so, and gives up what is theirs then.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Membership:
     """This server's row; for its event loop.
 
     `lost` is awaited when the lease was lost, before there is a new one, and `held` before it counts as renewed, with
-    whether the database has gone on elsewhere since.
+    whether the database may have forgotten what was given to this server last.
     """
 
     def __init__(
@@ -203,15 +204,18 @@ class Membership:
         self._note(beat.replicas)
         if not beat.kept:
             _LOG.warning("Another server has taken over from this one, whose lease had run out. Its sessions end.")
-            await self._give_up()
+            self._valid_until = float("-inf")
+            self.history = None
+            self.term += 1
+            self._joined = False
+            await self._lost()
             return
         is_new_history = self.history not in {None, beat.history}
-        if is_new_history and ended >= self._valid_until:
-            _LOG.warning("The database goes on elsewhere, and this server has lost its lease. Its sessions end.")
-            await self._give_up()
+        has_lapsed = ended >= self._valid_until
+        if is_new_history and has_lapsed and not beat.is_settled:
             return
         if self._held is not None:
-            await self._held(is_new_history)
+            await self._held(is_new_history and not has_lapsed)
         self.history = beat.history  # no sooner: until the database knows what is held here, the lease must last
         async with self._renewed:
             self._valid_until = began + seconds - times.margin_seconds
@@ -219,13 +223,6 @@ class Membership:
         if ended - self._swept > _SWEEP_SECONDS and (self._sweeping is None or self._sweeping.done()):
             self._swept = ended
             self._sweeping = asyncio.create_task(self._sweep())
-
-    async def _give_up(self) -> None:
-        self._valid_until = float("-inf")
-        self.history = None
-        self.term += 1
-        self._joined = False
-        await self._lost()
 
     async def _sweep(self) -> None:
         """Remove what is long over, in another thread: that may take longer than a lease lasts."""

@@ -91,8 +91,8 @@ class Replicas:
     async def _lost(self) -> None:
         await self.sessions.lost()
 
-    async def _held(self, is_new_history: bool) -> None:
-        await self.sessions.check(may_be_forgotten=is_new_history)
+    async def _held(self, may_be_forgotten: bool) -> None:
+        await self.sessions.check(may_be_forgotten=may_be_forgotten)
 
     @staticmethod
     def _store_of(database: HomeDatabase) -> Callable[[], ReplicaStore]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from ..engine import Database
-from ..histories import PRESENT, UNTOLD, Histories
+from ..histories import AGE, PRESENT, UNTOLD, Histories
 from ..sql import Session, sa
 
 NOBODY = ""
@@ -49,13 +49,15 @@ class ReplicaRow:
 class Beat:
     """What a server learns by renewing its lease: whether it still had it, the time, and who else there is.
 
-    Where the `history` of the database is another one since, what was stored last may be missing.
+    Where the `history` of the database is another one since, what was stored last may be missing. It `is_settled` once
+    whoever had a lease before has noticed, or has it no more.
     """
 
     kept: bool
     now: float
     replicas: tuple[ReplicaRow, ...]
     history: str = UNTOLD
+    is_settled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +96,13 @@ class ReplicaStore:
         given = {"id": replica, "term": term, "seconds": seconds, "leaving": int(is_leaving)}
         renew = _RENEW if self._histories.are_told() else _RENEW_UNTOLD
         with self._database.transaction() as session:
-            now, history = session.execute(renew, given).one_or_none() or (None, UNTOLD)
+            now, history, age = session.execute(renew, given).one_or_none() or (None, UNTOLD, seconds)
+            is_settled = self._histories.settled(session, seconds) if age is None else age >= seconds
             rows = session.execute(_ALL).mappings().all()
             kept = now is not None
             now = session.execute(_NOW).scalar_one() if now is None else now
         self._database.set_clock(float(now))
-        return Beat(kept, float(now), tuple(map(_replica, rows)), history)
+        return Beat(kept, float(now), tuple(map(_replica, rows)), history, is_settled)
 
     def all(self) -> tuple[ReplicaRow, ...]:
         """Return the servers that there are, dead ones too."""
@@ -214,8 +217,8 @@ _RENEWING = (
     f"UPDATE sealab_replica SET heartbeat = {_CLOCK}, leased_until = {_CLOCK} + :seconds, leaving = :leaving "  # noqa: S608 - as above
     "WHERE id = :id AND term = :term RETURNING heartbeat"
 )
-_RENEW = sa.text(f"{_RENEWING}, {PRESENT}")
-_RENEW_UNTOLD = sa.text(f"{_RENEWING}, '{UNTOLD}'")
+_RENEW = sa.text(f"{_RENEWING}, {PRESENT}, {AGE}")
+_RENEW_UNTOLD = sa.text(f"{_RENEWING}, '{UNTOLD}', :seconds")
 _ALL = sa.text(
     f"SELECT id, term, address, mark, version, heartbeat, leaving, leased_until > {_CLOCK} AS alive "  # noqa: S608 - as above
     "FROM sealab_replica ORDER BY started, id"

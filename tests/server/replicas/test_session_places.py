@@ -193,9 +193,12 @@ class Promoted(ReplicaStore):
     """A store that tells another history of its database once it is told to."""
 
     history = "first"
+    is_settled = True
+    beats = 0
 
     def beat(self, *given: Any, **named: Any) -> Beat:
-        return replace(super().beat(*given, **named), history=self.history)
+        self.beats += 1
+        return replace(super().beat(*given, **named), history=self.history, is_settled=self.is_settled)
 
 
 @pytest.mark.parametrize("server", [Promoted], indirect=True)
@@ -216,17 +219,29 @@ async def test_a_server_whose_lease_lasts_keeps_its_sessions_though_the_database
 
 
 @pytest.mark.parametrize("server", [Promoted], indirect=True)
-async def test_a_server_whose_lease_had_run_out_gives_all_up_where_the_database_goes_on_elsewhere(
+async def test_a_server_whose_lease_had_run_out_waits_for_those_that_took_what_the_database_has_forgotten(
     server: Server,
 ) -> None:
     store, membership = server.store, server.membership
     assert isinstance(store, Promoted)
-    await server.place("s")
-    store.history = "second"
+    taken, kept = await server.place("s"), await server.place("other")
+
+    def given_to_another() -> None:
+        store.let_go([(taken.name, taken.epoch)], membership.id)
+        store.join(OTHER, 1, "http://127.0.0.1:2", marked("http://127.0.0.1:2"), "1", seconds=1000)
+        assert store.take(taken.name, OTHER, 1).replica == OTHER
+
+    store.history, store.is_settled = "second", False
     membership._valid_until = float("-inf")  # as after some seconds without a database
-    await until(lambda: server.ended == ["s"])
+    beats = store.beats
+    await until(lambda: store.beats > beats + 2)
+    assert not membership.is_valid
+    assert server.ended == []
+    await asyncio.to_thread(given_to_another)
+    store.is_settled = True
     assert await membership.valid(30)
-    assert membership.term == 2
+    assert server.ended == ["s"]
+    assert await server.place("other") is kept
 
 
 async def test_a_session_that_the_database_gave_to_another_server_ends_here(server: Server) -> None:
