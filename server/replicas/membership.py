@@ -4,7 +4,7 @@ The lease is renewed by one statement for all sessions together, and judged here
 renewal was sent: so it never seems to last longer than the database thinks. While it cannot be renewed, nothing of a
 session is answered; it may be renewed late, unless another server has taken something meanwhile. Then all is given up.
 
-When a standby was promoted (`skills_db.histories`), a server whose lease lasts has still all that it held, whatever
+When a standby was promoted (`shared_state.histories`), a server whose lease lasts has still all that it held, whatever
 the database knows of it. One whose lease has run out cannot know what others took that the database has lost: it waits
 until these have said so, and gives up what is theirs then.
 """

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import JournalDamaged, JournalErased, JournalNotFound
-from ..histories import Histories
+from ..shared_state.histories import Histories
 from ..sql import sa
 from ..vault_keys import SealBroken
 from .approval_links import ApprovalLink, judged, signed

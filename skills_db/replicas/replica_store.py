@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from ..engine import Database
-from ..histories import AGE, PRESENT, UNTOLD, Histories
+from ..shared_state.histories import AGE, PRESENT, UNTOLD, Histories
 from ..sql import Session, sa
 
 NOBODY = ""

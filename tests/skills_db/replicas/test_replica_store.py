@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sealab.skills_db.engine import Database
-from sealab.skills_db.histories import Histories
 from sealab.skills_db.replicas.replica_store import NOBODY, ReplicaStore
+from sealab.skills_db.shared_state.histories import Histories
 from sealab.skills_db.sql import sa
 
 from ..conftest import Place

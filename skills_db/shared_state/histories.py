@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .sql import DBAPIError, Session, sa
+from ..sql import DBAPIError, Session, sa
 
 if TYPE_CHECKING:
-    from .engine import Database
+    from ..engine import Database
 
 UNTOLD = ""
 """The history of a database that does not tell it."""
