@@ -17,7 +17,7 @@ pytestmark = [needs_podman, pytest.mark.slow]
 READS = """
 from pathlib import Path
 found = sorted(str(each.relative_to("/workspace")) for each in Path("/workspace").rglob("*") if each.is_file())
-[found, Path("/workspace/data/a.txt").read_text(), open("data/a.txt").read()]
+[found, Path("/workspace/data/a.txt").read_text()]
 """
 WRITES = """
 write_file("made/by container.txt", "new")
@@ -46,11 +46,11 @@ def test_code_in_a_container_reads_and_writes_files_of_a_store(tmp_path: Path) -
             return report
 
         read = run(home, READS, "--isolation", "container")
-        assert (read["isolation"], read["result"]) == ("container", [["data/a.txt"], "one", "one"])
+        assert (read["isolation"], read["result"]) == ("container", [["data/a.txt"], "one"])
         wrote = run(home, WRITES, "--isolation", "container")
         assert (wrote["isolation"], wrote["result"]) == ("container", ["new", "one, more"])
         elsewhere = run(other, "import os\n[open('data/a.txt').read(), open('made/by container.txt').read()]")
         assert elsewhere["result"] == ["one, more", "new"]
         obstore.put(s3.client(bucket), "team/data/a.txt", b"two")
         again = run(home, READS, "--isolation", "container")
-        assert again["result"] == [["data/a.txt", "made/by container.txt"], "two", "two"]
+        assert again["result"] == [["data/a.txt", "made/by container.txt"], "two"]
