@@ -1,1 +1,1 @@
-"""What servers on one database share beside skills, vault and journals: documents, notices, parts of bounds, history."""
+"""What servers on one database share beside skills, vault, journals: documents, notices, parts of bounds, history."""
