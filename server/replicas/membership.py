@@ -3,6 +3,10 @@
 The lease is renewed by one statement for all sessions together, and judged here by the monotonic clock, from before the
 renewal was sent: so it never seems to last longer than the database thinks. While it cannot be renewed, nothing of a
 session is answered; it may be renewed late, unless another server has taken something meanwhile. Then all is given up.
+
+When a standby was promoted (`shared_state.histories`), a server whose lease lasts has still all that it held, whatever
+the database knows of it. One whose lease has run out cannot know what others took that the database has lost: it waits
+until these have said so, and gives up what is theirs then.
 """
 
 from __future__ import annotations
@@ -47,7 +51,11 @@ LEASE_TIMES = LeaseTimes()
 
 
 class Membership:
-    """This server's row; for its event loop. `lost` is awaited when the lease was lost, before there is a new one."""
+    """This server's row; for its event loop.
+
+    `lost` is awaited when the lease was lost, before there is a new one, and `held` before it counts as renewed, with
+    whether the database may have forgotten what was given to this server last.
+    """
 
     def __init__(
         self,
@@ -57,16 +65,20 @@ class Membership:
         *,
         version: str,
         lost: Callable[[], Awaitable[None]],
+        held: Callable[[bool], Awaitable[None]] | None = None,
         times: LeaseTimes = LEASE_TIMES,
     ) -> None:
         self.id = secrets.token_hex(8)
         self.term = 1
         self.address = address
         self.is_leaving = False
+        self.history: str | None = None
+        """That of the database, as it was when the lease was renewed last."""
         self._store = store
         self._keys = keys
         self._version = version
         self._lost = lost
+        self._held = held
         self._times = times
         self._joined = False
         self._valid_until = float("-inf")
@@ -96,7 +108,7 @@ class Membership:
         if self._joined:
             with suppress(*KNOWN_ERRORS, TimeoutError):
                 async with asyncio.timeout(_LEAVE_SECONDS):
-                    await self._ask_apart(lambda store: store.leave(self.id))
+                    await self.ask_apart(lambda store: store.leave(self.id))
 
     async def mark_leaving(self) -> None:
         """Have the others know that this server takes no more sessions."""
@@ -181,10 +193,10 @@ class Membership:
         seconds = times.lease_seconds
         if not self._joined:
             given = (self.id, self.term, self.address, self._keys.address_mark(self.id, self.address), self._version)
-            await self._ask_apart(lambda store: store.join(*given, seconds=seconds))
+            await self.ask_apart(lambda store: store.join(*given, seconds=seconds))
             self._joined = True
         is_leaving = self.is_leaving
-        beat = await self._ask_apart(
+        beat = await self.ask_apart(
             lambda store: store.beat(self.id, self.term, seconds=seconds, is_leaving=is_leaving)
         )
         ended = time.monotonic()
@@ -193,10 +205,18 @@ class Membership:
         if not beat.kept:
             _LOG.warning("Another server has taken over from this one, whose lease had run out. Its sessions end.")
             self._valid_until = float("-inf")
+            self.history = None
             self.term += 1
             self._joined = False
             await self._lost()
             return
+        is_new_history = self.history not in {None, beat.history}
+        has_lapsed = ended >= self._valid_until
+        if is_new_history and has_lapsed and not beat.is_settled:
+            return
+        if self._held is not None:
+            await self._held(is_new_history and not has_lapsed)
+        self.history = beat.history  # no sooner: until the database knows what is held here, the lease must last
         async with self._renewed:
             self._valid_until = began + seconds - times.margin_seconds
             self._renewed.notify_all()
@@ -212,7 +232,8 @@ class Membership:
         except KNOWN_ERRORS as error:
             _LOG.debug("What is known of servers that have gone stays in the database for a while: %s", error)
 
-    async def _ask_apart(self, question: Callable[[ReplicaStore], _T]) -> _T:
+    async def ask_apart(self, question: Callable[[ReplicaStore], _T]) -> _T:
+        """Ask the database, for what a lease is renewed by. Raises what that raises."""
         return await asyncio.wrap_future(self._threads.submit(lambda: question(self._store())))
 
     def _note(self, found: tuple[ReplicaRow, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..rights import REPLICA_PATH as PATH
-from .seals import HEADER, sealed
+from .seals import ERA_HEADER, FIRST_ERA, HEADER, sealed
 
 if TYPE_CHECKING:
     import httpx2
@@ -36,7 +37,8 @@ _KEEPALIVE_SECONDS = 3.0
 """How long an idle connection is kept, which is less than the 5 seconds after which uvicorn closes it."""
 _CONNECTIONS_MAX = 4096
 """Each serves one request of a client, of which `connections.CONNECTIONS_MAX` are open at most: here nobody waits."""
-_OK, _MISDIRECTED, _UNAVAILABLE = 200, 421, 503
+_OK, _CONFLICT, _MISDIRECTED, _UNAVAILABLE = 200, 409, 421, 503
+_ERA = re.compile("[0-9a-f]{16}")
 
 
 class PeerUnreached(Exception):
@@ -69,6 +71,8 @@ class PeerLink:
         self._made: dict[bool, httpx2.AsyncClient] = {}
         """That of calls, and that of streams that stay open: thousands of these must not slow each call."""
         self._heard: dict[str, float] = {}
+        self._eras: dict[str, str] = {}
+        """Those of servers that have begun a new one; see `seals`."""
 
     async def reach(self, peer: ReplicaRow) -> None:
         """Return once another server is known to answer, which a stopped one does not, though it takes connections.
@@ -106,14 +110,37 @@ class PeerLink:
 
         Raises `PeerUnreached`, `PeerRefused` or `PeerLost`, the last from reading the body too.
         """
+        content = json.dumps(head, separators=(",", ":")).encode("utf-8") + b"\n" + body
+        response = await self._answered(peer, method, content, silent_seconds)
+        if (era := _new_era(response)) is not None:  # nothing was begun
+            await response.aclose()
+            self._eras[peer.id] = era
+            response = await self._answered(peer, method, content, silent_seconds)
+        self._heard[peer.id] = time.monotonic()
+        try:
+            if response.status_code == _MISDIRECTED or _is_stopping(response):
+                raise PeerRefused(f"The server at {peer.address} is not {peer.id}, or stops.")
+            if _new_era(response) is not None:
+                raise PeerUnreached(f"The server at {peer.address} takes no seal, since the clock goes back.")
+            yield PeerAnswer(response.status_code, response.headers.raw, _body(response, peer))
+        finally:
+            await response.aclose()
+
+    async def _answered(self, peer: ReplicaRow, method: str, content: bytes, silent_seconds: float) -> httpx2.Response:
         import httpx2
 
-        content = json.dumps(head, separators=(",", ":")).encode("utf-8") + b"\n" + body
         now = self._membership.now()
         if now is None:
             raise PeerUnreached("The time of the database is not known yet.")
         seal = sealed(
-            self._keys.seal, sender=self._membership.id, to=peer.id, now=now, method=method, path=PATH, body=content
+            self._keys.seal,
+            sender=self._membership.id,
+            to=peer.id,
+            now=now,
+            method=method,
+            path=PATH,
+            body=content,
+            era=self._eras.get(peer.id, FIRST_ERA),
         )
         client = self._client(streams=method == "GET")
         request = client.build_request(
@@ -124,18 +151,11 @@ class PeerLink:
             timeout=httpx2.Timeout(silent_seconds, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS),
         )
         try:
-            response = await client.send(request, stream=True)
+            return await client.send(request, stream=True)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             raise PeerUnreached(f"{type(error).__name__} at {peer.address}") from error
         except httpx2.HTTPError as error:
             raise PeerLost(f"{type(error).__name__} at {peer.address}") from error
-        self._heard[peer.id] = time.monotonic()
-        try:
-            if response.status_code == _MISDIRECTED or _is_stopping(response):
-                raise PeerRefused(f"The server at {peer.address} is not {peer.id}, or stops.")
-            yield PeerAnswer(response.status_code, response.headers.raw, _body(response, peer))
-        finally:
-            await response.aclose()
 
     async def ask(
         self, peer: ReplicaRow, question: Mapping[str, object], *, seconds: float = ASK_SECONDS
@@ -167,6 +187,12 @@ class PeerLink:
 def _is_stopping(response: httpx2.Response) -> bool:
     """Return whether a server takes nothing new: it says so before it begins anything."""
     return response.status_code == _UNAVAILABLE and HEADER in response.headers
+
+
+def _new_era(response: httpx2.Response) -> str | None:
+    """Return the era that a server has begun, where it took nothing for that."""
+    era = response.headers.get(ERA_HEADER, "")
+    return era if response.status_code == _CONFLICT and _ERA.fullmatch(era) else None
 
 
 async def _body(response: httpx2.Response, peer: ReplicaRow) -> AsyncIterator[bytes]:

@@ -42,7 +42,7 @@ class Replicas:
     ) -> None:
         self.keys = ReplicaKeys(key)
         self.membership = Membership(
-            self._store_of(database), self.keys, address, version=version, lost=self._lost, times=times
+            self._store_of(database), self.keys, address, version=version, lost=self._lost, held=self._held, times=times
         )
         self.link = PeerLink(self.membership, self.keys)
         self.seals = SealCheck(self.keys.seal, self.membership.id)
@@ -90,6 +90,9 @@ class Replicas:
 
     async def _lost(self) -> None:
         await self.sessions.lost()
+
+    async def _held(self, may_be_forgotten: bool) -> None:
+        await self.sessions.check(may_be_forgotten=may_be_forgotten)
 
     @staticmethod
     def _store_of(database: HomeDatabase) -> Callable[[], ReplicaStore]:

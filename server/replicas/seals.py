@@ -3,7 +3,11 @@
 A security boundary: whoever can make a seal can act as any caller. A seal is HMAC-SHA256 (RFC 2104), under a key that
 follows from the vault's, of its version, the sender, the one that it is for, the time, a nonce, the method and the path
 of the request and the SHA-256 of its body. Whose the request is and the headers of the client stand in that body.
-The time is the database's, as each server keeps it, so that a wrong clock of a host does no harm. A nonce counts once.
+The time is the database's, as each server keeps it, so that a wrong clock of a host does no harm.
+
+A seal counts once, whatever the clock of the database does. Its nonce is remembered while it is fresh. Once one was
+forgotten, nothing counts that was sealed at its time or before. Only where that clock went back can a fresh seal be so
+old: then the server that checks begins a new era, in which no seal of a former one counts, and says which it is.
 """
 
 from __future__ import annotations
@@ -16,18 +20,25 @@ from collections import deque
 from dataclasses import dataclass, field
 
 HEADER = "sealab-replica"
+ERA_HEADER = "sealab-replica-era"
+FIRST_ERA = "0" * 16
 FRESH_SECONDS = 30.0
 """How old a seal may be, or how far ahead."""
 NONCES_MAX = 200_000
 """Nonces of fresh seals that are remembered; where there are more, no further request is taken."""
 _VERSION = "1"
 _SEAL = re.compile(
-    r"1 ([0-9a-f]{16}) ([0-9a-f]{16}) ([0-9]{1,12}\.[0-9]{3}) ([0-9a-f]{32}) ([0-9a-f]{64}) ([0-9a-f]{64})"
+    r"1 ([0-9a-f]{16}) ([0-9a-f]{16}) ([0-9a-f]{16}) ([0-9]{1,12}\.[0-9]{3}) "
+    r"([0-9a-f]{32}) ([0-9a-f]{64}) ([0-9a-f]{64})"
 )
 
 
 class SealRefused(Exception):
     """A seal is missing, was not made by a server of this sealab, is not for this one, too old, or was used before."""
+
+
+class EraPassed(SealRefused):
+    """A seal is right but for its era: whoever has the key may make it anew for the present one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +53,12 @@ class Seal:
         return hmac.compare_digest(hashlib.sha256(body).hexdigest(), self.body_sha256)
 
 
-def sealed(key: bytes, *, sender: str, to: str, now: float, method: str, path: str, body: bytes) -> str:
-    """Return the seal of a request; `now` in seconds by the database's clock."""
+def sealed(
+    key: bytes, *, sender: str, to: str, now: float, method: str, path: str, body: bytes, era: str = FIRST_ERA
+) -> str:
+    """Return the seal of a request; `now` in seconds by the database's clock, `era` as the one it is for said it."""
     digest = hashlib.sha256(body).hexdigest()
-    said = f"{_VERSION} {sender} {to} {now:.3f} {secrets.token_hex(16)} {digest}"
+    said = f"{_VERSION} {sender} {to} {era} {now:.3f} {secrets.token_hex(16)} {digest}"
     return f"{said} {_mac(key, said, method, path)}"
 
 
@@ -55,22 +68,30 @@ class SealCheck:
 
     key: bytes
     replica: str
+    era: str = FIRST_ERA
     _nonces: set[str] = field(default_factory=set)
     _ages: deque[tuple[float, str]] = field(default_factory=deque)
+    _floor: float = float("-inf")
+    """The latest time of a seal whose nonce was forgotten."""
 
     def opened(self, seal: str, *, now: float | None, method: str, path: str) -> Seal:
         """Return what a seal says. Raises `SealRefused`; `now` is None where the time is not known yet."""
         found = _SEAL.fullmatch(seal)
         if found is None:
             raise SealRefused("It is none.")
-        sender, to, at, nonce, digest, mac = found.groups()
+        sender, to, era, at, nonce, digest, mac = found.groups()
         if not hmac.compare_digest(mac, _mac(self.key, seal.rpartition(" ")[0], method, path)):
             raise SealRefused("It was made with another key, or for another request.")
         if to != self.replica:
             raise SealRefused("It is for another server.")
         if now is None or abs(now - float(at)) > FRESH_SECONDS:
             raise SealRefused("It is too old.")
+        if era != self.era:
+            raise EraPassed("It is for a former era.")
         self._forget(now)
+        if float(at) <= self._floor:
+            self._begin_era()
+            raise EraPassed("The clock of the database went back since others were taken.")
         if nonce in self._nonces or len(self._nonces) >= NONCES_MAX:
             raise SealRefused("It was used before.")
         self._nonces.add(nonce)
@@ -78,9 +99,17 @@ class SealCheck:
         return Seal(sender, digest)
 
     def _forget(self, now: float) -> None:
-        """Forget nonces whose seals are too old, in the order in which they came; none is forgotten early."""
+        """Forget nonces whose seals are too old, in the order in which they came, and take none of their time again."""
         while self._ages and now - self._ages[0][0] > 2 * FRESH_SECONDS:
-            self._nonces.discard(self._ages.popleft()[1])
+            at, nonce = self._ages.popleft()
+            self._nonces.discard(nonce)
+            self._floor = max(self._floor, at)
+
+    def _begin_era(self) -> None:
+        self.era = secrets.token_hex(8)
+        self._nonces.clear()
+        self._ages.clear()
+        self._floor = float("-inf")
 
 
 def _mac(key: bytes, said: str, method: str, path: str) -> str:

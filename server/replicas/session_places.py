@@ -112,14 +112,18 @@ class SessionPlaces:
         membership = self.membership
         if not await membership.valid(CONFIRM_SECONDS):
             raise self.no_lease(session)
-        term = membership.term
-        holder = await membership.ask(lambda store: store.take(name, membership.id, term))
+        term, history = membership.term, membership.history
+        holder = await membership.ask(
+            lambda store: store.take(name, membership.id, term, settle_seconds=membership.lease_seconds)
+        )
         if holder.replica == membership.id:
-            if term != membership.term or not membership.is_valid:
+            if (term, history) != (membership.term, membership.history) or not membership.is_valid:
                 raise self.no_lease(session)
             self._elsewhere.pop(name, None)
             held = self._held[name] = Held(name, tenant, session, holder.epoch, holder.was_lost, end, is_alive)
             return held
+        if not holder.replica:
+            raise self.away(session)
         if (other := membership.other(holder.replica)) is None:
             await membership.look()
             other = membership.other(holder.replica)
@@ -187,9 +191,30 @@ class SessionPlaces:
 
     async def lost(self) -> None:
         """End every session that is here: another server may have it."""
-        every = list(self._held.values())
-        self._held.clear()
+        await self._give_up(list(self._held.values()))
+
+    async def check(self, *, may_be_forgotten: bool) -> None:
+        """Have the database know of every session that is here, and end those that it has given to another server.
+
+        It `may_be_forgotten` who was given a session last, where the database has just gone on elsewhere.
+        Raises what asking the database raises.
+        """
+        membership = self.membership
+        held = {each.name: each.epoch for each in self._held.values()}
+        if not held:
+            return
+        term = membership.term
+        gone = await membership.ask_apart(
+            lambda store: store.keep(held, membership.id, term, may_be_forgotten=may_be_forgotten)
+        )
+        given_up = [each for name in gone if (each := self._held.get(name)) is not None and each.epoch == held[name]]
+        if given_up:
+            _LOG.warning("The database has given sessions of this server to another one. They end here.")
+            await self._give_up(given_up)
+
+    async def _give_up(self, every: list[Held]) -> None:
         for each in every:
+            del self._held[each.name]
             each.is_lost = True
             for running in each.running:
                 running.cancel()  # which ends the worker, and is awaited by who has begun it

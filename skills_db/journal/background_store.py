@@ -6,6 +6,9 @@ A process that runs one holds a lease, which it renews. A run whose lease is ove
 asks for work is given it. Each step is one statement with a condition, so that of two processes one succeeds; it is the
 same on SQLite and on PostgreSQL (READ COMMITTED re-checks the condition once the other has committed).
 
+A promoted standby may lack that a run was taken (`histories`). So no run is taken there for as long as a lease lasts,
+and within that time whoever has one takes it again by renewing its lease or by storing its report.
+
 Everything here blocks: call it from a thread.
 """
 
@@ -17,6 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import JournalDamaged, JournalErased, JournalNotFound
+from ..shared_state.histories import Histories
 from ..sql import sa
 from ..vault_keys import SealBroken
 from .approval_links import ApprovalLink, judged, signed
@@ -24,6 +28,7 @@ from .sealing import JournalKeys
 
 if TYPE_CHECKING:
     from ..engine import Database
+    from ..sql import Session
 
 QUEUED, RUNNING, WAITING, ENDED = "queued", "running", "waiting", "ended"
 KEPT, CANCELS, LOST = "kept", "cancels", "lost"
@@ -95,6 +100,10 @@ class BackgroundStore:
         self._database = database
         self._keys = JournalKeys(key)
         self._process = process
+        self._histories = Histories(database)
+        self._begins: dict[str, int] = {}
+        """The runs that this process took, each with how often it was begun by then."""
+        self._settle_seconds = 0.0
 
     def put(self, run_id: str, scope: str, request: Told, *, expires: float, most: int) -> bool:
         """Queue a run; False where `most` of its owner wait already. Once it returns, the run survives a crash."""
@@ -138,11 +147,16 @@ class BackgroundStore:
         """
         now = self._database.now()
         taken = {"now": now, "until": now + lease_seconds, "process": self._process, "most": most}
+        self._histories.are_told()
+        self._settle_seconds = lease_seconds
         with self._database.transaction() as session:
+            if not self._histories.settled(session, lease_seconds):
+                return None
             row = session.execute(_CLAIM, taken).mappings().one_or_none()
         if row is None:
             return None
         run_id, owner = cast("str", row["run_id"]), cast("str", row["owner"])
+        self._begins[run_id] = cast("int", row["begins"])
         try:
             request: Told | None = self._opened(owner, run_id, _REQUEST, row["sealed_request"])
         except JournalDamaged:
@@ -156,12 +170,16 @@ class BackgroundStore:
         told = {"run": run_id, "process": self._process, "now": now, "until": now + lease_seconds, "progress": sealed}
         with self._database.transaction(durable=False) as session:
             cancels = session.execute(_RENEW, told).scalar_one_or_none()
+            if cancels is None and self._took_again(session, run_id):
+                cancels = session.execute(_RENEW, told).scalar_one_or_none()
         if cancels is None:
+            self._begins.pop(run_id, None)
             return LOST
         return CANCELS if cancels else KEPT
 
     def release(self, run_id: str, *, began: bool) -> None:
         """Give a run back to whoever asks next; without `began` nothing of it ran."""
+        self._begins.pop(run_id, None)
         told = {"run": run_id, "process": self._process, "status": RUNNING if began else QUEUED, "begins": int(began)}
         with self._database.transaction() as session:
             session.execute(_RELEASE, told)
@@ -171,7 +189,11 @@ class BackgroundStore:
         sealed = self._sealed(owner, run_id, _REPORT, report)
         told = {"run": run_id, "process": self._process, "now": self._database.now(), "sealed": sealed}
         with self._database.transaction() as session:
-            return session.execute(_FINISH, told).scalar_one_or_none() is not None
+            is_stored = session.execute(_FINISH, told).scalar_one_or_none() is not None
+            if not is_stored and self._took_again(session, run_id):
+                is_stored = session.execute(_FINISH, told).scalar_one_or_none() is not None
+        self._begins.pop(run_id, None)
+        return is_stored
 
     def park(self, run_id: str, owner: str, question: Told) -> bool:
         """Have a run of ours wait for an answer, and be nobody's until then; False where it is not ours now."""
@@ -280,9 +302,18 @@ class BackgroundStore:
         ]
 
     def drop_expired(self) -> None:
-        """Remove the reports that have outlived their time."""
+        """Remove the reports that have outlived their time, and have the history of the database known."""
+        self._histories.note()
         with self._database.transaction() as session:
             session.execute(_DROP_EXPIRED, {"now": self._database.now()})
+
+    def _took_again(self, session: Session, run_id: str) -> bool:
+        """Take a run again that this process has, where the database has lost that and nobody could take it since."""
+        begins = self._begins.get(run_id)
+        if begins is None or self._histories.settled(session, self._settle_seconds):
+            return False
+        told = {"run": run_id, "process": self._process, "begins": begins}
+        return session.execute(_TAKE_AGAIN, told).first() is not None
 
     def _sealed(self, owner: str, run_id: str, part: str, told: Told) -> bytes:
         return self._keys.sealed(owner, run_id, f"background {part}", 0, json.dumps(told).encode("ascii"))
@@ -346,6 +377,10 @@ _RENEW = sa.text(
     "UPDATE sealab_background_run SET leased_until = :until, changed = :now, "
     "sealed_progress = coalesce(:progress, sealed_progress) "
     "WHERE run_id = :run AND status = 'running' AND leased_by = :process RETURNING cancels"
+)
+_TAKE_AGAIN = sa.text(
+    "UPDATE sealab_background_run SET status = 'running', begins = :begins, leased_by = :process "
+    "WHERE run_id = :run AND status IN ('queued', 'running') AND begins < :begins RETURNING run_id"
 )
 _RELEASE = sa.text(
     "UPDATE sealab_background_run SET status = :status, begins = :begins, leased_until = 0 "

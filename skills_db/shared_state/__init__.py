@@ -1,1 +1,1 @@
-"""What all servers on one database share beside skills, vault and journals: documents, notices, and parts of bounds."""
+"""What servers on one database share beside skills, vault, journals: documents, notices, parts of bounds, history."""

@@ -48,6 +48,9 @@ SINGLE_BYTES_MAX = 5 * 1024**3
 
 The client's uploads in parts carry no condition (obstore's documentation of `put`): whatever can goes by one request.
 """
+COPIED_HERE_BYTES_MAX = 8 * 1024 * 1024
+"""A copy that the store makes carries no condition on what it replaces. What is not larger than this
+is read and written, which carries one."""
 
 _CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
 _T = TypeVar("_T")
@@ -149,9 +152,25 @@ class Bucket:
 
     def _put(self, key: str, content: bytes | mmap.mmap, condition: Condition) -> str:
         obs = _obstore()
-        mode = _mode_of(condition)
+        mode = self._mode(key, condition)
         client = self._client(len(content))
         return self._written(key, lambda: obs.put(client, key, content, mode=mode, use_multipart=False))
+
+    def _mode(self, key: str, condition: Condition) -> PutMode:
+        if condition is None:
+            return "overwrite"
+        if condition == ABSENT:
+            return "create"
+        if self.url.scheme != "gs":
+            return {"e_tag": condition}
+        # Google's condition for a write is on the generation (its XML API, `x-goog-if-generation-match`), not the etag.
+        try:
+            found = self._asked(lambda: _obstore().head(self._client(0), key))
+        except FileNotFoundError:
+            raise ChangedMeanwhile(_changed(key)) from None
+        if _etag(found["e_tag"]) != condition or found["version"] is None:
+            raise ChangedMeanwhile(_changed(key))
+        return {"e_tag": condition, "version": found["version"]}
 
     def keeps_conditions(self) -> bool:
         """Return whether the store refuses a write whose condition does not hold: it is tried once."""
@@ -240,11 +259,15 @@ class Bucket:
             return True
 
     def copy(self, found: Object, key: str, condition: Condition = None) -> None:
-        """Copy an object, in place of what has the key, if the condition holds right before.
+        """Copy an object, in place of what has the key, if the condition holds.
 
-        Raises `ChangedMeanwhile` where it does not, and for an object that is gone. See `delete_unchanged` for stores.
+        One of up to `COPIED_HERE_BYTES_MAX` is written with the condition, a larger one right after it was looked at.
+        Raises `ChangedMeanwhile` where it does not hold, and for an object that is gone or another by now.
         """
         obs = _obstore()
+        if condition is not None and found.size <= COPIED_HERE_BYTES_MAX:
+            self.put(key, b"".join(self.pieces(found)), condition)
+            return
         with self._turn_at(key, found.size):
             if condition is not None:
                 self._judge(key, condition)
@@ -315,7 +338,7 @@ class Bucket:
     def _written(self, key: str, write: Callable[[], Mapping[str, str | None]]) -> str:
         obs = _exceptions()
         try:
-            return self._asked(write)["e_tag"] or ""
+            return _etag(self._asked(write)["e_tag"])
         except FileNotFoundError:
             raise Unavailable(f"{self.url} has no such bucket. Make it, or correct WORKSPACE_URL.") from None
         except (obs.AlreadyExistsError, obs.PreconditionError):
@@ -420,15 +443,16 @@ class _IllegalKey(Exception):
     """The client met a key that it takes for no path, and gave up the whole page."""
 
 
-def _mode_of(condition: Condition) -> PutMode:
-    if condition is None:
-        return "overwrite"
-    return "create" if condition == ABSENT else {"e_tag": condition}
-
-
 def _object(found: ObjectMeta) -> Object:
     modified_ns = int(found["last_modified"].timestamp() * 1000) * 1_000_000
-    return Object(found["path"], found["size"], found["e_tag"] or "", modified_ns)
+    return Object(found["path"], found["size"], _etag(found["e_tag"]), modified_ns)
+
+
+def _etag(told: str | None) -> str:
+    """Return an etag as RFC 9110, 8.8.3 has it: Azure lists them without their quotes, and answers with them."""
+    if not told or told.endswith('"'):
+        return told or ""
+    return f'"{told}"'
 
 
 def _changed(key: str) -> str:

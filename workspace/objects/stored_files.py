@@ -277,8 +277,16 @@ class StoredRunFiles(RunFiles):
         has_mark = any(each.key == "/".join((*parts, FOLDER_MARK)) for each in inside)
         if had_mark and has_mark:
             self._stored.stored.count_stored(0, -1)  # one takes the place of the other
-        for each in inside:
-            self._stored.copy(each, "/".join(into) + each.key[len("/".join(parts)) :])
+        copied: list[Object] = []
+        try:
+            for each in inside:
+                own_mark = each.key == "/".join((*parts, FOLDER_MARK))
+                condition = None if own_mark else ABSENT  # nobody loses a file that was made there since
+                self._stored.copy(each, "/".join(into) + each.key[len("/".join(parts)) :], condition)
+                copied.append(each)
+        except ChangedMeanwhile:
+            self._stored.stored.count_stored(sum(each.size for each in copied), len(copied))
+            raise
         for each in inside:
             self._stored.delete_copied(each, None)
         self._stored.mirror.forget(parts)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...identity import BEARER, IDENTITY, identity_from
-from ...replicas.seals import HEADER, Seal, SealRefused
+from ...replicas.seals import ERA_HEADER, HEADER, EraPassed, Seal, SealRefused
 from ...rights import REPLICA_PATH as PATH
 from ..web.bodies import BODY_BYTES_MAX
 from ..web.callers import header
@@ -56,6 +56,11 @@ class Door:
                 method=scope["method"],
                 path=PATH,
             )
+        except EraPassed as error:  # its sender makes it anew
+            again = refusal(409, f"The seal of the request is to be made anew. {error}")
+            again.headers[ERA_HEADER] = self._replicas.seals.era
+            await again(scope, receive, send)
+            return
         except SealRefused as error:
             status = 421 if "another server" in str(error) else 403
             self._warn(error)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from sealab.server.replicas.peer_link import PeerLink
 from sealab.server.replicas.replica_keys import ReplicaKeys
-from sealab.server.replicas.seals import FRESH_SECONDS, HEADER, SealCheck, SealRefused, sealed
+from sealab.server.replicas.seals import (
+    ERA_HEADER,
+    FIRST_ERA,
+    FRESH_SECONDS,
+    HEADER,
+    EraPassed,
+    SealCheck,
+    SealRefused,
+    sealed,
+)
 from sealab.server.rights import REPLICA_PATH
+from sealab.skills_db.replicas.replica_store import ReplicaRow
 
 from ...waiting import wait_until
 from ..protocol.web.raw import MODERN, Answer, call, connected, opened, post, read
@@ -71,6 +84,80 @@ def test_a_seal_counts_once_for_as_long_as_it_is_fresh() -> None:
             checks.opened(first, now=moment, method="POST", path=REPLICA_PATH)
         with pytest.raises(SealRefused):
             checks.opened(first, now=moment, method="POST", path=REPLICA_PATH)
+
+
+@pytest.mark.parametrize("ahead", [0.0, 40.0, 4000.0])
+def test_a_seal_counts_once_wherever_the_clock_of_the_database_goes(ahead: float) -> None:
+    checks = SealCheck(SECRET, ME)
+
+    def opened_at(now: float, text: str) -> None:
+        checks.opened(text, now=now, method="POST", path=REPLICA_PATH)
+
+    first = seal()
+    opened_at(1000.0, first)
+    for later in (1000.0 + ahead, 1100.0 + ahead):  # by which all is forgotten that came before
+        opened_at(later, seal(now=later))
+    for _ in range(2):
+        with pytest.raises(SealRefused):
+            opened_at(1000.0, first)  # the clock went back
+    assert checks.era != FIRST_ERA
+    again = seal(now=1001.0, era=checks.era)
+    opened_at(1001.0, again)
+    for text in (again, first, seal(now=1001.0)):
+        with pytest.raises(SealRefused):
+            opened_at(1001.0, text)
+
+
+def test_a_clock_that_goes_back_by_less_than_seals_are_fresh_changes_nothing() -> None:
+    checks = SealCheck(SECRET, ME)
+    for now in (1000.0, 1100.0, 1200.0, 1200.0 - FRESH_SECONDS + 1):
+        checks.opened(seal(now=now), now=now, method="POST", path=REPLICA_PATH)
+    assert checks.era == FIRST_ERA
+
+
+async def test_a_server_whose_era_has_passed_is_sent_the_request_once_more_with_the_new_one() -> None:
+    checks, taken = SealCheck(SECRET, ME), 0
+
+    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal taken
+        with closing(writer):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            fields = dict(line.lower().split(": ", 1) for line in head.splitlines()[1:] if line)
+            await reader.readexactly(int(fields["content-length"]))
+            try:
+                checks.opened(fields[HEADER], now=1000.0, method="POST", path=REPLICA_PATH)
+            except EraPassed:
+                writer.write(f"HTTP/1.1 409 C\r\n{ERA_HEADER}: {checks.era}\r\ncontent-length: 0\r\n".encode())
+            else:
+                taken += 1
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n")
+            writer.write(b"connection: close\r\n\r\n" + (b"{}" if taken else b""))
+            await writer.drain()
+
+    for now in (1000.0, 2000.0):
+        checks.opened(seal(now=now), now=now, method="POST", path=REPLICA_PATH)
+    checks.opened(seal(now=3000.0), now=3000.0, method="POST", path=REPLICA_PATH)
+    keys = ReplicaKeys(bytes.fromhex(KEY))
+    keys.seal = SECRET
+    async with await asyncio.start_server(served, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        link = PeerLink(Timed(), keys)  # type: ignore[arg-type]
+        peer = ReplicaRow(ME, 1, f"http://{host}:{port}", "", "1", 1000.0, is_leaving=False, is_alive=True)
+        try:
+            assert await link.ask(peer, {"kind": "still"}) == {}
+            assert await link.ask(peer, {"kind": "still"}) == {}
+        finally:
+            await link.close()
+    assert taken == 2
+
+
+class Timed:
+    """What a link asks a membership for."""
+
+    id = OTHER
+
+    def now(self) -> float:
+        return 1000.0
 
 
 def _sent(url: str, body: bytes, text: str, method: str = "POST") -> Answer:

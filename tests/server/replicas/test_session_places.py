@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from sealab.server.replicas.session_places import Held, SessionPlaces
 from sealab.skills_db.engine import Database
 from sealab.skills_db.errors import DatabaseUnavailable
 from sealab.skills_db.replicas.replica_store import Beat, Holder, ReplicaStore
+from sealab.skills_db.sql import sa
 
 from ...waiting import until
 
@@ -33,7 +34,7 @@ class Watched(ReplicaStore):
         self.takes = self.at_once = self.at_once_max = 0
         self._counting = threading.Lock()
 
-    def take(self, name: str, replica: str, term: int) -> Holder:
+    def take(self, *given: Any, **named: Any) -> Holder:
         with self._counting:
             self.takes += 1
             number = self.takes
@@ -43,7 +44,7 @@ class Watched(ReplicaStore):
             if number == 1:
                 self.go.wait(30)
                 raise DatabaseUnavailable("It was away.")
-            return super().take(name, replica, term)
+            return super().take(*given, **named)
         finally:
             with self._counting:
                 self.at_once -= 1
@@ -76,7 +77,11 @@ async def server(shared: Database, request: pytest.FixtureRequest) -> AsyncItera
     async def lost() -> None:
         await made[0].places.lost()
 
-    membership = Membership(lambda: store, KEYS, "http://127.0.0.1:1", version="1", lost=lost)
+    async def checked(is_new_history: bool) -> None:
+        if made:
+            await made[0].places.check(may_be_forgotten=is_new_history)
+
+    membership = Membership(lambda: store, KEYS, "http://127.0.0.1:1", version="1", lost=lost, held=checked)
     made.append(Server(store, membership, SessionPlaces(membership, KEYS)))
     await membership.start()
     yield made[0]
@@ -182,6 +187,76 @@ async def test_a_lease_is_renewed_while_what_is_over_takes_long_to_be_removed(sh
 
 async def _nothing_lost() -> None:
     raise AssertionError("The lease was never lost.")
+
+
+class Promoted(ReplicaStore):
+    """A store that tells another history of its database once it is told to."""
+
+    history = "first"
+    is_settled = True
+    beats = 0
+
+    def beat(self, *given: Any, **named: Any) -> Beat:
+        self.beats += 1
+        return replace(super().beat(*given, **named), history=self.history, is_settled=self.is_settled)
+
+
+@pytest.mark.parametrize("server", [Promoted], indirect=True)
+async def test_a_server_whose_lease_lasts_keeps_its_sessions_though_the_database_has_lost_them(
+    server: Server, shared: Database
+) -> None:
+    store = server.store
+    assert isinstance(store, Promoted)
+    held = await server.place("s")
+    with shared.transaction() as session:
+        session.execute(sa.text("DELETE FROM sealab_session_lease"))
+    store.history = "second"
+    await until(lambda: server.membership.history == "second")
+    assert await server.place("s") is held
+    assert server.ended == []
+    await asyncio.to_thread(store.join, OTHER, 1, "http://127.0.0.1:2", "", "1", seconds=1000)
+    assert (await asyncio.to_thread(store.take, held.name, OTHER, 1)).replica == server.membership.id
+
+
+@pytest.mark.parametrize("server", [Promoted], indirect=True)
+async def test_a_server_whose_lease_had_run_out_waits_for_those_that_took_what_the_database_has_forgotten(
+    server: Server,
+) -> None:
+    store, membership = server.store, server.membership
+    assert isinstance(store, Promoted)
+    taken, kept = await server.place("s"), await server.place("other")
+
+    def given_to_another() -> None:
+        store.let_go([(taken.name, taken.epoch)], membership.id)
+        store.join(OTHER, 1, "http://127.0.0.1:2", marked("http://127.0.0.1:2"), "1", seconds=1000)
+        assert store.take(taken.name, OTHER, 1).replica == OTHER
+
+    store.history, store.is_settled = "second", False
+    membership._valid_until = float("-inf")  # as after some seconds without a database
+    beats = store.beats
+    await until(lambda: store.beats > beats + 2)
+    assert not membership.is_valid
+    assert server.ended == []
+    await asyncio.to_thread(given_to_another)
+    store.is_settled = True
+    assert await membership.valid(30)
+    assert server.ended == ["s"]
+    assert await server.place("other") is kept
+
+
+async def test_a_session_that_the_database_gave_to_another_server_ends_here(server: Server) -> None:
+    store = server.store
+    held, kept = await server.place("s"), await server.place("other")
+
+    def given_away() -> None:
+        store.let_go([(held.name, held.epoch)], server.membership.id)
+        store.join(OTHER, 1, "http://127.0.0.1:2", marked("http://127.0.0.1:2"), "1", seconds=1000)
+        assert store.take(held.name, OTHER, 1).replica == OTHER
+
+    await asyncio.to_thread(given_away)
+    await until(lambda: server.ended == ["s"])
+    assert held.is_lost
+    assert await server.place("other") is kept
 
 
 async def test_a_server_that_was_entered_without_the_key_is_none(server: Server) -> None:

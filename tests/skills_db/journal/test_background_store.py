@@ -95,6 +95,47 @@ def test_a_run_whose_lease_is_over_goes_to_the_next_and_is_lost_to_the_first(
     assert store.state("a1").report == {"report": "of the second"}
 
 
+def test_a_run_that_a_promoted_standby_does_not_know_to_be_taken_stays_with_who_has_it(
+    postgres_place: Place,
+) -> None:
+    with postgres_place.open() as database:
+        first, second = (BackgroundStore(database, b"k" * 32, process=name) for name in ("first", "second"))
+        first.drop_expired()
+        put(first, "1")
+        put(first, "2")
+        owners = {}
+        for _ in range(2):
+            taken = first.claim(LONG, most=100)
+            assert taken is not None
+            owners[taken.run_id] = taken.owner
+        with database.transaction() as session:
+            lost = "UPDATE sealab_background_run SET status = 'queued', begins = 0, leased_by = '', leased_until = 0"
+            session.execute(sa.text(lost))
+            session.execute(sa.text("UPDATE sealab_history SET since = extract(epoch FROM clock_timestamp())"))
+        assert second.claim(LONG, most=100) is None
+        assert second.renew("1", owners["1"], None, LONG) == "lost"
+        assert first.renew("1", owners["1"], None, LONG) == "kept"
+        assert first.finish("2", owners["2"], {"status": "ok"})
+        with database.transaction() as session:
+            session.execute(sa.text("UPDATE sealab_history SET since = 0"))
+        assert second.claim(LONG, most=100) is None, "both are known to be the first's again"
+
+
+def test_a_run_that_another_took_once_the_promotion_was_long_ago_is_lost(postgres_place: Place) -> None:
+    with postgres_place.open() as database:
+        first, second = (BackgroundStore(database, b"k" * 32, process=name) for name in ("first", "second"))
+        first.drop_expired()
+        put(first, "1")
+        taken = first.claim(LONG, most=100)
+        assert taken is not None
+        with database.transaction() as session:
+            lost = "UPDATE sealab_background_run SET status = 'queued', begins = 0, leased_by = '', leased_until = 0"
+            session.execute(sa.text(lost))
+        assert second.claim(LONG, most=100) is not None
+        assert first.renew("1", taken.owner, None, LONG) == "lost"
+        assert not first.finish("1", taken.owner, {"status": "ok"})
+
+
 def test_a_run_that_is_released_is_taken_at_once_and_counts_as_begun(
     store: BackgroundStore, other: BackgroundStore
 ) -> None:

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sealab.skills_db.engine import Database
-from sealab.skills_db.replicas.replica_store import ReplicaStore
+from sealab.skills_db.replicas.replica_store import NOBODY, ReplicaStore
+from sealab.skills_db.shared_state.histories import Histories
 from sealab.skills_db.sql import sa
 
 from ..conftest import Place
@@ -97,3 +98,61 @@ def test_the_dead_are_told_and_removed_and_who_leaves_has_nothing(store: Replica
     assert {each.id for each in store.all()} == {A, B}
     store.leave(A)
     assert store.take("s", B, 1).replica == B
+
+
+def promote(database: Database) -> None:
+    """Have a history begin that is not settled, as a promoted standby does; what it lacks the test removes."""
+    with database.transaction() as session:
+        session.execute(sa.text("UPDATE sealab_history SET since = extract(epoch FROM clock_timestamp())"))
+
+
+def forget_lease(database: Database, name: str) -> None:
+    with database.transaction() as session:
+        session.execute(sa.text("DELETE FROM sealab_session_lease WHERE name = :name"), {"name": name})
+
+
+def test_after_a_promotion_no_session_is_given_to_anybody_until_its_holder_had_time_to_notice(
+    store: ReplicaStore, shared: Database
+) -> None:
+    first = store.take("s", A, 1, settle_seconds=LONG)
+    assert first.replica == A
+    promote(shared)
+    forget_lease(shared, "s")
+    assert [store.take("s", each, 1, settle_seconds=LONG).replica for each in (A, B)] == [NOBODY, NOBODY]
+    assert store.keep({"s": first.epoch}, A, 1, may_be_forgotten=True) == frozenset()
+    assert store.take("s", B, 1, settle_seconds=LONG).replica == A
+    assert store.take("s", B, 1, settle_seconds=0).replica == A
+
+
+def test_who_was_given_a_session_last_enters_it_again_over_the_row_of_an_earlier_holder(
+    store: ReplicaStore, shared: Database
+) -> None:
+    first = store.take("s", A, 1)
+    store.let_go([("s", first.epoch)], A)
+    later = store.take("s", B, 1)
+    with shared.transaction() as session:
+        given = {"epoch": first.epoch, "replica": A}
+        session.execute(sa.text("UPDATE sealab_session_lease SET epoch = :epoch, replica = :replica"), given)
+    assert store.keep({"s": later.epoch}, B, 1) == {"s"}, "it is not known that the database has forgotten anything"
+    assert store.keep({"s": later.epoch}, B, 1, may_be_forgotten=True) == frozenset()
+    assert store.take("s", A, 1).replica == B
+
+
+def test_a_session_that_was_given_to_another_is_not_entered_again(store: ReplicaStore, shared: Database) -> None:
+    first = store.take("s", A, 1)
+    forget_lease(shared, "s")
+    assert store.take("s", B, 1).replica == B
+    for forgotten in (False, True):
+        assert store.keep({"s": first.epoch}, A, 1, may_be_forgotten=forgotten) == {"s"}
+
+
+def test_the_first_history_of_a_database_is_settled_and_each_later_one_once_it_has_lasted(shared: Database) -> None:
+    histories = Histories(shared)
+    assert histories.are_told()
+    histories.note()
+    with shared.transaction() as session:
+        assert histories.settled(session, LONG)
+        session.execute(sa.text("UPDATE sealab_history SET history = 'a former one'"))
+    with shared.transaction() as session:
+        assert not histories.settled(session, LONG)
+        assert histories.settled(session, 0)

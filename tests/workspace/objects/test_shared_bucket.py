@@ -371,6 +371,55 @@ def test_a_rename_counts_what_came_to_its_goal_at_the_last_moment(pair: Pair, mo
     assert (one.usage().used_bytes, one.usage().entries) == (300, 1)
 
 
+def test_a_rename_notices_what_came_to_its_goal_after_it_looked(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = pair
+    one.write("from", "x" * 300)
+    judge, put = Bucket._judge, Bucket._put
+    came = threading.Event()
+
+    def come(key: str) -> None:
+        if key == "to" and not came.is_set():
+            came.set()
+            two.write("to", "y" * 500)
+
+    def judged_then_late(self: Bucket, key: str, condition: str | None) -> None:
+        judge(self, key, condition)
+        come(key)
+
+    def late(self: Bucket, key: str, content: bytes, condition: str | None) -> str:
+        if condition is not None:
+            come(key)
+        return put(self, key, content, condition)
+
+    monkeypatch.setattr(Bucket, "_put", late)
+    if one.bucket.keeps_conditions():
+        monkeypatch.setattr(Bucket, "_judge", judged_then_late)
+    files = one.run_files("home")
+    files.rename("/workspace/from", "/workspace/to")
+    files.close()
+    assert two.read("to").content == "x" * 300
+    assert (one.usage().used_bytes, one.usage().entries) == (300, 1), "what was replaced is counted"
+
+
+def test_a_folder_that_is_renamed_replaces_no_file_that_came_to_its_goal(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = pair
+    one.write("a/x", "moved")
+    copy = StoredWorkspace.copy
+
+    def late(self: StoredWorkspace, *arguments: Any) -> Object:
+        two.write("b/x", "new")
+        return copy(self, *arguments)
+
+    monkeypatch.setattr(StoredWorkspace, "copy", late)
+    files = one.run_files("home")
+    with pytest.raises(ChangedMeanwhile):
+        files.rename("/workspace/a", "/workspace/b")
+    files.close()
+    assert (two.read("a/x").content, two.read("b/x").content) == ("moved", "new")
+
+
 def test_what_is_written_to_the_source_of_a_rename_where_a_store_keeps_no_conditions_is_not_lost(
     opens: Opens, s3rver_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
