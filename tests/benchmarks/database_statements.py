@@ -3,7 +3,7 @@
     python -m tests.benchmarks.database_statements [RUNS] [SETTING=VALUE …]
 
 A table of statements per run by kind, for runs that call nothing, one after another and 16 at once, and of statements
-a second of a server that nobody calls. `SET LOCAL` at the begin of a change, and BEGIN and COMMIT, are counted apart.
+a second of a server that nobody calls. The settings at the begin of a change, and BEGIN and COMMIT, are counted apart.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ IDLE_SECONDS = 20
 AT_ONCE = 16
 ALONE = 8
 _STATEMENT = re.compile(r"LOG:\s+(?:statement|execute [^:]*): (.*)")
-_CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SET LOCAL", "SET SESSION", "SHOW", "RELEASE", "SAVEPOINT")
+_CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SELECT SET_CONFIG", "SET SESSION", "SHOW", "RELEASE", "SAVEPOINT")
 """What marks out a transaction, and the settings of a connection or of one change."""
 _TABLE = re.compile(r"\b(?:FROM|INTO|UPDATE)\s+(sealab_\w+)", re.IGNORECASE)
 

@@ -63,7 +63,7 @@ def throughput(report: Report, chosen: argparse.Namespace) -> str:
 
 @dataclass(frozen=True)
 class Costs:
-    """What PostgreSQL was asked: statements but those that only begin and end transactions, these, bytes, WAL bytes."""
+    """What PostgreSQL was asked: statements, those that only mark out transactions, bytes, WAL bytes."""
 
     statements: int
     transactions: int
@@ -85,7 +85,7 @@ class Costs:
 
 
 def _costs(running: Running, connection: psycopg.Connection) -> Costs:
-    begins = "upper(split_part(query, ' ', 1)) = ANY(%(kinds)s)"
+    begins = "(upper(split_part(query, ' ', 1)) = ANY(%(kinds)s) OR query LIKE 'SELECT set_config(%%')"
     mine = "query NOT LIKE '%%pg_stat_statements%%' AND query NOT LIKE '%%pg_current_wal%%'"
     of_database = "dbid = (SELECT oid FROM pg_database WHERE datname = current_database())"
     row = connection.execute(
@@ -121,7 +121,7 @@ def database(report: Report, chosen: argparse.Namespace) -> str:
             "idle, of each replica",
             None,
             f"{idle.statements / count / IDLE_SECONDS:.1f} statements/s, "
-            f"{idle.transactions / count / IDLE_SECONDS:.1f} BEGIN or COMMIT/s, "
+            f"{idle.transactions / count / IDLE_SECONDS:.1f} of BEGIN, COMMIT and settings/s, "
             f"{(idle.received + idle.sent) / count / IDLE_SECONDS:.0f} bytes/s, "
             f"{idle.wal / count / IDLE_SECONDS:.0f} bytes of WAL/s",
         )
@@ -139,7 +139,7 @@ def database(report: Report, chosen: argparse.Namespace) -> str:
             "a run without calls",
             None,
             f"{statements:.2f} statements ({ran.statements / runs:.2f} with the idle ones), "
-            f"{(ran.transactions - idle.transactions * share) / runs:.2f} BEGIN or COMMIT, "
+            f"{(ran.transactions - idle.transactions * share) / runs:.2f} of BEGIN, COMMIT and settings, "
             f"{(ran.received - idle.received * share) / runs:.0f} bytes to and "
             f"{(ran.sent - idle.sent * share) / runs:.0f} from PostgreSQL, {(ran.wal - idle.wal * share) / runs:.0f} of WAL",
         )
