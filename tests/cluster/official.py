@@ -10,14 +10,16 @@ import contextlib
 import io
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tests.conformance.check import FIXTURE_FREE, SKILLS, conformance, skills_extension
 from tests.server.conftest import SEALAB, environment
 
-from .checks import Check, Wrong
+from .checks import Check, Wrong, waited_for
 from .harness import Running
 from .report import LeftOutError
 
@@ -33,6 +35,7 @@ def suite(running: Running) -> str:
     imported = [*SEALAB, "skills", "import", "--examples", "--home", os.fspath(running.operator)]
     subprocess.run(imported, env=environment(**first.settings), capture_output=True, check=True, timeout=120)
     url, wanted = running.balancer.url_with(running.token()), 0
+    waited_for(lambda: _listens(url), "the balancer's port with a token")
     said = io.StringIO()
     with tempfile.TemporaryDirectory(prefix="sealab-suite-") as out, contextlib.redirect_stdout(said):
         wrong = []
@@ -43,6 +46,12 @@ def suite(running: Running) -> str:
     if wrong:
         raise Wrong(f"{len(wrong)} of the scenarios: {'; '.join(wrong)[:1500]}")
     return f"{wanted} scenarios of {' and '.join(FIXTURE_FREE)}, {len(SKILLS)} of skills"
+
+
+def _listens(url: str) -> bool:
+    where = urlsplit(url)
+    with socket.socket() as probe:
+        return probe.connect_ex((where.hostname, where.port)) == 0
 
 
 SUITES: dict[str, Check] = {"the conformance suite": suite}
