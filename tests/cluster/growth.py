@@ -46,19 +46,26 @@ def throughput(report: Report, chosen: argparse.Namespace) -> str:
             told(Load(running.balancer.url, COMPUTES, 3, era=MODERN, tokens=tokens))
             for kind, code, clients in (("computing", COMPUTING, COMPUTES), ("waiting", WAITING, WAITS)):
                 load = Load(running.balancer.url, clients, None, SECONDS, code=code, era=MODERN, tokens=tokens)
+                before = _used(running)
                 seen = told(load)
+                cpu_ms = (_used(running) - before) / max(len(seen.latencies_ms), 1) * 1000
                 found[kind][replicas] = len(seen.latencies_ms) / seen.seconds
                 p50, p99 = (at(seen.latencies_ms, share) for share in (0.5, 0.99))
                 report.line(
                     f"{kind}, {replicas} × {PROCESSORS:g} processors",
                     None,
                     f"{found[kind][replicas]:.1f} runs/s of {clients} clients, p50 {p50:.0f} ms, p99 {p99:.0f} ms, "
+                    f"{cpu_ms:.0f} ms of CPU of the replicas each, "
                     f"{sum(seen.refused.values())} refused, {seen.wrong} wrong {seen.shown[:1]}",
                 )
     return "; ".join(
         f"{kind}: " + ", ".join(f"{rate / rates[1]:.2f} × with {count}" for count, rate in rates.items())
         for kind, rates in found.items()
     )
+
+
+def _used(running: Running) -> float:
+    return sum(each.used_seconds() for each in running.shares.values())
 
 
 @dataclass(frozen=True)
