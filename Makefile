@@ -150,7 +150,7 @@ chaos: setup ## A server that is hurt in every way while clients work, SECONDS (
 # Servers of S3 from two registries, each lenient in its own way; STORE chooses.
 STORE ?= moto
 CLUSTER = --store $(STORE) $(and $(ONLY),--only "$(ONLY)")
-cluster: setup $(VENV)-cluster/.installed .s3rver/.installed ## Three replicas in network namespaces behind nginx, with PostgreSQL and an S3 server (STORE: moto, s3rver, none): checks, then faults under WRAPPER, then growth (PARTS)
+cluster: setup $(VENV)-cluster/.installed .s3rver/.installed .conformance/.installed ## Three replicas in network namespaces behind nginx, with PostgreSQL and an S3 server (STORE: moto, s3rver, none): checks (with the official conformance suite), then faults under WRAPPER, then growth (PARTS)
 	@test -n "$(WRAPPER)$(filter-out faults,$(PARTS))" || { echo "say WRAPPER=/path/to/command: the faults kill processes and fill disks and need a throw-away machine; or PARTS=checks" >&2; exit 2; }
 	status=0; for part in $(or $(PARTS),checks faults growth); do \
 	  wrapper=; [ $$part = faults ] && wrapper="$(WRAPPER)"; \

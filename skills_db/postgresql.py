@@ -11,12 +11,13 @@ import re
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from .errors import DatabaseUnavailable
 from .sql import ConnectionPoolEntry, DBAPIConnection, InvalidatePoolError, sa
 from .tenants.schemas import use
 
+T = TypeVar("T")
 _ROWS_OF_ONE = (64, 16, 4, 2, 1)
 """Rows in one statement: few sizes, so that each statement is made, and planned, once."""
 _VALUES = re.compile(r"VALUES \((?P<row>[^()]*)\)")
@@ -172,26 +173,43 @@ def _begin(connection: sa.Connection, busy_seconds: float) -> None:
     if purpose == "read":
         return
     # A statement that waits is cancelled in time, and a program that was cut off delays the others no longer than that.
-    connection.exec_driver_sql(
-        f"SET LOCAL lock_timeout = '{busy_seconds}s';"
-        f"SET LOCAL idle_in_transaction_session_timeout = '{2 * busy_seconds}s';"
-        + (f"SET LOCAL statement_timeout = '{seconds}s';" if purpose == "migration" else "")
-        + ("SET LOCAL synchronous_commit = off;" if purpose == "quick" else "")
-    )
+    local = {"lock_timeout": f"{busy_seconds}s", "idle_in_transaction_session_timeout": f"{2 * busy_seconds}s"}
+    local |= {"statement_timeout": f"{seconds}s"} if purpose == "migration" else {}
+    local |= {"synchronous_commit": "off"} if purpose == "quick" else {}
+    # What `SET LOCAL` does, in one statement.
+    settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in local.items())
+    connection.exec_driver_sql(f"SELECT {settings}").close()
 
 
 def insert_many(connection: sa.Connection, statement: sa.TextClause, rows: Sequence[Mapping[str, object]]) -> None:
     """Insert rows in few statements by one with `VALUES (:name, …)`, which stands for one row."""
+    if not rows:
+        return
     if connection.dialect.name != "postgresql":  # where a statement costs no message
         if rows:
             connection.execute(statement, list(rows))
         return
-    for part in _rows_of_one(rows):
-        told = {f"{name}_{at}": value for at, row in enumerate(part) for name, value in row.items()}
-        connection.execute(_of_many(statement.text, len(part)), told)
+    for part in rows_of_one(rows):
+        connection.execute(_of_many((statement.text,), len(part)), told_of_many(part))
 
 
-def _rows_of_one(rows: Sequence[Mapping[str, object]]) -> Iterator[Sequence[Mapping[str, object]]]:
+def insert_both(
+    connection: sa.Connection, first: sa.TextClause, second: sa.TextClause, rows: Sequence[Mapping[str, object]]
+) -> None:
+    """Insert each row by both statements, as `insert_many` does; the second's rows may refer to the first's."""
+    if not rows:
+        return
+    if connection.dialect.name != "postgresql":
+        for statement in (first, second):
+            connection.execute(statement, list(rows))
+        return
+    for part in rows_of_one(rows):
+        # Foreign keys are checked when the whole statement has ended (manual, "WITH Queries" and "CREATE TRIGGER").
+        connection.execute(_of_many((first.text, second.text), len(part)), told_of_many(part))
+
+
+def rows_of_one(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Part rows into those of one statement each."""
     at = 0
     while at < len(rows):
         size = next(each for each in _ROWS_OF_ONE if each <= len(rows) - at)
@@ -199,10 +217,22 @@ def _rows_of_one(rows: Sequence[Mapping[str, object]]) -> Iterator[Sequence[Mapp
         at += size
 
 
+def told_of_many(rows: Sequence[Mapping[str, object]]) -> dict[str, object]:
+    """Return the parameters of a statement for so many rows, by the names that `text_of_many` gives them."""
+    return {f"{name}_{at}": value for at, row in enumerate(rows) for name, value in row.items()}
+
+
 @lru_cache(maxsize=64)
-def _of_many(text: str, count: int) -> sa.TextClause:
-    """Return the statement for so many rows."""
+def _of_many(texts: tuple[str, ...], count: int) -> sa.TextClause:
+    """Return the statement that does for so many rows what each of the texts does for one."""
+    *before, last = (text_of_many(text, count) for text in texts)
+    others = ", ".join(f"other_{at} AS ({text})" for at, text in enumerate(before))
+    return sa.text(f"WITH {others} {last}" if others else last)
+
+
+def text_of_many(text: str, count: int) -> str:
+    """Return the text of a statement for so many rows, by that for one."""
     found = _VALUES.search(text)
     assert found is not None, text
     rows = (_PARAMETER.sub(rf":\g<1>_{at}", found["row"]) for at in range(count))
-    return sa.text(f"{text[: found.start()]}VALUES {', '.join(f'({row})' for row in rows)}{text[found.end() :]}")
+    return f"{text[: found.start()]}VALUES {', '.join(f'({row})' for row in rows)}{text[found.end() :]}"

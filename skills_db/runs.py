@@ -45,9 +45,14 @@ class RunStore:
         They survive a crash of the program; a crash of the machine may take the last ones along. From time to time the
         oldest records beyond the number to keep are dropped.
         """
-        with self._database.transaction(durable=False) as session:
-            # In one order everywhere: two programs that count the same skills then never wait for each other.
-            _record(session, sorted(runs, key=lambda run: (run.skill or "", run.started_at)))
+        # In one order everywhere: two programs that count the same skills then never wait for each other.
+        ordered = sorted(runs, key=lambda run: (run.skill or "", run.started_at))
+        try:
+            with self._database.transaction(durable=False) as session:
+                _record(session, ordered)
+        except sa.exc.IntegrityError:  # one of them is there, which is rare: to ask each time would cost a statement
+            with self._database.transaction(durable=False) as session:
+                _record(session, _new_of(session, ordered))
         self._until_trim -= len(runs)
         if self._until_trim < 0:
             self._until_trim = _TRIM_EVERY
@@ -99,15 +104,20 @@ class RunStore:
             return session.exec(sa.delete(RunRow).where(col(RunRow.id) < first_kept)).rowcount
 
 
-def _record(session: Session, runs: Sequence[RunRecord]) -> None:
+def _new_of(session: Session, runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """Return those that are not recorded yet."""
     there: set[str] = set()
     for at in range(0, len(runs), _IDS_IN_QUERY):
         some = [run.run_id for run in runs[at : at + _IDS_IN_QUERY]]
         there.update(session.exec(select(RunRow.run_id).where(col(RunRow.run_id).in_(some))))
+    return [run for run in runs if run.run_id not in there]
+
+
+def _record(session: Session, runs: Sequence[RunRecord]) -> None:
+    """Record runs, none of which may be there. Raises `sqlalchemy.exc.IntegrityError` where one is."""
     new: dict[str, RunRecord] = {}
     for run in runs:
-        if run.run_id not in there:
-            new.setdefault(run.run_id, run)
+        new.setdefault(run.run_id, run)
     session.add_all(
         RunRow(
             run_id=run.run_id,

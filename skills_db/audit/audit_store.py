@@ -10,10 +10,11 @@ import hmac
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..errors import AuditDamaged, VaultKeyWrong
-from ..postgresql import insert_many
+from ..postgresql import insert_many, rows_of_one, text_of_many, told_of_many
 from ..sql import sa
 from .chain import COLUMNS, AuditEvent, AuditKeys, Head, KeptLine
 
@@ -70,25 +71,57 @@ class AuditStore:
         Raises `AuditDamaged` where the head was changed by somebody without the key, or went back; and what `Database`
         raises. After `CommitUnknown`, `holds` says whether they were added.
         """
+        if not events:
+            return self.head()
         rows = [event.columns() for event in events]
         with self._database.transaction() as session:
-            before = self._head(session, for_update=True)
-            number, last = before.number, before.hash
-            for row in rows:
-                number += 1
-                row["number"], row["previous"] = number, last
-                row["hash"] = last = self._keys.hash_of(number, row, last)
-            head = Head(number, last, before.before_number, before.before_hash)
-            connection = session.connection()
             try:
-                for at in range(0, len(rows), _ADD_AT_ONCE):
-                    insert_many(connection, _ADD, rows[at : at + _ADD_AT_ONCE])
+                head = (
+                    self._add_to_file(session, rows) if self._database.is_file else self._add_at_server(session, rows)
+                )
             except sa.exc.IntegrityError:
                 raise _damaged("there is a line behind its head") from None
-            self._seal(session, head)
             self._tried = head
         self._written = head
         return head
+
+    def _add_to_file(self, session: Session, rows: Sequence[dict[str, str | int]]) -> Head:
+        head = self._chained(self._head(session), rows)
+        for at in range(0, len(rows), _ADD_AT_ONCE):
+            insert_many(session.connection(), _ADD, rows[at : at + _ADD_AT_ONCE])
+        self._seal(session, head)
+        return head
+
+    def _add_at_server(self, session: Session, rows: Sequence[dict[str, str | int]]) -> Head:
+        """Add lines with one statement behind the head that this store left; where others have added, with two.
+
+        The statement changes nothing where the head is another; it locks it all the same and says what it is.
+        """
+        first, *others = rows_of_one(rows)
+        before = self._written
+        expected: Mapping[str, object] = self._columns_of(before)
+        for _ in range(2):
+            head = self._chained(before, rows)
+            told = {f"was_{name}": value for name, value in expected.items()} | self._columns_of(head)
+            found = session.execute(_add_behind(len(first)), told | told_of_many(first)).mappings().one_or_none()
+            row = _present(found)
+            if row.pop("has_moved"):
+                break
+            before, expected = self._checked(row), row
+        else:
+            raise _damaged("its head changes while it is locked")
+        for part in others:
+            insert_many(session.connection(), _ADD, part)
+        return head
+
+    def _chained(self, before: Head, rows: Sequence[dict[str, str | int]]) -> Head:
+        """Have rows follow a head, and return the head behind them."""
+        number, last = before.number, before.hash
+        for row in rows:
+            number += 1
+            row["number"], row["previous"] = number, last
+            row["hash"] = last = self._keys.hash_of(number, row, last)
+        return Head(number, last, before.before_number, before.before_hash)
 
     def holds(self) -> bool:
         """Return whether the lines of the last `add`, whose commit was not heard of, are there."""
@@ -209,7 +242,9 @@ class AuditStore:
         return None if is_whole else "it was changed"
 
     def _head(self, session: Session, *, for_update: bool = False) -> Head:
-        row = _head_row(session, for_update=for_update and not self._database.is_file)
+        return self._checked(_head_row(session, for_update=for_update and not self._database.is_file))
+
+    def _checked(self, row: Mapping[str, object]) -> Head:
         self._check_key(row["key_mark"])
         head = _head_of(row)
         if (head.number and not self._is_sealed(head, row)) or head.number < self._written.number:
@@ -220,17 +255,18 @@ class AuditStore:
         return _is_same(self._keys.seal_of(head), row["seal"])
 
     def _seal(self, session: Session, head: Head) -> None:
-        session.execute(
-            _SEAL,
-            {
-                "number": head.number,
-                "hash": head.hash,
-                "before_number": head.before_number,
-                "before_hash": head.before_hash,
-                "key_mark": self._keys.mark,
-                "seal": self._keys.seal_of(head),
-            },
-        )
+        session.execute(_SEAL, self._columns_of(head))
+
+    def _columns_of(self, head: Head) -> dict[str, object]:
+        """Return the row of a head."""
+        return {
+            "number": head.number,
+            "hash": head.hash,
+            "before_number": head.before_number,
+            "before_hash": head.before_hash,
+            "key_mark": self._keys.mark,
+            "seal": self._keys.seal_of(head),
+        }
 
     def _check_key(self, mark: object) -> None:
         if mark and not _is_same(self._keys.mark, mark):
@@ -241,7 +277,10 @@ class AuditStore:
 
 
 def _head_row(session: Session, *, for_update: bool = False) -> Mapping[str, object]:
-    found = session.execute(_HEAD_LOCKED if for_update else _HEAD).mappings().one_or_none()
+    return _present(session.execute(_HEAD_LOCKED if for_update else _HEAD).mappings().one_or_none())
+
+
+def _present(found: Mapping[str, object] | sa.RowMapping | None) -> dict[str, object]:
     if found is None:
         raise _damaged("its head is missing")
     return dict(found)
@@ -300,6 +339,28 @@ _SEAL = sa.text(
     "UPDATE sealab_audit_head SET number = :number, hash = :hash, before_number = :before_number, "
     "before_hash = :before_hash, key_mark = :key_mark, seal = :seal WHERE id = 1"
 )
+_HEAD_COLUMNS = ("number", "hash", "before_number", "before_hash", "key_mark", "seal")
+_LINE_COLUMNS = ("number", "previous", "hash", *COLUMNS)
+
+
+@lru_cache
+def _add_behind(count: int) -> sa.TextClause:
+    """Return the statement that adds so many lines behind a head if it is `:was_…`, for PostgreSQL.
+
+    It locks the head and returns it as it was, and whether it has moved.
+    """
+    names = ", ".join(_LINE_COLUMNS)
+    lines = text_of_many(f"VALUES ({', '.join(f':{name}' for name in _LINE_COLUMNS)})", count)
+    return sa.text(
+        f"WITH head AS ({_HEAD_LOCKED.text}), "  # noqa: S608 - made of constants
+        f"moved AS (UPDATE sealab_audit_head AS kept SET {', '.join(f'{name} = :{name}' for name in _HEAD_COLUMNS)} "
+        f"FROM head WHERE kept.id = 1 AND {' AND '.join(f'head.{name} = :was_{name}' for name in _HEAD_COLUMNS)} "
+        f"RETURNING kept.id), "
+        f"added AS (INSERT INTO sealab_audit_line ({names}) SELECT line.* FROM ({lines}) AS line ({names}), moved) "
+        f"SELECT head.*, EXISTS (SELECT 1 FROM moved) AS has_moved FROM head"
+    )
+
+
 _HASH_OF = sa.text("SELECT hash FROM sealab_audit_line WHERE number = :number")
 _PAGE = sa.text("SELECT * FROM sealab_audit_line WHERE number > :after ORDER BY number LIMIT :most")
 _FIRST_SINCE = sa.text("SELECT MIN(number) FROM sealab_audit_line WHERE at_us >= :at")

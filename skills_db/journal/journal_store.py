@@ -55,7 +55,7 @@ from .sealing import JournalKeys
 
 if TYPE_CHECKING:
     from ..engine import Database
-from ..postgresql import insert_many
+from ..postgresql import insert_both, insert_many
 
 _BATCH = 400
 _COUNT_EVERY_BYTES = 1_000_000
@@ -116,10 +116,9 @@ class JournalStore:
         pieces = [row for row in rows if row["piece"] is not None]
         with self._database.transaction(durable=durable or not self._database.is_file) as session:
             connection = session.connection()
-            if begun := [row for row in rows if "began" in row]:
-                insert_many(connection, _BEGIN, begun)
-            if pieces:
-                insert_many(connection, _ADD_PIECE, pieces)
+            insert_many(connection, _BEGIN, [row for row in rows if "began" in row and row["piece"] is None])
+            insert_both(connection, _BEGIN, _ADD_PIECE, [row for row in pieces if "began" in row])
+            insert_many(connection, _ADD_PIECE, [row for row in pieces if "began" not in row])
             if grown := [row for row in pieces if "began" not in row and cast("int", row["bytes"]) > _COUNTED_BYTES]:
                 connection.execute(_GROW, grown)
             if ended := [row for row in rows if "began" not in row and row["sealed_end"] is not None]:

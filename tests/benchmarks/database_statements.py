@@ -3,7 +3,8 @@
     python -m tests.benchmarks.database_statements [RUNS] [SETTING=VALUE …]
 
 A table of statements per run by kind, for runs that call nothing, one after another and 16 at once, and of statements
-a second of a server that nobody calls. `SET LOCAL` at the begin of a change, and BEGIN and COMMIT, are counted apart.
+a second of a server that nobody calls. BEGIN and COMMIT, the settings of a change, and empty statements, which show that
+an idle connection still lives, are counted apart.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ IDLE_SECONDS = 20
 AT_ONCE = 16
 ALONE = 8
 _STATEMENT = re.compile(r"LOG:\s+(?:statement|execute [^:]*): (.*)")
-_CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SET LOCAL", "SET SESSION", "SHOW", "RELEASE", "SAVEPOINT")
+_CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SELECT SET_CONFIG", "SET SESSION", "SHOW", "RELEASE", "SAVEPOINT")
 """What marks out a transaction, and the settings of a connection or of one change."""
 _TABLE = re.compile(r"\b(?:FROM|INTO|UPDATE)\s+(sealab_\w+)", re.IGNORECASE)
 
@@ -38,7 +39,7 @@ def told(cluster: Cluster, since: int) -> tuple[Counter[str], int]:
         if (found := _STATEMENT.search(line)) is None:
             continue
         statement = found[1].strip()
-        if statement.upper().startswith(_CONTROL) or not statement:
+        if statement.upper().startswith(_CONTROL) or not statement.strip("; "):  # empty: whether a connection lives
             counts["(begin, commit and settings)"] += 1
             continue
         table = _TABLE.search(statement)

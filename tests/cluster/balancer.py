@@ -42,6 +42,7 @@ class Balancer:
     def __init__(self, network: Network, replicas: Mapping[str, str], folder: Path) -> None:
         self._network, self._replicas, self._folder = network, replicas, folder
         self._out: set[str] = set()
+        self._token: str | None = None
         host = network.ip("balancer")
         self.url = f"http://{host}:{network.port('balancer')}/mcp"
         self.urls = {name: f"http://{host}:{network.port('balancer', name)}/mcp" for name in replicas}
@@ -63,6 +64,12 @@ class Balancer:
         """Send it requests again."""
         self._out.discard(name)
         self._reload()
+
+    def url_with(self, token: str) -> str:
+        """Return a URL that goes round, where the balancer adds a token: for clients that cannot give one."""
+        self._token = token
+        self._reload()
+        return f"http://{self._network.ip('balancer')}:{self._network.port('balancer', 'with a token')}/mcp"
 
     def _reload(self) -> None:
         assert self.process is not None
@@ -90,12 +97,16 @@ class Balancer:
         servers = "".join(
             f"    server {address}{' down' if name in self._out else ''};\n" for name, address in self._replicas.items()
         )
-        listens = [(self._network.port("balancer"), "replicas")]
-        listens += [(self._network.port("balancer", name), address) for name, address in self._replicas.items()]
+        port = self._network.port
+        listens = [(port("balancer"), "replicas", "")]
+        listens += [(port("balancer", name), address, "") for name, address in self._replicas.items()]
+        if self._token is not None:
+            added = f'        proxy_set_header Authorization "Bearer {self._token}";\n'
+            listens.append((port("balancer", "with a token"), "replicas", added))
         blocks = "".join(
-            f"server {{\n    listen {host}:{port};\n    client_max_body_size 5m;\n"
-            f"    location / {{\n        proxy_pass http://{to};\n{LOCATION}    }}\n}}\n"
-            for port, to in listens
+            f"server {{\n    listen {host}:{at};\n    client_max_body_size 5m;\n"
+            f"    location / {{\n        proxy_pass http://{to};\n{LOCATION}{more}    }}\n}}\n"
+            for at, to, more in listens
         )
         user = "user root;\n" if os.geteuid() == 0 else ""
         written = self._folder / "nginx.conf"

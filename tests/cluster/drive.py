@@ -16,13 +16,14 @@ import sys
 
 from .checks import CHECKS
 from .harness import Running, cluster
+from .official import SUITES
 from .report import Report
 
 
 def check(chosen: argparse.Namespace, report: Report) -> None:
     """All checks on one cluster."""
     with _running(chosen) as running:
-        for name, look in CHECKS.items():
+        for name, look in (CHECKS | SUITES).items():
             if not chosen.only or name in chosen.only:
                 _revive(running)
                 report.of(name, look, running)

@@ -46,13 +46,16 @@ def throughput(report: Report, chosen: argparse.Namespace) -> str:
             told(Load(running.balancer.url, COMPUTES, 3, era=MODERN, tokens=tokens))
             for kind, code, clients in (("computing", COMPUTING, COMPUTES), ("waiting", WAITING, WAITS)):
                 load = Load(running.balancer.url, clients, None, SECONDS, code=code, era=MODERN, tokens=tokens)
+                before = _used(running)
                 seen = told(load)
+                cpu_ms = (_used(running) - before) / max(len(seen.latencies_ms), 1) * 1000
                 found[kind][replicas] = len(seen.latencies_ms) / seen.seconds
                 p50, p99 = (at(seen.latencies_ms, share) for share in (0.5, 0.99))
                 report.line(
                     f"{kind}, {replicas} × {PROCESSORS:g} processors",
                     None,
                     f"{found[kind][replicas]:.1f} runs/s of {clients} clients, p50 {p50:.0f} ms, p99 {p99:.0f} ms, "
+                    f"{cpu_ms:.0f} ms of CPU of the replicas each, "
                     f"{sum(seen.refused.values())} refused, {seen.wrong} wrong {seen.shown[:1]}",
                 )
     return "; ".join(
@@ -61,9 +64,13 @@ def throughput(report: Report, chosen: argparse.Namespace) -> str:
     )
 
 
+def _used(running: Running) -> float:
+    return sum(each.used_seconds() for each in running.shares.values())
+
+
 @dataclass(frozen=True)
 class Costs:
-    """What PostgreSQL was asked: statements but those that only begin and end transactions, these, bytes, WAL bytes."""
+    """What PostgreSQL was asked: statements, those that only mark out transactions, bytes, WAL bytes."""
 
     statements: int
     transactions: int
@@ -85,7 +92,7 @@ class Costs:
 
 
 def _costs(running: Running, connection: psycopg.Connection) -> Costs:
-    begins = "upper(split_part(query, ' ', 1)) = ANY(%(kinds)s)"
+    begins = "(upper(split_part(query, ' ', 1)) = ANY(%(kinds)s) OR query LIKE 'SELECT set_config(%%')"
     mine = "query NOT LIKE '%%pg_stat_statements%%' AND query NOT LIKE '%%pg_current_wal%%'"
     of_database = "dbid = (SELECT oid FROM pg_database WHERE datname = current_database())"
     row = connection.execute(
@@ -121,7 +128,7 @@ def database(report: Report, chosen: argparse.Namespace) -> str:
             "idle, of each replica",
             None,
             f"{idle.statements / count / IDLE_SECONDS:.1f} statements/s, "
-            f"{idle.transactions / count / IDLE_SECONDS:.1f} BEGIN or COMMIT/s, "
+            f"{idle.transactions / count / IDLE_SECONDS:.1f} of BEGIN, COMMIT and settings/s, "
             f"{(idle.received + idle.sent) / count / IDLE_SECONDS:.0f} bytes/s, "
             f"{idle.wal / count / IDLE_SECONDS:.0f} bytes of WAL/s",
         )
@@ -139,7 +146,7 @@ def database(report: Report, chosen: argparse.Namespace) -> str:
             "a run without calls",
             None,
             f"{statements:.2f} statements ({ran.statements / runs:.2f} with the idle ones), "
-            f"{(ran.transactions - idle.transactions * share) / runs:.2f} BEGIN or COMMIT, "
+            f"{(ran.transactions - idle.transactions * share) / runs:.2f} of BEGIN, COMMIT and settings, "
             f"{(ran.received - idle.received * share) / runs:.0f} bytes to and "
             f"{(ran.sent - idle.sent * share) / runs:.0f} from PostgreSQL, {(ran.wal - idle.wal * share) / runs:.0f} of WAL",
         )

@@ -36,7 +36,7 @@ from tests.skills_db.postgres import throwaway_cluster
 
 from .balancer import PUBLIC_NAME, Balancer, balancer_of
 from .network import Namespaces, Network, network_of
-from .processors import share_of_processors
+from .processors import Share, share_of_processors
 from .replica import Replica
 from .report import LeftOutError
 from .store import Store, store_of
@@ -61,7 +61,8 @@ class Running:
     balancer: Balancer
     settings: Mapping[str, str]
     left_out: Sequence[str]
-    launchers: Mapping[str, Sequence[str]]
+    shares: Mapping[str, Share]
+    """What each replica has of the processors, where that is bounded."""
 
     @property
     def names(self) -> list[str]:
@@ -110,7 +111,8 @@ class Running:
 
     def start(self, name: str, **options: Any) -> None:
         """Start a replica, and wait until it is ready."""
-        self.replicas[name].start(self.launchers.get(name, ()), **options)
+        launcher = self.shares[name].launcher if name in self.shares else ()
+        self.replicas[name].start(launcher, **options)
         self.wait_until_ready(name)
 
     def wait_until_ready(self, name: str, seconds: float = READY_SECONDS) -> None:
@@ -173,21 +175,21 @@ def cluster(
         kept = None if store is None else stack.enter_context(store_of(store, network))
         known = {field.name.upper() for field in dataclasses.fields(Settings)}
         wanted = _settings_of(database_url, kept) | dict(settings or {})
-        made, launchers = {}, {}
+        made, shares = {}, {}
         for name in names:
             given = wanted | {"REPLICA_ADDRESS": f"http://{network.ip(name)}:{network.port(name)}"}
             environment = {f"SEALAB_{key}": value for key, value in given.items() if key in known}
             environment |= {"REPLICA_NAME": name} | ({} if kept is None else kept.environment)
             made[name] = Replica(name, network, (homes or folder) / name, environment)
             if processors is not None:
-                launchers[name] = stack.enter_context(share_of_processors(name, processors))
+                shares[name] = stack.enter_context(share_of_processors(name, processors))
             write_upstreams(made[name].home)
         balancer = stack.enter_context(
             balancer_of(network, {name: each.address for name, each in made.items()}, folder / "balancer")
         )
         left_out = sorted((set(wanted) | {"REPLICA_ADDRESS"}) - known)
         running = Running(
-            network, folder, database, socket_url, kept, made, balancer, wanted, left_out, launchers
+            network, folder, database, socket_url, kept, made, balancer, wanted, left_out, shares
         )  # fmt: skip
         try:
             # All at once: the first one makes the tables, and the others wait for it.
