@@ -21,7 +21,6 @@ from tests.chaos.client import Client as Asker
 
 from .harness import Running
 
-CLIENTS = 200
 SESSIONS = 6
 """How many of the clients have a session; a server keeps eight alive."""
 PAUSE_SECONDS = 20.0
@@ -91,12 +90,15 @@ class Told:
 
 
 class Crowd:
-    """Clients that work until they are told to end, in a thread."""
+    """Clients that work until they are told to end, in a thread.
 
-    def __init__(self, running: Running, clients: int = CLIENTS, *, pause_seconds: float = PAUSE_SECONDS) -> None:
-        self.told = Told()
+    With `shares`, some have a session, and some leave files for others: what takes several servers that are one.
+    """
+
+    def __init__(self, running: Running, *, pause_seconds: float = PAUSE_SECONDS, shares: bool = True) -> None:
+        self.told, self.shares = Told(), shares
         self.running, self._pause = running, pause_seconds
-        self._tokens = running.tokens([f"crowd-{number}" for number in range(clients)])
+        self._tokens = running.tokens([f"crowd-{number}" for number in range(running.clients)])
         self._ends = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._numbers = itertools.count(1)
@@ -135,13 +137,13 @@ class Crowd:
         key, chance = next(self._numbers), rng.random()
         given: dict[str, Any] = {}
         text = f"{number}-{rng.getrandbits(48):012x}"
-        if number < SESSIONS:
+        if self.shares and number < SESSIONS:
             kind, code, given = "session", "try:\n    k += 1\nexcept NameError:\n    k = 1\nk", {"session": "main"}
         elif chance < 0.1:
             kind, code = "wait", f"import asyncio\nawait asyncio.sleep(2)\n{key} + 1"
-        elif chance < 0.25:
+        elif self.shares and chance < 0.25:
             kind, code = "file", f"write_file('crowd/{text}.txt', {text!r})\n{key} + 1"
-        elif chance < 0.28:
+        elif 0.25 <= chance < 0.28:
             name = f"crowd_{text.replace('-', '_')}"
             source = f'def {name}() -> str:\n    """Say."""\n    return "{text}"\n'
             kind, code = "skill", f"save_skill({name!r}, {source!r})\n{key} + 1"

@@ -1,6 +1,7 @@
 """Three replicas, nginx, PostgreSQL and an S3 server on this machine, and what is asked of them; see `make cluster`.
 
-    python -m tests.cluster.drive checks|faults|growth [--only NAME]… [--store moto|s3rver|none] [--loopback] [--verbose]
+    python -m tests.cluster.drive checks|faults|growth [--only NAME]… [--store moto|s3rver|none] [--clients N]
+        [--loopback] [--verbose]
 
 `faults` kills, fills and parts, and runs under a command that gives it a throw-away machine alone. Each thing is a line:
 what, whether it held, and what was seen. Exits 1 if something failed, never for a figure without a goal.
@@ -13,6 +14,9 @@ import os
 import platform
 import signal
 import sys
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
 
 from .checks import CHECKS
 from .harness import Running, cluster
@@ -45,7 +49,11 @@ def fault(chosen: argparse.Namespace, report: Report) -> None:
 
     for name, look in FAULTS.items():
         if not chosen.only or name in chosen.only:
-            report.of(name, look, lambda **more: cluster(store=chosen.store, isolated=not chosen.loopback, **more))
+            report.of(name, look, partial(_fresh, chosen))
+
+
+def _fresh(chosen: argparse.Namespace, **more: Any) -> AbstractContextManager[Running]:
+    return cluster(store=chosen.store, isolated=not chosen.loopback, clients=chosen.clients, **more)
 
 
 def grow(chosen: argparse.Namespace, report: Report) -> None:
@@ -66,6 +74,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", help="one of its names; may be repeated")
     parser.add_argument("--store", choices=("moto", "s3rver", "none"), default="moto", help="none: a folder")
     parser.add_argument("--loopback", action="store_true", help="use no network namespaces")
+    parser.add_argument("--clients", type=int, default=200, help="how many work during a fault")
     parser.add_argument("--agents", type=int, default=10_000, help="how many are simulated")
     parser.add_argument("--scale", type=int, default=10, help="by how much the simulation is scaled down")
     parser.add_argument("--verbose", action="store_true", help="show where a check failed")
