@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from .checks import Wrong, a_session, approvals, everything, same, waited_for
@@ -19,6 +19,7 @@ from .crowd import Crowd, Told
 from .harness import Running
 from .previous import Previous, previous_release
 from .report import LeftOutError
+from .standby import promote, standby_of
 
 BEFORE_SECONDS, AFTER_SECONDS = 12.0, 20.0
 BACK_SECONDS = 5.0
@@ -110,8 +111,25 @@ def _start_database(running: Running) -> None:
             return
 
 
+def database_promoted(make: Make) -> str:
+    """PostgreSQL gets SIGKILL; a standby, which has all that was acknowledged, is promoted and gets its address."""
+    with make() as running:
+        isolated = running.isolated
+        address = isolated.add_ip("database")
+        with ExitStack() as stack:
+            with running.inside_database():
+                standby = stack.enter_context(standby_of(running.database, {"listen_addresses": address}))
+            with _under_load(running) as (crowd, told):
+                fault = time.monotonic()
+                running.database.stop(signal.SIGKILL)
+                promote(standby)
+                isolated.lead("database", address)
+                over = time.monotonic()
+            return f"{over - fault:.1f} s until it led to the standby; " + _seen(crowd, told, fault, over)
+
+
 def connections_lost(make: Make) -> str:
-    """All connections to PostgreSQL end, three times, as when a standby is promoted."""
+    """All connections to PostgreSQL end, three times."""
     ended = 0
     with make() as running:
         with _under_load(running) as (crowd, told):
@@ -265,6 +283,7 @@ def _small_disk(place: Path, megabytes: int = 64) -> Iterator[None]:
 FAULTS: dict[str, Callable[[Make], str]] = {
     "a replica killed": replica_killed,
     "PostgreSQL killed": database_killed,
+    "PostgreSQL promoted": database_promoted,
     "connections lost": connections_lost,
     "the store down": store_down,
     "the store slow": store_slow,

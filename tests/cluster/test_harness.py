@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
+from psycopg import sql
 
 from tests.chaos.client import LEGACY, MODERN
+from tests.skills_db.postgres import INSTALL, find_binaries, throwaway_cluster
 
 from .checks import CHECKS, Wrong, must, waited_for
 from .crowd import Told, _Count, _judged
@@ -21,6 +24,7 @@ from .harness import Running, cluster
 from .network import Loopback, Namespaces, network_of
 from .previous import previous_release
 from .report import LeftOutError, Report
+from .standby import promote, standby_of
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -97,6 +101,19 @@ def test_a_clock_that_is_off_is_that_of_one_replica_alone(running: Running) -> N
     finally:
         running.replicas[first].drain()
         running.start(first)
+
+
+@pytest.mark.slow
+def test_a_promoted_standby_has_what_was_acknowledged_and_takes_changes() -> None:
+    if find_binaries() is None:
+        pytest.skip(INSTALL)
+    with throwaway_cluster() as primary, standby_of(primary, {}) as standby:
+        primary.execute(sql.SQL("CREATE TABLE told AS SELECT 1 AS number"))
+        primary.stop(signal.SIGKILL)
+        promote(standby)
+        with psycopg.connect(standby.url("postgres"), autocommit=True) as connection:
+            connection.execute("INSERT INTO told VALUES (2)")
+            assert connection.execute("SELECT number FROM told ORDER BY number").fetchall() == [(1,), (2,)]
 
 
 def test_the_previous_release_is_one_that_knows_the_database_and_has_fewer_tables(tmp_path: Path) -> None:
