@@ -1,4 +1,4 @@
-"""nginx before the replicas as docs/team.md has it, without affinity: each request goes to the next replica.
+"""nginx before the replicas as `deploy/compose` has it, without affinity: each request goes to the next replica.
 
 Each replica has a port of its own on the balancer too, for checks that have to know who answers.
 """
@@ -18,22 +18,24 @@ from pathlib import Path
 from .network import Network
 
 PUBLIC_NAME = "sealab.example"
-LOCATION = f"""\
-        proxy_http_version 1.1;
-        # sealab closes idle connections after 5 seconds: a new one for each request is never a closed one.
-        proxy_set_header Connection close;
-        # Answers are streams, and a call may be silent for as long as it runs.
-        proxy_buffering off;
-        proxy_read_timeout 1h;
-        # A replica that cannot be reached is found soon, and nothing is sent twice.
-        proxy_connect_timeout 5s;
-        proxy_next_upstream off;
-        proxy_set_header Host {PUBLIC_NAME};
-        proxy_set_header X-Forwarded-For $remote_addr;
-        proxy_set_header X-Forwarded-Proto https;
-        proxy_set_header X-Forwarded-Host "";
-        proxy_set_header Forwarded "";
-"""
+_SHIPPED = Path(__file__).resolve().parents[2] / "deploy" / "compose" / "nginx.conf"
+
+
+def _shipped(to: str) -> str:
+    """Return the locations that `deploy/compose` gives nginx, which lead somewhere else, and end TLS before them."""
+    text = _SHIPPED.read_text()
+    locations = text[text.index("        location / {") : text.rindex("    }\n}")]
+    for name, value in (("http://sealab;", f"http://{to};"), ("$http_host", PUBLIC_NAME), ("$scheme", "https")):
+        assert name in locations, name
+        locations = locations.replace(name, value)
+    return locations
+
+
+def _failing() -> str:
+    """Return what `deploy/compose` says of a server that cannot be reached."""
+    found = re.search(r"server sealab-1:8000 ([^;]*);", _SHIPPED.read_text())
+    assert found is not None
+    return found[1]
 
 
 class Balancer:
@@ -88,13 +90,13 @@ class Balancer:
         temporary = "".join(f"{kind}_temp_path {self._folder / kind};\n" for kind in kinds)
         host = self._network.ip("balancer")
         servers = "".join(
-            f"    server {address}{' down' if name in self._out else ''};\n" for name, address in self._replicas.items()
+            f"    server {address} {'down' if name in self._out else _failing()};\n"
+            for name, address in self._replicas.items()
         )
         listens = [(self._network.port("balancer"), "replicas")]
         listens += [(self._network.port("balancer", name), address) for name, address in self._replicas.items()]
         blocks = "".join(
-            f"server {{\n    listen {host}:{port};\n    client_max_body_size 5m;\n"
-            f"    location / {{\n        proxy_pass http://{to};\n{LOCATION}    }}\n}}\n"
+            f"server {{\n    listen {host}:{port};\n    client_max_body_size 5m;\n{_shipped(to)}}}\n"
             for port, to in listens
         )
         user = "user root;\n" if os.geteuid() == 0 else ""

@@ -36,8 +36,7 @@ _FAULTS = ("Traceback (most recent call last)", "fault of sealab itself", "Inter
 class Sample:
     """One call: when it began, by the monotonic clock, how long it took, what came of it and what was said.
 
-    `outcome` is `ok`, `clear` (an error that says what is wrong), `cut` (the connection ended), `balancer` (what nginx
-    says of a replica that it cannot reach or that went away), `wrong` or `silent`.
+    `outcome` is `ok`, `clear` (an error that says what is wrong), `cut` (the connection ended), `wrong` or `silent`.
     """
 
     began: float
@@ -208,8 +207,6 @@ async def _answer(client: Client, key: int, code: str, given: dict[str, Any]) ->
     finally:
         client.close()
     text = data.decode(errors="replace")
-    if status in {502, 504} and "nginx" in text:
-        return "balancer", f"HTTP {status}", None
     if status >= 400:
         return ("clear" if _SENTENCE.search(text) and status != 500 else "wrong"), f"HTTP {status}: {text}", None
     return _judged(text)
