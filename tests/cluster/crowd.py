@@ -8,6 +8,7 @@ import json
 import math
 import random
 import re
+import secrets
 import threading
 import time
 from collections import Counter
@@ -97,7 +98,8 @@ class Crowd:
     def __init__(self, running: Running, *, pause_seconds: float = PAUSE_SECONDS, shares: bool = True) -> None:
         self.told, self.shares = Told(), shares
         self.running, self._pause = running, pause_seconds
-        self._tokens = running.tokens([f"crowd-{number}" for number in range(running.clients)])
+        mark = secrets.token_hex(3)
+        self._tokens = running.tokens([f"crowd-{mark}-{number}" for number in range(running.clients)])
         self._ends = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._numbers = itertools.count(1)

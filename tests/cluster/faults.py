@@ -113,7 +113,7 @@ def _start_database(running: Running) -> None:
 
 def database_promoted(make: Make) -> str:
     """PostgreSQL gets SIGKILL; a standby, which has all that was acknowledged, is promoted and gets its address."""
-    with make() as running:
+    with make(own=True) as running:
         isolated = running.isolated
         address = isolated.add_ip("database")
         with ExitStack() as stack:
