@@ -43,7 +43,7 @@ from .report import LeftOutError
 from .store import Store, store_of
 
 ECHOING = Path(__file__).parents[1] / "data" / "echoing_upstream.py"
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 _LIFE_SECONDS = 86_400.0
 _DATABASE_PORT = 5432
 _DATABASE_OPTIONS = {"max_connections": 300, "shared_preload_libraries": "pg_stat_statements"}

@@ -19,7 +19,7 @@ from tests.server.conftest import SEALAB, environment
 from .network import Network
 from .previous import Previous
 
-START_SECONDS = 90.0
+START_SECONDS = 240.0
 _SAID_MAX = 4000
 
 

@@ -18,7 +18,7 @@ from .network import Network
 BUCKET = "sealab"
 KEYS = {"moto": ("testing", "testing"), "s3rver": ("S3RVER", "S3RVER")}
 """The credentials that each takes."""
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 
 
 class Store:

@@ -61,6 +61,8 @@ def test_a_replica_is_reached_by_its_own_port_and_the_others_stay_when_it_is_kil
     running.replicas[first].kill()
     assert running.readiness(first)[0] != 200
     assert must(running.client(era, running.token(), second).run("1 + 1"), "the other")["result"] == 2
+    client = running.client(era, running.token())
+    assert [must(client.run("1 + 1"), "by the balancer")["result"] for _ in range(6)] == [2] * 6
     running.start(first)
     assert must(running.client(era, running.token(), first).run("1 + 1"), "back")["result"] == 2
 
