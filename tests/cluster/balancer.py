@@ -44,6 +44,7 @@ class Balancer:
     def __init__(self, network: Network, replicas: Mapping[str, str], folder: Path) -> None:
         self._network, self._replicas, self._folder = network, replicas, folder
         self._out: set[str] = set()
+        self._read = 0
         host = network.ip("balancer")
         self.url = f"http://{host}:{network.port('balancer')}/mcp"
         self.urls = {name: f"http://{host}:{network.port('balancer', name)}/mcp" for name in replicas}
@@ -72,8 +73,11 @@ class Balancer:
         self.process.send_signal(signal.SIGHUP)
 
     def faults(self) -> Counter[str]:
-        """Return what its log says of replicas, without who asked."""
-        found = re.findall(r"\[error\] [^*]*\*\d+ ([^,]*)", (self._folder / "log").read_text())
+        """Return what its log says of replicas since this was last asked, without who asked."""
+        with open(self._folder / "log") as log:
+            log.seek(self._read)
+            found = re.findall(r"\[error\] [^*]*\*\d+ ([^,]*)", log.read())
+            self._read = log.tell()
         return Counter(found)
 
     def stop(self) -> None:

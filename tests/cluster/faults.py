@@ -35,6 +35,7 @@ def _under_load(running: Running, *, shares: bool = True) -> Iterator[tuple[Crow
         # The first call of each costs more: what is measured begins once all have made one.
         waited_for(lambda: len(told.samples) > len(crowd.tokens), "the first calls", 120)
         time.sleep(BEFORE_SECONDS)
+        running.balancer.faults()  # those of before count no more
         yield crowd, told
         time.sleep(AFTER_SECONDS)
 
