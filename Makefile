@@ -150,29 +150,18 @@ chaos: setup ## A server that is hurt in every way while clients work, SECONDS (
 # Servers of S3 from two registries, each lenient in its own way; STORE chooses.
 STORE ?= moto
 CLUSTER = --store $(STORE) $(and $(ONLY),--only "$(ONLY)")
-cluster: setup $(VENV)-cluster/.installed .s3rver/.installed .conformance/.installed ## Three replicas in network namespaces behind nginx, with PostgreSQL and an S3 server (STORE: moto, s3rver, none): checks (with the official conformance suite), then faults under WRAPPER, then growth (PARTS)
+cluster: setup .upstreams/.installed .conformance/.installed ## Three replicas in network namespaces behind nginx, with PostgreSQL and an S3 server (STORE: moto, s3rver, none): checks (with the official conformance suite), then faults under WRAPPER, then growth (PARTS)
 	@test -n "$(WRAPPER)$(filter-out faults,$(PARTS))" || { echo "say WRAPPER=/path/to/command: the faults kill processes and fill disks and need a throw-away machine; or PARTS=checks" >&2; exit 2; }
 	status=0; for part in $(or $(PARTS),checks faults growth); do \
 	  wrapper=; [ $$part = faults ] && wrapper="$(WRAPPER)"; \
-	  PATH=$(NODE_HOME)/bin:$$PATH SEALAB_DISPOSABLE=$${wrapper:+1} $$wrapper $(BIN)/python -m tests.cluster.drive $$part $(CLUSTER) || status=1; \
+	  SEALAB_DISPOSABLE=$${wrapper:+1} $$wrapper $(BIN)/python -m tests.cluster.drive $$part $(CLUSTER) || status=1; \
 	done; exit $$status
-
-$(VENV)-cluster/.installed: requirements-cluster.txt | setup
-	$(BIN)/python -m venv $(VENV)-cluster
-	$(VENV)-cluster/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements-cluster.txt
-	@touch $@
 
 .azurite/.installed: tests/workspace/azure/package-lock.json requirements-conformance.txt | setup
 	$(PIP) install --require-hashes -r requirements-conformance.txt
 	mkdir -p .azurite && cp tests/workspace/azure/package.json tests/workspace/azure/package-lock.json .azurite/
 	cd .azurite && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
 	ln -sfn $(NODE_HOME)/bin/node .azurite/node
-	@touch $@
-
-.s3rver/.installed: tests/cluster/package-lock.json requirements-conformance.txt | setup
-	$(PIP) install --require-hashes -r requirements-conformance.txt
-	mkdir -p .s3rver && cp tests/cluster/package.json tests/cluster/package-lock.json .s3rver/
-	cd .s3rver && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
 	@touch $@
 
 postgres: setup ## A shell with a throw-away PostgreSQL in SEALAB_DATABASE_URL
@@ -305,8 +294,7 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	printf 'twine>=6\ncheck-wheel-contents>=0.6\ncyclonedx-bom>=7\nresvg-py>=0.2\n' | $(UV) - -o requirements-packaging.txt
 	printf 'mcp<2\nlangchain-mcp-adapters\nsmolagents[mcp]\ndeepagents\npytest>=8.3\n' | $(UV) - -o requirements-clients-mcp1.txt
 	printf 'mcp>=2\nfastmcp>=4.1\npydantic-ai-slim[mcp]>=2\nopenai-agents\nllama-index-tools-mcp\ngoogle-adk[mcp]>=2\npytest>=8.3\n' | $(UV) - -o requirements-clients-mcp2.txt
-	echo "moto[s3,server]>=5" | $(UV) - -o requirements-cluster.txt
 	printf 'numpy>=2\npandas>=2\nmatplotlib>=3.9\n' | $(UV) - -o requirements-science.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-science $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-docs .venv-kubectl .site $(VENV)-packaging $(VENV)-plain $(VENV)-cluster .s3rver .mcpb .bench .conformance .py314 .upstreams .azurite dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-science $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-docs .venv-kubectl .site $(VENV)-packaging $(VENV)-plain .mcpb .bench .conformance .py314 .upstreams .azurite dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""nginx before the replicas as docs/team.md has it, without affinity: each request goes to the next replica.
+"""nginx before the replicas as `deploy/compose` has it, without affinity: each request goes to the next replica.
 
 Each replica has a port of its own on the balancer too, for checks that have to know who answers.
 """
@@ -18,22 +18,24 @@ from pathlib import Path
 from .network import Network
 
 PUBLIC_NAME = "sealab.example"
-LOCATION = f"""\
-        proxy_http_version 1.1;
-        # sealab closes idle connections after 5 seconds: a new one for each request is never a closed one.
-        proxy_set_header Connection close;
-        # Answers are streams, and a call may be silent for as long as it runs.
-        proxy_buffering off;
-        proxy_read_timeout 1h;
-        # A replica that cannot be reached is found soon, and nothing is sent twice.
-        proxy_connect_timeout 5s;
-        proxy_next_upstream off;
-        proxy_set_header Host {PUBLIC_NAME};
-        proxy_set_header X-Forwarded-For $remote_addr;
-        proxy_set_header X-Forwarded-Proto https;
-        proxy_set_header X-Forwarded-Host "";
-        proxy_set_header Forwarded "";
-"""
+_SHIPPED = Path(__file__).resolve().parents[2] / "deploy" / "compose" / "nginx.conf"
+
+
+def _shipped(to: str, added: str) -> str:
+    """Return the locations that `deploy/compose` gives nginx, which lead somewhere else, end TLS before them, and add more."""
+    text = _SHIPPED.read_text()
+    locations = text[text.index("        location / {") : text.rindex("    }\n}")]
+    for name, value in (("http://sealab;", f"http://{to};{added}"), ("$http_host", PUBLIC_NAME), ("$scheme", "https")):
+        assert name in locations, name
+        locations = locations.replace(name, value)
+    return locations
+
+
+def _failing() -> str:
+    """Return what `deploy/compose` says of a server that cannot be reached."""
+    found = re.search(r"server sealab-1:8000 ([^;]*);", _SHIPPED.read_text())
+    assert found is not None
+    return found[1]
 
 
 class Balancer:
@@ -43,6 +45,7 @@ class Balancer:
         self._network, self._replicas, self._folder = network, replicas, folder
         self._out: set[str] = set()
         self._token: str | None = None
+        self._read = 0
         host = network.ip("balancer")
         self.url = f"http://{host}:{network.port('balancer')}/mcp"
         self.urls = {name: f"http://{host}:{network.port('balancer', name)}/mcp" for name in replicas}
@@ -77,8 +80,11 @@ class Balancer:
         self.process.send_signal(signal.SIGHUP)
 
     def faults(self) -> Counter[str]:
-        """Return what its log says of replicas, without who asked."""
-        found = re.findall(r"\[error\] [^*]*\*\d+ ([^,]*)", (self._folder / "log").read_text())
+        """Return what its log says of replicas since this was last asked, without who asked."""
+        with open(self._folder / "log") as log:
+            log.seek(self._read)
+            found = re.findall(r"\[error\] [^*]*\*\d+ ([^,]*)", log.read())
+            self._read = log.tell()
         return Counter(found)
 
     def stop(self) -> None:
@@ -95,18 +101,18 @@ class Balancer:
         temporary = "".join(f"{kind}_temp_path {self._folder / kind};\n" for kind in kinds)
         host = self._network.ip("balancer")
         servers = "".join(
-            f"    server {address}{' down' if name in self._out else ''};\n" for name, address in self._replicas.items()
+            f"    server {address} {'down' if name in self._out else _failing()};\n"
+            for name, address in self._replicas.items()
         )
         port = self._network.port
         listens = [(port("balancer"), "replicas", "")]
         listens += [(port("balancer", name), address, "") for name, address in self._replicas.items()]
         if self._token is not None:
-            added = f'        proxy_set_header Authorization "Bearer {self._token}";\n'
+            added = f'\n            proxy_set_header Authorization "Bearer {self._token}";'
             listens.append((port("balancer", "with a token"), "replicas", added))
         blocks = "".join(
-            f"server {{\n    listen {host}:{at};\n    client_max_body_size 5m;\n"
-            f"    location / {{\n        proxy_pass http://{to};\n{LOCATION}{more}    }}\n}}\n"
-            for at, to, more in listens
+            f"server {{\n    listen {host}:{at};\n    client_max_body_size 5m;\n{_shipped(to, added)}}}\n"
+            for at, to, added in listens
         )
         user = "user root;\n" if os.geteuid() == 0 else ""
         written = self._folder / "nginx.conf"

@@ -8,6 +8,7 @@ import json
 import math
 import random
 import re
+import secrets
 import threading
 import time
 from collections import Counter
@@ -21,7 +22,6 @@ from tests.chaos.client import Client as Asker
 
 from .harness import Running
 
-CLIENTS = 200
 SESSIONS = 6
 """How many of the clients have a session; a server keeps eight alive."""
 PAUSE_SECONDS = 20.0
@@ -37,8 +37,7 @@ _FAULTS = ("Traceback (most recent call last)", "fault of sealab itself", "Inter
 class Sample:
     """One call: when it began, by the monotonic clock, how long it took, what came of it and what was said.
 
-    `outcome` is `ok`, `clear` (an error that says what is wrong), `cut` (the connection ended), `balancer` (what nginx
-    says of a replica that it cannot reach or that went away), `wrong` or `silent`.
+    `outcome` is `ok`, `clear` (an error that says what is wrong), `cut` (the connection ended), `wrong` or `silent`.
     """
 
     began: float
@@ -91,12 +90,16 @@ class Told:
 
 
 class Crowd:
-    """Clients that work until they are told to end, in a thread."""
+    """Clients that work until they are told to end, in a thread.
 
-    def __init__(self, running: Running, clients: int = CLIENTS, *, pause_seconds: float = PAUSE_SECONDS) -> None:
-        self.told = Told()
+    With `shares`, some have a session, and some leave files for others: what takes several servers that are one.
+    """
+
+    def __init__(self, running: Running, *, pause_seconds: float = PAUSE_SECONDS, shares: bool = True) -> None:
+        self.told, self.shares = Told(), shares
         self.running, self._pause = running, pause_seconds
-        self._tokens = running.tokens([f"crowd-{number}" for number in range(clients)])
+        mark = secrets.token_hex(3)
+        self._tokens = running.tokens([f"crowd-{mark}-{number}" for number in range(running.clients)])
         self._ends = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._numbers = itertools.count(1)
@@ -135,13 +138,13 @@ class Crowd:
         key, chance = next(self._numbers), rng.random()
         given: dict[str, Any] = {}
         text = f"{number}-{rng.getrandbits(48):012x}"
-        if number < SESSIONS:
+        if self.shares and number < SESSIONS:
             kind, code, given = "session", "try:\n    k += 1\nexcept NameError:\n    k = 1\nk", {"session": "main"}
         elif chance < 0.1:
             kind, code = "wait", f"import asyncio\nawait asyncio.sleep(2)\n{key} + 1"
-        elif chance < 0.25:
+        elif self.shares and chance < 0.25:
             kind, code = "file", f"write_file('crowd/{text}.txt', {text!r})\n{key} + 1"
-        elif chance < 0.28:
+        elif 0.25 <= chance < 0.28:
             name = f"crowd_{text.replace('-', '_')}"
             source = f'def {name}() -> str:\n    """Say."""\n    return "{text}"\n'
             kind, code = "skill", f"save_skill({name!r}, {source!r})\n{key} + 1"
@@ -206,8 +209,6 @@ async def _answer(client: Client, key: int, code: str, given: dict[str, Any]) ->
     finally:
         client.close()
     text = data.decode(errors="replace")
-    if status in {502, 504} and "nginx" in text:
-        return "balancer", f"HTTP {status}", None
     if status >= 400:
         return ("clear" if _SENTENCE.search(text) and status != 500 else "wrong"), f"HTTP {status}: {text}", None
     return _judged(text)

@@ -1,4 +1,4 @@
-"""What goes wrong with a cluster while two hundred clients work, and what they see of it.
+"""What goes wrong with a cluster while clients work, and what they see of it.
 
 Each fault runs on a cluster of its own and returns what was seen, or raises with what must not be. What was
 acknowledged is read again at the end. Processes are signalled by the ids that this driver started.
@@ -11,13 +11,15 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from .checks import Wrong, a_session, approvals, everything, same, waited_for
 from .crowd import Crowd, Told
 from .harness import Running
+from .previous import Previous, previous_release
 from .report import LeftOutError
+from .standby import promote, standby_of
 
 BEFORE_SECONDS, AFTER_SECONDS = 12.0, 20.0
 BACK_SECONDS = 5.0
@@ -26,13 +28,14 @@ Make = Callable[..., AbstractContextManager[Running]]
 
 
 @contextmanager
-def _under_load(running: Running) -> Iterator[tuple[Crowd, Told]]:
+def _under_load(running: Running, *, shares: bool = True) -> Iterator[tuple[Crowd, Told]]:
     """Have clients work for a while before, during and after what is done."""
-    crowd = Crowd(running)
+    crowd = Crowd(running, shares=shares)
     with crowd.working() as told:
         # The first call of each costs more: what is measured begins once all have made one.
         waited_for(lambda: len(told.samples) > len(crowd.tokens), "the first calls", 120)
         time.sleep(BEFORE_SECONDS)
+        running.balancer.faults()  # those of before count no more
         yield crowd, told
         time.sleep(AFTER_SECONDS)
 
@@ -109,8 +112,25 @@ def _start_database(running: Running) -> None:
             return
 
 
+def database_promoted(make: Make) -> str:
+    """PostgreSQL gets SIGKILL; a standby, which has all that was acknowledged, is promoted and gets its address."""
+    with make(own=True) as running:
+        isolated = running.isolated
+        address = isolated.add_ip("database")
+        with ExitStack() as stack:
+            with running.inside_database():
+                standby = stack.enter_context(standby_of(running.database, {"listen_addresses": address}))
+            with _under_load(running) as (crowd, told):
+                fault = time.monotonic()
+                running.database.stop(signal.SIGKILL)
+                promote(standby)
+                isolated.lead("database", address)
+                over = time.monotonic()
+            return f"{over - fault:.1f} s until it led to the standby; " + _seen(crowd, told, fault, over)
+
+
 def connections_lost(make: Make) -> str:
-    """All connections to PostgreSQL end, three times, as when a standby is promoted."""
+    """All connections to PostgreSQL end, three times."""
     ended = 0
     with make() as running:
         with _under_load(running) as (crowd, told):
@@ -202,9 +222,16 @@ def rolling_deploy_unannounced(make: Make) -> str:
     return _deployed(make, takes_out=False)
 
 
-def _deployed(make: Make, *, takes_out: bool) -> str:
-    with make() as running:
-        with _under_load(running) as (crowd, told):
+def deploy_from_the_previous_release(make: Make) -> str:
+    """The same from the release before ours, which makes the tables: clients share nothing until all are ours."""
+    with tempfile.TemporaryDirectory(prefix="sealab-previous-") as folder:
+        previous = previous_release(Path(folder) / "release")
+        return f"from {previous.name}: " + _deployed(make, takes_out=True, previous=previous)
+
+
+def _deployed(make: Make, *, takes_out: bool, previous: Previous | None = None) -> str:
+    with make(previous=previous) as running:
+        with _under_load(running, shares=previous is None) as (crowd, told):
             fault, codes = time.monotonic(), []
             for name in running.names:
                 if takes_out:
@@ -214,6 +241,7 @@ def _deployed(make: Make, *, takes_out: bool) -> str:
                 running.start(name)
                 if takes_out:
                     running.balancer.put_back(name)
+            crowd.shares = True
             over = time.monotonic()
         seen = _seen(crowd, told, fault, over)
         same(codes, [0] * len(codes), "how the replicas ended")
@@ -256,6 +284,7 @@ def _small_disk(place: Path, megabytes: int = 64) -> Iterator[None]:
 FAULTS: dict[str, Callable[[Make], str]] = {
     "a replica killed": replica_killed,
     "PostgreSQL killed": database_killed,
+    "PostgreSQL promoted": database_promoted,
     "connections lost": connections_lost,
     "the store down": store_down,
     "the store slow": store_slow,
@@ -263,6 +292,7 @@ FAULTS: dict[str, Callable[[Make], str]] = {
     "a replica parted from PostgreSQL": database_parted,
     "a clock skewed": clock_skewed,
     "a rolling deploy": rolling_deploy,
+    "a deploy from the previous release": deploy_from_the_previous_release,
     "a deploy the balancer does not know of": rolling_deploy_unannounced,
     "a full disk": disk_full,
 }

@@ -36,13 +36,14 @@ from tests.skills_db.postgres import throwaway_cluster
 
 from .balancer import PUBLIC_NAME, Balancer, balancer_of
 from .network import Namespaces, Network, network_of
+from .previous import Previous
 from .processors import Share, share_of_processors
 from .replica import Replica
 from .report import LeftOutError
 from .store import Store, store_of
 
 ECHOING = Path(__file__).parents[1] / "data" / "echoing_upstream.py"
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 _LIFE_SECONDS = 86_400.0
 _DATABASE_PORT = 5432
 _DATABASE_OPTIONS = {"max_connections": 300, "shared_preload_libraries": "pg_stat_statements"}
@@ -63,6 +64,7 @@ class Running:
     left_out: Sequence[str]
     shares: Mapping[str, Share]
     """What each replica has of the processors, where that is bounded."""
+    clients: int
 
     @property
     def names(self) -> list[str]:
@@ -160,10 +162,13 @@ def cluster(
     isolated: bool = True,
     processors: float | None = None,
     homes: Path | None = None,
+    clients: int = 200,
+    previous: Previous | None = None,
 ) -> Iterator[Running]:
     """Run a cluster; `settings` are more settings of each replica, without the prefix of their variables.
 
-    Each replica has a share of so many `processors` if that is given. Raises `LookupError` where a part is missing.
+    Each replica has a share of so many `processors` if that is given. `clients` are how many work while something goes
+    wrong, and `previous` is the release that replicas start with, where that is not ours. Raises `LookupError` where a part is missing.
     """
     names = [f"replica-{number}" for number in range(1, replicas + 1)]
     with ExitStack() as stack:
@@ -189,12 +194,12 @@ def cluster(
         )
         left_out = sorted((set(wanted) | {"REPLICA_ADDRESS"}) - known)
         running = Running(
-            network, folder, database, socket_url, kept, made, balancer, wanted, left_out, shares
+            network, folder, database, socket_url, kept, made, balancer, wanted, left_out, shares, clients
         )  # fmt: skip
         try:
             # All at once: the first one makes the tables, and the others wait for it.
             with ThreadPoolExecutor(replicas) as threads:
-                list(threads.map(running.start, names))
+                list(threads.map(lambda name: running.start(name, previous=previous), names))
             yield running
         finally:
             for each in made.values():

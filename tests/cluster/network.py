@@ -154,6 +154,17 @@ class Namespaces:
             for rule in rules:
                 subprocess.run([*self.launcher(place), "iptables", "-w", "-D", *rule], check=True)
 
+    def add_ip(self, place: str) -> str:
+        """Give a place one more address."""
+        added = f"10.89.0.{100 + self._places[place]}"
+        self._at(place, "addr", "add", f"{added}/24", "dev", "eth0")
+        return added
+
+    def lead(self, place: str, to: str) -> None:
+        """Have what is sent to the first address of a place go to one that was added, as an address moves."""
+        given = ["-t", "nat", "-A", "PREROUTING", "-d", self.ip(place), "-j", "DNAT", "--to-destination", to]
+        subprocess.run([*self.launcher(place), "iptables", "-w", *given], check=True)
+
     def _space(self, place: str) -> str:
         return f"{self._name}-{place}"
 

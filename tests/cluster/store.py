@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,13 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.object_stores import ATOMIC_MOTO, S3RVER, UPSTREAMS
+
 from .network import Network
 
 BUCKET = "sealab"
 KEYS = {"moto": ("testing", "testing"), "s3rver": ("S3RVER", "S3RVER")}
 """The credentials that each takes."""
-START_SECONDS = 60.0
-ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 180.0
 
 
 class Store:
@@ -49,19 +48,13 @@ class Store:
         return int(self._relay.stdout.readline())
 
 
-def program(kind: str) -> Path:
-    """Return the program of a store. Raises `LookupError` where it is not installed."""
-    places = (
-        [*ROOT.glob(".venv*/bin/moto_server"), Path(sys.executable).with_name("moto_server")]
-        if kind == "moto"
-        else [ROOT / ".s3rver" / "node_modules" / ".bin" / "s3rver"]
-    )
-    named = os.environ.get("TEST_STORE_PROGRAM") or shutil.which(places[-1].name)
-    places += [Path(named)] if named else []
-    for place in places:
-        if place.exists():
-            return place
-    raise LookupError(f"There is no {kind} here. `make cluster` installs it.")
+def program(kind: str) -> list[str]:
+    """Return the command of a store. Raises `LookupError` where it is not installed."""
+    if kind == "moto":
+        return [sys.executable, str(ATOMIC_MOTO)]
+    if not S3RVER.exists():
+        raise LookupError(f"There is no {kind} here. `make upstreams` installs it.")
+    return [str(UPSTREAMS / "node"), str(S3RVER)]
 
 
 @contextmanager
@@ -69,7 +62,7 @@ def store_of(kind: str, network: Network) -> Iterator[Store]:
     """Run a store with a bucket."""
     outer, inner = network.port("store"), network.port("store", "inner")
     with tempfile.TemporaryDirectory(prefix="sealab-store-") as folder:
-        command = [*network.launcher("store"), str(program(kind))]
+        command = [*network.launcher("store"), *program(kind)]
         if kind == "moto":
             command += ["-H", network.ip("store"), "-p", str(inner)]
         else:

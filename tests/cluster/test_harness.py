@@ -5,20 +5,26 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
+from psycopg import sql
 
 from tests.chaos.client import LEGACY, MODERN
+from tests.skills_db.postgres import INSTALL, find_binaries, throwaway_cluster
 
 from .checks import CHECKS, Wrong, must, waited_for
 from .crowd import Told, _Count, _judged
 from .faults import FAULTS
 from .harness import Running, cluster
 from .network import Loopback, Namespaces, network_of
+from .previous import previous_release
 from .report import LeftOutError, Report
+from .standby import promote, standby_of
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -55,6 +61,8 @@ def test_a_replica_is_reached_by_its_own_port_and_the_others_stay_when_it_is_kil
     running.replicas[first].kill()
     assert running.readiness(first)[0] != 200
     assert must(running.client(era, running.token(), second).run("1 + 1"), "the other")["result"] == 2
+    client = running.client(era, running.token())
+    assert [must(client.run("1 + 1"), "by the balancer")["result"] for _ in range(6)] == [2] * 6
     running.start(first)
     assert must(running.client(era, running.token(), first).run("1 + 1"), "back")["result"] == 2
 
@@ -95,6 +103,33 @@ def test_a_clock_that_is_off_is_that_of_one_replica_alone(running: Running) -> N
     finally:
         running.replicas[first].drain()
         running.start(first)
+
+
+@pytest.mark.slow
+def test_a_promoted_standby_has_what_was_acknowledged_and_takes_changes() -> None:
+    if find_binaries() is None:
+        pytest.skip(INSTALL)
+    with throwaway_cluster() as primary, standby_of(primary, {}) as standby:
+        primary.execute(sql.SQL("CREATE TABLE told AS SELECT 1 AS number"))
+        primary.stop(signal.SIGKILL)
+        promote(standby)
+        with psycopg.connect(standby.url("postgres"), autocommit=True) as connection:
+            connection.execute("INSERT INTO told VALUES (2)")
+            assert connection.execute("SELECT number FROM told ORDER BY number").fetchall() == [(1,), (2,)]
+
+
+def test_the_previous_release_is_one_that_knows_the_database_and_has_fewer_tables(tmp_path: Path) -> None:
+    try:
+        previous = previous_release(tmp_path / "release")
+    except LeftOutError as missing:
+        pytest.skip(str(missing))
+    assert "DATABASE_URL" in previous.settings
+    tables = "from sealab.skills_db.migrations import MIGRATIONS; print(len(MIGRATIONS))"
+    told = [
+        subprocess.run([sys.executable, "-P", "-c", tables], env=env, capture_output=True, text=True, check=True).stdout
+        for env in (os.environ, os.environ | previous.environment)
+    ]
+    assert int(told[1]) < int(told[0])
 
 
 def test_nothing_is_left_of_namespaces_whatever_ends_them() -> None:
