@@ -154,7 +154,7 @@ cluster: setup .upstreams/.installed .conformance/.installed ## Three replicas i
 	@test -n "$(WRAPPER)$(filter-out faults,$(PARTS))" || { echo "say WRAPPER=/path/to/command: the faults kill processes and fill disks and need a throw-away machine; or PARTS=checks" >&2; exit 2; }
 	status=0; for part in $(or $(PARTS),checks faults growth); do \
 	  wrapper=; [ $$part = faults ] && wrapper="$(WRAPPER)"; \
-	  SEALAB_DISPOSABLE=$${wrapper:+1} $$wrapper $(BIN)/python -m tests.cluster.drive $$part $(CLUSTER) || status=1; \
+	  PATH=$(NODE_HOME)/bin:$$PATH SEALAB_DISPOSABLE=$${wrapper:+1} $$wrapper $(BIN)/python -m tests.cluster.drive $$part $(CLUSTER) || status=1; \
 	done; exit $$status
 
 .azurite/.installed: tests/workspace/azure/package-lock.json requirements-conformance.txt | setup
