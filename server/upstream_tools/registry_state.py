@@ -2,11 +2,13 @@
 
 Pins and quarantines are the operator's; lists of tools, learned types and what was called after searches are each
 tenant's own. In a shared database a text counts for `TRUSTED_SECONDS` after it was looked whether it has changed, and
-no longer once a notice said so.
+no longer once a notice said so. While the database cannot be reached, what was known goes on to count for
+`OUTAGE_SECONDS`: nobody can quarantine a server meanwhile. After that nothing does, since it may be reached by others.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...skills_db.errors import SkillsDbError
+from ...skills_db.errors import DatabaseUnavailable, SkillsDbError
 from ...tools_registry.errors import StateUnavailable
 from ...tools_registry.kept import Draft, KeptFile, KeptText
 from ..database import HomeDatabase, database_of
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 TRUSTED_SECONDS = 1.0
 """How long what was read of a shared database counts without a look whether it has changed."""
+OUTAGE_SECONDS = 30.0
+"""How long it counts while the database cannot be looked at: as long as one takes to start again."""
+_LOG = logging.getLogger(__name__)
 _CACHED_BYTES_MAX = 262_144
 _PINS = "pins.json"
 _LEARNED = "learned.json"
@@ -94,6 +99,8 @@ class SharedTexts:
         self._store: DocumentStore | None = None
         self._looking = threading.Lock()
         self._looked: float | None = None
+        self._known: float | None = None
+        """When the database last said what it has; None after a notice that this has changed."""
         self._revision = -1
         self._versions: Mapping[str, int] = {}
         self._contents: dict[str, tuple[int, bytes]] = {}
@@ -105,7 +112,7 @@ class SharedTexts:
 
     def expire(self) -> None:
         """Have it looked anew at the next use, whether something has changed; returns at once."""
-        self._looked = None
+        self._looked = self._known = None
 
     def looked(self) -> int:
         """Return the revision, after a look at the database where the last is too old. Raises `StateUnavailable`."""
@@ -156,12 +163,19 @@ class SharedTexts:
             return
         began = time.monotonic()
         store = self._opened()
-        if self._revision < 0 or store.revision() != self._revision:
-            self._revision, self._versions = store.versions()
-            self._contents = {
-                name: known for name, known in self._contents.items() if self._versions.get(name) == known[0]
-            }
-        self._looked = began
+        try:
+            if self._revision < 0 or store.revision() != self._revision:
+                self._revision, self._versions = store.versions()
+                self._contents = {
+                    name: known for name, known in self._contents.items() if self._versions.get(name) == known[0]
+                }
+        except DatabaseUnavailable as error:
+            if self._known is None or began - self._known >= OUTAGE_SECONDS:
+                raise
+            _LOG.warning("What is known of upstream servers counts for %g seconds at most: %s", OUTAGE_SECONDS, error)
+            self._looked = time.monotonic()
+            return
+        self._looked = self._known = began
 
     def _opened(self) -> DocumentStore:
         if self._store is None:

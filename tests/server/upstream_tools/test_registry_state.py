@@ -12,7 +12,10 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import psycopg
 import pytest
+import sqlalchemy as sa
+from psycopg import sql
 
 from sealab.server.database import database_of
 from sealab.server.home import Home
@@ -29,6 +32,7 @@ from sealab.tools_registry.search.usage import Usage
 from sealab.tools_registry.upstream.pins import Pins, Seen
 
 from ...skills_db.conftest import Place, cluster, postgres_place  # noqa: F401 - fixtures
+from ...skills_db.postgres import Cluster
 from ..conftest import in_this_process
 
 UPSTREAM = Path(__file__).parents[2] / "data" / "bridged_upstream.py"
@@ -136,6 +140,45 @@ def test_without_the_database_a_call_is_refused_and_lists_stay_as_they_were(
         catalog.replace_server("zoo", [ADD], "1")
         catalog.reload_lists()
         assert catalog.is_listed("zoo")
+
+
+def test_a_short_outage_of_the_database_stops_no_call_and_a_long_one_does(
+    cluster: Cluster,  # noqa: F811
+    postgres_place: Place,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert postgres_place.url is not None
+    name = sa.make_url(postgres_place.url).database
+
+    def reachable(*, is_reachable: bool) -> None:
+        admin.execute(
+            sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS {}").format(
+                sql.Identifier(str(name)), sql.Literal(is_reachable)
+            )
+        )
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+
+    monkeypatch.setattr(registry_state, "TRUSTED_SECONDS", 0.0)
+    with (
+        state(postgres_place.url, tmp_path) as found,
+        psycopg.connect(cluster.url("postgres"), autocommit=True) as admin,
+    ):
+        pins = Pins(found.pins)
+        pins.see("zoo", [ADD])
+        assert pins.quarantined("zoo") == ()
+        reachable(is_reachable=False)
+        assert pins.quarantined("zoo") == ()
+        expire(found)
+        with pytest.raises(StateUnavailable):  # a notice said that it changed
+            pins.quarantined("zoo")
+        reachable(is_reachable=True)
+        assert pins.quarantined("zoo") == ()
+        reachable(is_reachable=False)
+        assert pins.quarantined("zoo") == ()
+        monkeypatch.setattr(registry_state, "OUTAGE_SECONDS", 0.0)
+        with pytest.raises(StateUnavailable):
+            pins.quarantined("zoo")
 
 
 def test_what_a_home_had_in_files_counts_until_the_database_has_it(
