@@ -73,8 +73,17 @@ def _seen(crowd: Crowd, told: Told, fault: float, over: float) -> str:
     if early := Told([each for each in told.between(fault - BEFORE_SECONDS) if each.ended < fault]).failures():
         wrong.append(f"failed calls before the fault: {dict(early.most_common(3))}")
     if wrong:
-        raise Wrong("; ".join(wrong) + f" [{seen}]")
+        raise Wrong("; ".join(wrong) + f" [{seen}; {_logged(crowd.running)}]")
     return seen
+
+
+def _logged(running: Running) -> str:
+    """Return the last warnings that each replica logged."""
+    said = {
+        name: [line for line in each.said if " WARNING " in line or " ERROR " in line]
+        for name, each in running.replicas.items()
+    }
+    return "logged: " + "; ".join(f"{name}: {lines[-3:]}" for name, lines in said.items() if lines)
 
 
 def replica_killed(make: Make) -> str:
@@ -251,7 +260,7 @@ def _deployed(make: Make, *, takes_out: bool, previous: Previous | None = None) 
         seen = _seen(crowd, told, fault, over)
         same(codes, [0] * len(codes), "how the replicas ended")
         if takes_out and (failed := Told([each for each in told.samples if each.ended >= fault]).failures()):
-            raise Wrong(f"failed calls: {dict(failed.most_common(5))} [{seen}]")
+            raise Wrong(f"failed calls: {dict(failed.most_common(5))} [{seen}; {_logged(running)}]")
         return f"{over - fault:.0f} s for three; " + seen
 
 
