@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from tests.chaos.client import MODERN
+
 from .checks import Wrong, a_session, approvals, everything, same, waited_for
 from .crowd import Crowd, Told
 from .harness import Running
@@ -71,8 +73,17 @@ def _seen(crowd: Crowd, told: Told, fault: float, over: float) -> str:
     if early := Told([each for each in told.between(fault - BEFORE_SECONDS) if each.ended < fault]).failures():
         wrong.append(f"failed calls before the fault: {dict(early.most_common(3))}")
     if wrong:
-        raise Wrong("; ".join(wrong) + f" [{seen}]")
+        raise Wrong("; ".join(wrong) + f" [{seen}; {_logged(crowd.running)}]")
     return seen
+
+
+def _logged(running: Running) -> str:
+    """Return the last warnings that each replica logged."""
+    said = {
+        name: [line for line in each.said if " WARNING " in line or " ERROR " in line]
+        for name, each in running.replicas.items()
+    }
+    return "logged: " + "; ".join(f"{name}: {lines[-3:]}" for name, lines in said.items() if lines)
 
 
 def replica_killed(make: Make) -> str:
@@ -203,6 +214,9 @@ def clock_skewed(make: Make) -> str:
             first = running.names[0]
             running.replicas[first].drain()
             running.start(first, clock_seconds=seconds)
+            # What the first call costs, such as the start of upstream servers, is none of the clock's.
+            client = running.client(MODERN, running.token(), first)
+            waited_for(lambda client=client: client.run("await tools.steady.echo(text='x')").ok, "the first call", 120)
             for look in (everything, a_session, approvals):
                 try:
                     look(running)
@@ -246,7 +260,7 @@ def _deployed(make: Make, *, takes_out: bool, previous: Previous | None = None) 
         seen = _seen(crowd, told, fault, over)
         same(codes, [0] * len(codes), "how the replicas ended")
         if takes_out and (failed := Told([each for each in told.samples if each.ended >= fault]).failures()):
-            raise Wrong(f"failed calls: {dict(failed.most_common(5))} [{seen}]")
+            raise Wrong(f"failed calls: {dict(failed.most_common(5))} [{seen}; {_logged(running)}]")
         return f"{over - fault:.0f} s for three; " + seen
 
 

@@ -27,6 +27,7 @@ from starlette.types import Receive, Scope, Send
 from ...errors import KNOWN_ERRORS, shortage_in
 from ...host_functions.run_calls import sessions_told
 from ...replicas.remote_runs import ANSWER, RUN, STILL, NotHere, Questions, request_sent, with_questions
+from ...replicas.replica_errors import SessionElsewhere
 from ...replicas.replicas import TenantPlaces
 from ...replicas.seals import HEADER
 from ...rights import TOOLS, require
@@ -135,8 +136,8 @@ async def _end(line: _Lines, working: asyncio.Task[Any]) -> None:
     """Send how a run ended."""
     try:
         said: Mapping[str, object] = {"end": execution_told(working.result())}
-    except NotHere:
-        said = {"not_here": True}
+    except (NotHere, SessionElsewhere):
+        said = {"not_here": True}  # nothing of it ran: the other server asks again for as long as it may
     except KNOWN_ERRORS as error:
         said = {"refused": str(error)}
     except Exception as error:  # noqa: BLE001 - logged here, and told there

@@ -6,14 +6,16 @@ import asyncio
 import json
 
 import pytest
+from starlette.types import Message
 
 from sealab.server.caller import Caller
+from sealab.server.protocol.replicas.peer_calls import _end, _Lines
 from sealab.server.replicas.membership import Membership
 from sealab.server.replicas.peer_link import PeerLink, PeerUnreached
 from sealab.server.replicas.remote_runs import RemoteRuns
-from sealab.server.replicas.replica_errors import OutcomeUnknown
+from sealab.server.replicas.replica_errors import OutcomeUnknown, SessionElsewhere
 from sealab.server.replicas.replica_keys import ReplicaKeys
-from sealab.server.runs.execute import CodeRequest
+from sealab.server.runs.execute import CodeRequest, Execution
 from sealab.skills_db.engine import Database
 from sealab.skills_db.replicas.replica_store import ReplicaRow, ReplicaStore
 
@@ -84,3 +86,19 @@ async def test_an_answer_that_cannot_be_delivered_never_counts_as_a_run_that_did
         await link.close()
         await peer.end()
         await membership.leave()
+
+
+async def test_a_run_that_a_server_without_its_lease_did_not_begin_is_not_refused_for_good() -> None:
+    said: list[bytes] = []
+
+    async def send(message: Message) -> None:
+        said.append(message.get("body", b""))
+
+    async def without_a_lease() -> Execution:
+        raise SessionElsewhere("This server has lost touch with the database, so nothing of this call ran.")
+
+    working = asyncio.create_task(without_a_lease())
+    await asyncio.wait({working})
+    await _end(_Lines(send), working)
+    # The server that sent it asks again, for as long as the call may wait: a refusal would be the answer to its client.
+    assert json.loads(b"".join(said)) == {"not_here": True}
