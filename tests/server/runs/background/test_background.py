@@ -34,6 +34,7 @@ async def until(caller: Caller, run_id: str, reached: Callable[[dict[str, Any]],
         state = await told(caller, run_id)
         if reached(state):
             return state
+        assert state["status"] in {"queued", "running", "waiting"}, state
         await asyncio.sleep(0.05)
 
 
