@@ -181,10 +181,11 @@ class Failure:
 class Refusal:
     """That the dialect refused the code before any of it ran, though full Python might run it.
 
-    `module` is the module whose import was refused, if that was the reason.
+    `module` is the module whose import was refused, if that was the reason. `modules` are all whose imports would be.
     """
 
     module: str | None = None
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
