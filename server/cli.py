@@ -393,9 +393,22 @@ async def _serving(settings: Settings, home: Home, address: Address | None, expo
         if app.privacy.filters:
             asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
         await app.audit.server_started("stdio" if address is None else "http")
+        warming = asyncio.create_task(_warm_full_python(app))
         with watching(app.loop_stats):
             await serve(app)
+        warming.cancel()
         app.audit.server_stopped()
+
+
+async def _warm_full_python(app: App) -> None:
+    """Have workers of full Python ready before code comes, where it comes without being asked for."""
+    import asyncio
+
+    if app.executor.offer.full_python.is_default:
+        from .runs.routing import can_start
+
+        await asyncio.sleep(_WARM_AFTER_SECONDS)
+        await can_start(app.executor)
 
 
 def _print_former_settings(home: Home) -> None:

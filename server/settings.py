@@ -374,6 +374,10 @@ class Settings:
     """The interpreter (3.11 or newer) whose packages `process` code sees. By default that of `sealab data setup`, else
     the server's own.
     """
+    data_setup: Switch = _setting(_one_of(Switch), Switch.OFF)
+    """`on`: when code first asks for a package of `sealab data setup`, the server makes that environment by itself, in
+    the background, from the index that pip uses. Until then the code is refused, and told to come back.
+    """
     container_runtime: str | None = _setting(_text, None)
     """`podman`, `docker` or a path, with `:runsc` for gVisor. By default what is found. `kubernetes`, perhaps with `:`
     and a RuntimeClass, runs containers as [pods](../kubernetes.md#container-isolation-in-pods).

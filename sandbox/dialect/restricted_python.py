@@ -103,6 +103,9 @@ class RestrictedPython:
         event_loop.take_cancelled()
         streams.restore()
 
+    def use_threads(self, count: int) -> None:
+        """Do nothing: there are no such libraries."""
+
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
         """Take time and random bytes from the start of the run, and have it recorded."""
         is_first, self._has_run = not self._has_run, True

@@ -40,11 +40,12 @@ from . import own_paths, told_reads
 from .figures import Figures
 from .plain_values import plainly
 from .stream_output import StreamOutput
+from .thread_pools import VARIABLES, ThreadPools
 from .thread_semaphores import ThreadSemaphore
 from .threaded_channel import ThreadedChannel
 
-AHEAD = ("numpy", "pandas", "matplotlib.pyplot")
-"""What the zygote imports where it is installed: in a worker it would cost a run up to seconds."""
+AHEAD = ("numpy", "pandas")
+"""What the zygote always imports where it is installed: in a worker it would cost a run up to seconds."""
 
 _LAST_VALUE = "<last value>"
 _STDIN = 0
@@ -56,8 +57,7 @@ _ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "MPLBACKEND": "agg",
     "MPLCONFIGDIR": f"{_SCRATCH}/.matplotlib",
-    # A process with threads must not fork.
-    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
+    **dict.fromkeys(VARIABLES, "1"),  # a process with threads must not fork
 }
 
 _THREAD_STACK_BYTES = 8 * 1024 * 1024
@@ -93,10 +93,14 @@ class FullPython:
 
     def __init__(self) -> None:
         self._figures = Figures()
+        self._threads = ThreadPools()
         self._unawaited = Unawaited()
 
-    def prepare(self, packages: Sequence[tuple[str, str]]) -> None:  # noqa: ARG002 - full Python imports what is installed
-        """Set the environment and import ahead what is installed of `AHEAD`; on Linux without leaving a thread."""
+    def prepare(self, packages: Sequence[tuple[str, str]]) -> None:
+        """Set the environment and import ahead what is installed of `AHEAD` and `packages`.
+
+        On Linux none may leave a thread: one that does is left to the code that imports it.
+        """
         GUEST.full_python = True
         GUEST.plain = plainly
         os.environ.update(_ENVIRONMENT)
@@ -106,7 +110,7 @@ class FullPython:
         # Libraries that keep files of their own must not do so in the host's scratch directory.
         with tempfile.TemporaryDirectory() as own:
             os.environ.update(MPLCONFIGDIR=own, HOME=own)
-            for name in AHEAD:
+            for name in (*AHEAD, *(module for _folder, module in packages)):
                 if name not in str(late).split(","):
                     _import_ahead(name)
                     if _threads() > 1:
@@ -116,6 +120,7 @@ class FullPython:
         sys.argv[:] = [""]
         docstrings.preload()
         os.environ.update(_ENVIRONMENT)
+        self._threads.find()
         self._figures.take_over()
 
     def compile_modules(self) -> Mapping[str, bytes]:
@@ -184,6 +189,10 @@ class FullPython:
         sys.addaudithook(_refuse_in_words)
         sys.addaudithook(told_reads.tell)
         self._unawaited.watch()
+
+    def use_threads(self, count: int) -> None:
+        """Bound the pools of BLAS, polars and Arrow."""
+        self._threads.bound(count)
 
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
         """Do nothing: what full Python does cannot be held to a trace."""

@@ -163,6 +163,7 @@ class Worker:
         GUEST.answers.clear()
         GUEST.tells_reads = bool(frame["tells_reads"])
         self._dialect.begin()
+        self._dialect.use_threads(cast("int", frame["threads"]))
         self._memory_mb = allowance.memory_bytes // limits.MIB
         if frame["arguments"]:
             self._dialect.take_arguments(cast("Sequence[str]", frame["arguments"]))

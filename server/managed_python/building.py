@@ -118,6 +118,9 @@ def _alone(folder: Path, tell: Tell) -> Iterator[None]:
         except BlockingIOError:
             tell("Waiting for another build")
             fcntl.flock(lock, fcntl.LOCK_EX)
+        for build in folder.glob("build-*"):
+            if not (build / MANIFEST).exists():  # of a process that was killed
+                shutil.rmtree(build, ignore_errors=True)
         yield
     finally:
         os.close(lock)

@@ -32,8 +32,8 @@ async def escalated(
     """Return what full Python makes of refused code, or the refusal with a hint that says what would allow it.
 
     That is `process` where it has a module that was refused, else a container. A refused run has not begun, so that
-    there is its first. A session stays where it is. Where the operator
-    set APPROVE_CONTAINER, the user of `caller` is asked first.
+    there is its first. A session stays where it is. Where the operator set APPROVE_CONTAINER, the user of `caller` is
+    asked before a container is used.
     """
     if outcome.refusal is None or outcome.isolation is not Isolation.RESTRICTED:
         return outcome
@@ -44,6 +44,8 @@ async def escalated(
             return await executor.pools.run(replace(job, isolation=Isolation.PROCESS), calls)
         if in_process is not None and (job.session is not None or Isolation.CONTAINER not in executor.pools.offered):
             return _hinted(outcome, in_process)
+    if (told := full_python.set_up_for(outcome.refusal.modules)) is not None:
+        return _hinted(outcome, told)
     obstacle = _obstacle(executor, job, outcome.refusal)
     if obstacle is None and (lacks := list(missing(caller.identity, ISOLATIONS[Isolation.CONTAINER]))):
         obstacle = f"A container could run it, for which the token lacks the scope {' '.join(lacks)}."

@@ -21,7 +21,7 @@ from ...sandbox.job import Isolation
 from ..errors import SettingsError
 from ..home import Home
 from ..managed_python.environment import ManagedPython, current
-from ..settings import Settings
+from ..settings import Settings, Switch
 
 NOT_SET_UP = "Full Python is not set up. The operator can do so by `sealab data setup`."
 OR_SET_UP = " or to run `sealab data setup`, which brings numpy and pandas too"
@@ -53,6 +53,7 @@ class FullPython:
         self._named = None if self._forbidden else settings.process_python
         self._folder = home.python
         self._required = settings.required_level if self._asked else Level.KERNEL
+        self._sets_up = said is None and settings.data_setup is Switch.ON
         self._failed: str | None = None
         self._works = False
         self._own_modules: frozenset[str] | None = None
@@ -83,12 +84,25 @@ class FullPython:
             return None
         return NOT_SET_UP
 
+    def set_up_for(self, modules: Iterable[str]) -> str | None:
+        """Begin to set it up where that would bring one of these modules; say so, or None where it is not done."""
+        if not self._sets_up or self.why_not() != NOT_SET_UP:
+            return None
+        from ..managed_python.first_need import first_need_of, is_locked
+
+        return first_need_of(self._folder).begin() if is_locked(modules) else None
+
     def python(self) -> str:
         """Return the path of its interpreter: PROCESS_PYTHON, else the environment's, else the server's own."""
         if self._named is not None:
             return self._named
         managed = self.managed()
         return sys.executable if managed is None else managed.python
+
+    def installed(self) -> str | None:
+        """Name the build of the environment that it runs in, which changes with what is installed."""
+        managed = None if self._named is not None else self.managed()
+        return None if managed is None else managed.build
 
     def has_one_of(self, modules: Iterable[str]) -> bool:
         """Return whether it has one of these modules, by their dotted names, beyond the standard library."""
@@ -112,9 +126,14 @@ class FullPython:
         """Take that a worker could be made."""
         self._works = True
 
+    @property
+    def is_default(self) -> bool:
+        """Whether it is offered though nobody asked for it, so that code may come without asking."""
+        return not self._asked and self.why_not() is None
+
     def has_failed(self, why: str) -> None:
         """Take that no worker can be made; where the operator asked for `process` by name, each call says so itself."""
-        if not self._asked:
+        if self.is_default:
             _LOG.warning("Full Python cannot be offered: %s", why)
             self._failed = why
 

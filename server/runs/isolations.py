@@ -157,7 +157,8 @@ def _restricted_pool(
 
 def _process_pool(settings: Settings, home: Home, bounds: RunBounds, full_python: FullPython) -> JobRunner:
     pool = _pool_settings(settings, home, bounds, Isolation.PROCESS)
-    return Pool(replace(pool, python=full_python.python(), required_level=full_python.required_level))
+    python, level = full_python.python(), full_python.required_level
+    return Pool(replace(pool, python=python, required_level=level, installed=full_python.installed))
 
 
 def _container_pool(settings: Settings, home: Home, bounds: RunBounds, image: ContainerImage) -> JobRunner:
