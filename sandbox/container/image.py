@@ -212,7 +212,9 @@ def _install(packages: Sequence[str], target: Path) -> dict[str, str]:
     if packages:
         installer = find_installer()
         if installer is None:
-            raise ContainerMissing("Packages cannot be installed without pip. Run `python -m ensurepip`, or install uv.")
+            raise ContainerMissing(
+                "Packages cannot be installed without pip. Run `python -m ensurepip`, or install uv."
+            )
         command = installer.install(["--target", str(target), "--", *packages])
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_SECONDS, check=False)
         if done.returncode:

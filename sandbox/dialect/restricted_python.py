@@ -97,6 +97,9 @@ class RestrictedPython:
         """Keep what CPython would write itself to nobody."""
         sys.stderr = self._nowhere
 
+    def rehearse(self) -> None:
+        """Do nothing more than the zygote did."""
+
     def begin(self) -> None:
         """Clear the notes of earlier runs, and restore the streams they exchanged."""
         self._unawaited.begin()

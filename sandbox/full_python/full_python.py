@@ -36,7 +36,7 @@ from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import own_paths, told_reads
+from . import first_times, own_paths, told_reads
 from .figures import Figures
 from .plain_values import plainly
 from .stream_output import StreamOutput
@@ -57,7 +57,10 @@ _ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "MPLBACKEND": "agg",
     "MPLCONFIGDIR": f"{_SCRATCH}/.matplotlib",
-    **dict.fromkeys(VARIABLES, "1"),  # a process with threads must not fork
+    "POLARS_SKIP_CPU_CHECK": "1",  # it would execute memory that it has just written
+    # A process with threads must not fork: the allocators of Arrow and polars would start one (jemalloc(3), TUNING).
+    **dict.fromkeys(VARIABLES, "1"),
+    **dict.fromkeys(("JE_ARROW_MALLOC_CONF", "_RJEM_MALLOC_CONF"), "background_thread:false"),
 }
 
 _THREAD_STACK_BYTES = 8 * 1024 * 1024
@@ -94,12 +97,13 @@ class FullPython:
     def __init__(self) -> None:
         self._figures = Figures()
         self._threads = ThreadPools()
+        self._late: tuple[str, ...] = ()
         self._unawaited = Unawaited()
 
     def prepare(self, packages: Sequence[tuple[str, str]]) -> None:
         """Set the environment and import ahead what is installed of `AHEAD` and `packages`.
 
-        On Linux none may leave a thread: one that does is left to the code that imports it.
+        On Linux none may leave a thread: one that does is imported by each spare.
         """
         GUEST.full_python = True
         GUEST.plain = plainly
@@ -107,16 +111,18 @@ class FullPython:
         sys.dont_write_bytecode = True
         _small_thread_stacks()
         late = sys._xoptions.get("late", "")
+        self._late = tuple(filter(None, str(late).split(",")))
         # Libraries that keep files of their own must not do so in the host's scratch directory.
         with tempfile.TemporaryDirectory() as own:
             os.environ.update(MPLCONFIGDIR=own, HOME=own)
             for name in (*AHEAD, *(module for _folder, module in packages)):
-                if name not in str(late).split(","):
+                if name not in self._late:
                     _import_ahead(name)
                     if _threads() > 1:
                         # It cannot be undone: begin anew without.
                         again = f"late={late},{name}"
                         os.execv(sys.executable, [sys.executable, "-X", again, *sys.orig_argv[1:]])  # noqa: S606 - itself
+            first_times.rehearse()
         sys.argv[:] = [""]
         docstrings.preload()
         os.environ.update(_ENVIRONMENT)
@@ -196,6 +202,12 @@ class FullPython:
 
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
         """Do nothing: what full Python does cannot be held to a trace."""
+
+    def rehearse(self) -> None:
+        """Import what the zygote could not, and use pandas once."""
+        for name in self._late:
+            _import_ahead(name)
+        first_times.sum_by_group()
 
     def begin(self) -> None:
         """Drop figures and notes of earlier runs."""

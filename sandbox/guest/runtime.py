@@ -91,6 +91,9 @@ class Dialect(Protocol):
     def start(self) -> None:
         """Get the worker ready for code, once it is confined."""
 
+    def rehearse(self) -> None:
+        """Do in a spare, which has time, what its code is likely to need done."""
+
     def begin(self) -> None:
         """Prepare for a run."""
 

@@ -67,9 +67,9 @@ class PoolSettings:
     workers compute at once, and at most one more than there are processors; at most `queue_max` jobs wait to begin,
     each for `queue_seconds`. A zygote is renewed after `zygote_seconds`, if code ran. `packages` are the modules of
     packages that restricted code may import, each as the directory that it is in and its name. Pools that share
-    `bounds` count the runs of a caller together. When what `installed` returns changes, other packages are installed for
-    `python`, and later workers see these. `caller_sessions_max` and `tenant_sessions_max` lower what one may
-    have of `sessions_max`; 0 leaves it.
+    `bounds` count the runs of a caller together. `caller_sessions_max` and `tenant_sessions_max` lower what one may
+    have of `sessions_max`; 0 leaves it. When what `installed` returns changes, other packages are installed for
+    `python`, and later workers see these.
     """
 
     spares: int = 2

@@ -147,6 +147,7 @@ class Worker:
 
     def rehearse(self) -> None:
         """Run a job of nothing, while there is time: each page that a job writes to is copied after a fork."""
+        self._dialect.rehearse()
         self._dialect.begin()
         self._encoded(_with(self._run("0", {}), self._dialect.end(session=True)))
 

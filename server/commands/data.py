@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from ..errors import Exit, UsageError
+from ..errors import Exit, SettingsError, UsageError
 from .group import Begin, Options, add_commands
 from .terminal import print_error
 
@@ -92,7 +92,10 @@ def status_of(built: ManagedPython | None, home: Home, settings: Settings) -> Da
     """Say how the environment stands, and whether code reaches it."""
     from ..runs.isolations import why_no_process
 
-    reason = why_no_process(settings, home)
+    try:
+        reason = why_no_process(settings, home)
+    except SettingsError as error:
+        reason = str(error)
     outdated = built is not None and built.lock != _own_lock()
     note = reason or 'Code that imports one of these runs in it, with isolation="auto" or "process".'
     if built is not None and outdated and not reason:

@@ -228,9 +228,7 @@ def _database(settings: Settings, home: Home) -> DatabaseFinding:
     return DatabaseFinding(place=place, ok=True, note=note)
 
 
-async def _try_isolations(
-    settings: Settings, home: Home, *, kernel: bool
-) -> tuple[list[IsolationFinding], str | None]:
+async def _try_isolations(settings: Settings, home: Home, *, kernel: bool) -> tuple[list[IsolationFinding], str | None]:
     """Run one line of code at every isolation offered, the default first; say too what keeps code from running."""
     found: list[IsolationFinding] = []
     failed: str | None = None

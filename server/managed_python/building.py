@@ -185,4 +185,6 @@ def _read(lock: Path) -> bytes:
     try:
         return lock.read_bytes()
     except OSError as error:
-        raise PythonNotBuilt(f"The lock {lock} cannot be read: {error.strerror}. Name a file of requirements.") from None
+        raise PythonNotBuilt(
+            f"The lock {lock} cannot be read: {error.strerror}. Name a file of requirements."
+        ) from None

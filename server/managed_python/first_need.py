@@ -50,8 +50,8 @@ class FirstNeed:
             set_up(self._folder, lambda step: _LOG.info("%s.", step))
         except PythonNotBuilt as error:
             self._failed = True
-            _LOG.error("Full Python could not be set up. %s", error)  # noqa: TRY400 - its message is all there is to say
-        except Exception:
+            _LOG.error("Full Python could not be set up. %s", error)
+        except Exception:  # noqa: BLE001 - the server goes on without
             self._failed = True
             _LOG.exception("Full Python could not be set up.")
         else:

@@ -112,9 +112,9 @@ def offer(settings: Settings, home: Home) -> Offer:
                     missing[isolation] = reason or NO_IMAGE
                 else:
                     makers[isolation] = partial(_container_pool, settings, home, bounds, image)
-        if isolation in makers and isolation is not Isolation.RESTRICTED:
-            if isolation is not Isolation.PROCESS or full_python.why_not() is None:
-                wider.append(isolation)
+        is_there = isolation is not Isolation.PROCESS or full_python.why_not() is None
+        if isolation in makers and isolation is not Isolation.RESTRICTED and is_there:
+            wider.append(isolation)
     if not makers:
         raise SettingsError(f"ALLOWED_ISOLATION leaves nothing to run code in: {' '.join(missing.values())}")
     return Offer(makers, missing, full_python, image if Isolation.CONTAINER in makers else None)

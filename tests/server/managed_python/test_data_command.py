@@ -18,7 +18,15 @@ def setup(home: Path, folder: Path, **files: str) -> Ended:
     """Make an environment that holds a module `pandas` of the tests' own."""
     made = wheel(folder, "pandas", "9.1", {**PANDAS, **files})
     return sealab(
-        "data", "setup", "--json", "--home", str(home), "--wheels", str(folder), "--lock", str(lock(folder / "lock.txt", made))
+        "data",
+        "setup",
+        "--json",
+        "--home",
+        str(home),
+        "--wheels",
+        str(folder),
+        "--lock",
+        str(lock(folder / "lock.txt", made)),
     )
 
 
@@ -64,7 +72,9 @@ def test_an_operator_can_forbid_it(home: Path) -> None:
     refused = run(home, code, SEALAB_ALLOWED_ISOLATION="restricted")
     assert refused.returncode == 3
     assert "module 'pandas' is not available here" in refused.stderr
-    told = json.loads(sealab("data", "status", "--json", "--home", str(home), SEALAB_ALLOWED_ISOLATION="restricted").stdout)
+    told = json.loads(
+        sealab("data", "status", "--json", "--home", str(home), SEALAB_ALLOWED_ISOLATION="restricted").stdout
+    )
     assert (told["there"], told["offered"], told["note"]) == (True, False, "ALLOWED_ISOLATION leaves out process.")
 
 

@@ -25,7 +25,7 @@ def wheel(folder: Path, name: str, version: str, files: Mapping[str, str], needs
     made = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(made, "w") as archive:
         for path, text in {**held, f"{info}/RECORD": f"{record}{info}/RECORD,,\n"}.items():
-            archive.writestr(path, text)
+            archive.writestr(zipfile.ZipInfo(path), text)  # of the same bytes each time
     return made
 
 
