@@ -69,7 +69,8 @@ def _read(folder: str, build: str) -> ManagedPython | None:
         return None
 
 
-def locked_packages(lock: Path = LOCK_FILE) -> frozenset[str]:
-    """Return the names of the distributions that a lock holds, as the lock spells them."""
+@lru_cache(maxsize=4)
+def locked_packages(lock: Path) -> frozenset[str]:
+    """Return the names of the distributions that a lock holds, in lower case."""
     lines = lock.read_text(encoding="utf-8").splitlines()
-    return frozenset(line.partition("==")[0].strip() for line in lines if "==" in line and not line.startswith(" "))
+    return frozenset(line.partition("==")[0].strip().lower() for line in lines if "==" in line and not line.startswith(" "))

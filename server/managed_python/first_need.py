@@ -19,13 +19,8 @@ _FAILED = "Full Python, which has it, could not be set up; the server's log says
 
 def is_locked(modules: Iterable[str]) -> bool:
     """Return whether one of these modules comes with a package of the lock."""
-    locked = _locked()
-    return any((distribution_of(module) or "").lower().replace("_", "-") in locked for module in modules)
-
-
-@lru_cache(maxsize=1)
-def _locked() -> frozenset[str]:
-    return frozenset(name.lower() for name in locked_packages(LOCK_FILE))
+    locked = locked_packages(LOCK_FILE)
+    return any((distribution_of(module) or "").lower() in locked for module in modules)
 
 
 class FirstNeed:
@@ -47,7 +42,7 @@ class FirstNeed:
         from .building import set_up
 
         try:
-            set_up(self._folder, lambda step: _LOG.info("%s.", step))
+            set_up(self._folder, lambda step: _LOG.info("%s.", step), lock=LOCK_FILE)
         except PythonNotBuilt as error:
             self._failed = True
             _LOG.error("Full Python could not be set up. %s", error)

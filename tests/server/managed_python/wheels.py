@@ -8,6 +8,8 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from sealab.server.managed_python.building import set_up
+
 
 def wheel(folder: Path, name: str, version: str, files: Mapping[str, str], needs: Iterable[str] = ()) -> Path:
     """Write a wheel of pure Python: `files` maps paths to text."""
@@ -37,6 +39,11 @@ def lock(file: Path, *wheels: Path) -> Path:
     )
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return file
+
+
+def made_environment(home: Path, folder: Path, *wheels: Path) -> None:
+    """Make the environment of full Python of a home, of these wheels in `folder`."""
+    set_up(home / "python", lambda _step: None, lock=lock(folder / "lock.txt", *wheels), wheels=[folder])
 
 
 def _digest(text: str) -> str:
