@@ -295,7 +295,7 @@ class Settings:
     """Processes and threads of a run, where code can start any."""
     cpus: float | None = _setting(_number(0.01), None)
     """Processors that code may use, such as `1.5`: all runs of an isolation together, in `container` each."""
-    allowed_isolation: tuple[Isolation, ...] | None = _setting(_some_of(Isolation), None)  # type: ignore[arg-type]  # mypy drops the None
+    allowed_isolation: tuple[Isolation, ...] | None = _setting(_some_of(Isolation), None)
     """What a caller may ask for. By default `restricted,container`, and `process` too once `sealab data setup` was run,
     where the level is `kernel`. Name `process` to allow it elsewhere, or leave it out to forbid it.
     """

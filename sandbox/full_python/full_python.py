@@ -47,6 +47,7 @@ from .threaded_channel import ThreadedChannel
 AHEAD = ("numpy", "pandas")
 """What the zygote always imports where it is installed: in a worker it would cost a run up to seconds."""
 
+_REHEARSAL = "<rehearsal>"
 _LAST_VALUE = "<last value>"
 _STDIN = 0
 _SCRATCH = "/tmp"  # noqa: S108 - the worker's own
@@ -110,24 +111,31 @@ class FullPython:
         os.environ.update(_ENVIRONMENT)
         sys.dont_write_bytecode = True
         _small_thread_stacks()
-        late = sys._xoptions.get("late", "")
-        self._late = tuple(filter(None, str(late).split(",")))
+        self._late = tuple(filter(None, str(sys._xoptions.get("late", "")).split(",")))
         # Libraries that keep files of their own must not do so in the host's scratch directory.
         with tempfile.TemporaryDirectory() as own:
             os.environ.update(MPLCONFIGDIR=own, HOME=own)
             for name in (*AHEAD, *(module for _folder, module in packages)):
                 if name not in self._late:
                     _import_ahead(name)
-                    if _threads() > 1:
-                        # It cannot be undone: begin anew without.
-                        again = f"late={late},{name}"
-                        os.execv(sys.executable, [sys.executable, "-X", again, *sys.orig_argv[1:]])  # noqa: S606 - itself
-            first_times.rehearse()
+                    self._begin_anew_without(name)
+            if _REHEARSAL not in self._late:
+                first_times.rehearse()
+                self._begin_anew_without(_REHEARSAL)
         sys.argv[:] = [""]
         docstrings.preload()
         os.environ.update(_ENVIRONMENT)
         self._threads.find()
         self._figures.take_over()
+
+    def _begin_anew_without(self, name: str) -> None:
+        """Begin this process anew where what was just done left a thread, which cannot be undone, without that."""
+        if _threads() > 1:
+            given = (
+                sys.orig_argv[3:] if self._late else sys.orig_argv[1:]
+            )  # of an option given twice, the last one counts
+            again = f"late={','.join((*self._late, name))}"
+            os.execv(sys.executable, [sys.executable, "-X", again, *given])  # noqa: S606 - itself
 
     def compile_modules(self) -> Mapping[str, bytes]:
         """Compile none: full Python imports what its interpreter has installed."""
@@ -206,7 +214,8 @@ class FullPython:
     def rehearse(self) -> None:
         """Import what the zygote could not, and use pandas once."""
         for name in self._late:
-            _import_ahead(name)
+            if name != _REHEARSAL:
+                _import_ahead(name)
         first_times.sum_by_group()
 
     def begin(self) -> None:

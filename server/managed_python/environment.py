@@ -73,4 +73,6 @@ def _read(folder: str, build: str) -> ManagedPython | None:
 def locked_packages(lock: Path) -> frozenset[str]:
     """Return the names of the distributions that a lock holds, in lower case."""
     lines = lock.read_text(encoding="utf-8").splitlines()
-    return frozenset(line.partition("==")[0].strip().lower() for line in lines if "==" in line and not line.startswith(" "))
+    return frozenset(
+        line.partition("==")[0].strip().lower() for line in lines if "==" in line and not line.startswith(" ")
+    )

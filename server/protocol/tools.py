@@ -49,7 +49,18 @@ list_servers(); skills.<name>(), save_skill(name, code), list_skills(); read_fil
 delete_file; sanitize_pii, restore_pii(text); summarize_list, filter_by_field, aggregate_stats, format_output.\
 """
 
-DATA_MODULES = ("numpy", "pandas", "polars", "duckdb", "pyarrow", "openpyxl", "matplotlib", "seaborn", "scipy", "sklearn")
+DATA_MODULES = (
+    "numpy",
+    "pandas",
+    "polars",
+    "duckdb",
+    "pyarrow",
+    "openpyxl",
+    "matplotlib",
+    "seaborn",
+    "scipy",
+    "sklearn",
+)
 """Those whose absence would have a model write otherwise."""
 
 RUN_PYTHON = """\

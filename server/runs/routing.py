@@ -16,6 +16,7 @@ from ...skills_db.errors import SkillsDbError
 from ..errors import PolicyRefused
 from ..host_work import Kind, in_thread
 from ..rights import ISOLATIONS, missing
+from ..settings import Switch
 from .full_python import BELOW_KERNEL
 from .isolations import AUTO
 from .permitted_runs import permit_run
@@ -71,6 +72,8 @@ async def _has_begun(executor: Executor, request: CodeRequest, session: str) -> 
     """Return whether a session is alive, or its journal could give it back: its variables are the dialect's."""
     if executor.pools.home_of(session) is not None:
         return True
+    if executor.settings.journal is Switch.OFF:
+        return False
     name, scope = request.session or "", request.caller.scope
     try:
         kept = await in_thread(Kind.DATABASE, lambda: executor.journal.session(scope, name), charged=False)

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -22,14 +21,14 @@ TRIES = 200
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An interpreter with a module `duckdb`, a `polars` that leaves a thread, and a `seaborn` that ends the process."""
+    """An interpreter with a `duckdb`, a `polars` and an `openpyxl` that leave threads, and a fatal `seaborn`."""
     folder = tmp_path_factory.mktemp("python")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     packages = next((folder / "lib").glob("python3.*")) / "site-packages"
     (packages / "duckdb.py").write_text("answer = 42\n")
-    (packages / "polars.py").write_text(
-        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\nanswer = 42\n"
-    )
+    leaves_a_thread = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    for name in ("polars", "openpyxl"):
+        (packages / f"{name}.py").write_text(f"{leaves_a_thread}answer = 42\n")
     (packages / "seaborn.py").write_text("import os\nif os.getppid() != 1:\n    os._exit(9)\n")
     return str(folder / "bin" / "python")
 
@@ -59,6 +58,12 @@ async def test_a_library_that_was_used_once_is_there_in_later_workers_before_the
         assert await value(pool, f"import {module}\n{module}.answer") == 42
         assert await becomes_true(pool, loaded)
         assert await value(pool, f"import {module}\n{module}.answer") == 42
+
+
+async def test_two_libraries_that_leave_threads_are_both_imported_by_spares(python: str) -> None:
+    async with Pool(replace(SETTINGS, python=python)) as pool:
+        await value(pool, "'polars, openpyxl'")
+        assert await becomes_true(pool, "import sys\n{'po' + 'lars', 'open' + 'pyxl'} <= set(sys.modules)")
 
 
 async def test_a_library_that_ends_the_zygote_is_left_to_the_code_that_imports_it(python: str) -> None:

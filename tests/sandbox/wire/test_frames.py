@@ -216,7 +216,9 @@ def png(width: int = 4, height: int = 3, more: bytes = b"") -> str:
 
 
 def test_figures_and_refusals_are_read_where_there_are_any():
-    frame = child_frame(done(figures=[png(), png(2000, 1)], refusal={"module": "numpy", "modules": ["numpy", "pandas"]}))
+    frame = child_frame(
+        done(figures=[png(), png(2000, 1)], refusal={"module": "numpy", "modules": ["numpy", "pandas"]})
+    )
     assert isinstance(frame, Done)
     assert [len(figure) for figure in frame.figures] == [24, 24]
     assert frame.refusal == Refusal("numpy", ("numpy", "pandas"))
