@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -45,6 +46,7 @@ async def becomes_true(pool: Pool, code: str) -> bool:
     for _try in range(TRIES):
         if await value(pool, code):
             return True
+        await asyncio.sleep(0.02)  # a spare imports while it has nothing to do
     return False
 
 
