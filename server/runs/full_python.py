@@ -57,7 +57,7 @@ class FullPython:
         self._failed: str | None = None
         self._works = False
         self._own_modules: frozenset[str] | None = None
-        if self._named is not None and self._asked:
+        if self._named is not None and self.why_not() is None:
             self._own_modules = _modules_of(_folders_of(self._named))
 
     @property
@@ -114,7 +114,7 @@ class FullPython:
         if self._named is None and managed is not None:
             return managed.modules
         if self._own_modules is None:
-            folders = [path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"}]
+            folders = tuple(path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"})
             self._own_modules = _modules_of(folders if self._named is None else _folders_of(self._named))
         return self._own_modules
 
@@ -142,7 +142,8 @@ _IMPORTING = re.compile(r"\b(?:from|import)[ \t\\][^\n]*(?:\\\n[^\n]*)*")
 _IMPORTED = re.compile(r"[^\W\d]\w*")
 
 
-def _modules_of(folders: Iterable[str]) -> frozenset[str]:
+@lru_cache(maxsize=8)
+def _modules_of(folders: tuple[str, ...]) -> frozenset[str]:
     found: set[str] = set()
     for folder in folders:
         try:
