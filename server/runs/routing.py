@@ -69,7 +69,10 @@ def why_not_for(executor: Executor, job: Job, caller: Caller, *, background: boo
 
 
 async def _has_begun(executor: Executor, request: CodeRequest, session: str) -> bool:
-    """Return whether a session is alive, or its journal could give it back: its variables are the dialect's."""
+    """Return whether a session is alive, or its journal could give it back: its variables are the dialect's.
+
+    One that cannot be given back, as none of full Python can, begins anew wherever it goes on.
+    """
     if executor.pools.home_of(session) is not None:
         return True
     if executor.settings.journal is Switch.OFF:
@@ -79,7 +82,7 @@ async def _has_begun(executor: Executor, request: CodeRequest, session: str) -> 
         kept = await in_thread(Kind.DATABASE, lambda: executor.journal.session(scope, name), charged=False)
     except SkillsDbError:
         return True  # which says so where it is rebuilt
-    return kept.gap is not None or bool(kept.programs)
+    return kept.gap is None and bool(kept.programs)
 
 
 async def _refusal_of(executor: Executor, job: Job) -> Refusal | None:

@@ -113,6 +113,15 @@ async def test_a_session_of_the_dialect_that_lost_its_worker_is_not_taken_for_a_
 
 
 @needs_kernel
+async def test_a_session_of_full_python_that_lost_its_worker_begins_anew_there(app: App) -> None:
+    await ran(app, CODE, session="full")
+    assert await app.pools.end_session("full")
+    report = await ran(app, CODE, session="full")
+    assert (report["result"], report["isolation"]) == (42, "process")
+    assert "ended" in report["session_ended"]
+
+
+@needs_kernel
 async def test_a_caller_without_the_scope_is_told_which_it_lacks(app: App) -> None:
     rights = frozenset(Right) - {Right.RUN_PROCESS}
     caller = dataclasses.replace(LOCAL, identity=dataclasses.replace(LOCAL.identity, rights=rights))
@@ -126,9 +135,8 @@ async def test_a_caller_without_the_scope_is_told_which_it_lacks(app: App) -> No
 async def test_the_journal_and_the_report_say_where_it_ran(app: App) -> None:
     report = await ran(app, CODE)
     await app.executor.journal.stored(durable=True)
-    kept = app.executor.journal.store().run(report["run_id"])
-    assert kept is not None
-    assert "process" in str(kept)
+    newest = app.executor.journal.store().runs(limit=1)[0]
+    assert (newest.run_id, newest.isolation) == (report["run_id"], "process")
 
 
 def test_by_default_no_worker_starts_below_kernel_and_by_name_it_starts_where_the_rest_does(home: Home) -> None:
