@@ -20,11 +20,11 @@ from ..database import database_of
 from ..errors import Exit, ServerError, SettingsError
 from ..home import Home
 from ..managed_python.environment import current
+from ..managed_python.full_python import BELOW_KERNEL
 from ..notices.readiness import told_of_servers
 from ..policy.policy_file import PolicyFile, path_of
-from ..runs.full_python import BELOW_KERNEL
 from ..settings import PrivacyLevel, Settings
-from .data import DataStatus, status_of
+from .data.environment_status import DataStatus, status_of
 
 _LANGUAGE = "language"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from ..errors import Exit, RequestRefused, UsageError
-from .data import add_wheels_to, judged_wheels, print_status, tell_step
+from .data.environment_status import add_wheels_to, judged_wheels, print_status, tell_step
 from .group import Begin, Options, add_commands
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from ...sandbox.job import Isolation, Limits
 from ...sandbox.python_versions import require_walked
 from ..errors import RequestRefused, SettingsError
 from ..home import Home
+from ..managed_python.full_python import NOT_SET_UP, OR_SET_UP, FullPython
 from ..settings import Settings
 from ..storage.opening import shown_folder
-from .full_python import NOT_SET_UP, OR_SET_UP, FullPython
 
 NO_IMAGE = "There is no image for containers yet. Run `sealab container build`, or set CONTAINER_IMAGE."
 
@@ -34,7 +34,7 @@ CHOICES = (AUTO, *(isolation.value for isolation in Isolation))
 
 
 ALLOWED_BY_DEFAULT = (Isolation.RESTRICTED, Isolation.CONTAINER)
-"""What a caller may ask for where ALLOWED_ISOLATION is not set, besides `process` as `full_python` says."""
+"""What a caller may ask for where ALLOWED_ISOLATION is not set; `managed_python.full_python` adds `process`."""
 
 
 def allowed_isolations(settings: Settings) -> tuple[Isolation, ...]:

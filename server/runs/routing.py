@@ -15,9 +15,9 @@ from ...sandbox.job import Isolation, Job, Limits, Reading, Refusal
 from ...skills_db.errors import SkillsDbError
 from ..errors import PolicyRefused
 from ..host_work import Kind, in_thread
+from ..managed_python.full_python import BELOW_KERNEL
 from ..rights import ISOLATIONS, missing
 from ..settings import Switch
-from .full_python import BELOW_KERNEL
 from .isolations import AUTO
 from .permitted_runs import permit_run
 

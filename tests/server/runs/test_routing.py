@@ -15,8 +15,8 @@ from sealab.server.caller import LOCAL
 from sealab.server.home import Home
 from sealab.server.identity import Right
 from sealab.server.managed_python import building, first_need
+from sealab.server.managed_python.full_python import BELOW_KERNEL, FullPython
 from sealab.server.runs.execute import CodeRequest, execute
-from sealab.server.runs.full_python import BELOW_KERNEL, FullPython
 from sealab.server.runs.report import Report
 from sealab.server.settings import Settings, Switch
 

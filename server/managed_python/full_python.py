@@ -20,8 +20,8 @@ from ...sandbox.installing import modules_in
 from ...sandbox.job import Isolation
 from ..errors import SettingsError
 from ..home import Home
-from ..managed_python.environment import ManagedPython, current
 from ..settings import Settings, Switch
+from .environment import ManagedPython, current
 
 NOT_SET_UP = "Full Python is not set up. The operator can do so by `sealab data setup`."
 OR_SET_UP = " or to run `sealab data setup`, which brings numpy and pandas too"
@@ -88,7 +88,7 @@ class FullPython:
         """Begin to set it up where that would bring one of these modules; say so, or None where it is not done."""
         if not self._sets_up or self.why_not() != NOT_SET_UP:
             return None
-        from ..managed_python.first_need import first_need_of, is_locked
+        from .first_need import first_need_of, is_locked
 
         return first_need_of(self._folder).begin() if is_locked(modules) else None
 

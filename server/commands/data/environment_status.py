@@ -8,14 +8,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from ..errors import Exit, SettingsError, UsageError
-from .group import Begin, Options, add_commands
-from .terminal import print_error
+from ...errors import Exit, SettingsError, UsageError
+from ..group import Begin, Options, add_commands
+from ..terminal import print_error
 
 if TYPE_CHECKING:
-    from ..home import Home
-    from ..managed_python.environment import ManagedPython
-    from ..settings import Settings
+    from ...home import Home
+    from ...managed_python.environment import ManagedPython
+    from ...settings import Settings
 
 
 class DataStatus(TypedDict):
@@ -90,7 +90,7 @@ def print_status(chosen: argparse.Namespace, built: ManagedPython | None, home: 
 
 def status_of(built: ManagedPython | None, home: Home, settings: Settings) -> DataStatus:
     """Say how the environment stands, and whether code reaches it."""
-    from ..runs.isolations import why_no_process
+    from ...runs.isolations import why_no_process
 
     try:
         reason = why_no_process(settings, home)
@@ -116,14 +116,14 @@ def status_of(built: ManagedPython | None, home: Home, settings: Settings) -> Da
 def _own_lock() -> str:
     import hashlib
 
-    from ..managed_python.environment import LOCK_FILE
+    from ...managed_python.environment import LOCK_FILE
 
     return hashlib.sha256(LOCK_FILE.read_bytes()).hexdigest()
 
 
 def _set_up(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    from ..managed_python.building import set_up
-    from ..managed_python.environment import LOCK_FILE
+    from ...managed_python.building import set_up
+    from ...managed_python.environment import LOCK_FILE
 
     home.prepare()
     lock = LOCK_FILE if chosen.lock is None else chosen.lock.absolute()
@@ -132,6 +132,6 @@ def _set_up(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
 
 
 def _status(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    from ..managed_python.environment import current
+    from ...managed_python.environment import current
 
     return print_status(chosen, current(home.python), home, settings)
