@@ -127,7 +127,8 @@ class Job:
 
     With `reads` the code only compiles, and the result is what it says of itself. `within` names the skill whose
     variables the code finds beside its own. A job that is `nested` was asked for by a running one, which waits for it:
-    it is never refused for others that wait. `caller` says for whom it runs, and `tenant` whose caller that is, where
+    it is never refused for others that wait. `threads` are those that each pool of threads of a library may have.
+    `caller` says for whom it runs, and `tenant` whose caller that is, where
     there is more than one: tenants, and the callers of each, share turns and sessions fairly.
     `arguments` are `sys.argv`, the program's name first; none leave it as it is. `literals` are texts, and what the
     program has in their place wherever its source has them in a constant; tracebacks show the source as it is. One that
@@ -155,6 +156,7 @@ class Job:
     tells_reads: bool = False
     start: Start | None = None
     trace: bytes = b""
+    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +183,11 @@ class Failure:
 class Refusal:
     """That the dialect refused the code before any of it ran, though full Python might run it.
 
-    `module` is the module whose import was refused, if that was the reason.
+    `module` is the module whose import was refused, if that was the reason. `modules` are all whose imports would be.
     """
 
     module: str | None = None
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,7 +198,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         background_pools = operators.background.executor().pools
         own = background_settings(settings)
         shared = _shared_offer(own, home, background_pools.runner, operators.background.executor().offer)
-        return Pools(with_whole_workspace(shared.makers, workspace)), shared
+        return Pools(with_whole_workspace(shared.makers, workspace), shared.is_there), shared
 
     executor = operators.executor
     shared = _Shared(
@@ -278,7 +278,7 @@ async def _composed(
         registry.refreshers.append(index.refresh)
         host_functions = _host_functions(workspace, privacy, registry)
         try:
-            async with Pools(with_whole_workspace(offered.makers, workspace)) as pools:
+            async with Pools(with_whole_workspace(offered.makers, workspace), offered.is_there) as pools:
                 places = None if shared.replicas is None else _places_of(shared.replicas, home)
                 host_functions.update(run_calls.handlers(pools, journal, places))
                 executor = Executor(
@@ -366,7 +366,7 @@ def _audit(settings: Settings, home: Home, store: Callable[[], AuditStore], *, s
 def _own_background_pools(settings: Settings, home: Home) -> Callable[[Workspace], tuple[Pools, Offer]]:
     def made(workspace: Workspace) -> tuple[Pools, Offer]:
         offered = offer(background_settings(settings), home)
-        return Pools(with_whole_workspace(offered.makers, workspace)), offered
+        return Pools(with_whole_workspace(offered.makers, workspace), offered.is_there), offered
 
     return made
 

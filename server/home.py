@@ -86,6 +86,11 @@ class Home:
         """Where the images for containers are, and what their engine keeps."""
         return self.operators_root / "container"
 
+    @property
+    def python(self) -> Path:
+        """Where the environment is that full Python runs in, with its packages for data work."""
+        return self.operators_root / "python"
+
     def prepare(self) -> None:
         """Make the folders, readable by their owner alone. Raises `HomeError` where that cannot be."""
         above = () if self.operators is None else (self.operators, self.tenants)

@@ -36,16 +36,18 @@ from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import own_paths, told_reads
+from . import first_times, own_paths, told_reads
 from .figures import Figures
 from .plain_values import plainly
 from .stream_output import StreamOutput
+from .thread_pools import VARIABLES, ThreadPools
 from .thread_semaphores import ThreadSemaphore
 from .threaded_channel import ThreadedChannel
 
-AHEAD = ("numpy", "pandas", "matplotlib.pyplot")
-"""What the zygote imports where it is installed: in a worker it would cost a run up to seconds."""
+AHEAD = ("numpy", "pandas")
+"""What the zygote always imports where it is installed: in a worker it would cost a run up to seconds."""
 
+_REHEARSAL = "<rehearsal>"
 _LAST_VALUE = "<last value>"
 _STDIN = 0
 _SCRATCH = "/tmp"  # noqa: S108 - the worker's own
@@ -56,8 +58,10 @@ _ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "MPLBACKEND": "agg",
     "MPLCONFIGDIR": f"{_SCRATCH}/.matplotlib",
-    # A process with threads must not fork.
-    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
+    "POLARS_SKIP_CPU_CHECK": "1",  # it would execute memory that it has just written
+    # A process with threads must not fork: the allocators of Arrow and polars would start one (jemalloc(3), TUNING).
+    **dict.fromkeys(VARIABLES, "1"),
+    **dict.fromkeys(("JE_ARROW_MALLOC_CONF", "_RJEM_MALLOC_CONF"), "background_thread:false"),
 }
 
 _THREAD_STACK_BYTES = 8 * 1024 * 1024
@@ -93,30 +97,45 @@ class FullPython:
 
     def __init__(self) -> None:
         self._figures = Figures()
+        self._threads = ThreadPools()
+        self._late: tuple[str, ...] = ()
         self._unawaited = Unawaited()
 
-    def prepare(self, packages: Sequence[tuple[str, str]]) -> None:  # noqa: ARG002 - full Python imports what is installed
-        """Set the environment and import ahead what is installed of `AHEAD`; on Linux without leaving a thread."""
+    def prepare(self, packages: Sequence[tuple[str, str]]) -> None:
+        """Set the environment and import ahead what is installed of `AHEAD` and `packages`.
+
+        On Linux none may leave a thread: one that does is imported by each spare.
+        """
         GUEST.full_python = True
         GUEST.plain = plainly
         os.environ.update(_ENVIRONMENT)
         sys.dont_write_bytecode = True
         _small_thread_stacks()
-        late = sys._xoptions.get("late", "")
+        self._late = tuple(filter(None, str(sys._xoptions.get("late", "")).split(",")))
         # Libraries that keep files of their own must not do so in the host's scratch directory.
         with tempfile.TemporaryDirectory() as own:
             os.environ.update(MPLCONFIGDIR=own, HOME=own)
-            for name in AHEAD:
-                if name not in str(late).split(","):
+            for name in (*AHEAD, *(module for _folder, module in packages)):
+                if name not in self._late:
                     _import_ahead(name)
-                    if _threads() > 1:
-                        # It cannot be undone: begin anew without.
-                        again = f"late={late},{name}"
-                        os.execv(sys.executable, [sys.executable, "-X", again, *sys.orig_argv[1:]])  # noqa: S606 - itself
+                    self._begin_anew_without(name)
+            if _REHEARSAL not in self._late:
+                first_times.rehearse()
+                self._begin_anew_without(_REHEARSAL)
         sys.argv[:] = [""]
         docstrings.preload()
         os.environ.update(_ENVIRONMENT)
+        self._threads.find()
         self._figures.take_over()
+
+    def _begin_anew_without(self, name: str) -> None:
+        """Begin this process anew where what was just done left a thread, which cannot be undone, without that."""
+        if _threads() > 1:
+            given = (
+                sys.orig_argv[3:] if self._late else sys.orig_argv[1:]
+            )  # of an option given twice, the last one counts
+            again = f"late={','.join((*self._late, name))}"
+            os.execv(sys.executable, [sys.executable, "-X", again, *given])  # noqa: S606 - itself
 
     def compile_modules(self) -> Mapping[str, bytes]:
         """Compile none: full Python imports what its interpreter has installed."""
@@ -185,8 +204,19 @@ class FullPython:
         sys.addaudithook(told_reads.tell)
         self._unawaited.watch()
 
+    def use_threads(self, count: int) -> None:
+        """Bound the pools of BLAS, polars and Arrow."""
+        self._threads.bound(count)
+
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
         """Do nothing: what full Python does cannot be held to a trace."""
+
+    def rehearse(self) -> None:
+        """Import what the zygote could not, and use pandas once."""
+        for name in self._late:
+            if name != _REHEARSAL:
+                _import_ahead(name)
+        first_times.sum_by_group()
 
     def begin(self) -> None:
         """Drop figures and notes of earlier runs."""

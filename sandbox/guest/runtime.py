@@ -51,7 +51,8 @@ class Dialect(Protocol):
     def prepare(self, packages: Sequence[tuple[str, str]]) -> None:
         """Import, in the zygote and with all its rights, what workers would else have to import one by one.
 
-        `packages` are the modules of packages, each as the directory that it is in and its name.
+        `packages` are the modules of packages, each as the directory that it is in and its name; of full Python, which
+        finds them itself, those that are imported ahead besides what always is.
         """
 
     def seal(self) -> None:
@@ -90,8 +91,14 @@ class Dialect(Protocol):
     def start(self) -> None:
         """Get the worker ready for code, once it is confined."""
 
+    def rehearse(self) -> None:
+        """Do in a spare, which has time, what its code is likely to need done."""
+
     def begin(self) -> None:
         """Prepare for a run."""
+
+    def use_threads(self, count: int) -> None:
+        """Let pools of threads that libraries make have so many threads."""
 
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
         """Begin a run at its start, and let it do what its trace says. Raises `ReplayDiverged`."""

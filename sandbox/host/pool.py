@@ -17,7 +17,7 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
@@ -27,6 +27,7 @@ from ..errors import ContainerMissing, LevelMissing, LimitRefused, WorkerLost
 from ..job import HostCalls, Isolation, Job, Limits, Outcome, Rebuild, Recorder
 from ..wire.zygote_config import ZygoteConfig
 from .free_memory import Memory
+from .late_imports import LateImports
 from .repl_sessions import SessionRoom, Sessions, SessionState
 from .run_bounds import RunBounds
 from .scheduler import Room, Scheduler, Seat
@@ -67,7 +68,8 @@ class PoolSettings:
     each for `queue_seconds`. A zygote is renewed after `zygote_seconds`, if code ran. `packages` are the modules of
     packages that restricted code may import, each as the directory that it is in and its name. Pools that share
     `bounds` count the runs of a caller together. `caller_sessions_max` and `tenant_sessions_max` lower what one may
-    have of `sessions_max`; 0 leaves it.
+    have of `sessions_max`; 0 leaves it. When what `installed` returns changes, other packages are installed for
+    `python`, and later workers see these.
     """
 
     spares: int = 2
@@ -88,6 +90,7 @@ class PoolSettings:
     bounds: RunBounds = field(default_factory=RunBounds)
     caller_sessions_max: int = 0
     tenant_sessions_max: int = 0
+    installed: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,10 @@ class Pool:
             lambda: launch(self._config()),
             seconds=settings.zygote_seconds,
             renewed=self._replace_spares,
+            failed=self._import_less_ahead,
         )
+        self._ahead = LateImports()
+        self._installed = settings.installed()
         self._idle: list[WorkerHandle] = []
         self._takers: deque[asyncio.Future[WorkerHandle]] = deque()
         self._memory = Memory()
@@ -182,6 +188,11 @@ class Pool:
         and `LevelMissing` or `WorkerLost` when no worker can be made: in all these cases nothing of the code ran.
         """
         self._check(job, is_recorded=recorder is not None or bool(job.trace))
+        if job.isolation is Isolation.PROCESS:
+            job = replace(job, threads=self._threads())
+            if self._ahead.add(job.code):
+                self._zygotes.outdate()
+            await self._notice_packages()
         if job.session is not None:
             return await self._sessions.run(job.session, job, host_calls, recorder, rebuild)
         async with self._scheduler.seat(job) as seat:
@@ -358,6 +369,7 @@ class Pool:
             )
         except (ContainerMissing, LevelMissing, WorkerLost) as error:
             _LOG.warning("No worker could be made: %s", error)
+            self._import_less_ahead()
             self._failed(error, earlier_failures)
             return
         self._failures = 0
@@ -403,8 +415,29 @@ class Pool:
             None if settings.isolation is Isolation.CONTAINER else self._group_limits(standing),
             settings.cpus,
             self._group,
-            settings.packages,
+            (*settings.packages, *(("", module) for module in self._ahead.modules)),
         )
+
+    async def _notice_packages(self) -> None:
+        """Begin anew where other packages are installed: earlier workers would not find what was added."""
+        installed = self._settings.installed()
+        if installed == self._installed:
+            return
+        self._installed = installed
+        self._ahead = LateImports()
+        for worker in self._idle:
+            worker.end()
+        self._idle.clear()
+        await self._zygotes.drop()
+
+    def _threads(self) -> int:
+        """Return how many threads a pool of a library may have: a fair share of the processors among those that run."""
+        processors = _processors() if self._settings.cpus is None else max(1, int(self._settings.cpus))
+        return max(1, processors // (self._scheduler.running + 1))
+
+    def _import_less_ahead(self) -> None:
+        """Leave to the code what could not be imported ahead."""
+        self._ahead.drop_newest()
 
     def _group_limits(self, standing: Allowance) -> tuple[int, int]:
         """Bound all workers together by the sum of what each may use, and by what the machine can spare."""
@@ -420,8 +453,11 @@ def _turns(settings: PoolSettings) -> int:
     """Return how many runs compute at once: no more than keep the processors busy, since each one more delays all."""
     if settings.isolation is Isolation.CONTAINER:  # where it is not seen from outside what waits
         return settings.workers_max
-    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return min(settings.workers_max, processors + 1)
+    return min(settings.workers_max, _processors() + 1)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _alive_max(settings: PoolSettings, memory: Memory) -> int:

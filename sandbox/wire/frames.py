@@ -37,6 +37,7 @@ DONE_START = b'{"t":"done",'
 NAME_CHARS_MAX = 256
 TEXT_CHARS_MAX = 256 * 1024
 NOTES_MAX = 1000
+_MODULES_MAX = 50
 FIGURES_MAX = 10
 FIGURE_BYTES_MAX = 2 * 1024 * 1024
 FIGURE_PIXELS_MAX = 2000
@@ -228,8 +229,14 @@ def _refusal(value: Json) -> Refusal | None:
         return None
     if not isinstance(value, dict):
         raise FrameError("A done frame's refusal is not an object.")
-    _keys(value, {"module"})
-    return Refusal(None if value["module"] is None else _text(value["module"], "module", NAME_CHARS_MAX))
+    _keys(value, {"module", "modules"})
+    modules = value["modules"]
+    if not isinstance(modules, list) or len(modules) > _MODULES_MAX:
+        raise FrameError(f"A refusal's modules are not a list of at most {_MODULES_MAX}.")
+    return Refusal(
+        None if value["module"] is None else _text(value["module"], "module", NAME_CHARS_MAX),
+        tuple(_text(module, "module", NAME_CHARS_MAX) for module in modules),
+    )
 
 
 def _figures(value: Json) -> tuple[bytes, ...]:

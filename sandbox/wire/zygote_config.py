@@ -29,7 +29,7 @@ class ZygoteConfig:
     and that the code's author may ask for. `group_limits` are bytes of memory, and processes and threads, for the
     zygotes of a pool and all their workers together. `cpus` are the processors that they may use together, and `group`
     names their control group. `packages` are the modules of packages that restricted code may import, each as the
-    directory that it is in and its name.
+    directory that it is in and its name; for full Python, those that are imported ahead besides what always is.
     """
 
     standing: Allowance

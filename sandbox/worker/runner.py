@@ -35,7 +35,7 @@ from ..report import failures, values
 from ..report.results import exit_text
 from ..skill_source import facts
 from ..wire import output
-from ..wire.frames import EXIT_WITHOUT_REPORT, FRAME_BYTES_MAX, encode
+from ..wire.frames import EXIT_WITHOUT_REPORT, FRAME_BYTES_MAX, NAME_CHARS_MAX, encode
 from ..wire.job_frame import encode_job
 from . import skill_modules
 
@@ -147,6 +147,7 @@ class Worker:
 
     def rehearse(self) -> None:
         """Run a job of nothing, while there is time: each page that a job writes to is copied after a fork."""
+        self._dialect.rehearse()
         self._dialect.begin()
         self._encoded(_with(self._run("0", {}), self._dialect.end(session=True)))
 
@@ -163,6 +164,7 @@ class Worker:
         GUEST.answers.clear()
         GUEST.tells_reads = bool(frame["tells_reads"])
         self._dialect.begin()
+        self._dialect.use_threads(cast("int", frame["threads"]))
         self._memory_mb = allowance.memory_bytes // limits.MIB
         if frame["arguments"]:
             self._dialect.take_arguments(cast("Sequence[str]", frame["arguments"]))
@@ -218,7 +220,7 @@ class Worker:
             GUEST.sources[filename] = code
         except Refused as refusal:
             report = _report(Status.REFUSED, error=failures.describe_refusal(refusal, code, filename))
-            return report if refusal.type == "ValueError" else {**report, "refusal": {"module": refusal.module}}
+            return report if refusal.type == "ValueError" else {**report, "refusal": _told(refusal)}
         except BaseException as error:  # noqa: BLE001 - a parser may raise anything at hostile source
             return self._failed(error, code, filename)
         own = self._namespace
@@ -276,6 +278,11 @@ class Worker:
                 "Write it to a file with write_file() and read it in slices."
             )
             return encode({**report, "result": None, "notes": {"result": told}, "figures": []})
+
+
+def _told(refusal: Refused) -> dict[str, Json]:
+    named = dict.fromkeys(each.module for each in (refusal, *refusal.others) if each.module is not None)
+    return {"module": refusal.module, "modules": [module for module in named if len(module) <= NAME_CHARS_MAX]}
 
 
 def _variable(name: str) -> str:

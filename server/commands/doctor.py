@@ -19,9 +19,12 @@ from ..app import App, running
 from ..database import database_of
 from ..errors import Exit, ServerError, SettingsError
 from ..home import Home
+from ..managed_python.environment import current
+from ..managed_python.full_python import BELOW_KERNEL
 from ..notices.readiness import told_of_servers
 from ..policy.policy_file import PolicyFile, path_of
 from ..settings import PrivacyLevel, Settings
+from .data.environment_status import DataStatus, status_of
 
 _LANGUAGE = "language"
 
@@ -98,6 +101,7 @@ class Findings(TypedDict):
     database: DatabaseFinding
     files: FilesFinding
     policy: PolicyFinding
+    python: DataStatus
     problem: str | None
 
 
@@ -107,7 +111,7 @@ def examined(settings: Settings, home: Home) -> Findings:
     Call it from a process with one thread and no event loop: trying a layer forks.
     """
     probe = confine.probe()
-    isolations, problem = asyncio.run(_try_isolations(settings, home))
+    isolations, problem = asyncio.run(_try_isolations(settings, home, kernel=probe.reaches(confine.Level.KERNEL)))
     reached = probe.reaches(settings.required_level) and bool(isolations) and isolations[0]["offered"]
     database = _database(settings, home)
     files = _files(settings, home)
@@ -143,6 +147,7 @@ def examined(settings: Settings, home: Home) -> Findings:
         database=database,
         files=files,
         policy=policy,
+        python=status_of(current(home.python), home, settings),
         problem=problem,
     )
 
@@ -223,12 +228,15 @@ def _database(settings: Settings, home: Home) -> DatabaseFinding:
     return DatabaseFinding(place=place, ok=True, note=note)
 
 
-async def _try_isolations(settings: Settings, home: Home) -> tuple[list[IsolationFinding], str | None]:
+async def _try_isolations(settings: Settings, home: Home, *, kernel: bool) -> tuple[list[IsolationFinding], str | None]:
     """Run one line of code at every isolation offered, the default first; say too what keeps code from running."""
     found: list[IsolationFinding] = []
     failed: str | None = None
     try:
         async with running(replace(settings, workers_spare=0), home) as app:
+            full_python = app.executor.offer.full_python
+            if not kernel:
+                full_python.has_failed(BELOW_KERNEL)
             for isolation in app.pools.offered:
                 layers, problem = await _try(app, isolation)
                 failed = failed or problem
@@ -237,7 +245,10 @@ async def _try_isolations(settings: Settings, home: Home) -> tuple[list[Isolatio
                         isolation=isolation.value, offered=problem is None, layers=list(layers), problem=problem
                     )
                 )
-            for isolation, reason in app.executor.offer.missing.items():
+            missing = dict(app.executor.offer.missing)
+            if full_python.why_not() == BELOW_KERNEL:
+                missing[Isolation.PROCESS] = BELOW_KERNEL
+            for isolation, reason in missing.items():
                 found.append(IsolationFinding(isolation=isolation.value, offered=False, layers=[], problem=reason))
     except (SandboxError, ServerError) as error:
         return found, str(error)
@@ -290,5 +301,12 @@ def as_lines(findings: Findings) -> Iterator[str]:
         state = "in force" if policy["problem"] is None else "not usable"
         rules = f"{policy['rules']} rules of {policy['policy']}"
         yield f"{'policy':<14}{state:<24}{policy['problem'] or rules}"
+    python = findings["python"]
+    if python["there"]:
+        held = ", ".join(f"{name} {version}" for name, version in python["packages"].items())
+        state = "offered" if python["offered"] else "not offered"
+        yield f"{'full python':<14}{state:<24}Python {python['python']}, {python['megabytes']} MB: {held}"
+        if python["outdated"] or not python["offered"]:
+            yield f"{'':<14}to do: {python['note']}"
     yield f"level: {findings['level']} (required: {findings['required_level']})"
     yield "ok" if findings["problem"] is None else findings["problem"]

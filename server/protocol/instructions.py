@@ -68,6 +68,7 @@ Limits of a call: {timeout_seconds:g} s (at most {max_timeout_seconds:g}), {memo
 """
 
 FULL_PYTHON = """\
-Full Python ({asked}): every import, installed packages such as numpy, threads, files in /tmp; the workspace is at \
+Full Python ({asked}): every import, installed packages such as numpy (a program that imports one runs there by \
+itself), threads, files in /tmp; the workspace is at \
 /workspace, read-only; keep(path, name) copies a file into it; matplotlib figures shown or left open come back as images
 """

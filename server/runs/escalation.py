@@ -1,4 +1,4 @@
-"""What becomes of code that the dialect refused though full Python might run it: a container, or a hint at one."""
+"""What becomes of code that the dialect refused though full Python might run it: it runs there, or a hint says how."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from ...sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal
 from ..errors import PolicyRefused
 from ..rights import ISOLATIONS, missing
 from ..startup.package_names import distribution_of
+from .isolations import allowed_isolations
 from .permitted_runs import permit_run
+from .routing import can_start, why_not_for
 
 if TYPE_CHECKING:
     from ..caller import Ask, Caller
@@ -27,13 +29,23 @@ _HELPERS = frozenset({"mcp", "skills", "tools"})
 async def escalated(
     executor: Executor, job: Job, calls: HostCalls, outcome: Outcome, *, caller: Caller, background: bool = False
 ) -> Outcome:
-    """Return what a container makes of refused code, or the refusal with a hint that says what would allow it.
+    """Return what full Python makes of refused code, or the refusal with a hint that says what would allow it.
 
-    A refused run has not begun, so that in the container is its first. A session stays where it is. Where the operator
-    set APPROVE_CONTAINER, the user of `caller` is asked first.
+    That is `process` where it has a module that was refused, else a container. A refused run has not begun, so that
+    there is its first. A session stays where it is. Where the operator set APPROVE_CONTAINER, the user of `caller` is
+    asked before a container is used.
     """
     if outcome.refusal is None or outcome.isolation is not Isolation.RESTRICTED:
         return outcome
+    full_python = executor.offer.full_python
+    if full_python.why_not() is None and full_python.has_one_of(outcome.refusal.modules):
+        in_process = _obstacle_of_process(executor, job, caller, background=background)
+        if in_process is None and await can_start(executor):
+            return await executor.pools.run(replace(job, isolation=Isolation.PROCESS), calls)
+        if in_process is not None and (job.session is not None or Isolation.CONTAINER not in executor.pools.offered):
+            return _hinted(outcome, in_process)
+    if (told := full_python.set_up_for(outcome.refusal.modules)) is not None:
+        return _hinted(outcome, told)
     obstacle = _obstacle(executor, job, outcome.refusal)
     if obstacle is None and (lacks := list(missing(caller.identity, ISOLATIONS[Isolation.CONTAINER]))):
         obstacle = f"A container could run it, for which the token lacks the scope {' '.join(lacks)}."
@@ -52,6 +64,18 @@ async def escalated(
         _LOG.info("%s was refused. %s", outcome.refusal.module, obstacle)
         return outcome
     return _hinted(outcome, obstacle)
+
+
+def _obstacle_of_process(executor: Executor, job: Job, caller: Caller, *, background: bool) -> str | None:
+    """Say why code cannot run in full Python, which has what it imports, and what to do; None where it can."""
+    obstacle = why_not_for(executor, job, caller, background=background)
+    if obstacle is None and job.session is not None:
+        return (
+            "The variables of this session are the dialect's and cannot go to full Python, which has the module. Give "
+            "another session name: a session whose first program imports it runs in full Python. Values come along as "
+            "context_vars or in a file."
+        )
+    return obstacle
 
 
 def _not_permitted(executor: Executor, job: Job, caller: Caller, *, background: bool) -> str | None:
@@ -92,7 +116,7 @@ def _obstacle(executor: Executor, job: Job, refusal: Refusal) -> str | None:
         package = None
     if package is None and refusal.module is not None and Isolation.CONTAINER in executor.offer.missing:
         return ""  # what a container has of the standard library reaches no further than what the hint names
-    if Isolation.CONTAINER not in executor.settings.allowed_isolation:
+    if Isolation.CONTAINER not in allowed_isolations(executor.settings):
         return "A container could run it; for that the operator has to add container to ALLOWED_ISOLATION."
     if Isolation.CONTAINER in executor.offer.missing:
         wanted = f" `sealab container build{_with(package)}` makes one with that package." if _with(package) else ""

@@ -45,6 +45,7 @@ from .report import (
     ToolCall,
     WrittenFile,
 )
+from .routing import routed
 from .truncation import SHOWN_CHARS, Cut, Fitted, fit, fits
 
 ENTRIES_MAX = 20
@@ -123,7 +124,7 @@ async def execute_here(
     """Run the code on this server and return its report; as `execute`."""
     run_id = request.run_id or new_run_id()
     try:
-        judged = allowed(request, executor)
+        judged = await routed(executor, request, allowed(request, executor))
     except KNOWN_ERRORS as error:
         executor.audit.run_refused(request.caller, run_id, error)
         raise

@@ -1,0 +1,114 @@
+"""Sends a program to full Python before any of it runs, where it imports what only full Python has.
+
+What a program imports is read by the dialect's compiler in a worker, where hostile source does no harm: it refuses the
+program with the names of the modules that it does not have. A program whose text names none of the packages of full
+Python is not looked at. An import that the code itself guards by `except ImportError` is no reason: it runs without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...sandbox.errors import Busy, LevelMissing, SandboxError, WorkerLost
+from ...sandbox.job import Isolation, Job, Limits, Reading, Refusal
+from ...skills_db.errors import SkillsDbError
+from ..errors import PolicyRefused
+from ..host_work import Kind, in_thread
+from ..managed_python.full_python import BELOW_KERNEL
+from ..rights import ISOLATIONS, missing
+from ..settings import Switch
+from .isolations import AUTO
+from .permitted_runs import permit_run
+
+if TYPE_CHECKING:
+    from ..caller import Caller
+    from .execute import CodeRequest
+    from .executor import Executor
+
+_JUDGING_SECONDS = 10.0
+"""The most that reading a program may take."""
+
+
+async def routed(executor: Executor, request: CodeRequest, job: Job) -> Job:
+    """Return the job of a request for `auto`, at `process` where that alone can run it and the caller may.
+
+    A session stays where it is: one that is new begins where its first program can run.
+    """
+    full_python = executor.offer.full_python
+    if request.isolation != AUTO or job.isolation is not Isolation.RESTRICTED or full_python.why_not() is not None:
+        return job
+    if not full_python.is_imported_by(job.code):
+        return job
+    if why_not_for(executor, job, request.caller, background=request.background) is not None:
+        return job
+    if job.session is not None and await _has_begun(executor, request, job.session):
+        return job
+    refusal = await _refusal_of(executor, job)
+    if refusal is None or not full_python.has_one_of(refusal.modules) or not await can_start(executor):
+        return job
+    return replace(job, isolation=Isolation.PROCESS)
+
+
+def why_not_for(executor: Executor, job: Job, caller: Caller, *, background: bool) -> str | None:
+    """Say why this caller may not have the job run in full Python, or None where it may."""
+    if lacks := list(missing(caller.identity, ISOLATIONS[Isolation.PROCESS])):
+        return f"Full Python could run it, for which the token lacks the scope {' '.join(lacks)}."
+    try:
+        permit_run(
+            executor.policy,
+            caller.identity,
+            Isolation.PROCESS,
+            job.limits,
+            background=background,
+            session=job.session,
+        )
+    except PolicyRefused as refused:
+        return f"Full Python could run it, but: {refused}"
+    return None
+
+
+async def _has_begun(executor: Executor, request: CodeRequest, session: str) -> bool:
+    """Return whether a session is alive, or its journal could give it back: its variables are the dialect's.
+
+    One that cannot be given back, as none of full Python can, begins anew wherever it goes on.
+    """
+    if executor.pools.home_of(session) is not None:
+        return True
+    if executor.settings.journal is Switch.OFF:
+        return False
+    name, scope = request.session or "", request.caller.scope
+    try:
+        kept = await in_thread(Kind.DATABASE, lambda: executor.journal.session(scope, name), charged=False)
+    except SkillsDbError:
+        return True  # which says so where it is rebuilt
+    return kept.gap is None and bool(kept.programs)
+
+
+async def _refusal_of(executor: Executor, job: Job) -> Refusal | None:
+    """Have a worker of the dialect compile the program, and return why it refuses it, if it does."""
+    limits = Limits(min(job.limits.timeout_seconds, _JUDGING_SECONDS), job.limits.memory_mb, job.limits.pids_max)
+    reading = Job(job.code, limits=limits, caller=job.caller, tenant=job.tenant, reads=Reading("program"))
+    try:
+        return (await executor.pools.run(reading, _no_calls)).refusal
+    except (Busy, SandboxError):
+        return None  # the run itself says so
+
+
+async def can_start(executor: Executor) -> bool:
+    """Return whether a worker of full Python can be made, found out by making the first."""
+    full_python = executor.offer.full_python
+    if not full_python.works:
+        try:
+            await executor.pools.ready(Isolation.PROCESS)
+        except LevelMissing:
+            full_python.has_failed(BELOW_KERNEL)
+        except WorkerLost as lost:
+            full_python.has_failed(f"Full Python does not start: {lost}")
+        else:
+            full_python.has_worked()
+    return full_python.works
+
+
+async def _no_calls(name: str, _arguments: object) -> None:
+    raise SandboxError(f"{name} was called by code that is only read.")

@@ -1,0 +1,191 @@
+"""Programs that import what only full Python has run there, decided before anything runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from sealab.sandbox.confine import Level
+from sealab.server.app import App, running
+from sealab.server.caller import LOCAL
+from sealab.server.home import Home
+from sealab.server.identity import Right
+from sealab.server.managed_python import building, first_need
+from sealab.server.managed_python.full_python import BELOW_KERNEL, FullPython
+from sealab.server.runs.execute import CodeRequest, execute
+from sealab.server.runs.report import Report
+from sealab.server.settings import Settings, Switch
+
+from ..managed_python.kernel import needs_kernel
+from ..managed_python.wheels import lock, made_environment, wheel
+
+PANDAS = {"pandas/__init__.py": "def total(*numbers):\n    return sum(numbers)\n"}
+CODE = "import pandas as pd\npd.total(40, 2)"
+ALONE = Settings(workers_spare=0)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home whose full Python has a module `pandas` of the tests' own."""
+    root, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("wheels")
+    made_environment(root, folder, wheel(folder, "pandas", "9.1", PANDAS))
+    return Home(root)
+
+
+@pytest.fixture(scope="module")
+async def app(home: Home) -> AsyncIterator[App]:
+    async with running(ALONE, home, serves=True) as app:
+        yield app
+
+
+async def ran(app: App, code: str, **request: object) -> Report:
+    return (await execute(app.executor, CodeRequest(code, **request))).report  # type: ignore[arg-type]  # as given
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    "code",
+    [
+        CODE,
+        "import json, pandas\npandas.total(42)",
+        "def later():\n    from pandas import total\n    return total(42)\nlater()",
+        "import \\\n  pandas\npandas.total(42)",
+        "import ctypes\nimport pandas\npandas.total(42)",
+    ],
+)
+async def test_a_program_that_imports_a_package_of_full_python_runs_in_it(app: App, code: str) -> None:
+    report = await ran(app, code)
+    assert (report["status"], report["result"], report["isolation"]) == ("ok", 42, "process")
+
+
+@pytest.mark.parametrize(
+    ("code", "result"),
+    [
+        ("'import pandas'", "import pandas"),
+        ("import json\njson.loads('7')", 7),
+        ("try:\n    import pandas\nexcept ImportError:\n    pandas = None\npandas is None", True),
+        ("# import pandas\n1", 1),
+    ],
+)
+async def test_any_other_program_stays_in_the_dialect(app: App, code: str, result: object) -> None:
+    report = await ran(app, code)
+    assert (report["result"], report["isolation"]) == (result, "restricted")
+
+
+async def test_what_the_standard_library_alone_has_is_no_reason(app: App) -> None:
+    report = await ran(app, "import ctypes")
+    assert (report["status"], report["isolation"]) == ("refused", "restricted")
+
+
+async def test_a_request_for_the_dialect_is_not_moved(app: App) -> None:
+    report = await ran(app, CODE, isolation="restricted")
+    assert (report["status"], report["isolation"]) == ("refused", "restricted")
+
+
+@needs_kernel
+async def test_a_session_begins_where_its_first_program_can_run_and_goes_on_there(app: App) -> None:
+    await ran(app, "import pandas\nkept = pandas.total(40)", session="new")
+    report = await ran(app, "kept + 2", session="new")
+    assert (report["result"], report["isolation"]) == (42, "process")
+
+
+@needs_kernel
+async def test_a_session_of_the_dialect_stays_and_the_answer_says_what_to_do(app: App) -> None:
+    await ran(app, "kept = 5", session="old")
+    refused = await ran(app, CODE, session="old")
+    assert (refused["status"], refused["isolation"]) == ("refused", "restricted")
+    assert refused["error"] is not None
+    assert "Give another session name" in str(refused["error"]["hint"])
+    assert (await ran(app, "kept", session="old"))["result"] == 5
+    assert (await ran(app, CODE, session="another"))["result"] == 42
+
+
+@needs_kernel
+async def test_a_session_of_the_dialect_that_lost_its_worker_is_not_taken_for_a_new_one(app: App) -> None:
+    await ran(app, "kept = 6", session="lost")
+    assert await app.pools.end_session("lost")
+    assert (await ran(app, CODE, session="lost"))["isolation"] == "restricted"
+    assert (await ran(app, "kept", session="lost"))["result"] == 6
+
+
+@needs_kernel
+async def test_a_session_of_full_python_that_lost_its_worker_begins_anew_there(app: App) -> None:
+    await ran(app, CODE, session="full")
+    assert await app.pools.end_session("full")
+    report = await ran(app, CODE, session="full")
+    assert (report["result"], report["isolation"]) == (42, "process")
+    assert "ended" in report["session_ended"]
+
+
+@needs_kernel
+async def test_a_caller_without_the_scope_is_told_which_it_lacks(app: App) -> None:
+    rights = frozenset(Right) - {Right.RUN_PROCESS}
+    caller = dataclasses.replace(LOCAL, identity=dataclasses.replace(LOCAL.identity, rights=rights))
+    report = await ran(app, CODE, caller=caller)
+    assert (report["status"], report["isolation"]) == ("refused", "restricted")
+    assert report["error"] is not None
+    assert "the token lacks the scope run:process" in str(report["error"]["hint"])
+
+
+@needs_kernel
+async def test_the_journal_and_the_report_say_where_it_ran(app: App) -> None:
+    report = await ran(app, CODE)
+    await app.executor.journal.stored(durable=True)
+    newest = app.executor.journal.store().runs(limit=1)[0]
+    assert (newest.run_id, newest.isolation) == (report["run_id"], "process")
+
+
+def test_by_default_no_worker_starts_below_kernel_and_by_name_it_starts_where_the_rest_does(home: Home) -> None:
+    assert FullPython(Settings(required_level=Level.LIMITS), home).required_level is Level.KERNEL
+    named = Settings(required_level=Level.LIMITS, allowed_isolation=(*_all(),))
+    assert FullPython(named, home).required_level is Level.LIMITS
+
+
+def _all() -> tuple[object, ...]:
+    from sealab.sandbox.job import Isolation
+
+    return tuple(Isolation)
+
+
+async def test_where_it_cannot_start_the_program_stays_in_the_dialect_and_the_reason_is_told(home: Home) -> None:
+    async with running(ALONE, home) as app:
+        app.executor.offer.full_python.has_failed(BELOW_KERNEL)
+        assert (await ran(app, CODE))["isolation"] == "restricted"
+        assert "process" not in app.pools.offered
+        with pytest.raises(Exception, match="only where the level is `kernel`"):
+            await ran(app, CODE, isolation="process")
+
+
+@needs_kernel
+async def test_a_package_that_is_added_while_a_server_runs_is_there_for_the_next_program(tmp_path: Path) -> None:
+    folder = tmp_path / "wheels"
+    made_environment(tmp_path, folder, wheel(folder, "pandas", "9.1", PANDAS))
+    async with running(Settings(workers_spare=1), Home(tmp_path)) as app:
+        assert (await ran(app, CODE))["result"] == 42
+        assert (await ran(app, "import ratios"))["status"] == "refused"
+        wheel(folder, "ratios", "1.0", {"ratios.py": "half = 0.5\n"})
+        building.add(tmp_path / "python", ["ratios"], lambda _step: None, wheels=[folder])
+        report = await ran(app, "import pandas, ratios\nratios.half * pandas.total(84)")
+        assert (report["result"], report["isolation"]) == (42, "process")
+
+
+@needs_kernel
+async def test_with_data_setup_the_first_program_that_needs_it_has_it_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "wheels"
+    monkeypatch.setattr(first_need, "LOCK_FILE", lock(tmp_path / "lock.txt", wheel(folder, "pandas", "9.1", PANDAS)))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", os.fspath(folder))
+    async with running(dataclasses.replace(ALONE, data_setup=Switch.ON), Home(tmp_path)) as app:
+        refused = await ran(app, CODE)
+        assert refused["error"] is not None
+        assert "is being set up" in str(refused["error"]["hint"])
+        building_thread = first_need.first_need_of(tmp_path / "python")._building
+        assert building_thread is not None
+        building_thread.join()
+        assert (await ran(app, CODE))["result"] == 42
