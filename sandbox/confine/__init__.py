@@ -12,7 +12,7 @@ from .confine_zygote import prepare
 from .levels import Level, Probe, default_level, require
 from .plan import Plan
 from .probing import probe
-from .self_test import prove
+from .self_test import prove, with_overlay
 
 __all__ = [
     "Level",
@@ -25,4 +25,5 @@ __all__ = [
     "probe",
     "prove",
     "require",
+    "with_overlay",
 ]

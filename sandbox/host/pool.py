@@ -29,6 +29,7 @@ from ..wire.zygote_config import ZygoteConfig
 from .free_memory import Memory
 from .repl_sessions import SessionRoom, Sessions, SessionState
 from .run_bounds import RunBounds
+from .run_folders import RunFolder, RunFolders
 from .scheduler import Room, Scheduler, Seat
 from .worker import WorkerHandle
 from .worker_process import Launches
@@ -67,7 +68,8 @@ class PoolSettings:
     each for `queue_seconds`. A zygote is renewed after `zygote_seconds`, if code ran. `packages` are the modules of
     packages that restricted code may import, each as the directory that it is in and its name. Pools that share
     `bounds` count the runs of a caller together. `caller_sessions_max` and `tenant_sessions_max` lower what one may
-    have of `sessions_max`; 0 leaves it.
+    have of `sessions_max`; 0 leaves it. Each worker of full Python writes to the workspace through a folder of its own
+    below `run_folders`, of at most `run_folder_bytes`, where that is given and the machine can do it (`overlay`).
     """
 
     spares: int = 2
@@ -88,6 +90,8 @@ class PoolSettings:
     bounds: RunBounds = field(default_factory=RunBounds)
     caller_sessions_max: int = 0
     tenant_sessions_max: int = 0
+    run_folders: str | None = None
+    run_folder_bytes: int = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,9 @@ class Pool:
             seconds=settings.zygote_seconds,
             renewed=self._replace_spares,
         )
+        self._run_folders = (
+            None if settings.run_folders is None else RunFolders(settings.run_folders, settings.run_folder_bytes)
+        )
         self._idle: list[WorkerHandle] = []
         self._takers: deque[asyncio.Future[WorkerHandle]] = deque()
         self._memory = Memory()
@@ -151,6 +158,12 @@ class Pool:
         )
 
     async def __aenter__(self) -> Self:
+        if self._run_folders is not None:
+            try:
+                await asyncio.to_thread(self._run_folders.prepare)
+            except OSError as error:
+                _LOG.warning("Full Python sees the workspace read-only: %s.", error)
+                self._run_folders = None
         self._refill()
         return self
 
@@ -238,6 +251,8 @@ class Pool:
         while self._idle:
             self._idle.pop().end()
         await self._zygotes.aclose()
+        if self._run_folders is not None:
+            await self._run_folders.aclose()
 
     async def _run_once(self, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None) -> Outcome:
         for _try in range(_TRIES - 1):
@@ -252,7 +267,7 @@ class Pool:
         self, worker: WorkerHandle, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None
     ) -> Outcome:
         try:
-            return await worker.run(job, host_calls, seat, recorder)
+            return await worker.with_files(await worker.run(job, host_calls, seat, recorder), job)
         finally:
             # The caller goes on first: to end a process and to make another takes as long as a small job and its reply.
             self._retired.append(worker)
@@ -350,11 +365,13 @@ class Pool:
         earlier_failures = self._failures
         try:
             zygote = await self._zygotes.ready()
+            run_folder = None if self._run_folders is None else await self._new_run_folder()
             worker = await WorkerHandle.make(
                 zygote,
                 self._settings.isolation,
                 self._settings.maximum.output_bytes_max,
                 spare=not any(not taker.done() for taker in self._takers),
+                run_folder=run_folder,
             )
         except (ContainerMissing, LevelMissing, WorkerLost) as error:
             _LOG.warning("No worker could be made: %s", error)
@@ -367,6 +384,13 @@ class Pool:
         self._layers = worker.layers
         worker.on_exit(lambda: self._replace_dead_spare(worker))
         self._put(worker)
+
+    async def _new_run_folder(self) -> RunFolder:
+        assert self._run_folders is not None
+        try:
+            return await asyncio.to_thread(self._run_folders.make)
+        except OSError as error:
+            raise WorkerLost(f"There is no place for what code writes: {error.strerror}.") from None
 
     def _failed(self, error: ContainerMissing | LevelMissing | WorkerLost, earlier: int) -> None:
         self._failures = max(self._failures, earlier + 1)  # those that failed together failed for one reason
@@ -404,6 +428,8 @@ class Pool:
             settings.cpus,
             self._group,
             settings.packages,
+            None if self._run_folders is None else self._run_folders.path,
+            "" if self._run_folders is None else self._run_folders.trial().name,
         )
 
     def _group_limits(self, standing: Allowance) -> tuple[int, int]:

@@ -37,6 +37,7 @@ from ..wire.zygote_packets import ProcessExit
 from .call_slots import CALL_SLOT
 from .cpu_meter import note_cpu
 from .run_clock import CLOCK, Clock
+from .run_folders import RunFolder
 from .scheduler import Seat
 from .worker_process import Launches, WorkerProcess
 
@@ -48,6 +49,7 @@ Those that only wait (`call_slots`) do not count."""
 _READY_SECONDS = 10.0
 _EXIT_SECONDS = 2.0
 _EXIT_WAIT_SECONDS = 0.25
+_STOPPING_SECONDS = 0.001
 _READ_BYTES = 1 << 16
 _OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, EXIT_WITHOUT_REPORT})
 """How a process may end that has no memory left."""
@@ -61,8 +63,17 @@ _LARGE = ThreadPoolExecutor(max_workers=2, thread_name_prefix="frames")
 class WorkerHandle:
     """One confined process that waits for a job. Made by `make`; its owner must `end` it."""
 
-    def __init__(self, forked: WorkerProcess, channel: socket.socket, shared: Output, isolation: Isolation) -> None:
+    def __init__(
+        self,
+        forked: WorkerProcess,
+        channel: socket.socket,
+        shared: Output,
+        isolation: Isolation,
+        run_folder: RunFolder | None = None,
+    ) -> None:
         self._forked = forked
+        self._run_folder = run_folder
+        self._excess: str | None = None
         self._channel = channel
         self._output = shared
         self._isolation = isolation
@@ -85,17 +96,24 @@ class WorkerHandle:
 
     @classmethod
     async def make(
-        cls, launcher: Launches, isolation: Isolation, output_bytes: int, *, spare: bool = True
+        cls,
+        launcher: Launches,
+        isolation: Isolation,
+        output_bytes: int,
+        *,
+        spare: bool = True,
+        run_folder: RunFolder | None = None,
     ) -> WorkerHandle:
-        """Have a worker forked and wait until it is confined. Raises `WorkerLost`."""
+        """Have a worker forked and wait until it is confined; it owns its `run_folder`. Raises `WorkerLost`."""
         ours, theirs, output_fd = _ends(output_bytes)
         shared: Output | None = None
         worker: WorkerHandle | None = None
         try:
             with theirs:
-                forked = await launcher.fork(theirs, output_fd, spare=spare)
+                name = "" if run_folder is None else run_folder.name
+                forked = await launcher.fork(theirs, output_fd, spare=spare, run_folder=name)
             shared = Output(output_fd)
-            worker = cls(forked, ours, shared, isolation)
+            worker = cls(forked, ours, shared, isolation, run_folder)
             async with asyncio.timeout(_READY_SECONDS):
                 frame = _first_frame(await worker._next_body())
         except BaseException as error:
@@ -103,6 +121,8 @@ class WorkerHandle:
                 os.close(output_fd)
             if worker is None:
                 ours.close()
+                if run_folder is not None:
+                    run_folder.remove_soon()
             else:
                 worker.end()
             if isinstance(error, TimeoutError | FrameError | EOFError):
@@ -169,6 +189,9 @@ class WorkerHandle:
         loop.remove_reader(descriptor)
         loop.remove_writer(descriptor)
         self._forked.close()
+        if self._run_folder is not None:
+            remove = self._run_folder.remove_soon
+            self._forked.exit.add_done_callback(lambda _exit: remove())
         self._channel.close()
         self._output.close()
 
@@ -220,6 +243,7 @@ class WorkerHandle:
         if recorder is not None:
             recorder.started(start, self._programs - 1)
         self._at_work = True
+        watch = None if self._run_folder is None else self._run_folder.watch(self._end_for_excess)
         try:
             await self._send_job(frame)
             done = await self._converse(host_calls, clock, seat, recorder, TRACE_BYTES_MAX - len(job.trace))
@@ -240,6 +264,8 @@ class WorkerHandle:
             note_cpu(_difference(outcome.cpu_ms, cpu_before), outcome.duration_ms)
         finally:
             clock.stop()
+            if watch is not None:
+                watch.stop()
             seat.leave()
             CLOCK.reset(inherited)
             CALL_SLOT.reset(slot)
@@ -248,6 +274,53 @@ class WorkerHandle:
             if self._to_end:
                 self.end()
         return outcome
+
+    async def with_files(self, outcome: Outcome, job: Job) -> Outcome:
+        """Have what a run wrote in the workspace taken home, and return the outcome that says so.
+
+        The worker's processes are gone by then, or stopped in a session that goes on.
+        """
+        folder = self._run_folder
+        if folder is None or job.takes_home is None or not folder.is_changed():
+            return outcome
+        if self._ended:
+            return _with_files_lost(outcome)
+        goes_on = job.session is not None and not self.gone
+        if not goes_on:
+            self.kill()
+        self._at_work = True  # the folder stays until this is over
+        try:
+            if not await (self._has_stopped() if goes_on else self._has_gone()):
+                self.kill()
+                return _with_files_lost(outcome)
+            return await job.takes_home(outcome, folder.written)
+        finally:
+            self._at_work = False
+            if goes_on:
+                self.resume()
+            if self._to_end:
+                self.end()
+
+    async def _has_gone(self) -> bool:
+        try:
+            async with asyncio.timeout(_EXIT_SECONDS):
+                return (await asyncio.shield(self._forked.exit)).status is not None
+        except TimeoutError:
+            return False
+
+    async def _has_stopped(self) -> bool:
+        if not self.suspend():
+            return False
+        until = asyncio.get_running_loop().time() + _EXIT_SECONDS
+        while not self._forked.has_stopped():
+            if asyncio.get_running_loop().time() > until:
+                return False
+            await asyncio.sleep(_STOPPING_SECONDS)
+        return True
+
+    def _end_for_excess(self, excess: str) -> None:
+        self._excess = excess
+        self.kill()
 
     def _clock_of(self, job: Job) -> Clock:
         return Clock(
@@ -455,7 +528,7 @@ class WorkerHandle:
                 ended = await asyncio.shield(self._forked.exit)
         except TimeoutError:
             ended = ProcessExit()
-        status, failure = _cause(job, clock, error, ended)
+        status, failure = _cause(job, clock, error, ended) if self._excess is None else _ended_for(self._excess)
         return Outcome(status=status, error=failure, cpu_ms=ended.cpu_ms)
 
 
@@ -519,6 +592,20 @@ def _cause(job: Job, clock: Clock, error: EOFError | FrameError, ended: ProcessE
         how = f"ended by itself with exit status {ended.status}"
     message = f"The process that ran the code {how}. How far the code came is not known."
     return Status.CRASHED, Failure("ProcessCrashed", message)
+
+
+def _ended_for(excess: str) -> tuple[Status, Failure]:
+    message = f"The code was stopped, since {excess}."
+    return Status.ERROR, Failure(
+        "OSError", message, hint="Write less, and remove temporary files that are no longer needed."
+    )
+
+
+def _with_files_lost(outcome: Outcome) -> Outcome:
+    told = "Files that the code wrote in the workspace are lost: its process did not end in time, and was killed."
+    if outcome.status is not Status.OK:
+        return replace(outcome, notes={**outcome.notes, "files": told})
+    return replace(outcome, status=Status.ERROR, error=Failure("OSError", told, hint="Run it again."))
 
 
 async def _too_late(_name: str, _arguments: Mapping[str, Json]) -> Json:

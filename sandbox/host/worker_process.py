@@ -46,6 +46,10 @@ class WorkerProcess(Protocol):
         """Stop it until `resume`; return False where that cannot be done."""
         ...
 
+    def has_stopped(self) -> bool:
+        """Return whether no thread of it or of a process below it can run before `resume`, after `suspend`."""
+        ...
+
     def resume(self) -> None:
         """Let it compute again."""
 
@@ -66,8 +70,12 @@ class Launches(Protocol):
     async def start(self) -> None:
         """Get ready. Raises `SandboxError` when it cannot make workers as required."""
 
-    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> WorkerProcess:
+    async def fork(
+        self, channel: socket.socket, output_fd: int, *, spare: bool = True, run_folder: str = ""
+    ) -> WorkerProcess:
         """Make a worker that holds the other ends of channel and output, at leisure if it is a spare.
+
+        It writes to the workspace through the folder of the name `run_folder`, where it has one.
 
         Raises `WorkerLost`.
         """

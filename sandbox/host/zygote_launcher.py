@@ -103,6 +103,10 @@ class ForkedWorker:
         self._signal(signal.SIGSTOP)
         return True
 
+    def has_stopped(self) -> bool:
+        """Return whether nothing of it can run before `resume`."""
+        return process_state.family_has_stopped(self.pid)
+
     def resume(self) -> None:
         """Let them compute again."""
         self._signal(signal.SIGCONT)
@@ -210,7 +214,14 @@ class ZygoteLauncher:
         """Leave the control group to the other one."""
         self._retired = True
 
-    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> ForkedWorker:  # noqa: ARG002 - every one is made at once
+    async def fork(
+        self,
+        channel: socket.socket,
+        output_fd: int,
+        *,
+        spare: bool = True,  # noqa: ARG002 - every one is made at once
+        run_folder: str = "",
+    ) -> ForkedWorker:
         """Have a worker forked that holds the two descriptors. Raises `WorkerLost`."""
         if self._control is None or self._loop is None:
             raise WorkerLost("The sandbox's zygote has ended.")
@@ -220,7 +231,7 @@ class ZygoteLauncher:
         self._forks[number] = forked
         try:
             # A few dozen bytes into a socket that the zygote empties: this does not block.
-            socket.send_fds(self._control, [zygote_packets.request(number)], [channel.fileno(), output_fd])
+            socket.send_fds(self._control, [zygote_packets.request(number, run_folder)], [channel.fileno(), output_fd])
         except OSError as error:
             del self._forks[number]
             self._lost()
@@ -282,7 +293,9 @@ class ZygoteLauncher:
                     waiting.set_exception(WorkerLost(f"A worker cannot be made: {reason}."))
             case zygote_packets.Ended(number, how):
                 self._exits.pop(number).set_result(how)
-            case zygote_packets.Started(None):
+            case zygote_packets.Started(None, _code, notes):
+                for note in notes:
+                    _LOG.warning("%s", note)
                 self._hello.set_result(None)
             case zygote_packets.Started(failed, code):
                 self._hello.set_exception(LevelMissing(failed) if code == "level" else WorkerLost(failed))

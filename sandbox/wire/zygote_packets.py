@@ -1,7 +1,7 @@
 """The packets between the host and a zygote: fixed and small, since a zygote that writes little copies little.
 
-Down goes the number of the worker that is asked for, with its two descriptors. Up go, once, how the start went, as a
-JSON object (`{}` when it is warm, or `{"failed": message, "code": code}`), and then one packet for each worker that was
+Down goes the number of the worker that is asked for, and the name of its folder where it has one (`confine.overlay`),
+with its two descriptors. Up go, once, how the start went, as a JSON object (`{"notes": […]}` when it is warm, or `{"failed": message, "code": code}`), and then one packet for each worker that was
 forked (with its pidfd), or refused, or has ended.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -58,28 +59,29 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The zygote is warm; or, where `failed` says why, it will never be."""
+    """The zygote is warm; or, where `failed` says why, it will never be. `notes` say what works less well here."""
 
     failed: str | None = None
     code: str = ""
+    notes: tuple[str, ...] = ()
 
 
 Packet: TypeAlias = Forked | ForkRefused | Ended | Started
 
 
-def request(number: int) -> bytes:
-    """Ask for worker `number`."""
-    return _REQUEST.pack(number)
+def request(number: int, run_folder: str = "") -> bytes:
+    """Ask for worker `number`, with a folder of this name to write to."""
+    return _REQUEST.pack(number) + run_folder.encode()
 
 
-def requested(packet: bytes) -> int:
+def requested(packet: bytes) -> tuple[int, str]:
     """Read what `request` made."""
-    return int(_REQUEST.unpack(packet)[0])
+    return int(_REQUEST.unpack_from(packet)[0]), packet[_REQUEST.size :].decode()
 
 
-def started() -> bytes:
-    """Say that the zygote is warm."""
-    return b"{}"
+def started(notes: Sequence[str] = ()) -> bytes:
+    """Say that the zygote is warm, and what works less well on this machine."""
+    return json.dumps({"notes": [note[:_WORDS_BYTES_MAX] for note in notes]}).encode()
 
 
 def failed(message: str, code: str) -> bytes:
@@ -114,4 +116,4 @@ def read(packet: bytes) -> Packet:
             return ForkRefused(_REFUSED.unpack_from(packet)[1], packet[_REFUSED.size :].decode("utf-8", "replace"))
         case _:
             told = json.loads(packet)
-            return Started(told.get("failed"), told.get("code", ""))
+            return Started(told.get("failed"), told.get("code", ""), tuple(told.get("notes", ())))

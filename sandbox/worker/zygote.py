@@ -73,12 +73,14 @@ class _Zygote:
         address_space = AddressSpace()
         heap = HeapMap()
         self._plan = _confined(probe, config)
+        trial_folder = config.trial_folder
         standing, native = config.standing, config.isolation is not Isolation.RESTRICTED
         packages = bool(config.packages)
         # They name the workspace's place on the host, and what exists below is never freed.
         del config
         dialect.seal()
         confine.prove(self._plan)
+        self._plan = confine.with_overlay(self._plan, trial_folder)
         # Classes that were sealed have lost their places in the interpreter's caches.
         runner.warm(dialect, rounds=2)
         prepared = runner.Worker(dialect)
@@ -92,7 +94,7 @@ class _Zygote:
         heap.collapse()
         if packages:
             self._compile_packages()
-        connection.send(zygote_packets.started())
+        connection.send(zygote_packets.started(self._plan.notes))
 
     def _compile_packages(self) -> None:
         """Wait until the modules of the packages are compiled, so that they are there from the first import on."""
@@ -123,7 +125,7 @@ class _Zygote:
             data, ancillary = b"", []
         if not data:
             os._exit(0)
-        number = zygote_packets.requested(data)
+        number, run_folder = zygote_packets.requested(data)
         received = b"".join(packed for _level, _type, packed in ancillary)
         if len(received) != _DESCRIPTORS.size:  # the kernel leaves out those that there is no room for
             for (descriptor,) in _DESCRIPTOR.iter_unpack(received):
@@ -137,7 +139,7 @@ class _Zygote:
             self._connection.send(zygote_packets.refused(number, str(error)))
         else:
             if pid == 0:
-                runner.serve(self._prepared, channel_fd, output_fd)
+                runner.serve(self._prepared, channel_fd, output_fd, run_folder)
             self._announce(number, pid)
         finally:
             os.close(channel_fd)
@@ -173,6 +175,7 @@ def _confined(probe: confine.Probe, config: ZygoteConfig) -> confine.Plan:
         isolation=config.isolation,
         required=config.required,
         workspace=config.workspace,
+        run_folders=config.run_folders,
         group=config.group,
         group_limits=config.group_limits,
         cpus=config.cpus,

@@ -1,0 +1,56 @@
+"""Security boundary: the workspace as code of full Python may change it, without changing anything of the workspace.
+
+An overlay (the kernel's Documentation/filesystems/overlayfs.rst) lies on the workspace: what code writes goes to a
+folder on the host's disk that belongs to this one worker, and the host looks at it when the worker's processes are
+gone. A worker mounts it as the owner of its user namespace, which Linux allows since 5.11; the marks of what was
+deleted and replaced are then extended attributes of users (`userxattr`), and no file of the overlay leads to another
+(`redirect_dir` and `metacopy` cannot be had). Nothing there executes, is a device, or is set-user-id.
+
+The folders of all workers lie below one mount of the root. Each worker covers it before its first line of code, and no
+rule of Landlock leads there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from . import layout, root
+
+UPPER, WORK, SCRATCH = "upper", "work", "tmp"
+"""What a worker's folder holds: what it wrote, what the kernel needs beside that, and its directory for temporary files."""
+
+_COVER_BYTES = 4096
+
+
+def mount(name: str, readable: Sequence[str]) -> None:
+    """Mount the overlay of the worker's folder of this name, and its scratch directory, and go into the workspace.
+
+    For a process in a mount namespace of its own, with CAP_SYS_ADMIN over it, that is in the root of `layout_for`.
+    Raises OSError where the kernel or the file system of the folder cannot do that.
+    """
+    own = f"{layout.RUN_FOLDERS}/{name}"
+    upper = root.made(
+        "overlay",
+        {
+            "lowerdir": layout.WORKSPACE,
+            "upperdir": f"{own}/{UPPER}",
+            "workdir": f"{own}/{WORK}",
+            "userxattr": None,
+            "index": "off",
+            # The folder outlives neither the worker nor a crash: no need to wait for the disk.
+            "volatile": None,
+        },
+        root.FOR_DATA,
+    )
+    root.attach(upper, layout.WORKSPACE)
+    os.close(upper)
+    root.mount_over(root.copied(f"{own}/{SCRATCH}"), layout.SCRATCH, readable)
+    os.chdir(layout.WORKSPACE)
+
+
+def cover() -> None:
+    """Hide the folders of all workers from this one, for good: it will have no right to take a mount away."""
+    cover = root.tmpfs(_COVER_BYTES, "555", root.FOR_DATA | root.READ_ONLY)
+    root.attach(cover, layout.RUN_FOLDERS)
+    os.close(cover)
