@@ -294,6 +294,7 @@ async def _composed(
                     Shares(settings, shared.cpu_days, home.tenant, parts=shared.parts),
                     policy=shared.policy,
                     audit=shared.audit,
+                    workspace=workspace,
                     places=places,
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)

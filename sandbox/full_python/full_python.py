@@ -29,14 +29,14 @@ from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel
 from ..guest.program_values import NO_LITERALS, put_in
 from ..guest.runtime import PRELOADED, Program, RunExtras
-from ..guest_api import host_modules, hosted_skills, keeping
+from ..guest_api import host_modules, hosted_skills
 from ..job import Json, Start
 from ..report.results import result_of
 from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import own_paths, told_reads
+from . import local_files, own_paths, told_reads
 from .figures import Figures
 from .plain_values import plainly
 from .stream_output import StreamOutput
@@ -140,7 +140,7 @@ class FullPython:
         host_modules.install()
         own = cast("dict[str, object]", vars(main))
         own.update({name: importlib.import_module(name) for name in PRELOADED})
-        own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit, exec=_exec)
+        own.update(helpers, **local_files.helpers(), exit=_exit, quit=_exit, exec=_exec)
         own["__builtins__"] = builtins
         self._unawaited.given(own)
         return own
@@ -154,7 +154,7 @@ class FullPython:
         made = ModuleType(name)
         own = cast("dict[str, object]", vars(made))
         own.update({known: importlib.import_module(known) for known in PRELOADED})
-        own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit, exec=_exec)
+        own.update(helpers, **local_files.helpers(), exit=_exit, quit=_exit, exec=_exec)
         own["__builtins__"] = builtins
         sys.modules[name] = made
         self.run(program, own)

@@ -17,7 +17,7 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
@@ -194,6 +194,10 @@ class Pool:
         Raises `LimitRefused` above the operator's maximum, `SessionRefused`, `Busy` when it could not begin in time,
         and `LevelMissing` or `WorkerLost` when no worker can be made: in all these cases nothing of the code ran.
         """
+        if self._run_folders is not None:
+            # All files of a worker together are bounded by its folder.
+            file_size_mb = self._settings.maximum.file_size_mb
+            job = replace(job, limits=replace(job.limits, file_size_mb=file_size_mb))
         self._check(job, is_recorded=recorder is not None or bool(job.trace))
         if job.session is not None:
             return await self._sessions.run(job.session, job, host_calls, recorder, rebuild)

@@ -153,11 +153,12 @@ class RunFolder:
     handle: int
     all: RunFolders
     known: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    made_ns: int = field(default_factory=time.time_ns)
 
     @property
     def written(self) -> WrittenFolder:
         """What the worker changed of the workspace, to be read when its processes are gone or stopped."""
-        return WrittenFolder(os.path.join(self.path, UPPER), self.known)
+        return WrittenFolder(os.path.join(self.path, UPPER), self.known, self.made_ns)
 
     def is_changed(self) -> bool:
         """Return whether the worker changed anything in the workspace."""
