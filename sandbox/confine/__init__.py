@@ -10,6 +10,7 @@ layers = confine.enter(plan, keep_fds=…)    # in the worker, before it reads a
 from .confine_worker import enter, fork
 from .confine_zygote import prepare
 from .levels import Level, Probe, default_level, require
+from .overlay import see_anew
 from .plan import Plan
 from .probing import probe
 from .self_test import prove, with_overlay
@@ -25,5 +26,6 @@ __all__ = [
     "probe",
     "prove",
     "require",
+    "see_anew",
     "with_overlay",
 ]

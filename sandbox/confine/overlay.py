@@ -8,6 +8,9 @@ deleted and replaced are then extended attributes of users (`userxattr`), and no
 
 The folders of all workers lie below one mount of the root. Each worker covers it before its first line of code, and no
 rule of Landlock leads there.
+
+A session sees what others changed in the workspace at its next call (`see_anew`), but for files that it changed itself:
+those it goes on seeing as it left them.
 """
 
 from __future__ import annotations
@@ -23,8 +26,10 @@ UPPER, WORK, SCRATCH = "upper", "work", "tmp"
 _COVER_BYTES = 4096
 
 
-def mount(name: str, readable: Sequence[str]) -> None:
+def mount(name: str, readable: Sequence[str]) -> int:
     """Mount the overlay of the worker's folder of this name, and its scratch directory, and go into the workspace.
+
+    Returns a descriptor for `see_anew`.
 
     For a process in a mount namespace of its own, with CAP_SYS_ADMIN over it, that is in the root of `layout_for`.
     Raises OSError where the kernel or the file system of the folder cannot do that.
@@ -47,6 +52,16 @@ def mount(name: str, readable: Sequence[str]) -> None:
     os.close(upper)
     root.mount_over(root.copied(f"{own}/{SCRATCH}"), layout.SCRATCH, readable)
     os.chdir(layout.WORKSPACE)
+    return root.picked(layout.WORKSPACE)
+
+
+def see_anew(picked_fd: int) -> None:
+    """Have an overlay show the workspace as it is now, from the process that forked its worker. Raises OSError.
+
+    The kernel looks up a name of the workspace once, and then goes on showing the file that was there, or that there
+    was none, as long as it remembers that.
+    """
+    root.reconfigured(picked_fd)
 
 
 def cover() -> None:

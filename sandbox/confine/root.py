@@ -28,6 +28,7 @@ _MOVE_MOUNT = 429
 _FSOPEN = 430
 _FSCONFIG = 431
 _FSMOUNT = 432
+_FSPICK = 433
 _MOUNT_SETATTR = 442
 
 # open_tree(2), move_mount(2), mount_setattr(2), fsopen(2).
@@ -41,7 +42,9 @@ _FSOPEN_CLOEXEC = 1
 _FSCONFIG_SET_FLAG = 0
 _FSCONFIG_SET_STRING = 1
 _FSCONFIG_CMD_CREATE = 6
+_FSCONFIG_CMD_RECONFIGURE = 7
 _FSMOUNT_CLOEXEC = 1
+_FSPICK_CLOEXEC = 1
 READ_ONLY = 0x01
 _NOSUID = 0x02
 _NODEV = 0x04
@@ -242,6 +245,20 @@ def made(kind: str, options: Mapping[str, str | None], flags: int) -> int:
         return libc.syscall(f"fsmount {kind}", _FSMOUNT, context, _FSMOUNT_CLOEXEC, flags)
     finally:
         os.close(context)
+
+
+def picked(path: str) -> int:
+    """Return a descriptor by which the file system mounted at a path can be `reconfigured` (fspick(2))."""
+    return libc.syscall(f"fspick {path}", _FSPICK, _AT_FDCWD, os.fsencode(path), _FSPICK_CLOEXEC)
+
+
+def reconfigured(picked_fd: int) -> None:
+    """Mount a file system again as it is, by which the kernel drops all that it remembers of names there.
+
+    Needs CAP_SYS_ADMIN in the user namespace in which it was mounted, which the owner of that namespace has, from the
+    one above (user_namespaces(7)). Raises OSError.
+    """
+    libc.syscall("fsconfig reconfigure", _FSCONFIG, picked_fd, _FSCONFIG_CMD_RECONFIGURE, None, None, 0)
 
 
 def attach(tree: int, path: str) -> None:

@@ -340,6 +340,9 @@ class _ContainedWorker:
         """Return False: it cannot be stopped from here."""
         return False
 
+    async def see_workspace_anew(self) -> None:
+        """No-op: it sees the workspace itself."""
+
     def has_stopped(self) -> bool:
         """Return False, as above."""
         return False

@@ -230,6 +230,8 @@ class WorkerHandle:
         if (problem := self.unfit()) is not None:
             self.kill()
             raise WorkerLost(problem)
+        if self._programs and self._run_folder is not None:
+            await self._forked.see_workspace_anew()
         self._output.hand_over()
         self._forked.begin()
         cpu_before = self._forked.cpu_ms()

@@ -57,6 +57,7 @@ class _Zygote:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._children: dict[int, tuple[int, int]] = {}
+        self._overlays: dict[int, socket.socket | int] = {}
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
         config = read_start_file()
@@ -126,6 +127,9 @@ class _Zygote:
         if not data:
             os._exit(0)
         number, run_folder = zygote_packets.requested(data)
+        if zygote_packets.is_refresh(data):
+            self._connection.send(zygote_packets.refreshed(number, done=self._refresh(number)))
+            return
         received = b"".join(packed for _level, _type, packed in ancillary)
         if len(received) != _DESCRIPTORS.size:  # the kernel leaves out those that there is no room for
             for (descriptor,) in _DESCRIPTOR.iter_unpack(received):
@@ -133,15 +137,20 @@ class _Zygote:
             self._connection.send(zygote_packets.refused(number, "its zygote has no file descriptors left"))
             return
         channel_fd, output_fd = _DESCRIPTORS.unpack(received)
+        overlay, overlay_to = socket.socketpair() if run_folder and self._plan.overlays else (None, None)
         try:
             pid = confine.fork(self._plan)
         except OSError as error:
             self._connection.send(zygote_packets.refused(number, str(error)))
         else:
             if pid == 0:
-                runner.serve(self._prepared, channel_fd, output_fd, run_folder)
+                runner.serve(self._prepared, channel_fd, output_fd, run_folder, overlay_to)
+            if overlay is not None:
+                self._overlays[number] = overlay
             self._announce(number, pid)
         finally:
+            if overlay_to is not None:
+                overlay_to.close()
             os.close(channel_fd)
             os.close(output_fd)
 
@@ -159,8 +168,27 @@ class _Zygote:
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, _DESCRIPTOR.pack(pidfd))
         self._connection.sendmsg((message,), (rights,))
 
+    def _refresh(self, number: int) -> bool:
+        """Have a worker see the workspace as it is now; return whether it does."""
+        overlay = self._overlays.get(number)
+        try:
+            if isinstance(overlay, socket.socket):
+                _data, received, _flags, _address = socket.recv_fds(overlay, 1, 1, socket.MSG_DONTWAIT)
+                overlay.close()
+                overlay = self._overlays[number] = received[0]
+            if overlay is not None:
+                confine.see_anew(overlay)
+        except (OSError, IndexError):
+            return False
+        return True
+
     def _reap(self, pidfd: int) -> None:
         pid, number = self._children.pop(pidfd)
+        overlay = self._overlays.pop(number, None)
+        if isinstance(overlay, socket.socket):
+            overlay.close()
+        elif overlay is not None:
+            os.close(overlay)
         self._poll.unregister(pidfd)
         os.close(pidfd)
         _pid, status, usage = os.wait4(pid, 0)

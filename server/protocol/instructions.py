@@ -68,6 +68,7 @@ Limits of a call: {timeout_seconds:g} s (at most {max_timeout_seconds:g}), {memo
 """
 
 FULL_PYTHON = """\
-Full Python ({asked}): every import, installed packages such as numpy, threads, files in /tmp; the workspace is at \
-/workspace, read-only; keep(path, name) copies a file into it; matplotlib figures shown or left open come back as images
+Full Python ({asked}): every import, installed packages such as numpy, threads; the workspace is the current directory, \
+and what code writes there is kept once the run ends well (in a container it is read-only at /workspace, and \
+keep(path, name) copies a file into it); matplotlib figures shown or left open come back as images
 """

@@ -370,11 +370,15 @@ def _changed(files: FilesHome, calls: Calls) -> ChangedNames:
     landed = files.landed
     by_host = {name: size for name, size in calls.written.items() if name not in landed.changed}
     return ChangedNames(
-        tuple(WrittenName(name, size) for name, size in {**by_host, **landed.new}.items()),
-        tuple(WrittenName(name, size) for name, size in landed.changed.items()),
-        tuple(landed.deleted),
-        tuple(WrittenName(name, size) for name, size in files.kept.items()),
+        _sorted({**by_host, **landed.new}),
+        _sorted(landed.changed),
+        tuple(sorted(landed.deleted)),
+        _sorted(files.kept),
     )
+
+
+def _sorted(sizes: Mapping[str, int]) -> tuple[WrittenName, ...]:
+    return tuple(WrittenName(name, size) for name, size in sorted(sizes.items()))
 
 
 def _pictured(shown: ShownRun, run_id: str, *, filters: bool) -> tuple[ShownRun, tuple[Picture, ...]]:
