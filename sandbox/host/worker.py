@@ -50,6 +50,7 @@ _READY_SECONDS = 10.0
 _EXIT_SECONDS = 2.0
 _EXIT_WAIT_SECONDS = 0.25
 _STOPPING_SECONDS = 0.001
+_WRITING = frozenset({"write_file", "delete_file", "keep"})
 _READ_BYTES = 1 << 16
 _OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, EXIT_WITHOUT_REPORT})
 """How a process may end that has no memory left."""
@@ -503,6 +504,9 @@ class WorkerHandle:
         except Exception:  # noqa: BLE001 - what goes wrong in the host may hold what the code must not know
             _LOG.exception("A host call failed: %s", call.name)
             frame = _error_answer(number, "RuntimeError", f"{call.name} failed in the server; its log says why.")
+        if self._run_folder is not None and _writes_to_workspace(call):
+            with suppress(WorkerLost):
+                await self._forked.see_workspace_anew()
         await seat.wait_to_resume()
         # A frame that has begun is sent to its end, even when the run ends meanwhile: a session reads on after it.
         send = asyncio.create_task(self._send(frame))
@@ -553,6 +557,12 @@ def _ends(output_bytes: int) -> tuple[socket.socket, socket.socket, int]:
 @lru_cache(maxsize=16)  # all workers of a zygote say the same
 def _first_frame(body: bytes) -> ChildFrame:
     return child_frame(body)
+
+
+def _writes_to_workspace(call: Call) -> bool:
+    """Return whether the host changes the workspace for a call: code may have looked for the file before."""
+    given = call.arguments.get("arguments", call.arguments)
+    return call.name in _WRITING or (isinstance(given, Mapping) and "save_to" in given)
 
 
 async def _encoded(answer: Mapping[str, Json]) -> bytes:

@@ -47,7 +47,7 @@ _WHOLE_OR_NONE = (int, type(None))
 _NAMES_MAX = 20
 
 
-def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
+def handlers(registry: Registry, privacy: Privacy, save: Save) -> Mapping[str, Handler]:
     """Return what answers for upstream tools, by name; `privacy` puts values in for tokens where policy allows it."""
     asked = {
         "search_tools": Handler(
@@ -73,7 +73,7 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
         "capability_summary": Handler(partial(_capability_summary, registry), {}, frozenset()),
     }
     call = Handler(
-        partial(_call_tool, registry, privacy),
+        partial(_call_tool, registry, privacy, save),
         {"name": _TEXT, "arguments": (dict,), "positional": (list,)},
         frozenset({"name", "arguments"}),
     )
@@ -81,7 +81,7 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
     return {**asked, "call_tool": call, "judge_calls": judge}
 
 
-async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
+async def _call_tool(registry: Registry, privacy: Privacy, save: Save, calls: Calls, arguments: Arguments) -> Json:
     name = cast("str", arguments["name"])
     given = cast("Mapping[str, Json]", arguments["arguments"])
     may_change = False
@@ -96,6 +96,9 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             server, decision = await _judged(registry, line, tool)
             if decision is Decision.REFUSE:
                 raise failed(approval.why_refused(tool.name, server))
+            save_to, given = saved_answers.taken_out(tool, given)
+            if save_to is not None:
+                save_to = await saved_answers.judge_saving(calls, privacy, save_to)
             if "positional" in arguments:
                 given = await _named(tool, name, cast("Sequence[Json]", arguments["positional"]), given)
             given = await given_to_tool(privacy, calls, tool, server, given)
@@ -128,6 +131,10 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             kind = OUTCOME_UNKNOWN if unknown else "ToolError"
             raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=kind) from error
         (await registry.usage()).called(calls.caller.scope, tool.full_name)
+        if save_to is not None:
+            line.chars_out = await chars_of(result.value)
+            pay(calls, line.chars_out)
+            return await saved_answers.save_result(calls, save, tool.server, result, save_to)
         value = _with_attachments(result)
         ANSWERED_BY.set(f"{tool.server}.{tool.name}")
         line.chars_out = await chars_of(value)
