@@ -307,7 +307,7 @@ class Settings:
     """Megabytes in the workspace."""
     scratch_mb: int = _setting(_whole(64), 2000)
     """Megabytes that one run of full Python (`isolation="process"`) may have on disk at a time: what it writes to the
-    workspace, which comes home when it ends, and temporary files, to which libraries move what does not fit into memory.
+    workspace, which comes home when it ends, and temporary files, to which libraries move what memory cannot hold.
     """
     workspace_url: str | None = _setting(_store_address, None)
     """Where the files of the workspace are: `s3://bucket/prefix`, `gs://bucket/prefix` or `az://container/prefix` with

@@ -18,7 +18,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from .errors import NameRefused
 from .names import DEPTH_MAX, Name, shown
@@ -72,7 +72,7 @@ class Changes:
             self.more_refused += 1
 
 
-class TooManyChanges(Exception):  # noqa: N818 - said as it is
+class TooManyChanges(Exception):
     """There are more entries than are looked at; nothing was read."""
 
 
@@ -87,7 +87,7 @@ class ChangedFolder:
         self.known = known
         self._entries = 0
 
-    def __enter__(self) -> ChangedFolder:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -133,9 +133,7 @@ class ChangedFolder:
         if self.known.get("/".join(parts)) != mark:
             changes.files.append(WrittenFile(parts, status.st_size, status.st_mtime_ns, mark))
 
-    def _note_mark(
-        self, parts: tuple[str, ...], mark: Mark, marked: list[tuple[str, ...]], changes: Changes
-    ) -> None:
+    def _note_mark(self, parts: tuple[str, ...], mark: Mark, marked: list[tuple[str, ...]], changes: Changes) -> None:
         key = "/".join(parts)
         if self.known.get(key) != mark:
             marked.append(parts)

@@ -201,9 +201,7 @@ class _Landing:
             landed.not_kept["/".join(each.parts)] = "it is no regular file with one name, so it is not deleted"
         return sorted(found.values(), key=lambda each: -len(each.parts))
 
-    def _below(
-        self, parts: tuple[str, ...], *, itself: bool = False, folders_alone: bool = False
-    ) -> Iterator[Found]:
+    def _below(self, parts: tuple[str, ...], *, itself: bool = False, folders_alone: bool = False) -> Iterator[Found]:
         with contextlib.suppress(WorkspaceError, OSError):
             status = self._status(parts)
             if status is None:

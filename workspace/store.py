@@ -24,7 +24,18 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, TypeAlias
 
 from .errors import ContentRefused, NameRefused, NotAFile, NotFound, Reserved, Unavailable, WorkspaceError
-from .names import LANDING_PREFIX, PART_PREFIX, RUNS, TEMPORARY_PREFIX, Name, is_run_of, run_folder, run_in, shown, speakable
+from .names import (
+    LANDING_PREFIX,
+    PART_PREFIX,
+    RUNS,
+    TEMPORARY_PREFIX,
+    Name,
+    is_run_of,
+    run_folder,
+    run_in,
+    shown,
+    speakable,
+)
 from .paths import Folder, Found, Root, judge, refusing, write_all
 from .quota import Ledger
 from .run_files import RunFiles

@@ -38,8 +38,9 @@ def enter(
     """Confine this worker as planned, for good, and return the names of the layers now active.
 
     Under `plan.overlays` it writes to the workspace through its `run_folder`, where it is given one, and sends the
-    descriptor for `overlay.see_anew` through `overlay_to`. Only the descriptors in `keep_fds` stay open. Raises OSError, naming the call, when a step fails, after writing the
-    same to standard error: the worker must then end without reading its code (fail closed).
+    descriptor for `overlay.see_anew` through `overlay_to`. Only the descriptors in `keep_fds` stay open. Raises
+    OSError, naming the call, when a step fails, after writing the same to standard error: the worker must then end
+    without reading its code (fail closed).
     """
     kept = frozenset(keep_fds)
     try:

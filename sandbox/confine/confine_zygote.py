@@ -35,10 +35,10 @@ def prepare(
     for good, and where there are namespaces the process moves into the root in which its workers will live, without
     /proc and without the packages that `restricted` code never sees. `workspace` is shown read-only at /workspace to
     full Python only, which may be let write through a folder of each worker's own below `run_folders` (`overlay`);
-    whether that works is for `self_test.with_overlay` to find out. `group` names the control group that it shares with other zygotes; `group_limits` are bytes of
-    memory, and processes and threads, for this process and all its workers together; they hold (the layer "cgroup")
-    where control groups are writable, and nothing is said where they are not. `cpus` is how many processors all of them
-    may use together (the layer "cpus").
+    whether that works is for `self_test.with_overlay` to find out. `group` names the control group that it shares with
+    other zygotes; `group_limits` are bytes of memory, and processes and threads, for this process and all its workers
+    together; they hold (the layer "cgroup") where control groups are writable, and nothing is said where they are not.
+    `cpus` is how many processors all of them may use together (the layer "cpus").
 
     Raises LevelMissing when the machine does not reach `required`, a layer that was found cannot be set up, or `cpus`
     cannot be held. That the layers hold is for `self_test.prove` to show, once the zygote is as its workers will find

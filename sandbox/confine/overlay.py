@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from . import layout, root
 
 UPPER, WORK, SCRATCH = "upper", "work", "tmp"
-"""What a worker's folder holds: what it wrote, what the kernel needs beside that, and its directory for temporary files."""
+"""What a worker's folder holds: what it wrote, what the kernel needs beside that, and its temporary files."""
 
 _COVER_BYTES = 4096
 

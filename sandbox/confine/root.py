@@ -70,8 +70,8 @@ class Layout:
 
     `readable` are directories and files outside, each at the same path inside; `code` are those among them from which
     shared libraries may be mapped. `devices` are device files that work. `placed` are directories at another path
-    inside, and `changeable` such that may be written. `masked` are directories inside that look empty. `links` are symbolic links: path to target. `empty` are
-    directories to mount on later.
+    inside, and `changeable` such that may be written. `masked` are directories inside that look empty. `links` are
+    symbolic links: path to target. `empty` are directories to mount on later.
     """
 
     readable: Sequence[str] = ()

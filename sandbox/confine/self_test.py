@@ -77,8 +77,8 @@ def with_overlay(plan: Plan, run_folder: str) -> Plan:
         return trial
     note = (
         f"Full Python sees the workspace read-only and brings files home with keep(): {told or 'a trial worker died'}. "
-        "An overlay on the workspace needs Linux 5.11 or newer, and a home on a file system that can be the upper layer "
-        "of one (ext4, xfs, btrfs or tmpfs, not another overlay)."
+        "An overlay on the workspace needs Linux 5.11 or newer, and a home on a file system that can be the upper "
+        "layer of one (ext4, xfs, btrfs or tmpfs, not another overlay)."
     )
     return replace(plan, notes=(*plan.notes, note))
 

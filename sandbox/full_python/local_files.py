@@ -1,5 +1,4 @@
-"""The file helpers where code of full Python changes the workspace by itself: they see what `open` sees, and before it
-comes home.
+"""The file helpers where code of full Python changes the workspace by itself: they see what `open` sees.
 
 Names that are none of the workspace's own files (kept runs, what no file can be called) are the host's to answer. So is
 what is written where the host makes tokens of personal data into values.

@@ -368,9 +368,7 @@ class Sessions:
             self._endings.popitem(last=False)
 
 
-async def _run(
-    worker: WorkerHandle, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None
-) -> Outcome:
+async def _run(worker: WorkerHandle, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None) -> Outcome:
     return await worker.with_files(await worker.run(job, host_calls, seat, recorder), job)
 
 

@@ -39,6 +39,9 @@ _INNER = "runs"
 _NEW_SECONDS = 60.0
 _FIRST_LOOK_SECONDS = 0.2
 _LOOK_SECONDS = 0.25
+_FREQUENT_LOOKS = 120
+_LATER_LOOK_SECONDS = 1.0
+"""A worker that lives so long is a session, and idle most of the time."""
 _LOOKING_SHARE = 5
 """A look that takes long is followed by a pause so many times as long."""
 _BLOCK_BYTES = 512  # of st_blocks, stat(2)
@@ -72,7 +75,7 @@ class RunFolders:
         os.chmod(self._outer, 0o700)
         with contextlib.suppress(FileExistsError):
             os.mkdir(self.path, 0o711)
-        os.chmod(self.path, 0o711)
+        os.chmod(self.path, 0o711)  # noqa: S103 - entered by name alone, and that from the mount
         _WORK.submit(self._remove_abandoned)
 
     def trial(self) -> RunFolder:
@@ -171,7 +174,7 @@ class RunFolder:
         self.all.remove_soon(self)
 
     def excess(self, free_before: int) -> str | None:
-        """Say what of it is more than the worker may hold, or None. `free_before` is what the disk had before its run."""
+        """Say what of it is too much, or None. `free_before` is what was free of the disk before the run."""
         bytes_max = self.all.bytes_max
         free = self.free_bytes()
         if free < DISK_RESERVE_BYTES and free_before - free > bytes_max:
@@ -194,12 +197,13 @@ class RunFolder:
 
 
 class Watch:
-    """Looks at a folder while a run goes on, for the first time after a moment: most runs are over by then."""
+    """Looks at a folder while its worker lives, for the first time after a moment: most runs are over by then."""
 
     def __init__(self, folder: RunFolder, on_excess: Callable[[str], None]) -> None:
         self._folder = folder
         self._on_excess = on_excess
         self._stopped = False
+        self._looks = 0
         self._free_before = folder.free_bytes()
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(_FIRST_LOOK_SECONDS, self._look)
@@ -223,7 +227,9 @@ class Watch:
             self._stopped = True
             self._on_excess(excess)
             return
-        self._timer = self._loop.call_later(max(_LOOK_SECONDS, seconds * _LOOKING_SHARE), self._look)
+        self._looks += 1
+        pause = _LOOK_SECONDS if self._looks < _FREQUENT_LOOKS else _LATER_LOOK_SECONDS
+        self._timer = self._loop.call_later(max(pause, seconds * _LOOKING_SHARE), self._look)
 
 
 class _TooMuchError(Exception):
@@ -255,7 +261,10 @@ class _Usage:
                 if stat.S_ISDIR(status.st_mode):
                     if not depth:
                         raise _TooMuchError(f"it made folders more than {DEPTH_MAX} deep")
-                    with contextlib.suppress(FileNotFoundError, NotADirectoryError), _opened(entry.name, folder) as deeper:
+                    with (
+                        contextlib.suppress(FileNotFoundError, NotADirectoryError),
+                        _opened(entry.name, folder) as deeper,
+                    ):
                         self.add(deeper, depth - 1)
 
 

@@ -37,7 +37,7 @@ from ..wire.zygote_packets import ProcessExit
 from .call_slots import CALL_SLOT
 from .cpu_meter import note_cpu
 from .run_clock import CLOCK, Clock
-from .run_folders import RunFolder
+from .run_folders import RunFolder, Watch
 from .scheduler import Seat
 from .worker_process import Launches, WorkerProcess
 
@@ -74,6 +74,7 @@ class WorkerHandle:
     ) -> None:
         self._forked = forked
         self._run_folder = run_folder
+        self._watch: Watch | None = None
         self._excess: str | None = None
         self._channel = channel
         self._output = shared
@@ -190,6 +191,8 @@ class WorkerHandle:
         loop.remove_reader(descriptor)
         loop.remove_writer(descriptor)
         self._forked.close()
+        if self._watch is not None:
+            self._watch.stop()
         if self._run_folder is not None:
             remove = self._run_folder.remove_soon
             self._forked.exit.add_done_callback(lambda _exit: remove())
@@ -231,8 +234,7 @@ class WorkerHandle:
         if (problem := self.unfit()) is not None:
             self.kill()
             raise WorkerLost(problem)
-        if self._programs and self._run_folder is not None:
-            await self._forked.see_workspace_anew()
+        await self._look_after_files()
         self._output.hand_over()
         self._forked.begin()
         cpu_before = self._forked.cpu_ms()
@@ -246,7 +248,6 @@ class WorkerHandle:
         if recorder is not None:
             recorder.started(start, self._programs - 1)
         self._at_work = True
-        watch = None if self._run_folder is None else self._run_folder.watch(self._end_for_excess)
         try:
             await self._send_job(frame)
             done = await self._converse(host_calls, clock, seat, recorder, TRACE_BYTES_MAX - len(job.trace))
@@ -267,8 +268,6 @@ class WorkerHandle:
             note_cpu(_difference(outcome.cpu_ms, cpu_before), outcome.duration_ms)
         finally:
             clock.stop()
-            if watch is not None:
-                watch.stop()
             seat.leave()
             CLOCK.reset(inherited)
             CALL_SLOT.reset(slot)
@@ -277,6 +276,16 @@ class WorkerHandle:
             if self._to_end:
                 self.end()
         return outcome
+
+    async def _look_after_files(self) -> None:
+        """Have a session see the workspace as it is now, and what is written be watched. Raises `WorkerLost`."""
+        if self._run_folder is None:
+            return
+        if self._programs:
+            await self._forked.see_workspace_anew()
+        if self._watch is None:
+            # For as long as it lives: threads of a session go on between its calls.
+            self._watch = self._run_folder.watch(self._end_for_excess)
 
     async def with_files(self, outcome: Outcome, job: Job) -> Outcome:
         """Have what a run wrote in the workspace taken home, and return the outcome that says so.

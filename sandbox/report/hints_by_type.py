@@ -352,7 +352,9 @@ def _of_memory_error(_error: BaseException, _message: str, _scene: Scene) -> str
 
 def _of_file_not_found(error: BaseException, _message: str, scene: Scene) -> str | None:
     if GUEST.writes_workspace:
-        return "The workspace is the current directory, and list_files() shows what is in it; other files cannot be seen."
+        return (
+            "The workspace is the current directory, and list_files() shows what is in it; other files cannot be seen."
+        )
     if GUEST.full_python:
         return "The workspace can be read at /workspace, and list_files() shows what is in it; write to /tmp."
     path = _name_of_file(error)

@@ -29,8 +29,8 @@ class ZygoteConfig:
     and that the code's author may ask for. `group_limits` are bytes of memory, and processes and threads, for the
     zygotes of a pool and all their workers together. `cpus` are the processors that they may use together, and `group`
     names their control group. `run_folders` is the directory below which each worker of full Python has a folder of its
-    own, through which it may write to the workspace, and `trial_folder` the name of one for a trial. `packages` are the modules of packages that restricted code may import, each as the
-    directory that it is in and its name.
+    own, through which it may write to the workspace, and `trial_folder` the name of one for a trial. `packages` are the
+    modules of packages that restricted code may import, each as the directory that it is in and its name.
     """
 
     standing: Allowance

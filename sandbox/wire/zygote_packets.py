@@ -1,8 +1,9 @@
 """The packets between the host and a zygote: fixed and small, since a zygote that writes little copies little.
 
 Down goes the number of the worker that is asked for, and the name of its folder where it has one (`confine.overlay`),
-with its two descriptors; or the number of a worker that is to see the workspace as it is now. Up go, once, how the start went, as a JSON object (`{"notes": […]}` when it is warm, or `{"failed": message, "code": code}`), and then one packet for each worker that was
-forked (with its pidfd), or refused, or has ended, or sees the workspace anew.
+with its two descriptors; or the number of a worker that is to see the workspace as it is now. Up go, once, how the
+start went, as a JSON object (`{"notes": […]}` when it is warm, or `{"failed": message, "code": code}`), and then one
+packet for each worker that was forked (with its pidfd), or refused, or has ended, or sees the workspace anew.
 """
 
 from __future__ import annotations

@@ -46,9 +46,7 @@ def handlers(registry: Registry, privacy: Privacy, save: Save) -> Mapping[str, H
     }
 
 
-async def _read_resource(
-    registry: Registry, privacy: Privacy, save: Save, calls: Calls, arguments: Arguments
-) -> Json:
+async def _read_resource(registry: Registry, privacy: Privacy, save: Save, calls: Calls, arguments: Arguments) -> Json:
     named = cast("str", arguments["server"])
     save_to = cast("str | None", arguments.get(SAVE_TO))
     if save_to is not None:

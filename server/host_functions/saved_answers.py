@@ -1,4 +1,4 @@
-"""`save_to=`: what a tool answers, or a resource holds, as a file of the workspace, without passing the code or a model.
+"""`save_to=`: what a tool answers, or a resource holds, as a file of the workspace that passes neither code nor model.
 
 One answer becomes one file, byte for byte where it is text or binary: the one image, audio or binary resource that is
 in it, else the resource that it links to, else its text, else its JSON. The code gets `{filename, size}`.
@@ -31,7 +31,9 @@ Save = Callable[["Calls", str, bytes], Awaitable[Json]]
 """Writes a file of the workspace, or notes it down in a dry run, and returns `{filename, size}`."""
 
 
-def taken_out(tool: Tool, given: Mapping[str, Json]) -> tuple[str | None, Mapping[str, Json]]:
+async def taken_out(
+    calls: Calls, privacy: Privacy, tool: Tool, given: Mapping[str, Json]
+) -> tuple[str | None, Mapping[str, Json]]:
     """Return where the answer of a call is to be saved, and the arguments without that. Raises `HostCallError`.
 
     A tool that takes an argument of this name is given it.
@@ -41,7 +43,8 @@ def taken_out(tool: Tool, given: Mapping[str, Json]) -> tuple[str | None, Mappin
     name = given[SAVE_TO]
     if not isinstance(name, str):
         raise HostCallError(f"{SAVE_TO} takes the name of a file, such as 'data/page.html'.", type="TypeError")
-    return name, {key: value for key, value in given.items() if key != SAVE_TO}
+    others = {key: value for key, value in given.items() if key != SAVE_TO}
+    return await judge_saving(calls, privacy, name), others
 
 
 def is_of_tool(tool: Tool) -> bool:
@@ -52,16 +55,14 @@ def is_of_tool(tool: Tool) -> bool:
 
 
 async def judge_saving(calls: Calls, privacy: Privacy, name: str) -> str:
-    """Return the name of a file to save to, with values for tokens in it. Raises `HostCallError` where it may not be."""
+    """Return the name of a file to save to, with values for tokens. Raises `HostCallError` where it may not be."""
     try:
         require(calls.caller.identity, HOST_FUNCTIONS, "write_file")
     except RightMissing as error:
         raise HostCallError(str(error), type="PermissionError") from error
     if not privacy.filters:
         return name
-    return await privacy.restored(
-        calls.caller, name, destination="workspace", run=calls.outermost.attachments.run_id
-    )
+    return await privacy.restored(calls.caller, name, destination="workspace", run=calls.outermost.attachments.run_id)
 
 
 async def save_result(calls: Calls, save: Save, server: str, result: ToolResult, name: str) -> Json:
@@ -72,8 +73,8 @@ async def save_result(calls: Calls, save: Save, server: str, result: ToolResult,
     embedded = [each for each in parts if isinstance(each, Mapping) and isinstance(each.get("text"), str)]
     if len(kept) > 1 or (not kept and len(links) > 1):
         raise HostCallError(
-            f"The answer holds {len(kept or links)} files, and {SAVE_TO} saves one. Call the tool without it, and write "
-            "each with write_file(name, read_file(handle, encoding=None)).",
+            f"The answer holds {len(kept or links)} files, and {SAVE_TO} saves one. Call the tool without it, and "
+            "write each with write_file(name, read_file(handle, encoding=None)).",
             type="ToolError",
         )
     if kept:

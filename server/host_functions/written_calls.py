@@ -14,6 +14,7 @@ from ...sandbox.job import Json
 from ...tools_registry.errors import ToolAmbiguous, ToolUnknown
 from ...tools_registry.models import Tool
 from ..host_work import checkpoint
+from .saved_answers import SAVE_TO, is_of_tool
 
 if TYPE_CHECKING:
     from ...tools_registry.describing.details import Describer

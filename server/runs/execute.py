@@ -22,7 +22,16 @@ from ..host_work import Account, Kind, charged_to, in_thread
 from ..journal.journal import BegunRun, Kept, recorder_of
 from ..journal.recording import RunJournal
 from ..privacy.gates.program_gate import ProgramTokens, with_values
-from ..privacy.gates.run_gate import CalledTool, ChangedNames, EndedRun, Gate, LeftTokens, ReturnedShape, ShownRun, WrittenName
+from ..privacy.gates.run_gate import (
+    CalledTool,
+    ChangedNames,
+    EndedRun,
+    Gate,
+    LeftTokens,
+    ReturnedShape,
+    ShownRun,
+    WrittenName,
+)
 from ..rights import ISOLATIONS, require
 from ..scopes import session_of
 from .escalation import escalated

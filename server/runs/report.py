@@ -241,8 +241,8 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
 def _files_said(files: list[WrittenFile] | FileChanges) -> Iterator[str]:
     """Say in lines which files were written, changed, deleted and kept."""
     changes = files if isinstance(files, dict) else FileChanges(new=files)
-    for word, written in (("wrote", changes.get("new", [])), ("changed", changes.get("changed", []))):
-        for file in written:
+    for word, files_of_word in (("wrote", changes.get("new", [])), ("changed", changes.get("changed", []))):
+        for file in files_of_word:
             yield f"{word} {file['name']} ({file['size']} bytes)"
     for name in changes.get("deleted", []):
         yield f"deleted {name}"

@@ -134,7 +134,6 @@ _READ_ONLY = {
 }
 
 
-
 def _made_plain(flags: int, mode: int) -> tuple[tuple[NoBits, ...], ...]:
     """Return when open(2) makes no file that is set-user-id; without O_CREAT its mode is whatever stood there."""
     return ((NoBits(flags, _OPEN_MAKES),), (NoBits(mode, _SET_ID),))

@@ -52,6 +52,14 @@ async def run(pool: Pool, code: str, *, session: str | None = None, takes_home=N
     return await pool.run(job, no_calls)
 
 
+def files_below(path: str) -> dict[str, bytes]:
+    return {str(each.relative_to(path)): each.read_bytes() for each in Path(path).rglob("*") if each.is_file()}
+
+
+def size_of(path: str) -> int:
+    return os.path.getsize(path)
+
+
 class Home:
     """Looks at what is brought home while no process of the worker runs."""
 
@@ -59,10 +67,7 @@ class Home:
         self.found: list[dict[str, bytes]] = []
 
     async def __call__(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
-        names = [os.path.join(at, name) for at, _folders, files in os.walk(folder.path) for name in files]
-        self.found.append(
-            {os.path.relpath(name, folder.path): Path(name).read_bytes() for name in names if os.path.isfile(name)}
-        )
+        self.found.append(files_below(folder.path))
         return outcome
 
 
@@ -158,11 +163,11 @@ async def test_while_files_come_home_no_thread_of_a_session_writes(pool: Pool) -
 
     async def home(outcome: Outcome, folder: WrittenFolder) -> Outcome:
         path = os.path.join(folder.path, "log")
-        before = os.path.getsize(path)
+        before = size_of(path)
         for _ in range(200):
             os.sched_yield()
             os.stat(folder.path)
-        sizes.append((before, os.path.getsize(path)))
+        sizes.append((before, size_of(path)))
         return outcome
 
     code = """
@@ -176,7 +181,12 @@ for _ in range(4):
 while not __import__("os").path.exists("log"): pass
 """
     await run(pool, code, session="threads", takes_home=home)
-    grown = await run(pool, "import os, time\nsize = os.path.getsize('log')\nwhile os.path.getsize('log') == size: time.sleep(0.001)\nTrue", session="threads", takes_home=home)
+    grown = await run(
+        pool,
+        "import os, time\nsize = os.path.getsize('log')\nwhile os.path.getsize('log') == size: time.sleep(0.001)\nTrue",
+        session="threads",
+        takes_home=home,
+    )
     assert grown.result is True, grown  # it goes on afterwards
     assert len(sizes) == 2
     assert all(before == after for before, after in sizes)
@@ -248,13 +258,11 @@ async def test_where_there_is_no_overlay_the_workspace_is_read_only_as_before_an
     async with Pool(settings) as pool:
         code = "import os\ntry:\n    open('/workspace/x', 'w')\nexcept OSError as error:\n    result = [os.getcwd(), error.errno]"
         outcome = await run(pool, code)
-    assert outcome.result in (["/tmp", 13], ["/tmp", 30]), outcome  # noqa: S108 - the worker's own
+    assert outcome.result in (["/tmp", 13], ["/tmp", 30]), outcome
     assert "brings files home with keep()" in caplog.text
 
 
-def test_an_abandoned_folder_is_removed_and_one_in_use_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_abandoned_folder_is_removed_and_one_in_use_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_folders, "_NEW_SECONDS", -1.0)
     folders = run_folders.RunFolders(str(tmp_path / "scratch"), 1000)
     folders.prepare()
