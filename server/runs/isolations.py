@@ -162,7 +162,7 @@ def _pool_settings(
             timeout_seconds=settings.max_timeout_seconds,
             memory_mb=settings.max_memory_mb,
             pids_max=settings.pids_max,
-            file_size_mb=settings.scratch_mb if isolation is Isolation.PROCESS else Limits().file_size_mb,
+            file_size_mb=settings.scratch_mb * 9 // 10 if isolation is Isolation.PROCESS else Limits().file_size_mb,
         ),
         isolation=isolation,
         required_level=settings.required_level,

@@ -35,7 +35,7 @@ async def pool(workspace: Path) -> AsyncIterator[Pool]:
         workspace=str(workspace),
         run_folders=str(workspace.parent / "scratch"),
         run_folder_bytes=SCRATCH_BYTES,
-        maximum=Limits(timeout_seconds=120.0, memory_mb=2000, file_size_mb=SCRATCH_BYTES // 1_000_000),
+        maximum=Limits(timeout_seconds=120.0, memory_mb=2000, file_size_mb=40),
     )
     async with Pool(settings) as pool:
         await pool.ready()
