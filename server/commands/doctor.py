@@ -6,6 +6,7 @@ import asyncio
 import platform
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NotRequired
 
 from typing_extensions import TypedDict
 
@@ -24,6 +25,10 @@ from ..policy.policy_file import PolicyFile, path_of
 from ..settings import PrivacyLevel, Settings
 
 _LANGUAGE = "language"
+_OVERLAY = (
+    "The workspace is read-only for full Python. Use Linux 5.11 or newer, and a home on ext4, xfs, btrfs or tmpfs, so "
+    "that the workspace can be overlaid."
+)
 
 
 class LayerFinding(TypedDict):
@@ -46,6 +51,8 @@ class IsolationFinding(TypedDict):
     offered: bool
     layers: list[str]
     problem: str | None
+    workspace: NotRequired[str]
+    """Of `process`, whether code finds the workspace `writable` or `read-only`."""
 
 
 class PrivacyFinding(TypedDict):
@@ -232,11 +239,12 @@ async def _try_isolations(settings: Settings, home: Home) -> tuple[list[Isolatio
             for isolation in app.pools.offered:
                 layers, problem = await _try(app, isolation)
                 failed = failed or problem
-                found.append(
-                    IsolationFinding(
-                        isolation=isolation.value, offered=problem is None, layers=list(layers), problem=problem
-                    )
+                finding = IsolationFinding(
+                    isolation=isolation.value, offered=problem is None, layers=list(layers), problem=problem
                 )
+                if isolation is Isolation.PROCESS and problem is None:
+                    finding["workspace"] = "writable" if await _writes_workspace(app) else "read-only"
+                found.append(finding)
             for isolation, reason in app.executor.offer.missing.items():
                 found.append(IsolationFinding(isolation=isolation.value, offered=False, layers=[], problem=reason))
     except (SandboxError, ServerError) as error:
@@ -255,6 +263,12 @@ async def _try(app: App, isolation: Isolation) -> tuple[tuple[str, ...], str | N
         reason = outcome.error.message if outcome.error else outcome.status.value
         return outcome.layers, f"A worker could not run 6 * 7: {reason}"
     return outcome.layers, None
+
+
+async def _writes_workspace(app: App) -> bool:
+    """Return whether the workspace is the current folder of full Python, which then writes to it."""
+    job = Job("__import__('os').getcwd() == '/workspace'", isolation=Isolation.PROCESS)
+    return (await app.pools.run(job, _no_calls)).result is True
 
 
 async def _no_calls(name: str, _arguments: object) -> None:
@@ -278,6 +292,8 @@ def as_lines(findings: Findings) -> Iterator[str]:
     for isolation in findings["isolations"]:
         state = "offered" if isolation["offered"] else "not offered"
         yield f"{isolation['isolation']:<14}{state:<24}{isolation['problem'] or ' '.join(isolation['layers'])}"
+        if isolation.get("workspace") == "read-only":
+            yield f"{'':<14}to do: {_OVERLAY}"
     privacy = findings["privacy"]
     state = "off" if privacy["privacy"] == PrivacyLevel.OFF else f"{privacy['privacy']}, {privacy['mode']}"
     yield f"{'privacy':<14}{state:<24}{privacy['note'] or ''}".rstrip()
