@@ -20,7 +20,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
@@ -269,7 +269,7 @@ class _Usage:
 
 
 @contextlib.contextmanager
-def _opened(name: str, folder: int | None = None):  # noqa: ANN202 - a context of a descriptor
+def _opened(name: str, folder: int | None = None) -> Iterator[int]:
     """Open a folder without following a link, though its owner may have closed it to itself. Raises OSError."""
     try:
         handle = os.open(name, _FOLDER_FLAGS, dir_fd=folder)

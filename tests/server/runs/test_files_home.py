@@ -183,7 +183,7 @@ async def test_what_is_read_is_learned_also_under_another_name(tmp_path: Path) -
     async with in_this_process(tmp_path, env) as caller:
         (tmp_path / "workspace" / "people.csv").write_text("name,mail\nAda,ada.lovelace@example.org\n")
         code = "import os\nos.rename('people.csv', 'moved.csv')\nopen('moved.csv').read().split()[1]"
-        report = await full(caller, code)
+        report = await full(caller, code, timeout_seconds=100)
         assert report["success"], report
         assert "lovelace" not in str(report["result"])
         assert report["files"]["deleted"] == ["people.csv"]
