@@ -49,6 +49,8 @@ Those that only wait (`call_slots`) do not count."""
 _READY_SECONDS = 10.0
 _EXIT_SECONDS = 2.0
 _EXIT_WAIT_SECONDS = 0.25
+_LEAVING_SECONDS = 30.0
+"""How long a worker may take to end or to stop before its files are given up: on a busy machine that may be seconds."""
 _STOPPING_SECONDS = 0.001
 _WRITING = frozenset({"write_file", "delete_file", "keep"})
 _READ_BYTES = 1 << 16
@@ -315,7 +317,7 @@ class WorkerHandle:
 
     async def _has_gone(self) -> bool:
         try:
-            async with asyncio.timeout(_EXIT_SECONDS):
+            async with asyncio.timeout(_LEAVING_SECONDS):
                 return (await asyncio.shield(self._forked.exit)).status is not None
         except TimeoutError:
             return False
@@ -323,7 +325,7 @@ class WorkerHandle:
     async def _has_stopped(self) -> bool:
         if not self.suspend():
             return False
-        until = asyncio.get_running_loop().time() + _EXIT_SECONDS
+        until = asyncio.get_running_loop().time() + _LEAVING_SECONDS
         while not self._forked.has_stopped():
             if asyncio.get_running_loop().time() > until:
                 return False

@@ -107,6 +107,8 @@ class FilesHome:
             self.calls.log.note_dry("write_file", {"filename": "/".join(file.parts), "size": file.size})
         for parts in changes.deleted:
             self.calls.log.note_dry("delete_file", {"filename": "/".join(parts)})
+        # In a session the next call must not take it home.
+        folder.known.update({"/".join(file.parts): file.mark for file in changes.files}, **changes.marks)
         return outcome
 
 

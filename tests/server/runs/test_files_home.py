@@ -171,6 +171,13 @@ async def test_a_session_takes_home_what_each_call_wrote(caller: Caller) -> None
     assert (await full(caller, "open('later.txt').read()", session="s"))["result"] == "later"
 
 
+async def test_what_a_dry_run_wrote_in_a_session_never_comes_home(caller: Caller) -> None:
+    await full(caller, "open('dry', 'w').write('n')", session="dry", dry_run=True)
+    report = await full(caller, "open('wet', 'w').write('w')", session="dry")
+    assert report["files"] == {"new": [{"name": "wet", "size": 1}]}
+    assert names(caller) == ["old.txt", "table.csv", "wet"]
+
+
 async def test_of_many_files_some_are_named_and_all_are_counted(caller: Caller) -> None:
     report = await full(caller, "for n in range(100): open(f'{n:03}', 'w').close()")
     assert len(report["files"]["new"]) == 20
