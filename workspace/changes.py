@@ -32,6 +32,7 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _OPAQUE = "user.overlay.opaque"
 _ORIGIN = "user.overlay.origin"
+_SPILLED_TO = ".tmp"
 _NOT_WHOLE = frozenset({"user.overlay.metacopy", "user.overlay.redirect"})
 _DELETED = (-1,)
 _REPLACED = (-2,)
@@ -110,7 +111,8 @@ class ChangedFolder:
             if len(parts) > DEPTH_MAX or (why := _why_unspeakable(parts)) is not None:
                 changes.refuse(parts, "it is too deep" if len(parts) > DEPTH_MAX else str(why))
             elif kind == stat.S_IFREG:
-                self._note_file(parts, status, changes)
+                if not _is_spilled(parts):
+                    self._note_file(parts, status, changes)
             elif kind == stat.S_IFDIR:
                 self._read_folder(folder, parts, changes)
             elif kind == stat.S_IFCHR and status.st_rdev == 0:
@@ -121,10 +123,13 @@ class ChangedFolder:
     def _read_folder(self, folder: int, parts: tuple[str, ...], changes: Changes) -> None:
         try:
             with _opened(parts[-1], folder) as inside:
+                before = len(changes.files)
                 changes.folders.append(parts)
                 if _attribute(inside, _OPAQUE) == b"y":
                     self._note_mark(parts, _REPLACED, changes.replaced, changes)
                 self._read(inside, parts, changes)
+                if parts[-1] == _SPILLED_TO and changes.folders[-1] == parts and len(changes.files) == before:
+                    changes.folders.pop()
         except OSError as error:
             changes.refuse(parts, f"it cannot be opened ({error.strerror})")
 
@@ -168,6 +173,11 @@ _KINDS = {
     stat.S_IFCHR: "it is a device",
     stat.S_IFBLK: "it is a device",
 }
+
+
+def _is_spilled(parts: tuple[str, ...]) -> bool:
+    """Return whether DuckDB put a file beside its database because memory could not hold it: its process is gone."""
+    return len(parts) > 1 and parts[-2].endswith(_SPILLED_TO) and parts[-1].startswith("duckdb_temp_")
 
 
 def _entries(folder: int) -> Iterator[tuple[str, os.stat_result]]:

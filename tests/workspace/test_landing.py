@@ -353,6 +353,16 @@ def test_a_session_takes_home_once_what_it_wrote(workspace: Workspace, upper: Pa
     assert landed(workspace, upper, known).changed == {"a": 3}
 
 
+def test_what_a_database_spilled_to_disk_is_no_file_of_the_run(workspace: Workspace, upper: Path) -> None:
+    for folder in (".tmp", "my.db.tmp"):
+        (upper / folder).mkdir()
+        (upper / folder / "duckdb_temp_storage_DEFAULT-0.tmp").write_text("x")
+    (upper / "own" / ".tmp").mkdir(parents=True)
+    (upper / "own" / ".tmp" / "a").write_text("a")
+    assert landed(workspace, upper).new == {"own/.tmp/a": 1}
+    assert not (workspace_folder(upper) / ".tmp").exists()
+
+
 def test_a_reader_sees_the_old_content_or_the_new_one_whole(workspace: Workspace, upper: Path) -> None:
     old, new = "o" * 400_000, "n" * 300_000
     workspace.write("f", old)
