@@ -12,7 +12,7 @@ from .confine_zygote import prepare
 from .levels import Level, Probe, default_level, require
 from .overlay import see_anew
 from .plan import Plan
-from .probing import probe
+from .probing import probe, probe_overlay
 from .self_test import prove, with_overlay
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "fork",
     "prepare",
     "probe",
+    "probe_overlay",
     "prove",
     "require",
     "see_anew",

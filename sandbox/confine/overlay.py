@@ -35,24 +35,26 @@ def mount(name: str, readable: Sequence[str]) -> int:
     Raises OSError where the kernel or the file system of the folder cannot do that.
     """
     own = f"{layout.RUN_FOLDERS}/{name}"
-    upper = root.made(
-        "overlay",
-        {
-            "lowerdir": layout.WORKSPACE,
-            "upperdir": f"{own}/{UPPER}",
-            "workdir": f"{own}/{WORK}",
-            "userxattr": None,
-            "index": "off",
-            # The folder outlives neither the worker nor a crash: no need to wait for the disk.
-            "volatile": None,
-        },
-        root.FOR_DATA,
-    )
-    root.attach(upper, layout.WORKSPACE)
-    os.close(upper)
+    lay_over(layout.WORKSPACE, f"{own}/{UPPER}", f"{own}/{WORK}", at=layout.WORKSPACE)
     root.mount_over(root.copied(f"{own}/{SCRATCH}"), layout.SCRATCH, readable)
     os.chdir(layout.WORKSPACE)
     return root.picked(layout.WORKSPACE)
+
+
+def lay_over(lower: str, upper: str, work: str, *, at: str) -> None:
+    """Mount an overlay at a directory, in a user namespace of which this process is the owner. Raises OSError."""
+    options = {
+        "lowerdir": lower,
+        "upperdir": upper,
+        "workdir": work,
+        "userxattr": None,
+        "index": "off",
+        # The upper layer outlives neither the worker nor a crash: no need to wait for the disk.
+        "volatile": None,
+    }
+    mounted = root.made("overlay", options, root.FOR_DATA)
+    root.attach(mounted, at)
+    os.close(mounted)
 
 
 def see_anew(picked_fd: int) -> None:

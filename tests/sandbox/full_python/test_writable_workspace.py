@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -246,6 +248,16 @@ for n in range(40):
     outcome = await run(pool, code)
     assert outcome.status is Status.OK or (outcome.error is not None and "deep" in outcome.error.message), outcome
     # That nothing of it is left, the end of the pool shows.
+
+
+def test_whether_the_workspace_can_be_written_to_is_found_out_by_trying(tmp_path: Path, pool: Pool) -> None:
+    code = f"from sealab.sandbox.confine import probe_overlay\nprint(probe_overlay({str(tmp_path / 'scratch')!r}))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "available=True" in told  # as the pool found too
+    assert os.listdir(tmp_path / "scratch") == []
+    code = "from sealab.sandbox.confine import probe_overlay\nprint(probe_overlay('/proc/1'))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "available=False" in told
 
 
 async def test_where_there_is_no_overlay_the_workspace_is_read_only_as_before_and_the_log_says_why(
