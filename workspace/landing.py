@@ -25,6 +25,7 @@ from .store import Workspace
 STORED_BYTES_MAX = 256 * 1024 * 1024
 """The largest file that is put into an object store: it is in memory meanwhile."""
 
+_OVERTAKEN = "another changed it meanwhile, and this run seems only to have opened it"
 _CHUNK_BYTES = 1 << 20
 _COPY_BYTES = 1 << 30
 _sync = getattr(os, "fdatasync", os.fsync)
@@ -95,6 +96,17 @@ class _Landing:
         self._changed = changed
         self._begun_ns = begun_ns
 
+    def _was_overtaken(self, file: WrittenFile, source: int) -> bool:
+        """Return whether another changed a file since the run began, which itself may only have opened it.
+
+        The kernel copies what is opened for writing, with its time. What the run wrote itself has a time of the run,
+        unless it set another.
+        """
+        if file.modified_ns >= self._begun_ns or not self._changed.is_copied_up(source):
+            return False
+        status = self._status(file.parts)
+        return status is not None and status.st_ctime_ns >= self._begun_ns
+
     def is_as_before(self, file: WrittenFile, source: int) -> bool:
         """Return whether an open file of the run is what the workspace has."""
         before = self._before(Name(file.parts))
@@ -142,6 +154,9 @@ class _Landing:
             with self._changed.open(file) as source:
                 if self.is_as_before(file, source):
                     return None
+                if self._was_overtaken(file, source):
+                    landed.not_kept[str(name)] = _OVERTAKEN
+                    return None
                 leaf = secrets.token_hex(8)
                 replaces = self._status(file.parts) is not None
                 with refusing(name), self._workspace.beside.open_folder((stage,)) as folder:
@@ -159,11 +174,8 @@ class _Landing:
             return None
 
     def _is_same(self, file: WrittenFile, source: int, before: int) -> bool:
-        """Return whether a file is what it was before the run, or was only opened by it while another changed it."""
+        """Return whether a file is what the workspace has."""
         status = os.fstat(before)
-        copied_up = file.modified_ns < self._begun_ns and self._changed.is_copied_up(source)
-        if copied_up and status.st_mtime_ns != file.modified_ns:
-            return True
         return status.st_size == file.size and _same_content(source, before, file.size)
 
     def _takes_place(self, made: _Staged, gone: Collection[tuple[str, ...]], landed: Landed) -> bool:
@@ -304,6 +316,9 @@ class _Landing:
         try:
             with self._changed.open(file) as source:
                 if self.is_as_before(file, source):
+                    return
+                if self._was_overtaken(file, source):
+                    landed.not_kept[name] = _OVERTAKEN
                     return
                 was_there = self._status(file.parts) is not None
                 self._workspace.write(name, _whole(source, file.size))
