@@ -102,7 +102,9 @@ class _Landing:
         The kernel copies what is opened for writing, with its time. What the run wrote itself has a time of the run,
         unless it set another.
         """
-        if file.modified_ns >= self._begun_ns or not self._changed.is_copied_up(source):
+        if file.modified_ns >= self._begun_ns or "/".join(file.parts) in self._changed.known:
+            return False  # the second: a session that took it home before has changed it again
+        if not self._changed.is_copied_up(source):
             return False
         status = self._status(file.parts)
         return status is not None and status.st_ctime_ns >= self._begun_ns
