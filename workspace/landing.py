@@ -16,7 +16,7 @@ import stat
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from .changes import ChangedFolder, Changes, WrittenFile
+from .changes import REFUSED_MAX, ChangedFolder, Changes, WrittenFile
 from .errors import NotFound, WorkspaceError
 from .names import LANDING_PREFIX, PART_PREFIX, Name
 from .paths import Folder, Found, is_plain, refusing
@@ -59,27 +59,44 @@ def land(workspace: Workspace, changed: ChangedFolder, changes: Changes, *, begu
 
 @dataclass(slots=True)
 class KeptFiles:
-    """Files of a run that do not come home, in memory; `left_out` has the sizes of those that were too large."""
+    """Files of a run that do not come home, in memory; `left_out` says why others are not there."""
 
     files: dict[str, bytes] = field(default_factory=dict)
-    left_out: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    more_left_out: int = 0
 
 
 def read_kept(
-    workspace: Workspace, changed: ChangedFolder, changes: Changes, *, begun_ns: int, bytes_max: int
+    workspace: Workspace,
+    changed: ChangedFolder,
+    changes: Changes,
+    *,
+    begun_ns: int,
+    bytes_max: int,
+    files_max: int,
 ) -> KeptFiles:
-    """Read what a run wrote, the smallest files first, as far as `bytes_max` goes. Blocks."""
+    """Read what a run wrote, the smallest files first, as far as `bytes_max` and `files_max` go. Blocks."""
     landing = _Landing(workspace, changed, begun_ns)
-    kept = KeptFiles()
+    kept = KeptFiles(left_out=dict(changes.refused), more_left_out=changes.more_refused)
     for file in sorted(changes.files, key=lambda each: each.size):
         name = "/".join(file.parts)
-        if file.size > bytes_max:
-            kept.left_out[name] = file.size
-            continue
-        with contextlib.suppress(OSError), changed.open(file) as source:
-            if not landing.is_as_before(file, source):
-                kept.files[name] = _whole(source, file.size)
-                bytes_max -= file.size
+        try:
+            if file.size > bytes_max:
+                why = f"its {file.size} bytes are too many to be kept"
+            elif len(kept.files) >= files_max:
+                why = "there are too many files to keep them all"
+            else:
+                with changed.open(file) as source:
+                    if not landing.is_as_before(file, source):
+                        kept.files[name] = _whole(source, file.size)
+                        bytes_max -= file.size
+                continue
+        except OSError as error:
+            why = error.strerror or "it cannot be read"
+        if len(kept.left_out) < REFUSED_MAX:
+            kept.left_out[name] = why
+        else:
+            kept.more_left_out += 1
     return kept
 
 

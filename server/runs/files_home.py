@@ -17,7 +17,7 @@ from ...workspace.landing import KeptFiles, Landed, land, read_kept
 from ...workspace.names import RUNS, Name
 from ...workspace.store import Workspace
 from ..errors import RightMissing
-from ..host_functions.attachments import BYTES_MAX
+from ..host_functions.attachments import BYTES_MAX, FILES_MAX
 from ..host_functions.broker import Calls
 from ..host_work import Kind, in_thread
 from ..rights import HOST_FUNCTIONS, require
@@ -71,30 +71,35 @@ class FilesHome:
     def _keep(self, outcome: Outcome, changed: ChangedFolder, changes: Changes, begun_ns: int) -> Outcome:
         """Keep with the run what it wrote, and say so: it failed."""
         attachments = self.calls.attachments
-        room = BYTES_MAX - attachments.size
-        kept = read_kept(self.workspace, changed, changes, begun_ns=begun_ns, bytes_max=room)
-        lost = dict(changes.refused)
+        kept = read_kept(
+            self.workspace,
+            changed,
+            changes,
+            begun_ns=begun_ns,
+            bytes_max=BYTES_MAX - attachments.size,
+            files_max=FILES_MAX - len(attachments.files),
+        )
         for name, content in kept.files.items():
+            at = f"{RUNS}/{self.run_id}/{_FOLDER}/{name}"
             try:
-                Name.parse(f"{RUNS}/{self.run_id}/{_FOLDER}/{name}")
+                Name.parse(at)
             except NameRefused:
-                lost[name] = "its name is too long to be kept"
+                kept.left_out[name] = "its name is too long to be kept"
                 continue
             attachments.files[f"{_FOLDER}/{name}"] = content
             attachments.size += len(content)
-            self.kept[f"{RUNS}/{self.run_id}/{_FOLDER}/{name}"] = len(content)
-        lost |= {name: f"its {size} bytes are too many to be kept" for name, size in kept.left_out.items()}
-        return _noted(outcome, self._said_of(kept, lost, changes))
+            self.kept[at] = len(content)
+        return _noted(outcome, self._said_of(kept, changes))
 
-    def _said_of(self, kept: KeptFiles, lost: Mapping[str, str], changes: Changes) -> str | None:
-        if not (kept.files or lost or changes.deleted or changes.replaced or changes.more_refused):
+    def _said_of(self, kept: KeptFiles, changes: Changes) -> str | None:
+        if not (kept.files or kept.left_out or changes.deleted or changes.replaced):
             return None
         told = "The workspace is as it was before, since the run failed."
         if self.kept:
             told += f" What the code wrote is kept below {RUNS}/{self.run_id}/{_FOLDER}/."
         if changes.deleted or changes.replaced:
             told += " What it deleted is still there."
-        return told + _listed("Not kept", lost, changes.more_refused)
+        return told + _listed("Not kept", kept.left_out, kept.more_left_out)
 
     def _note_dry(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
         """Note down what a dry run would have changed."""

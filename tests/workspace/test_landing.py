@@ -42,9 +42,10 @@ def landed(workspace: Workspace, upper: Path, known: dict[str, tuple[int, ...]] 
         return land(workspace, changed, changed.read(), begun_ns=time.time_ns() - 10**9)
 
 
-def kept(workspace: Workspace, upper: Path, bytes_max: int) -> KeptFiles:
+def kept(workspace: Workspace, upper: Path, bytes_max: int, files_max: int = 100) -> KeptFiles:
     with ChangedFolder(str(upper), {}) as changed:
-        return read_kept(workspace, changed, changed.read(), begun_ns=time.time_ns(), bytes_max=bytes_max)
+        read = changed.read()
+        return read_kept(workspace, changed, read, begun_ns=time.time_ns(), bytes_max=bytes_max, files_max=files_max)
 
 
 def content(workspace: Workspace) -> dict[str, str]:
@@ -404,4 +405,6 @@ def test_of_a_failed_run_the_smallest_files_are_kept_first(workspace: Workspace,
         (upper / name).write_text("x" * size)
     (upper / "same").write_text("same")
     found = kept(workspace, upper, 100)
-    assert (set(found.files), found.left_out) == ({"small", "middle"}, {"large": 500})
+    assert (set(found.files), list(found.left_out)) == ({"small", "middle"}, ["large"])
+    few = kept(workspace, upper, 1000, files_max=2)
+    assert (set(few.files), list(few.left_out)) == ({"small", "middle"}, ["large"])
