@@ -62,7 +62,8 @@ async def judge_saving(calls: Calls, privacy: Privacy, name: str) -> str:
         raise HostCallError(str(error), type="PermissionError") from error
     if not privacy.filters:
         return name
-    return await privacy.restored(calls.caller, name, destination="workspace", run=calls.outermost.attachments.run_id)
+    run = calls.outermost.attachments.run_id
+    return cast("str", await privacy.restored(calls.caller, name, destination="workspace", run=run))
 
 
 async def save_result(calls: Calls, save: Save, server: str, result: ToolResult, name: str) -> Json:
