@@ -68,6 +68,8 @@ def write_file(filename: str, content: str | bytes, encoding: str = "utf-8", tok
 
 def list_files(subpath: str = ".") -> object:
     """List workspace files below a folder, as `[{name, size, modified}]`."""
+    if not GUEST.writes_workspace:
+        return hosted.list_files(subpath)
     path = _WORKSPACE if subpath in {".", "", "./", _WORKSPACE, f"{_WORKSPACE}/"} else _path(subpath.rstrip("/"))
     if path is None or not os.path.isdir(path):
         return hosted.list_files(subpath)

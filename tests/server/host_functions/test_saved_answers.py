@@ -66,7 +66,8 @@ async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Call
     home = tmp_path_factory.mktemp("home")
     (home / "web.py").write_text(UPSTREAM)
     configure(home, web={"command": sys.executable, "args": [str(home / "web.py")]})
-    async with in_this_process(home, ONE_SPARE) as caller:
+    allowed = {**ONE_SPARE, "SEALAB_ALLOWED_ISOLATION": "restricted,process"}
+    async with in_this_process(home, allowed) as caller:
         yield caller
 
 
