@@ -56,6 +56,9 @@ _ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "MPLBACKEND": "agg",
     "MPLCONFIGDIR": f"{_SCRATCH}/.matplotlib",
+    # It asks the processor by code that it writes to memory, which is refused here.
+    "POLARS_SKIP_CPU_CHECK": "1",
+    "POLARS_TEMP_DIR": _SCRATCH,
     # A process with threads must not fork.
     **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
 }
