@@ -275,10 +275,10 @@ async def test_where_there_is_no_overlay_the_workspace_is_read_only_as_before_an
 
 
 def test_an_abandoned_folder_is_removed_and_one_in_use_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_folders, "_NEW_SECONDS", -1.0)
     folders = run_folders.RunFolders(str(tmp_path / "scratch"), 1000)
     folders.prepare()
     used, abandoned = folders.make(), folders.make()
+    monkeypatch.setattr(run_folders, "_NEW_SECONDS", -1.0)
     (Path(abandoned.path) / UPPER / "f").write_text("f")
     os.close(abandoned.handle)
     folders._remove_abandoned()
