@@ -19,6 +19,7 @@ import logging
 import os
 import secrets
 import stat
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -136,7 +137,7 @@ class RunFolders:
         except OSError as error:
             _LOG.warning("A folder that code wrote to could not be removed: %s", error)
         finally:
-            os.close(folder.handle)
+            folder.close()
 
     def _remove_abandoned(self) -> None:
         with contextlib.suppress(OSError), _opened(self.path) as inner:
@@ -157,6 +158,8 @@ class RunFolder:
     all: RunFolders
     known: dict[str, tuple[int, ...]] = field(default_factory=dict)
     made_ns: int = field(default_factory=time.time_ns)
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+    _closed: bool = False
 
     @property
     def written(self) -> WrittenFolder:
@@ -173,8 +176,18 @@ class RunFolder:
         """Have it removed: its worker is gone."""
         self.all.remove_soon(self)
 
+    def close(self) -> None:
+        """Close the descriptor, once nobody looks."""
+        with self._turn:
+            self._closed = True
+            os.close(self.handle)
+
     def excess(self, free_before: int) -> str | None:
         """Say what of it is too much, or None. `free_before` is what was free of the disk before the run."""
+        with self._turn:  # its number must not be another's by then
+            return None if self._closed else self._excess(free_before)
+
+    def _excess(self, free_before: int) -> str | None:
         bytes_max = self.all.bytes_max
         free = self.free_bytes()
         if free < DISK_RESERVE_BYTES and free_before - free > bytes_max:
