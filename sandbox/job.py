@@ -122,6 +122,27 @@ class Recorder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenFolder:
+    """What code of full Python changed in the workspace: the upper layer of an overlay, at a `path` of the host.
+
+    All that is in it is hostile. `known` is kept for as long as the worker lives, in a session over many jobs: it is
+    for whoever reads the folder to note there what was read already, by name. `made_ns` is when the worker got it, in
+    nanoseconds since the epoch.
+    """
+
+    path: str
+    known: dict[str, tuple[int, ...]]
+    made_ns: int
+
+
+TakesHome: TypeAlias = Callable[["Outcome", WrittenFolder], Awaitable["Outcome"]]
+"""Takes what a run wrote into the workspace, or keeps it elsewhere, and returns the outcome that says so.
+
+While it is called no process of the worker runs.
+"""
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One execution as asked for. `session` names the kept worker, or None for a fresh one.
 
@@ -133,7 +154,8 @@ class Job:
     `arguments` are `sys.argv`, the program's name first; none leave it as it is. `literals` are texts, and what the
     program has in their place wherever its source has them in a constant; tracebacks show the source as it is. One that
     `tells_reads` asks the host (`learn_path`) before it opens a file of the workspace by itself, and has it hide the
-    texts of its figures (`hide_labels`).
+    texts of its figures (`hide_labels`). `takes_home` is given what full Python changed in the workspace; without it
+    that is dropped.
 
     In `restricted`, a job with the `start` and the `trace` (all pieces, joined) of an earlier run, with its code and
     variables, does what that run did, as long as its calls are answered as they were. Where the trace ends it goes on
@@ -157,6 +179,7 @@ class Job:
     start: Start | None = None
     trace: bytes = b""
     threads: int = 1
+    takes_home: TakesHome | None = None
 
 
 @dataclass(frozen=True, slots=True)

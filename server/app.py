@@ -293,6 +293,7 @@ async def _composed(
                     Shares(settings, shared.cpu_days, home.tenant, parts=shared.parts),
                     policy=shared.policy,
                     audit=shared.audit,
+                    workspace=workspace,
                     places=places,
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)
@@ -404,12 +405,13 @@ def _prepare_process() -> None:
 
 def _host_functions(workspace: Workspace, privacy: Privacy, registry: Registry) -> dict[str, Handler]:
     """Return what code can call and needs neither workers nor skills."""
+    save = workspace_calls.saver(workspace)
     return {
         **workspace_calls.handlers(workspace),
         **file_calls.handlers(workspace),
         **privacy_calls.handlers(privacy, workspace),
-        **registry_calls.handlers(registry, privacy),
-        **resource_calls.handlers(registry, privacy),
+        **registry_calls.handlers(registry, privacy, save),
+        **resource_calls.handlers(registry, privacy, save),
     }
 
 

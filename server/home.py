@@ -52,6 +52,11 @@ class Home:
         return self.root / "workspace"
 
     @property
+    def scratch(self) -> Path:
+        """Where code of full Python writes while it runs."""
+        return self.root / "scratch"
+
+    @property
     def servers_file(self) -> Path:
         """The file of upstream servers, which need not exist."""
         return self.operators_root / "mcp.json"

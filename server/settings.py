@@ -305,6 +305,10 @@ class Settings:
     """
     workspace_quota_mb: int = _setting(_whole(0), 1000)
     """Megabytes in the workspace."""
+    scratch_mb: int = _setting(_whole(64), 2000)
+    """Megabytes that one run of full Python (`isolation="process"`) may have on disk at a time: what it writes to the
+    workspace, which comes home when it ends, and temporary files, to which libraries move what memory cannot hold.
+    """
     workspace_url: str | None = _setting(_store_address, None)
     """Where the files of the workspace are: `s3://bucket/prefix`, `gs://bucket/prefix` or `az://container/prefix` with
     the `store` extra, which several servers may share, or `file:///folder`. By default `<home>/workspace`. See

@@ -29,14 +29,14 @@ from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel
 from ..guest.program_values import NO_LITERALS, put_in
 from ..guest.runtime import PRELOADED, Program, RunExtras
-from ..guest_api import host_modules, hosted_skills, keeping
+from ..guest_api import host_modules, hosted_skills
 from ..job import Json, Start
 from ..report.results import result_of
 from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import first_times, own_paths, told_reads
+from . import first_times, local_files, own_paths, told_reads
 from .figures import Figures
 from .plain_values import plainly
 from .stream_output import StreamOutput
@@ -58,7 +58,9 @@ _ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "MPLBACKEND": "agg",
     "MPLCONFIGDIR": f"{_SCRATCH}/.matplotlib",
-    "POLARS_SKIP_CPU_CHECK": "1",  # it would execute memory that it has just written
+    # It asks the processor by code that it writes to memory, which is refused here.
+    "POLARS_SKIP_CPU_CHECK": "1",
+    "POLARS_TEMP_DIR": _SCRATCH,
     # A process with threads must not fork: the allocators of Arrow and polars would start one (jemalloc(3), TUNING).
     **dict.fromkeys(VARIABLES, "1"),
     **dict.fromkeys(("JE_ARROW_MALLOC_CONF", "_RJEM_MALLOC_CONF"), "background_thread:false"),
@@ -159,7 +161,7 @@ class FullPython:
         host_modules.install()
         own = cast("dict[str, object]", vars(main))
         own.update({name: importlib.import_module(name) for name in PRELOADED})
-        own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit, exec=_exec)
+        own.update(helpers, **local_files.helpers(), exit=_exit, quit=_exit, exec=_exec)
         own["__builtins__"] = builtins
         self._unawaited.given(own)
         return own
@@ -173,7 +175,7 @@ class FullPython:
         made = ModuleType(name)
         own = cast("dict[str, object]", vars(made))
         own.update({known: importlib.import_module(known) for known in PRELOADED})
-        own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit, exec=_exec)
+        own.update(helpers, **local_files.helpers(), exit=_exit, quit=_exit, exec=_exec)
         own["__builtins__"] = builtins
         sys.modules[name] = made
         self.run(program, own)

@@ -44,5 +44,13 @@ def _database(given: object) -> tuple[str, ...]:
 
 
 _SAID: Final[Mapping[str, Callable[[object], tuple[str, ...]]]] = MappingProxyType(
-    {"open": _path, "os.listdir": _path, "os.scandir": _path, "sqlite3.connect": _database}
+    {
+        "open": _path,
+        "os.listdir": _path,
+        "os.scandir": _path,
+        # Under another name the host would not find it.
+        "os.rename": _path,
+        "os.link": _path,
+        "sqlite3.connect": _database,
+    }
 )

@@ -46,6 +46,7 @@ class Guest:
     this process was given.
     `full_python` says that no dialect limits the code, and `wider` names the isolations that run full Python and that
     its author may ask for instead. `plain` gives what a library's value is in plain Python, or the value itself.
+    `writes_workspace` says that it changes files of the workspace by itself, which the host brings home when it ends.
     `tells_reads` says that the host is to know of each file of the workspace before it is opened.
     """
 
@@ -64,6 +65,7 @@ class Guest:
     wider: tuple[str, ...] = ()
     plain: Callable[[object], object] | None = None
     tells_reads: bool = False
+    writes_workspace: bool = False
 
 
 GUEST = Guest()

@@ -30,6 +30,7 @@ from .free_memory import Memory
 from .late_imports import LateImports
 from .repl_sessions import SessionRoom, Sessions, SessionState
 from .run_bounds import RunBounds
+from .run_folders import RunFolder, RunFolders
 from .scheduler import Room, Scheduler, Seat
 from .worker import WorkerHandle
 from .worker_process import Launches
@@ -69,7 +70,8 @@ class PoolSettings:
     packages that restricted code may import, each as the directory that it is in and its name. Pools that share
     `bounds` count the runs of a caller together. `caller_sessions_max` and `tenant_sessions_max` lower what one may
     have of `sessions_max`; 0 leaves it. When what `installed` returns changes, other packages are installed for
-    `python`, and later workers see these.
+    `python`, and later workers see these. Each worker of full Python writes to the workspace through a folder of its
+    own below `run_folders`, of at most `run_folder_bytes`, where that is given and the machine can do it (`overlay`).
     """
 
     spares: int = 2
@@ -91,6 +93,8 @@ class PoolSettings:
     caller_sessions_max: int = 0
     tenant_sessions_max: int = 0
     installed: Callable[[], object] = lambda: None
+    run_folders: str | None = None
+    run_folder_bytes: int = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,9 @@ class Pool:
         )
         self._ahead = LateImports()
         self._installed = settings.installed()
+        self._run_folders = (
+            None if settings.run_folders is None else RunFolders(settings.run_folders, settings.run_folder_bytes)
+        )
         self._idle: list[WorkerHandle] = []
         self._takers: deque[asyncio.Future[WorkerHandle]] = deque()
         self._memory = Memory()
@@ -157,6 +164,12 @@ class Pool:
         )
 
     async def __aenter__(self) -> Self:
+        if self._run_folders is not None:
+            try:
+                await asyncio.to_thread(self._run_folders.prepare)
+            except OSError as error:
+                _LOG.warning("Full Python sees the workspace read-only: %s.", error)
+                self._run_folders = None
         self._refill()
         return self
 
@@ -187,6 +200,10 @@ class Pool:
         Raises `LimitRefused` above the operator's maximum, `SessionRefused`, `Busy` when it could not begin in time,
         and `LevelMissing` or `WorkerLost` when no worker can be made: in all these cases nothing of the code ran.
         """
+        if self._run_folders is not None:
+            # All files of a worker together are bounded by its folder.
+            file_size_mb = self._settings.maximum.file_size_mb
+            job = replace(job, limits=replace(job.limits, file_size_mb=file_size_mb))
         self._check(job, is_recorded=recorder is not None or bool(job.trace))
         if job.isolation is Isolation.PROCESS:
             job = replace(job, threads=self._threads())
@@ -249,6 +266,8 @@ class Pool:
         while self._idle:
             self._idle.pop().end()
         await self._zygotes.aclose()
+        if self._run_folders is not None:
+            await self._run_folders.aclose()
 
     async def _run_once(self, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None) -> Outcome:
         for _try in range(_TRIES - 1):
@@ -263,7 +282,7 @@ class Pool:
         self, worker: WorkerHandle, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None
     ) -> Outcome:
         try:
-            return await worker.run(job, host_calls, seat, recorder)
+            return await worker.with_files(await worker.run(job, host_calls, seat, recorder), job)
         finally:
             # The caller goes on first: to end a process and to make another takes as long as a small job and its reply.
             self._retired.append(worker)
@@ -361,11 +380,13 @@ class Pool:
         earlier_failures = self._failures
         try:
             zygote = await self._zygotes.ready()
+            run_folder = None if self._run_folders is None else await self._new_run_folder()
             worker = await WorkerHandle.make(
                 zygote,
                 self._settings.isolation,
                 self._settings.maximum.output_bytes_max,
                 spare=not any(not taker.done() for taker in self._takers),
+                run_folder=run_folder,
             )
         except (ContainerMissing, LevelMissing, WorkerLost) as error:
             _LOG.warning("No worker could be made: %s", error)
@@ -379,6 +400,13 @@ class Pool:
         self._layers = worker.layers
         worker.on_exit(lambda: self._replace_dead_spare(worker))
         self._put(worker)
+
+    async def _new_run_folder(self) -> RunFolder:
+        assert self._run_folders is not None
+        try:
+            return await asyncio.to_thread(self._run_folders.make)
+        except OSError as error:
+            raise WorkerLost(f"There is no place for what code writes: {error.strerror}.") from None
 
     def _failed(self, error: ContainerMissing | LevelMissing | WorkerLost, earlier: int) -> None:
         self._failures = max(self._failures, earlier + 1)  # those that failed together failed for one reason
@@ -416,6 +444,8 @@ class Pool:
             settings.cpus,
             self._group,
             (*settings.packages, *(("", module) for module in self._ahead.modules)),
+            None if self._run_folders is None else self._run_folders.path,
+            "" if self._run_folders is None else self._run_folders.trial().name,
         )
 
     async def _notice_packages(self) -> None:

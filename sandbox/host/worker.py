@@ -37,6 +37,7 @@ from ..wire.zygote_packets import ProcessExit
 from .call_slots import CALL_SLOT
 from .cpu_meter import note_cpu
 from .run_clock import CLOCK, Clock
+from .run_folders import RunFolder, Watch
 from .scheduler import Seat
 from .worker_process import Launches, WorkerProcess
 
@@ -48,6 +49,10 @@ Those that only wait (`call_slots`) do not count."""
 _READY_SECONDS = 10.0
 _EXIT_SECONDS = 2.0
 _EXIT_WAIT_SECONDS = 0.25
+_LEAVING_SECONDS = 30.0
+"""How long a worker may take to end or to stop before its files are given up: on a busy machine that may be seconds."""
+_STOPPING_SECONDS = 0.001
+_WRITING = frozenset({"write_file", "delete_file", "keep"})
 _READ_BYTES = 1 << 16
 _OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, EXIT_WITHOUT_REPORT})
 """How a process may end that has no memory left."""
@@ -61,8 +66,18 @@ _LARGE = ThreadPoolExecutor(max_workers=2, thread_name_prefix="frames")
 class WorkerHandle:
     """One confined process that waits for a job. Made by `make`; its owner must `end` it."""
 
-    def __init__(self, forked: WorkerProcess, channel: socket.socket, shared: Output, isolation: Isolation) -> None:
+    def __init__(
+        self,
+        forked: WorkerProcess,
+        channel: socket.socket,
+        shared: Output,
+        isolation: Isolation,
+        run_folder: RunFolder | None = None,
+    ) -> None:
         self._forked = forked
+        self._run_folder = run_folder
+        self._watch: Watch | None = None
+        self._excess: str | None = None
         self._channel = channel
         self._output = shared
         self._isolation = isolation
@@ -85,17 +100,24 @@ class WorkerHandle:
 
     @classmethod
     async def make(
-        cls, launcher: Launches, isolation: Isolation, output_bytes: int, *, spare: bool = True
+        cls,
+        launcher: Launches,
+        isolation: Isolation,
+        output_bytes: int,
+        *,
+        spare: bool = True,
+        run_folder: RunFolder | None = None,
     ) -> WorkerHandle:
-        """Have a worker forked and wait until it is confined. Raises `WorkerLost`."""
+        """Have a worker forked and wait until it is confined; it owns its `run_folder`. Raises `WorkerLost`."""
         ours, theirs, output_fd = _ends(output_bytes)
         shared: Output | None = None
         worker: WorkerHandle | None = None
         try:
             with theirs:
-                forked = await launcher.fork(theirs, output_fd, spare=spare)
+                name = "" if run_folder is None else run_folder.name
+                forked = await launcher.fork(theirs, output_fd, spare=spare, run_folder=name)
             shared = Output(output_fd)
-            worker = cls(forked, ours, shared, isolation)
+            worker = cls(forked, ours, shared, isolation, run_folder)
             async with asyncio.timeout(_READY_SECONDS):
                 frame = _first_frame(await worker._next_body())
         except BaseException as error:
@@ -103,6 +125,8 @@ class WorkerHandle:
                 os.close(output_fd)
             if worker is None:
                 ours.close()
+                if run_folder is not None:
+                    run_folder.remove_soon()
             else:
                 worker.end()
             if isinstance(error, TimeoutError | FrameError | EOFError):
@@ -169,6 +193,11 @@ class WorkerHandle:
         loop.remove_reader(descriptor)
         loop.remove_writer(descriptor)
         self._forked.close()
+        if self._watch is not None:
+            self._watch.stop()
+        if self._run_folder is not None:
+            remove = self._run_folder.remove_soon
+            self._forked.exit.add_done_callback(lambda _exit: remove())
         self._channel.close()
         self._output.close()
 
@@ -207,6 +236,7 @@ class WorkerHandle:
         if (problem := self.unfit()) is not None:
             self.kill()
             raise WorkerLost(problem)
+        await self._look_after_files()
         self._output.hand_over()
         self._forked.begin()
         cpu_before = self._forked.cpu_ms()
@@ -248,6 +278,63 @@ class WorkerHandle:
             if self._to_end:
                 self.end()
         return outcome
+
+    async def _look_after_files(self) -> None:
+        """Have a session see the workspace as it is now, and what is written be watched. Raises `WorkerLost`."""
+        if self._run_folder is None:
+            return
+        if self._programs:
+            await self._forked.see_workspace_anew()
+        if self._watch is None:
+            # For as long as it lives: threads of a session go on between its calls.
+            self._watch = self._run_folder.watch(self._end_for_excess)
+
+    async def with_files(self, outcome: Outcome, job: Job) -> Outcome:
+        """Have what a run wrote in the workspace taken home, and return the outcome that says so.
+
+        The worker's processes are gone by then, or stopped in a session that goes on.
+        """
+        folder = self._run_folder
+        if folder is None or job.takes_home is None or not folder.is_changed():
+            return outcome
+        if self._ended:
+            return _with_files_lost(outcome)
+        goes_on = job.session is not None and not self.gone
+        if not goes_on:
+            self.kill()
+        self._at_work = True  # the folder stays until this is over
+        try:
+            if not await (self._has_stopped() if goes_on else self._has_gone()):
+                self.kill()
+                return _with_files_lost(outcome)
+            return await job.takes_home(outcome, folder.written)
+        finally:
+            self._at_work = False
+            if goes_on:
+                self.resume()
+            if self._to_end:
+                self.end()
+
+    async def _has_gone(self) -> bool:
+        try:
+            async with asyncio.timeout(_LEAVING_SECONDS):
+                return (await asyncio.shield(self._forked.exit)).status is not None
+        except TimeoutError:
+            return False
+
+    async def _has_stopped(self) -> bool:
+        if not self.suspend():
+            return False
+        until = asyncio.get_running_loop().time() + _LEAVING_SECONDS
+        while not self._forked.has_stopped():
+            if asyncio.get_running_loop().time() > until:
+                return False
+            await asyncio.sleep(_STOPPING_SECONDS)
+        return True
+
+    def _end_for_excess(self, excess: str) -> None:
+        self._excess = excess
+        self.kill()
 
     def _clock_of(self, job: Job) -> Clock:
         return Clock(
@@ -428,6 +515,9 @@ class WorkerHandle:
         except Exception:  # noqa: BLE001 - what goes wrong in the host may hold what the code must not know
             _LOG.exception("A host call failed: %s", call.name)
             frame = _error_answer(number, "RuntimeError", f"{call.name} failed in the server; its log says why.")
+        if self._run_folder is not None and _writes_to_workspace(call):
+            with suppress(WorkerLost):
+                await self._forked.see_workspace_anew()
         await seat.wait_to_resume()
         # A frame that has begun is sent to its end, even when the run ends meanwhile: a session reads on after it.
         send = asyncio.create_task(self._send(frame))
@@ -455,7 +545,7 @@ class WorkerHandle:
                 ended = await asyncio.shield(self._forked.exit)
         except TimeoutError:
             ended = ProcessExit()
-        status, failure = _cause(job, clock, error, ended)
+        status, failure = _cause(job, clock, error, ended) if self._excess is None else _ended_for(self._excess)
         return Outcome(status=status, error=failure, cpu_ms=ended.cpu_ms)
 
 
@@ -478,6 +568,12 @@ def _ends(output_bytes: int) -> tuple[socket.socket, socket.socket, int]:
 @lru_cache(maxsize=16)  # all workers of a zygote say the same
 def _first_frame(body: bytes) -> ChildFrame:
     return child_frame(body)
+
+
+def _writes_to_workspace(call: Call) -> bool:
+    """Return whether the host changes the workspace for a call: code may have looked for the file before."""
+    given = call.arguments.get("arguments", call.arguments)
+    return call.name in _WRITING or (isinstance(given, Mapping) and "save_to" in given)
 
 
 async def _encoded(answer: Mapping[str, Json]) -> bytes:
@@ -519,6 +615,20 @@ def _cause(job: Job, clock: Clock, error: EOFError | FrameError, ended: ProcessE
         how = f"ended by itself with exit status {ended.status}"
     message = f"The process that ran the code {how}. How far the code came is not known."
     return Status.CRASHED, Failure("ProcessCrashed", message)
+
+
+def _ended_for(excess: str) -> tuple[Status, Failure]:
+    message = f"The code was stopped, since {excess}."
+    return Status.ERROR, Failure(
+        "OSError", message, hint="Write less, and remove temporary files that are no longer needed."
+    )
+
+
+def _with_files_lost(outcome: Outcome) -> Outcome:
+    told = "Files that the code wrote in the workspace are lost: its process did not end in time, and was killed."
+    if outcome.status is not Status.OK:
+        return replace(outcome, notes={**outcome.notes, "files": told})
+    return replace(outcome, status=Status.ERROR, error=Failure("OSError", told, hint="Run it again."))
 
 
 async def _too_late(_name: str, _arguments: Mapping[str, Json]) -> Json:

@@ -12,9 +12,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from ..confine import cgroups
@@ -62,7 +63,7 @@ class ForkedWorker:
     """A worker process that the zygote forked: `pidfd` belongs to the receiver.
 
     `behind_init` says that it is the first process of a pid namespace, and that its one child runs the code. One that
-    is `alone` can have neither threads nor children.
+    is `alone` can have neither threads nor children. `refresh` has it see the workspace anew.
     """
 
     pid: int
@@ -70,6 +71,12 @@ class ForkedWorker:
     exit: asyncio.Future[ProcessExit]
     behind_init: bool = False
     alone: bool = True
+    refresh: Callable[[], Awaitable[None]] | None = None
+
+    async def see_workspace_anew(self) -> None:
+        """Have it see what was changed in the workspace since it last looked. Raises `WorkerLost` where it cannot."""
+        if self.refresh is not None:
+            await self.refresh()
 
     def kill(self) -> None:
         """End it now, if it has not ended."""
@@ -103,6 +110,10 @@ class ForkedWorker:
         self._signal(signal.SIGSTOP)
         return True
 
+    def has_stopped(self) -> bool:
+        """Return whether nothing of it can run before `resume`."""
+        return process_state.family_has_stopped(self.pid)
+
     def resume(self) -> None:
         """Let them compute again."""
         self._signal(signal.SIGCONT)
@@ -125,6 +136,7 @@ class ZygoteLauncher:
         self._retired = False
         self._forks: dict[int, asyncio.Future[ForkedWorker]] = {}
         self._exits: dict[int, asyncio.Future[ProcessExit]] = {}
+        self._refreshing: dict[int, asyncio.Future[bool]] = {}
         self._hello: asyncio.Future[None] | None = None
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -210,7 +222,14 @@ class ZygoteLauncher:
         """Leave the control group to the other one."""
         self._retired = True
 
-    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> ForkedWorker:  # noqa: ARG002 - every one is made at once
+    async def fork(
+        self,
+        channel: socket.socket,
+        output_fd: int,
+        *,
+        spare: bool = True,  # noqa: ARG002 - every one is made at once
+        run_folder: str = "",
+    ) -> ForkedWorker:
         """Have a worker forked that holds the two descriptors. Raises `WorkerLost`."""
         if self._control is None or self._loop is None:
             raise WorkerLost("The sandbox's zygote has ended.")
@@ -220,12 +239,25 @@ class ZygoteLauncher:
         self._forks[number] = forked
         try:
             # A few dozen bytes into a socket that the zygote empties: this does not block.
-            socket.send_fds(self._control, [zygote_packets.request(number)], [channel.fileno(), output_fd])
+            socket.send_fds(self._control, [zygote_packets.request(number, run_folder)], [channel.fileno(), output_fd])
         except OSError as error:
             del self._forks[number]
             self._lost()
             raise WorkerLost(f"The sandbox's zygote does not listen: {error}.") from None
         return await forked
+
+    async def _refresh(self, number: int) -> None:
+        if self._control is None or self._loop is None:
+            raise WorkerLost("The sandbox's zygote has ended.")
+        refreshed: asyncio.Future[bool] = self._loop.create_future()
+        self._refreshing[number] = refreshed
+        try:
+            self._control.send(zygote_packets.refresh(number))
+        except OSError as error:
+            self._lost()
+            raise WorkerLost(f"The sandbox's zygote does not listen: {error}.") from None
+        if not await refreshed:
+            raise WorkerLost("The worker's view of the workspace cannot be renewed.")
 
     async def close(self) -> None:
         """End the zygote and wait until it is gone; the kernel ends its workers with it."""
@@ -271,7 +303,8 @@ class ZygoteLauncher:
                         waiting.set_exception(WorkerLost(NO_DESCRIPTORS))
                     return
                 alone = self._config.isolation is Isolation.RESTRICTED
-                forked = ForkedWorker(pid, pidfd, ended, behind_init, alone)
+                refresh = partial(self._refresh, number) if self._config.run_folders is not None else None
+                forked = ForkedWorker(pid, pidfd, ended, behind_init, alone, refresh)
                 if waiting.done():
                     forked.close()  # its caller was cancelled
                 else:
@@ -280,9 +313,15 @@ class ZygoteLauncher:
                 waiting = self._forks.pop(number)
                 if not waiting.done():
                     waiting.set_exception(WorkerLost(f"A worker cannot be made: {reason}."))
+            case zygote_packets.Refreshed(number, done):
+                refreshed = self._refreshing.pop(number, None)
+                if refreshed is not None and not refreshed.done():
+                    refreshed.set_result(done)
             case zygote_packets.Ended(number, how):
                 self._exits.pop(number).set_result(how)
-            case zygote_packets.Started(None):
+            case zygote_packets.Started(None, _code, notes):
+                for note in notes:
+                    _LOG.warning("%s", note)
                 self._hello.set_result(None)
             case zygote_packets.Started(failed, code):
                 self._hello.set_exception(LevelMissing(failed) if code == "level" else WorkerLost(failed))
@@ -300,11 +339,12 @@ class ZygoteLauncher:
         if self._hello is not None and not self._hello.done():
             reason = f"The sandbox did not start: {self._last_stderr_line()}."
         error = WorkerLost(reason)
-        for waiting in (self._hello, *self._forks.values()):
+        for waiting in (self._hello, *self._forks.values(), *self._refreshing.values()):
             if waiting is not None and not waiting.done():
                 waiting.set_exception(error)
                 waiting.exception()  # seen, since the caller that waited may have been cancelled
         self._forks.clear()
+        self._refreshing.clear()
         for ended in self._exits.values():
             ended.set_result(ProcessExit())
         self._exits.clear()

@@ -351,6 +351,10 @@ def _of_memory_error(_error: BaseException, _message: str, _scene: Scene) -> str
 
 
 def _of_file_not_found(error: BaseException, _message: str, scene: Scene) -> str | None:
+    if GUEST.writes_workspace:
+        return (
+            "The workspace is the current directory, and list_files() shows what is in it; other files cannot be seen."
+        )
     if GUEST.full_python:
         return "The workspace can be read at /workspace, and list_files() shows what is in it; write to /tmp."
     path = _name_of_file(error)
@@ -378,6 +382,8 @@ _OF_NUMBER: Final = {
     errno.EACCES: "Only the workspace at /workspace, /tmp and Python's own files can be seen.",
     errno.EPERM: "The system does not let code here do this: no other processes, no network.",
     errno.ENOSPC: "The scratch space at /tmp is full: delete what is done with, or write_file() to the workspace.",
+    errno.EFBIG: "A run may have as much on disk as SCRATCH_MB says: write less, or in a form that is packed.",
+    errno.EXDEV: "A folder that was there before the run can be copied, not renamed: use shutil.move().",
 }
 
 

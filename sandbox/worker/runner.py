@@ -106,13 +106,23 @@ def warm(dialect: Dialect, *, rounds: int = WARM_ROUNDS) -> None:
         worker.output.close()
 
 
-def serve(prepared: Prepared, channel_fd: int, output_fd: int) -> NoReturn:
-    """Run a worker until the host closes the channel. Never returns; fails closed when a layer cannot be set up."""
+def serve(
+    prepared: Prepared,
+    channel_fd: int,
+    output_fd: int,
+    run_folder: str = "",
+    overlay_to: socket.socket | None = None,
+) -> NoReturn:
+    """Run a worker until the host closes the channel. Never returns; fails closed when a layer cannot be set up.
+
+    Full Python writes to the workspace through its `run_folder`, where that is possible.
+    """
     status = EXIT_WITHOUT_REPORT
     worker = prepared.worker
     try:
         keep_fds = prepared.dialect.open(channel_fd, output_fd)
-        confine.enter(prepared.plan, keep_fds=keep_fds)
+        confine.enter(prepared.plan, keep_fds=keep_fds, run_folder=run_folder, overlay_to=overlay_to)
+        GUEST.writes_workspace = prepared.plan.overlays and bool(run_folder)
         prepared.bounds.apply()
         prepared.dialect.start()
         worker.channel.send(prepared.ready)

@@ -6,6 +6,7 @@ import asyncio
 import platform
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NotRequired
 
 from typing_extensions import TypedDict
 
@@ -20,13 +21,18 @@ from ..database import database_of
 from ..errors import Exit, ServerError, SettingsError
 from ..home import Home
 from ..managed_python.environment import current
-from ..managed_python.full_python import BELOW_KERNEL
+from ..managed_python.full_python import BELOW_KERNEL, READ_ONLY
 from ..notices.readiness import told_of_servers
 from ..policy.policy_file import PolicyFile, path_of
+from ..runs.routing import writes_workspace
 from ..settings import PrivacyLevel, Settings
 from .data.environment_status import DataStatus, status_of
 
 _LANGUAGE = "language"
+_OVERLAY = (
+    "The workspace is read-only for full Python. Use Linux 5.11 or newer, and a home on ext4, xfs, btrfs or tmpfs, so "
+    "that the workspace can be overlaid."
+)
 
 
 class LayerFinding(TypedDict):
@@ -49,6 +55,8 @@ class IsolationFinding(TypedDict):
     offered: bool
     layers: list[str]
     problem: str | None
+    workspace: NotRequired[str]
+    """Of `process`, whether code finds the workspace `writable` or `read-only`."""
 
 
 class PrivacyFinding(TypedDict):
@@ -240,11 +248,16 @@ async def _try_isolations(settings: Settings, home: Home, *, kernel: bool) -> tu
             for isolation in app.pools.offered:
                 layers, problem = await _try(app, isolation)
                 failed = failed or problem
-                found.append(
-                    IsolationFinding(
-                        isolation=isolation.value, offered=problem is None, layers=list(layers), problem=problem
-                    )
+                finding = IsolationFinding(
+                    isolation=isolation.value, offered=problem is None, layers=list(layers), problem=problem
                 )
+                if isolation is Isolation.PROCESS and problem is None:
+                    is_writable = await writes_workspace(app.pools, app.settings)
+                    finding["workspace"] = "writable" if is_writable else "read-only"
+                    if not is_writable and full_python.is_default:
+                        full_python.has_failed(READ_ONLY)
+                        finding["offered"], finding["problem"] = False, READ_ONLY
+                found.append(finding)
             missing = dict(app.executor.offer.missing)
             if full_python.why_not() == BELOW_KERNEL:
                 missing[Isolation.PROCESS] = BELOW_KERNEL
@@ -289,6 +302,8 @@ def as_lines(findings: Findings) -> Iterator[str]:
     for isolation in findings["isolations"]:
         state = "offered" if isolation["offered"] else "not offered"
         yield f"{isolation['isolation']:<14}{state:<24}{isolation['problem'] or ' '.join(isolation['layers'])}"
+        if isolation.get("workspace") == "read-only":
+            yield f"{'':<14}to do: {_OVERLAY}"
     privacy = findings["privacy"]
     state = "off" if privacy["privacy"] == PrivacyLevel.OFF else f"{privacy['privacy']}, {privacy['mode']}"
     yield f"{'privacy':<14}{state:<24}{privacy['note'] or ''}".rstrip()

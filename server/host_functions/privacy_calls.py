@@ -9,6 +9,7 @@ from typing import cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
+from ...workspace.errors import NotFound
 from ...workspace.run_files import HERE
 from ...workspace.store import Workspace
 from ..errors import ServerError
@@ -49,6 +50,8 @@ async def _learn_path(privacy: Privacy, workspace: Workspace, calls: Calls, argu
         await learn_path(
             privacy, calls.caller.scope, files_of(calls, workspace), path, known, run_tokens=calls.run_tokens
         )
+    except NotFound:
+        return None  # full Python made it by itself, out of what it had read before
     except ServerError as error:
         raise HostCallError(f"The file cannot be read here. {error}", type="PermissionError") from error
     return None

@@ -2,7 +2,8 @@
 
 An operator who names `process` in ALLOWED_ISOLATION gets it at any level. Where ALLOWED_ISOLATION is not set, it is
 offered once there is an environment of `sealab data setup` (or the server's own has `sealab[data]`), and only at the
-level `kernel`: what keeps full Python apart is the kernel alone.
+level `kernel`: what keeps full Python apart is the kernel alone. What code writes must come home too, so that it is not
+offered by default where workers cannot write to the workspace.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ OR_SET_UP = " or to run `sealab data setup`, which brings numpy and pandas too"
 BELOW_KERNEL = (
     "Full Python is allowed by default only where the level is `kernel`: see `sealab doctor`. "
     "The operator can allow it anyway with ALLOWED_ISOLATION=restricted,process,container."
+)
+READ_ONLY = (
+    "Full Python is allowed by default only where it can write to the workspace, which an overlay is needed for: see "
+    "`sealab doctor`. The operator can allow it anyway with ALLOWED_ISOLATION=restricted,process,container."
 )
 _EXTRA = ("duckdb", "polars", "pandas", "pyarrow", "matplotlib", "openpyxl", "seaborn")
 """Modules by which it is seen that the server's own environment has `sealab[data]`, the rarest first."""

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from ...sandbox.errors import Busy
-from ...sandbox.job import Failure, HostCalls, Job, Json, Limits, Outcome, Start, Status
+from ...sandbox.job import Failure, HostCalls, Isolation, Job, Json, Limits, Outcome, Start, Status
 from ...workspace.errors import WorkspaceError
 from ...workspace.names import RUNS
 from ..caller import LOCAL, Caller, Progress
@@ -22,10 +22,20 @@ from ..host_work import Account, Kind, charged_to, in_thread
 from ..journal.journal import BegunRun, Kept, recorder_of
 from ..journal.recording import RunJournal
 from ..privacy.gates.program_gate import ProgramTokens, with_values
-from ..privacy.gates.run_gate import CalledTool, EndedRun, Gate, LeftTokens, ReturnedShape, ShownRun, WrittenName
+from ..privacy.gates.run_gate import (
+    CalledTool,
+    ChangedNames,
+    EndedRun,
+    Gate,
+    LeftTokens,
+    ReturnedShape,
+    ShownRun,
+    WrittenName,
+)
 from ..rights import ISOLATIONS, require
 from ..scopes import session_of
 from .escalation import escalated
+from .files_home import FilesHome
 from .ids import new_run_id
 from .images import PNG, Picture, pictured
 from .isolations import AUTO
@@ -37,6 +47,7 @@ from .report import (
     CallCounts,
     DryCall,
     ErrorReport,
+    FileChanges,
     Image,
     PrivacyReport,
     Report,
@@ -180,6 +191,8 @@ async def executed(
         audit=executor.audit,
     )
     answer = begun.answering(calls, gate)
+    files = None if executor.workspace is None else FilesHome(executor.workspace, calls, run_id)
+    job = replace(job, takes_home=files)
     try:
         await _audited_begin(executor, request, job, run_id)
         outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter)
@@ -202,7 +215,7 @@ async def executed(
         incomplete = await journal.stored()  # the next call may have to be given its session anew
         await _confirm(executor, job)
     outcome = _noted(outcome, incomplete)
-    shown = await gate.shown(_ended(outcome, job, calls))
+    shown = await gate.shown(_ended(outcome, job, calls, files))
     shown, images = _pictured(shown, run_id, filters=executor.privacy.filters)
     owner = request.caller.scope
     fitted = _kept_soon(executor, run_id, owner, shown.run)
@@ -341,7 +354,7 @@ def _count(executor: Executor, run_id: str, outcome: Outcome, calls: Calls) -> N
     )
 
 
-def _ended(outcome: Outcome, job: Job, calls: Calls) -> EndedRun:
+def _ended(outcome: Outcome, job: Job, calls: Calls, files: FilesHome | None) -> EndedRun:
     """Put together all that there is of a run. The name of a tool that there is not is the code's own text."""
     return EndedRun(
         outcome,
@@ -358,7 +371,24 @@ def _ended(outcome: Outcome, job: Job, calls: Calls) -> EndedRun:
         ),
         calls.log.dry,
         calls.attachments.files,
+        None if files is None or outcome.isolation is not Isolation.PROCESS else _changed(files, calls),
     )
+
+
+def _changed(files: FilesHome, calls: Calls) -> ChangedNames:
+    """Put together what a run of full Python changed in the workspace, by itself and through the host."""
+    landed = files.landed
+    by_host = {name: size for name, size in calls.written.items() if name not in landed.changed}
+    return ChangedNames(
+        _sorted({**by_host, **landed.new}),
+        _sorted(landed.changed),
+        tuple(sorted(landed.deleted)),
+        _sorted(files.kept),
+    )
+
+
+def _sorted(sizes: Mapping[str, int]) -> tuple[WrittenName, ...]:
+    return tuple(WrittenName(name, size) for name, size in sorted(sizes.items()))
 
 
 def _pictured(shown: ShownRun, run_id: str, *, filters: bool) -> tuple[ShownRun, tuple[Picture, ...]]:
@@ -524,9 +554,14 @@ def _report(
         report["returns"] = {each.tool: each.shape for each in run.returns}
     if dry_run:
         report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
-    if run.written:
-        report["files"] = [WrittenFile(name=each.name, size=each.size) for each in run.written[:ENTRIES_MAX]]
-    truncated = {**fitted.truncated(), **_left_out(report, run)}
+    if run.changed is not None:
+        if changed := _changed_files(run.changed):
+            report["files"] = changed
+    elif run.written:
+        report["files"] = _files(run.written)
+    truncated = fitted.truncated()
+    for what, cut in _left_out(report, run).items():
+        truncated[what] = {**cast("Mapping[str, Json]", truncated.get(what, {})), **cast("Mapping[str, Json]", cut)}
     if truncated:
         report["truncated"] = truncated
     if images:
@@ -543,6 +578,23 @@ def _report(
             truncated["left"] = Cut(note=f"{told} of {there} tokens, of {len(run.left)} tools").to_json()
             report["truncated"] = truncated
     return report
+
+
+def _changed_files(changed: ChangedNames) -> FileChanges:
+    told = FileChanges()
+    if changed.new:
+        told["new"] = _files(changed.new)
+    if changed.changed:
+        told["changed"] = _files(changed.changed)
+    if changed.deleted:
+        told["deleted"] = list(changed.deleted[:ENTRIES_MAX])
+    if changed.kept:
+        told["kept"] = _files(changed.kept)
+    return told
+
+
+def _files(names: Sequence[WrittenName]) -> list[WrittenFile]:
+    return [WrittenFile(name=each.name, size=each.size) for each in names[:ENTRIES_MAX]]
 
 
 def _privacy(shown: ShownRun, program: ProgramTokens) -> PrivacyReport:
@@ -577,6 +629,11 @@ def _left_out(report: Report, run: EndedRun) -> dict[str, Json]:
     told = sum(each.get("count", 1) for each in report.get("tool_calls", ()))
     if told < len(run.called):
         left_out["tool_calls"] = Cut(told, len(run.called), note="calls, of the first tools alone").to_json()
-    if len(run.written) > ENTRIES_MAX:
+    if run.changed is not None:
+        every = (run.changed.new, run.changed.changed, run.changed.deleted, run.changed.kept)
+        if max(map(len, every)) > ENTRIES_MAX:
+            named = sum(min(len(each), ENTRIES_MAX) for each in every)
+            left_out["files"] = Cut(named, sum(map(len, every)), "list_files() in code").to_json()
+    elif len(run.written) > ENTRIES_MAX:
         left_out["files"] = Cut(ENTRIES_MAX, len(run.written), "list_files() in code", "files").to_json()
     return left_out

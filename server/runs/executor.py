@@ -13,6 +13,7 @@ from .last_runs import LastRuns
 
 if TYPE_CHECKING:
     from ...sandbox.host.pools import Pools
+    from ...workspace.store import Workspace
     from ..host_functions.broker import Handler
     from ..journal.journal import Journal
     from ..privacy.privacy import Privacy
@@ -49,5 +50,7 @@ class Executor:
     audit: AuditTrail = UNAUDITED
     takes_queued: bool = False
     """Whether it runs what was queued, and so was admitted before."""
+    workspace: Workspace | None = None
+    """Where files go that full Python writes by itself; without it they are dropped."""
     places: Places | None = None
     """Where sessions are, where several servers are one sealab."""

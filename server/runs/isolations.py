@@ -192,6 +192,7 @@ def _pool_settings(
             timeout_seconds=settings.max_timeout_seconds,
             memory_mb=settings.max_memory_mb,
             pids_max=settings.pids_max,
+            file_size_mb=settings.scratch_mb * 9 // 10 if isolation is Isolation.PROCESS else Limits().file_size_mb,
         ),
         isolation=isolation,
         required_level=settings.required_level,
@@ -202,6 +203,8 @@ def _pool_settings(
         bounds=bounds,
         caller_sessions_max=settings.caller_sessions_max,
         tenant_sessions_max=settings.tenant_sessions_max,
+        run_folders=str(home.scratch.absolute()) if isolation is Isolation.PROCESS else None,
+        run_folder_bytes=settings.scratch_mb * 1_000_000,
     )
 
 

@@ -68,6 +68,19 @@ class WrittenFile(TypedDict):
     size: int
 
 
+class FileChanges(TypedDict):
+    """What a run of full Python changed in the workspace. Keys that would be empty are left out.
+
+    `new` and `changed` are files that it wrote, `deleted` the names of those that it removed. `kept` are files of a
+    failed run, which are not in the workspace: they are read below `.runs/<run_id>/files/`.
+    """
+
+    new: NotRequired[list[WrittenFile]]
+    changed: NotRequired[list[WrittenFile]]
+    deleted: NotRequired[list[str]]
+    kept: NotRequired[list[WrittenFile]]
+
+
 class Image(TypedDict):
     """A figure of the run, or an image of its result: `size` in bytes. Over MCP the images follow as content."""
 
@@ -147,7 +160,7 @@ class Report(TypedDict):
     truncated: NotRequired[Mapping[str, object]]
     isolation: NotRequired[str]
     layers: NotRequired[list[str]]
-    files: NotRequired[list[WrittenFile]]
+    files: NotRequired[list[WrittenFile] | FileChanges]
     images: NotRequired[list[Image]]
     session: NotRequired[SessionReport]
     session_ended: NotRequired[str]
@@ -189,8 +202,7 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     if shown.stderr:
         lines += ["stderr:", shown.stderr.rstrip(_NEW_LINE)]
     lines += [f"{what}: {_said_of(note)}" for what, note in shown.notes.items()]
-    for file in report.get("files", []):
-        lines.append(f"wrote {file['name']} ({file['size']} bytes)")
+    lines += _files_said(report.get("files", []))
     for tool, shape in report.get("returns", {}).items():
         lines.append(f"{tool} returns {shape}")
     if "dry_run" in report:
@@ -224,6 +236,18 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
         done = f"{refused} call{'s were' if refused > 1 else ' was'} refused" if refused else "given tokens as they are"
         lines.append(f"{left['tool']}: {done}: {'; '.join(withheld + unknown + values)}")
     return _NEW_LINE.join(lines)
+
+
+def _files_said(files: list[WrittenFile] | FileChanges) -> Iterator[str]:
+    """Say in lines which files were written, changed, deleted and kept."""
+    changes = files if isinstance(files, dict) else FileChanges(new=files)
+    for word, files_of_word in (("wrote", changes.get("new", [])), ("changed", changes.get("changed", []))):
+        for file in files_of_word:
+            yield f"{word} {file['name']} ({file['size']} bytes)"
+    for name in changes.get("deleted", []):
+        yield f"deleted {name}"
+    for file in changes.get("kept", []):
+        yield f"not in the workspace: {file['name']} ({file['size']} bytes)"
 
 
 def _not_done(calls: Sequence[DryCall]) -> Iterator[str]:

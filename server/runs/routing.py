@@ -15,14 +15,16 @@ from ...sandbox.job import Isolation, Job, Limits, Reading, Refusal
 from ...skills_db.errors import SkillsDbError
 from ..errors import PolicyRefused
 from ..host_work import Kind, in_thread
-from ..managed_python.full_python import BELOW_KERNEL
+from ..managed_python.full_python import BELOW_KERNEL, READ_ONLY
 from ..rights import ISOLATIONS, missing
 from ..settings import Switch
 from .isolations import AUTO
 from .permitted_runs import permit_run
 
 if TYPE_CHECKING:
+    from ...sandbox.host.pools import Pools
     from ..caller import Caller
+    from ..settings import Settings
     from .execute import CodeRequest
     from .executor import Executor
 
@@ -96,18 +98,37 @@ async def _refusal_of(executor: Executor, job: Job) -> Refusal | None:
 
 
 async def can_start(executor: Executor) -> bool:
-    """Return whether a worker of full Python can be made, found out by making the first."""
+    """Return whether a worker of full Python can be made, found out by making the first.
+
+    Where nobody asked for it by name, it must be able to write to the workspace too.
+    """
     full_python = executor.offer.full_python
     if not full_python.works:
         try:
             await executor.pools.ready(Isolation.PROCESS)
+            is_whole = not full_python.is_default or await writes_workspace(executor.pools, executor.settings)
         except LevelMissing:
             full_python.has_failed(BELOW_KERNEL)
         except WorkerLost as lost:
             full_python.has_failed(f"Full Python does not start: {lost}")
+        except Busy:
+            return True  # the run itself says so
         else:
-            full_python.has_worked()
+            if is_whole:
+                full_python.has_worked()
+            else:
+                full_python.has_failed(READ_ONLY)
     return full_python.works
+
+
+async def writes_workspace(pools: Pools, settings: Settings) -> bool:
+    """Return whether the workspace is the current folder of full Python, which then writes to it.
+
+    Raises `SandboxError` where no worker can say so.
+    """
+    limits = Limits(settings.timeout_seconds, settings.memory_mb, settings.pids_max)
+    job = Job("__import__('os').getcwd() == '/workspace'", limits=limits, isolation=Isolation.PROCESS)
+    return (await pools.run(job, _no_calls)).result is True
 
 
 async def _no_calls(name: str, _arguments: object) -> None:

@@ -89,7 +89,7 @@ async def test_helpers_reach_the_workspace_that_full_python_also_sees(with_proce
     code = "write_file('a.txt', 'text')\nopen('b.txt', 'w').write(open('/workspace/a.txt').read() * 2)\nkeep('b.txt')"
     report = await with_process.run(code, isolation="process")
     assert report["result"] == {"filename": "b.txt", "size": 8}
-    assert report["files"] == [{"name": "a.txt", "size": 4}, {"name": "b.txt", "size": 8}]
+    assert report["files"] == {"new": [{"name": "a.txt", "size": 4}, {"name": "b.txt", "size": 8}]}
     assert (await with_process.run("read_file('b.txt')"))["result"] == "texttext"
 
 

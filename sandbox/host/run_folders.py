@@ -1,0 +1,345 @@
+"""Security boundary: the folders on the host's disk to which workers of full Python write, through `confine.overlay`.
+
+A worker has one of its own: what it changed of the workspace, and its directory for temporary files. The host only
+looks at sizes there while the worker lives: it opens directories, relative to descriptors and without following links,
+and no file. It reads files once all processes of the worker are gone, or stopped. A worker that holds more than is
+allowed is ended. What it keeps open and has removed is not seen; it is held by the limit of each file
+(RLIMIT_FSIZE), and where the disk runs full meanwhile the worker is ended too.
+
+The folder is removed with its worker. Each is locked (flock(2)) by the process that made it, so what a killed server
+left is told from what another one uses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import secrets
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from ..confine.overlay import SCRATCH, UPPER, WORK
+from ..confine.privileges import NOBODY
+from ..job import WrittenFolder
+
+ENTRIES_MAX = 100_000
+"""Files and folders that one worker may hold."""
+DEPTH_MAX = 64
+"""Folders one in the other; deeper ones are not looked into, so nobody may have them."""
+DISK_RESERVE_BYTES = 1_000_000_000
+"""Where less of the disk is free, a worker is ended since whose run more than its share of the disk was taken."""
+
+_INNER = "runs"
+_NEW_SECONDS = 60.0
+_FIRST_LOOK_SECONDS = 0.2
+_LOOK_SECONDS = 0.25
+_FREQUENT_LOOKS = 120
+_LATER_LOOK_SECONDS = 1.0
+"""A worker that lives so long is a session, and idle most of the time."""
+_LOOKING_SHARE = 5
+"""A look that takes long is followed by a pause so many times as long."""
+_BLOCK_BYTES = 512  # of st_blocks, stat(2)
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_REMOVED_DEPTH = 32
+_TRIES = 3
+_TRIALS_MAX = 2
+
+_WORK = ThreadPoolExecutor(max_workers=2, thread_name_prefix="run folders")
+_LOG = logging.getLogger(__name__)
+
+
+class RunFolders:
+    """The folders of one pool's workers, below `folder`; each may hold `bytes_max` bytes."""
+
+    def __init__(self, folder: str, bytes_max: int) -> None:
+        self._outer = folder
+        self.path = os.path.join(folder, _INNER)
+        self.bytes_max = bytes_max
+        self._trials: list[RunFolder] = []
+        self._removing: set[Future[None]] = set()
+        self._alive: set[RunFolder] = set()
+
+    def prepare(self) -> None:
+        """Make the folder that holds them, and remove what servers left that are gone. Raises OSError.
+
+        Only its owner may enter it, whatever the rights are of what hostile code puts there. Workers of a root user are
+        nobody, and reach it by a mount.
+        """
+        os.makedirs(self._outer, 0o700, exist_ok=True)
+        os.chmod(self._outer, 0o700)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self.path, 0o711)
+        os.chmod(self.path, 0o711)  # noqa: S103 - entered by name alone, and that from the mount
+        _WORK.submit(self._remove_abandoned)
+
+    def trial(self) -> RunFolder:
+        """Make the folder in which a zygote tries whether workers can write to the workspace. Raises OSError.
+
+        Two of them are there at most: one zygote may start while another takes over.
+        """
+        self._trials.append(self.make())
+        while len(self._trials) > _TRIALS_MAX:
+            self._trials.pop(0).remove_soon()
+        return self._trials[-1]
+
+    def make(self) -> RunFolder:
+        """Make the folder of one worker. Blocks for less than a millisecond. Raises OSError."""
+        name = secrets.token_hex(8)
+        path = os.path.join(self.path, name)
+        os.mkdir(path, 0o700)
+        handle = os.open(path, _FOLDER_FLAGS)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for part in (UPPER, WORK, SCRATCH):
+                os.mkdir(part, 0o700, dir_fd=handle)
+                if os.geteuid() == 0:
+                    os.chown(part, NOBODY, NOBODY, dir_fd=handle)
+            if os.geteuid() == 0:
+                os.chown(handle, NOBODY, NOBODY)
+        except OSError:
+            os.close(handle)
+            raise
+        made = RunFolder(name, path, handle, self)
+        self._alive.add(made)
+        return made
+
+    def remove_soon(self, folder: RunFolder) -> None:
+        """Have a folder removed whose worker is gone."""
+        if folder in self._alive:
+            self._alive.discard(folder)
+            removing = _WORK.submit(self._remove, folder)
+            self._removing.add(removing)
+            removing.add_done_callback(self._removing.discard)
+
+    async def aclose(self) -> None:
+        """Remove all that are left; their workers are gone."""
+        for folder in list(self._alive):
+            self.remove_soon(folder)
+        removing = list(self._removing)
+        if removing:
+            await asyncio.to_thread(wait, removing)
+
+    def _remove(self, folder: RunFolder) -> None:
+        try:
+            with _opened(self.path) as inner:
+                for attempt in range(_TRIES):
+                    if _removed(inner, folder.name):
+                        return
+                    time.sleep(0.1 * (attempt + 1))  # a worker whose zygote died may be ending still
+            _LOG.warning("A folder that code wrote to could not be removed; the next start of the server tries again.")
+        except OSError as error:
+            _LOG.warning("A folder that code wrote to could not be removed: %s", error)
+        finally:
+            folder.close()
+
+    def _remove_abandoned(self) -> None:
+        with contextlib.suppress(OSError), _opened(self.path) as inner:
+            for name in os.listdir(inner):
+                with contextlib.suppress(OSError), _opened(name, inner) as found:
+                    if time.time() - os.fstat(found).st_ctime > _NEW_SECONDS:
+                        fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        _removed(inner, name)
+
+
+@dataclass(eq=False, slots=True)
+class RunFolder:
+    """The folder of one worker; `handle` is its descriptor, which holds the lock."""
+
+    name: str
+    path: str
+    handle: int
+    all: RunFolders
+    known: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    made_ns: int = field(default_factory=time.time_ns)
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+    _closed: bool = False
+
+    @property
+    def written(self) -> WrittenFolder:
+        """What the worker changed of the workspace, to be read when its processes are gone or stopped."""
+        return WrittenFolder(os.path.join(self.path, UPPER), self.known, self.made_ns)
+
+    def is_changed(self) -> bool:
+        """Return whether the worker changed anything in the workspace."""
+        with contextlib.suppress(OSError), _opened(UPPER, self.handle) as upper, os.scandir(upper) as entries:
+            return next(entries, None) is not None
+        return False
+
+    def remove_soon(self) -> None:
+        """Have it removed: its worker is gone."""
+        self.all.remove_soon(self)
+
+    def close(self) -> None:
+        """Close the descriptor, once nobody looks."""
+        with self._turn:
+            self._closed = True
+            os.close(self.handle)
+
+    def excess(self, free_before: int) -> str | None:
+        """Say what of it is too much, or None. `free_before` is what was free of the disk before the run."""
+        with self._turn:  # its number must not be another's by then
+            return None if self._closed else self._excess(free_before)
+
+    def _excess(self, free_before: int) -> str | None:
+        bytes_max = self.all.bytes_max
+        free = self.free_bytes()
+        if free < DISK_RESERVE_BYTES and free_before - free > bytes_max:
+            return "the disk ran full while the code ran"
+        try:
+            used = _Usage(bytes_max)
+            used.add(self.handle, DEPTH_MAX)
+        except _TooMuchError as excess:
+            return str(excess)
+        return None
+
+    def free_bytes(self) -> int:
+        """Return how much of its disk is free."""
+        status = os.fstatvfs(self.handle)
+        return status.f_bavail * status.f_frsize
+
+    def watch(self, on_excess: Callable[[str], None]) -> Watch:
+        """Look at it again and again until the watch is stopped, and call `on_excess` once where it holds too much."""
+        return Watch(self, on_excess)
+
+
+class Watch:
+    """Looks at a folder while its worker lives, for the first time after a moment: most runs are over by then."""
+
+    def __init__(self, folder: RunFolder, on_excess: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._on_excess = on_excess
+        self._stopped = False
+        self._looks = 0
+        self._free_before = folder.free_bytes()
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(_FIRST_LOOK_SECONDS, self._look)
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopped = True
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        began = self._loop.time()
+        looking = self._loop.run_in_executor(_WORK, self._folder.excess, self._free_before)
+        looking.add_done_callback(lambda done: self._looked(done, self._loop.time() - began))
+
+    def _looked(self, done: asyncio.Future[str | None], seconds: float) -> None:
+        if self._stopped or done.cancelled():
+            return
+        error = done.exception()
+        excess = f"its files cannot be looked at ({error})" if error is not None else done.result()
+        if excess is not None:
+            self._stopped = True
+            self._on_excess(excess)
+            return
+        self._looks += 1
+        pause = _LOOK_SECONDS if self._looks < _FREQUENT_LOOKS else _LATER_LOOK_SECONDS
+        self._timer = self._loop.call_later(max(pause, seconds * _LOOKING_SHARE), self._look)
+
+
+class _TooMuchError(Exception):
+    """A worker holds too much; the message says what."""
+
+
+class _Usage:
+    """Sums up what a folder holds, and raises `_TooMuchError` as soon as it is too much."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._entries = 0
+
+    def add(self, folder: int, depth: int) -> None:
+        """Add what is in an open folder."""
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                self._entries += 1
+                self._bytes += status.st_blocks * _BLOCK_BYTES
+                if self._bytes > self._bytes_max:
+                    raise _TooMuchError(f"it wrote more than {self._bytes_max // 1_000_000} MB of files (SCRATCH_MB)")
+                if self._entries > ENTRIES_MAX:
+                    raise _TooMuchError(f"it made more than {ENTRIES_MAX} files and folders")
+                if stat.S_ISDIR(status.st_mode):
+                    if not depth:
+                        raise _TooMuchError(f"it made folders more than {DEPTH_MAX} deep")
+                    with (
+                        contextlib.suppress(FileNotFoundError, NotADirectoryError),
+                        _opened(entry.name, folder) as deeper,
+                    ):
+                        self.add(deeper, depth - 1)
+
+
+@contextlib.contextmanager
+def _opened(name: str, folder: int | None = None) -> Iterator[int]:
+    """Open a folder without following a link, though its owner may have closed it to itself. Raises OSError."""
+    try:
+        handle = os.open(name, _FOLDER_FLAGS, dir_fd=folder)
+    except PermissionError:
+        # By its descriptor: a name could lead elsewhere by now.
+        place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            os.chmod(f"/proc/self/fd/{place}", 0o700)
+            handle = os.open(".", _FOLDER_FLAGS, dir_fd=place)
+        finally:
+            os.close(place)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _removed(parent: int, name: str) -> bool:
+    """Remove a folder and all that is in it, however deep; return whether it is gone. Links are not followed."""
+    waiting = [name]
+    while waiting:
+        top = waiting[-1]
+        deep: list[str] = []
+        _empty(parent, top, parent, _REMOVED_DEPTH, deep)
+        if deep:
+            waiting += deep
+            continue
+        waiting.pop()
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                os.rmdir(top, dir_fd=parent)
+            except OSError:
+                return False
+    return True
+
+
+def _empty(folder: int, name: str, parent: int, depth: int, deep: list[str]) -> None:
+    """Remove what is in a folder; what is too deep is moved up to `parent`, and its name added to `deep`."""
+    with contextlib.suppress(FileNotFoundError), _opened(name, folder) as inside:
+        for leaf, is_folder in _entries(inside):
+            if not is_folder:
+                with contextlib.suppress(OSError):
+                    os.unlink(leaf, dir_fd=inside)
+                continue
+            if not depth:
+                moved = f"{secrets.token_hex(8)}.deep"
+                with contextlib.suppress(OSError):
+                    with _opened(leaf, inside):
+                        pass  # a folder that is moved is written to: its owner must be let
+                    os.rename(leaf, moved, src_dir_fd=inside, dst_dir_fd=parent)
+                    deep.append(moved)
+                continue
+            _empty(inside, leaf, parent, depth - 1, deep)
+            with contextlib.suppress(OSError):
+                os.rmdir(leaf, dir_fd=inside)
+
+
+def _entries(folder: int) -> list[tuple[str, bool]]:
+    with os.scandir(folder) as entries:
+        return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]

@@ -1,0 +1,144 @@
+"""What becomes of the files that a run of full Python wrote to the workspace by itself, when it has ended.
+
+Where the run went well they come home, all of them within the quota. Where it failed they are kept with the run, as
+`.runs/<run_id>/files/…`, and the workspace is as it was. In both cases the report says so, also of what was not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ...sandbox.job import Failure, Outcome, Status, WrittenFolder
+from ...workspace.changes import ChangedFolder, Changes, TooManyChanges
+from ...workspace.errors import NameRefused, WorkspaceError
+from ...workspace.landing import KeptFiles, Landed, land, read_kept
+from ...workspace.names import RUNS, Name
+from ...workspace.store import Workspace
+from ..errors import RightMissing
+from ..host_functions.attachments import BYTES_MAX, FILES_MAX
+from ..host_functions.broker import Calls
+from ..host_work import Kind, in_thread
+from ..rights import HOST_FUNCTIONS, require
+
+_CLOCK_NS = 1_000_000_000
+"""By how much times of files may lag behind the clock."""
+_NAMED_MAX = 10
+_FOLDER = "files"
+
+
+@dataclass(slots=True)
+class FilesHome:
+    """Takes home what one run wrote; called once for each job of the run. `landed` and `kept` say what became of it."""
+
+    workspace: Workspace
+    calls: Calls
+    run_id: str
+    landed: Landed = field(default_factory=Landed)
+    kept: dict[str, int] = field(default_factory=dict)
+
+    async def __call__(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
+        """Take it home, or keep it with the run, and return the outcome that says so."""
+        try:
+            require(self.calls.caller.identity, HOST_FUNCTIONS, "write_file")
+        except RightMissing as error:
+            return _failed(outcome, f"Nothing that the code wrote is in the workspace. {error}")
+        if outcome.status is Status.OK and self.calls.dry_run:
+            return await in_thread(Kind.FILES, partial(self._note_dry, outcome, folder), charged=False)
+        return await in_thread(Kind.FILES, partial(self._take, outcome, folder), charged=False)
+
+    def _take(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
+        begun_ns = folder.made_ns - _CLOCK_NS
+        try:
+            with ChangedFolder(folder.path, folder.known) as changed:
+                changes = changed.read()
+                if outcome.status is Status.OK:
+                    try:
+                        self.landed = land(self.workspace, changed, changes, begun_ns=begun_ns)
+                    except WorkspaceError as error:
+                        outcome = _failed(outcome, f"Nothing that the code wrote is in the workspace. {error}")
+                    else:
+                        return _noted(outcome, _not_kept(self.landed))
+                return self._keep(outcome, changed, changes, begun_ns)
+        except TooManyChanges:
+            return _failed(outcome, "Nothing that the code wrote is in the workspace: it made too many files.")
+        except OSError as error:
+            return _failed(
+                outcome, f"Nothing that the code wrote is in the workspace: it cannot be read ({error.strerror})."
+            )
+
+    def _keep(self, outcome: Outcome, changed: ChangedFolder, changes: Changes, begun_ns: int) -> Outcome:
+        """Keep with the run what it wrote, and say so: it failed."""
+        attachments = self.calls.attachments
+        kept = read_kept(
+            self.workspace,
+            changed,
+            changes,
+            begun_ns=begun_ns,
+            bytes_max=BYTES_MAX - attachments.size,
+            files_max=FILES_MAX - len(attachments.files),
+        )
+        for name, content in kept.files.items():
+            at = f"{RUNS}/{self.run_id}/{_FOLDER}/{name}"
+            try:
+                Name.parse(at)
+            except NameRefused:
+                kept.left_out[name] = "its name is too long to be kept"
+                continue
+            attachments.files[f"{_FOLDER}/{name}"] = content
+            attachments.size += len(content)
+            self.kept[at] = len(content)
+        return _noted(outcome, self._said_of(kept, changes))
+
+    def _said_of(self, kept: KeptFiles, changes: Changes) -> str | None:
+        if not (kept.files or kept.left_out or changes.deleted or changes.replaced):
+            return None
+        told = "The workspace is as it was before, since the run failed."
+        if self.kept:
+            told += f" What the code wrote is kept below {RUNS}/{self.run_id}/{_FOLDER}/."
+        if changes.deleted or changes.replaced:
+            told += " What it deleted is still there."
+        return told + _listed("Not kept", kept.left_out, kept.more_left_out)
+
+    def _note_dry(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
+        """Note down what a dry run would have changed."""
+        try:
+            with ChangedFolder(folder.path, folder.known) as changed:
+                changes = changed.read()
+        except (TooManyChanges, OSError):
+            return _noted(outcome, "What the code wrote cannot be listed: it made too many files.")
+        for file in changes.files:
+            self.calls.log.note_dry("write_file", {"filename": "/".join(file.parts), "size": file.size})
+        for parts in changes.deleted:
+            self.calls.log.note_dry("delete_file", {"filename": "/".join(parts)})
+        # In a session the next call must not take it home.
+        folder.known.update({"/".join(file.parts): file.mark for file in changes.files}, **changes.marks)
+        return outcome
+
+
+def _not_kept(landed: Landed) -> str | None:
+    return _listed("Not kept", landed.not_kept, landed.more_not_kept).strip() or None
+
+
+def _listed(what: str, reasons: Mapping[str, str], more: int) -> str:
+    if not reasons:
+        return ""
+    named = [f"{name} ({why})" for name, why in list(reasons.items())[:_NAMED_MAX]]
+    left_out = len(reasons) + more - len(named)
+    return f" {what}: {'; '.join(named)}{f'; and {left_out} more' if left_out else ''}."
+
+
+def _noted(outcome: Outcome, told: str | None) -> Outcome:
+    if told is None:
+        return outcome
+    before = outcome.notes.get("files")
+    return replace(outcome, notes={**outcome.notes, "files": told if before is None else f"{before} {told}"})
+
+
+def _failed(outcome: Outcome, told: str) -> Outcome:
+    """Return the outcome of a run whose files did not come home: it failed, or says so in a note."""
+    if outcome.status is not Status.OK:
+        return _noted(outcome, told)
+    hint = "Write less, or delete files that are no longer needed."
+    return replace(outcome, status=Status.ERROR, error=Failure("OSError", told, hint=hint))

@@ -1,0 +1,285 @@
+"""Full Python with the workspace as its current directory, through an overlay: real workers, and hostile code in them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from sealab.sandbox.confine.overlay import UPPER
+from sealab.sandbox.host import run_folders
+from sealab.sandbox.host.pool import Pool, PoolSettings
+from sealab.sandbox.job import Isolation, Job, Limits, Outcome, Status, WrittenFolder
+
+from ..conftest import no_calls
+
+SCRATCH_BYTES = 50_000_000
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("home") / "workspace"
+    folder.mkdir(mode=0o700)
+    (folder / "table.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+async def pool(workspace: Path) -> AsyncIterator[Pool]:
+    settings = PoolSettings(
+        spares=1,
+        isolation=Isolation.PROCESS,
+        workspace=str(workspace),
+        run_folders=str(workspace.parent / "scratch"),
+        run_folder_bytes=SCRATCH_BYTES,
+        maximum=Limits(timeout_seconds=120.0, memory_mb=2000, file_size_mb=40),
+    )
+    async with Pool(settings) as pool:
+        await pool.ready()
+        outcome = await run(pool, "import os\nos.getcwd()")
+        if outcome.result != "/workspace":
+            pytest.skip("this machine has no overlays for users, or not on this file system")
+        yield pool
+    assert os.listdir(workspace.parent / "scratch" / "runs") == []
+
+
+async def run(pool: Pool, code: str, *, session: str | None = None, takes_home=None, **limits: float) -> Outcome:
+    allowed = Limits(**{"timeout_seconds": 30.0, "memory_mb": 300, **limits})  # type: ignore[arg-type]
+    job = Job(code, isolation=Isolation.PROCESS, limits=allowed, session=session, takes_home=takes_home)
+    return await pool.run(job, no_calls)
+
+
+def files_below(path: str) -> dict[str, bytes]:
+    return {str(each.relative_to(path)): each.read_bytes() for each in Path(path).rglob("*") if each.is_file()}
+
+
+def size_of(path: str) -> int:
+    return os.path.getsize(path)
+
+
+class Home:
+    """Looks at what is brought home while no process of the worker runs."""
+
+    def __init__(self) -> None:
+        self.found: list[dict[str, bytes]] = []
+
+    async def __call__(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
+        self.found.append(files_below(folder.path))
+        return outcome
+
+
+async def test_what_code_writes_is_seen_by_it_and_by_the_host_and_not_in_the_workspace(
+    pool: Pool, workspace: Path
+) -> None:
+    home = Home()
+    code = "open('table.csv', 'a').write('3,4\\n')\nopen('new', 'w').write('n')\nopen('table.csv').read()"
+    outcome = await run(pool, code, takes_home=home)
+    assert outcome.result == "a,b\n1,2\n3,4\n", outcome
+    assert home.found == [{"table.csv": b"a,b\n1,2\n3,4\n", "new": b"n"}]
+    assert (workspace / "table.csv").read_text() == "a,b\n1,2\n"
+    assert (await run(pool, "import os\nos.listdir('.')")).result == ["table.csv"]
+
+
+async def test_a_run_that_writes_nothing_calls_nobody(pool: Pool) -> None:
+    home = Home()
+    assert (await run(pool, "open('table.csv').read()", takes_home=home)).status is Status.OK
+    assert home.found == []
+
+
+async def test_no_folder_of_the_host_or_of_another_run_can_be_seen_or_guessed(pool: Pool, workspace: Path) -> None:
+    others = os.listdir(workspace.parent / "scratch" / "runs")
+    code = f"""
+import os
+open("mark", "w").write("x")
+found = []
+for path in ["/.runs", "/.runs/.", "/proc/self/mountinfo", "/workspace/../.runs", {str(workspace.parent)!r},
+             *(f"/.runs/{{name}}/upper" for name in {others!r}), *(f"/.runs/{{name}}" for name in {others!r})]:
+    for look in (os.listdir, os.stat, open):
+        try:
+            found.append([path, str(look(path))[:100]])
+        except OSError:
+            pass
+[each for each in found if not (each[1].startswith("os.stat_result") and each[0] in ("/.runs", "/.runs/.", "/workspace/../.runs"))]
+"""
+    assert (await run(pool, code)).result == []
+
+
+async def test_nothing_that_it_writes_executes_or_is_set_user_id_or_a_device(pool: Pool) -> None:
+    code = """
+import ctypes, mmap, os
+result = {}
+with open("lib.so", "wb") as file:
+    file.write(b"\\x7fELF" + bytes(60))
+try:
+    ctypes.CDLL("/workspace/lib.so")
+    result["library"] = "loaded"
+except OSError:
+    result["library"] = "refused"
+try:
+    with open("lib.so", "r+b") as file:
+        mmap.mmap(file.fileno(), 64, prot=mmap.PROT_READ | mmap.PROT_EXEC)
+    result["code"] = "mapped"
+except OSError:
+    result["code"] = "refused"
+for name, make in {
+    "set-user-id": lambda: os.chmod("lib.so", 0o4755),
+    "set-group-id": lambda: os.close(os.open("sgid", os.O_CREAT | os.O_WRONLY, 0o2755)),
+    "device": lambda: os.mknod("dev", 0o020666, os.makedev(1, 5)),
+    "pipe": lambda: os.mkfifo("fifo"),
+    "attribute": lambda: os.setxattr("lib.so", "user.overlay.opaque", b"y"),
+}.items():
+    try:
+        make()
+        result[name] = "done"
+    except OSError:
+        result[name] = "refused"
+result
+"""
+    outcome = await run(pool, code)
+    assert outcome.status is Status.OK, outcome
+    assert isinstance(outcome.result, dict)
+    assert set(outcome.result.values()) == {"refused"}, outcome.result
+
+
+async def test_a_session_goes_on_with_its_files_and_sees_what_others_changed(pool: Pool, workspace: Path) -> None:
+    home = Home()
+    seen = "import os\nout = [open('other').read() if os.path.exists('other') else None, open('mine').read()]\nout"
+    begun = await run(pool, "open('mine', 'w').write('1')\n" + seen, session="s", takes_home=home)
+    assert begun.result == [None, "1"], begun
+    for text in ("first", "second"):
+        (workspace / "part").write_text(text)
+        (workspace / "part").rename(workspace / "other")
+        assert (await run(pool, seen, session="s", takes_home=home)).result == [text, "1"]
+    (workspace / "other").unlink()
+    assert [each["mine"] for each in home.found] == [b"1"] * 3
+    await pool.end_session("s")
+
+
+async def test_while_files_come_home_no_thread_of_a_session_writes(pool: Pool) -> None:
+    sizes: list[tuple[int, int]] = []
+
+    async def home(outcome: Outcome, folder: WrittenFolder) -> Outcome:
+        path = os.path.join(folder.path, "log")
+        before = size_of(path)
+        for _ in range(200):
+            os.sched_yield()
+            os.stat(folder.path)
+        sizes.append((before, size_of(path)))
+        return outcome
+
+    code = """
+import threading
+def write():
+    with open("log", "ab", buffering=0) as log:
+        while True:
+            log.write(b"x")
+for _ in range(4):
+    threading.Thread(target=write, daemon=True).start()
+while not __import__("os").path.exists("log"): pass
+"""
+    await run(pool, code, session="threads", takes_home=home)
+    grown = await run(
+        pool,
+        "import os, time\nsize = os.path.getsize('log')\nwhile os.path.getsize('log') == size: time.sleep(0.001)\nTrue",
+        session="threads",
+        takes_home=home,
+    )
+    assert grown.result is True, grown  # it goes on afterwards
+    assert len(sizes) == 2
+    assert all(before == after for before, after in sizes)
+    await pool.end_session("threads")
+
+
+async def test_more_than_a_run_may_have_on_disk_ends_it(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_folders, "_FIRST_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(run_folders, "_LOOK_SECONDS", 0.01)
+    code = """
+for number in range(1000):
+    with open(f"{'/tmp/' if number % 2 else ''}{number}", "wb") as file:
+        file.write(bytes(10_000_000))
+"""
+    outcome = await run(pool, code)
+    assert outcome.status is Status.ERROR, outcome
+    assert outcome.error is not None
+    assert "SCRATCH_MB" in outcome.error.message
+
+
+async def test_one_file_cannot_be_larger_than_all_may_be(pool: Pool) -> None:
+    code = """
+try:
+    with open("/tmp/large", "wb") as file:
+        for _ in range(10):
+            file.write(bytes(10_000_000))
+except OSError as error:
+    result = error.errno
+"""
+    assert (await run(pool, code)).result == 27
+
+
+async def test_more_files_than_a_run_may_have_end_it(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_folders, "ENTRIES_MAX", 500)
+    monkeypatch.setattr(run_folders, "_FIRST_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(run_folders, "_LOOK_SECONDS", 0.01)
+    outcome = await run(pool, "import os\nfor n in range(1_000_000): os.close(os.open(str(n), os.O_CREAT))")
+    assert outcome.error is not None, outcome
+    assert "500 files" in outcome.error.message
+
+
+@pytest.mark.parametrize("closed", [0o700, 0])
+async def test_folders_however_deep_and_closed_are_removed_with_their_run(
+    pool: Pool, workspace: Path, closed: int
+) -> None:
+    code = f"""
+import os
+for n in range(300):
+    os.mkdir("d")
+    os.chdir("d")
+    open("f", "w").close()
+    os.chmod("../d", {closed | 0o700})
+for n in range(40):
+    os.chdir("..")
+    os.chmod("d", {closed})
+"""
+    outcome = await run(pool, code)
+    assert outcome.status is Status.OK or (outcome.error is not None and "deep" in outcome.error.message), outcome
+    # That nothing of it is left, the end of the pool shows.
+
+
+def test_whether_the_workspace_can_be_written_to_is_found_out_by_trying(tmp_path: Path, pool: Pool) -> None:
+    code = f"from sealab.sandbox.confine import probe_overlay\nprint(probe_overlay({str(tmp_path / 'scratch')!r}))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "available=True" in told  # as the pool found too
+    assert os.listdir(tmp_path / "scratch") == []
+    code = "from sealab.sandbox.confine import probe_overlay\nprint(probe_overlay('/proc/1'))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "available=False" in told
+
+
+async def test_where_there_is_no_overlay_the_workspace_is_read_only_as_before_and_the_log_says_why(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(run_folders.RunFolders, "trial", lambda _folders: SimpleNamespace(name="missing"))
+    settings = PoolSettings(
+        spares=1, isolation=Isolation.PROCESS, workspace=str(workspace), run_folders=str(tmp_path / "scratch")
+    )
+    async with Pool(settings) as pool:
+        code = "import os\ntry:\n    open('/workspace/x', 'w')\nexcept OSError as error:\n    result = [os.getcwd(), error.errno]"
+        outcome = await run(pool, code)
+    assert outcome.result in (["/tmp", 13], ["/tmp", 30]), outcome
+    assert "brings files home with keep()" in caplog.text
+
+
+def test_an_abandoned_folder_is_removed_and_one_in_use_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = run_folders.RunFolders(str(tmp_path / "scratch"), 1000)
+    folders.prepare()
+    used, abandoned = folders.make(), folders.make()
+    monkeypatch.setattr(run_folders, "_NEW_SECONDS", -1.0)
+    (Path(abandoned.path) / UPPER / "f").write_text("f")
+    os.close(abandoned.handle)
+    folders._remove_abandoned()
+    assert os.listdir(folders.path) == [used.name]

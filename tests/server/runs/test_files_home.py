@@ -1,0 +1,197 @@
+"""What full Python writes in its current directory comes home when the run ends well, and is kept where it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..conftest import Caller, in_this_process
+
+ALLOWED = {
+    "SEALAB_ALLOWED_ISOLATION": "restricted,process",
+    "SEALAB_WORKERS_SPARE": "1",
+    "SEALAB_WORKSPACE_QUOTA_MB": "5",
+}
+
+
+@pytest.fixture(scope="module")
+async def home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    async with in_this_process(tmp_path_factory.mktemp("home"), ALLOWED) as caller:
+        where = await caller.run("import os\nos.getcwd()", isolation="process")
+        if where["result"] != "/workspace":
+            pytest.skip("this machine has no overlays for users, or not on this file system")
+        yield caller
+    assert os.listdir(caller.home / "scratch" / "runs") == []
+
+
+@pytest.fixture
+def caller(home: Caller) -> Caller:
+    """Give the client of a server whose workspace holds two files."""
+    workspace = home.home / "workspace"
+    for path in sorted(workspace.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    (workspace / "table.csv").write_text("a,b\n1,2\n")
+    (workspace / "old.txt").write_text("old")
+    return home
+
+
+async def full(caller: Caller, code: str, **arguments: Any) -> dict[str, Any]:
+    return await caller.run(code, isolation="process", **arguments)
+
+
+def names(caller: Caller) -> list[str]:
+    folder = caller.home / "workspace"
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+WRITES = """
+import os, sqlite3
+with open("table.csv", "a") as table:
+    table.write("3,4\\n")
+os.makedirs("out/deep")
+with open("out/deep/x.bin", "wb") as file:
+    file.write(bytes(1000))
+os.remove("old.txt")
+with sqlite3.connect("data.sqlite") as database:
+    database.execute("create table t (a)")
+"""
+
+
+async def test_the_report_lists_what_is_new_changed_and_deleted_and_it_is_there(caller: Caller) -> None:
+    report = await full(caller, WRITES)
+    assert report["success"], report
+    assert report["files"] == {
+        "new": [{"name": "data.sqlite", "size": 8192}, {"name": "out/deep/x.bin", "size": 1000}],
+        "changed": [{"name": "table.csv", "size": 12}],
+        "deleted": ["old.txt"],
+    }
+    assert names(caller) == ["data.sqlite", "out/deep/x.bin", "table.csv"]
+    assert (await caller.run("read_file('table.csv')"))["result"] == "a,b\n1,2\n3,4\n"
+    listed = (await caller.call("list_workspace_files")).structured_content
+    assert listed is not None
+    assert listed["used_bytes"] == 8192 + 1000 + 12
+
+
+async def test_reading_alone_reports_no_files_not_even_a_database_that_was_opened(caller: Caller) -> None:
+    await full(caller, WRITES)
+    report = await full(
+        caller,
+        "import sqlite3\nopen('table.csv').read()\nsqlite3.connect('data.sqlite').execute('select * from t').fetchall()",
+    )
+    assert (report["result"], report.get("files")) == ([], None)
+
+
+async def test_a_failed_run_leaves_the_workspace_as_it_was_and_keeps_what_it_wrote(caller: Caller) -> None:
+    report = await full(caller, WRITES + "1 / 0")
+    run = report["run_id"]
+    assert names(caller) == ["old.txt", "table.csv"]
+    kept = f".runs/{run}/files"
+    assert [each["name"] for each in report["files"]["kept"]] == [
+        f"{kept}/data.sqlite",
+        f"{kept}/out/deep/x.bin",
+        f"{kept}/table.csv",
+    ]
+    assert "since the run failed" in report["truncated"]["files"]["note"]
+    assert "deleted is still there" in report["truncated"]["files"]["note"]
+    assert (await caller.run(f"read_file('{kept}/table.csv')"))["result"] == "a,b\n1,2\n3,4\n"
+    assert (await full(caller, f"len(read_file('{kept}/out/deep/x.bin', encoding=None))"))["result"] == 1000
+
+
+async def test_a_run_that_is_stopped_keeps_what_it_wrote_too(caller: Caller) -> None:
+    report = await full(caller, "open('a', 'w').write('x')\nopen('a').read()\nwhile True: pass", timeout_seconds=2)
+    assert report["status"] == "timeout"
+    assert [each["size"] for each in report["files"]["kept"]] == [1]
+
+
+async def test_more_than_the_quota_takes_nothing_home_and_says_so(caller: Caller) -> None:
+    report = await full(caller, "open('small', 'w').write('s')\nopen('large', 'wb').write(bytes(6_000_000))")
+    assert (report["success"], report["status"]) == (False, "error")
+    assert "Nothing that the code wrote is in the workspace" in report["error"]["message"]
+    assert names(caller) == ["old.txt", "table.csv"]
+    assert {each["size"] for each in report["files"]["kept"]} == {1, 6_000_000}
+
+
+async def test_runs_at_once_share_the_quota(caller: Caller) -> None:
+    code = "open(name, 'wb').write(bytes(1_500_000))"
+    reports = await asyncio.gather(*(full(caller, code, context_vars={"name": name}) for name in "abcdef"))
+    assert sum(each["success"] for each in reports) == 3
+    assert len(names(caller)) == 2 + 3
+
+
+async def test_links_stay_behind_and_the_report_says_so(caller: Caller) -> None:
+    report = await full(caller, "import os\nos.symlink('/etc/passwd', 'link')\nopen('a', 'w').close()")
+    assert report["files"] == {"new": [{"name": "a", "size": 0}]}
+    assert "link (it is a symbolic link" in report["truncated"]["files"]["note"]
+    assert names(caller) == ["a", "old.txt", "table.csv"]
+
+
+async def test_the_helpers_see_what_open_wrote_and_the_other_way_round(caller: Caller) -> None:
+    code = """
+import os
+with open("by_open.txt", "w") as file: file.write("o")
+write_file("by_helper.txt", "h")
+open("/tmp/t", "w").write("t")
+keep("/tmp/t", "kept.txt")
+delete_file("old.txt")
+try:
+    read_file("../x")
+except ValueError as error:
+    refused = str(error)
+[read_file("by_open.txt"), open("by_helper.txt").read(), sorted(each["name"] for each in list_files()), os.path.exists("old.txt")]
+"""
+    report = await full(caller, code)
+    assert report["result"] == ["o", "h", ["by_helper.txt", "by_open.txt", "kept.txt", "table.csv"], False], report
+    assert names(caller) == ["by_helper.txt", "by_open.txt", "kept.txt", "table.csv"]
+
+
+async def test_a_dry_run_changes_nothing_and_says_what_it_would_have(caller: Caller) -> None:
+    report = await full(caller, "import os\nopen('new', 'w').write('n')\nos.remove('old.txt')", dry_run=True)
+    assert names(caller) == ["old.txt", "table.csv"]
+    assert sorted((each["tool"], each["arguments"]["filename"]) for each in report["dry_run"]) == [
+        ("delete_file", "old.txt"),
+        ("write_file", "new"),
+    ]
+
+
+async def test_a_session_takes_home_what_each_call_wrote(caller: Caller) -> None:
+    begun = await full(caller, "log = open('log', 'w')\nlog.write('1'); log.flush()", session="s")
+    assert begun["files"] == {"new": [{"name": "log", "size": 1}]}
+    failed = await full(caller, "log.write('2'); log.flush()\n1 / 0", session="s")
+    assert [each["size"] for each in failed["files"]["kept"]] == [2]
+    assert (caller.home / "workspace" / "log").read_text() == "1"
+    nothing = await full(caller, "open('table.csv').read()", session="s")
+    assert nothing["files"] == {"changed": [{"name": "log", "size": 2}]}  # what the failed call wrote is part of it
+    assert "files" not in await full(caller, "1", session="s")
+    await caller.call("write_workspace_file", filename="later.txt", content="later")
+    assert (await full(caller, "open('later.txt').read()", session="s"))["result"] == "later"
+
+
+async def test_what_a_dry_run_wrote_in_a_session_never_comes_home(caller: Caller) -> None:
+    await full(caller, "open('dry', 'w').write('n')", session="dry", dry_run=True)
+    report = await full(caller, "open('wet', 'w').write('w')", session="dry")
+    assert report["files"] == {"new": [{"name": "wet", "size": 1}]}
+    assert names(caller) == ["old.txt", "table.csv", "wet"]
+
+
+async def test_of_many_files_some_are_named_and_all_are_counted(caller: Caller) -> None:
+    report = await full(caller, "for n in range(100): open(f'{n:03}', 'w').close()")
+    assert len(report["files"]["new"]) == 20
+    assert report["truncated"]["files"] == {"shown": 20, "total": 100, "read_with": "list_files() in code"}
+    assert len(names(caller)) == 102
+
+
+async def test_what_is_read_is_learned_also_under_another_name(tmp_path: Path) -> None:
+    env = {**ALLOWED, "SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}
+    async with in_this_process(tmp_path, env) as caller:
+        (tmp_path / "workspace" / "people.csv").write_text("name,mail\nAda,ada.lovelace@example.org\n")
+        code = "import os\nos.rename('people.csv', 'moved.csv')\nopen('moved.csv').read().split()[1]"
+        report = await full(caller, code, timeout_seconds=100)
+        assert report["success"], report
+        assert "lovelace" not in str(report["result"])
+        assert report["files"]["deleted"] == ["people.csv"]
+        assert "lovelace" in (tmp_path / "workspace" / "moved.csv").read_text()

@@ -1,0 +1,263 @@
+"""Hostile native code against the working directory of full Python, end to end: what it leaves is read back by the host.
+
+Needs a file system that can be the upper layer of an overlay: on a throw-away machine that is `/dev/shm`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..conftest import Caller, in_this_process
+
+pytestmark = pytest.mark.adversarial
+
+QUOTA_MB = 5
+SCRATCH_MB = 64
+RAW = "import ctypes, errno, os, threading\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+SECRET = "a secret of the host"
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+async def caller(place: Path) -> AsyncIterator[Caller]:
+    home = place / "home"
+    home.mkdir(mode=0o700)
+    (place / "secret").write_text(SECRET)
+    env = {
+        "SEALAB_ALLOWED_ISOLATION": "restricted,process",
+        "SEALAB_REQUIRED_LEVEL": "kernel",
+        "SEALAB_WORKERS_SPARE": "1",
+        "SEALAB_WORKSPACE_QUOTA_MB": str(QUOTA_MB),
+        "SEALAB_SCRATCH_MB": str(SCRATCH_MB),
+    }
+    async with in_this_process(home, env) as caller:
+        where = await full(caller, "import os\nos.getcwd()")
+        assert where["result"] == "/workspace", where
+        (home / "workspace" / "table.csv").write_text("a,b\n1,2\n")
+        yield caller
+        await still_works(caller)
+    assert os.listdir(home / "scratch" / "runs") == []
+    assert (place / "secret").read_text() == SECRET
+
+
+async def full(caller: Caller, code: str, **arguments: Any) -> dict[str, Any]:
+    return await caller.run(code, isolation="process", **arguments)
+
+
+async def still_works(caller: Caller) -> None:
+    """Look that the server answers, that the workspace is within its quota, and that all in it is a plain file."""
+    report = await full(
+        caller, "open('alive', 'w').write('x')\nimport os\nos.remove('alive')\nopen('table.csv').read()"
+    )
+    assert report["result"] == "a,b\n1,2\n", report
+    folder = caller.home / "workspace"
+    entries = [path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()]
+    assert all(path.is_file() and not path.is_symlink() and path.lstat().st_nlink == 1 for path in entries)
+    assert all(path.lstat().st_mode & 0o7777 == 0o600 for path in entries if path.name != "table.csv")
+    assert sum(path.stat().st_size for path in entries) <= QUOTA_MB * 1_000_000
+    assert not any(SECRET.encode() in path.read_bytes() for path in entries)
+
+
+MOUNTS = """
+refused = {}
+# umount2, mount, pivot_root, chroot, unshare, setns, open_tree, move_mount, fsopen, fsconfig, fspick, mount_setattr,
+# name_to_handle_at, open_by_handle_at, mknod, setxattr, ptrace, io_uring_setup
+number = {NUMBER}
+try:
+    answer = libc.syscall(ctypes.c_long(number), b"/workspace", b"/.runs", 0, 0, 0)
+    refused = [answer, ctypes.get_errno()]
+finally:
+    result = refused
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are those of x86-64")
+@pytest.mark.parametrize(
+    "number", [166, 165, 155, 161, 272, 308, 428, 429, 430, 431, 433, 442, 303, 304, 133, 259, 188, 101, 425, 437]
+)
+async def test_no_system_call_reaches_the_mounts_marks_or_folders(caller: Caller, number: int) -> None:
+    report = await full(caller, RAW + MOUNTS.replace("{NUMBER}", str(number)))
+    assert report["status"] == "crashed" or report["result"][0] == -1, report
+
+
+async def test_links_to_everything_bring_nothing_of_the_host_home(caller: Caller, place: Path) -> None:
+    code = f"""
+import os
+targets = ["/", "/etc/passwd", "/proc/self/root", "/.runs", "../workspace.runs/.ledger", {str(place / "secret")!r},
+           "../../secret", "/proc/1/root/etc/shadow", "/dev/zero", ".", "..", "loop"]
+for n, target in enumerate(targets):
+    os.symlink(target, f"link{{n}}")
+    os.makedirs(f"folder{{n}}")
+    os.symlink(target, f"folder{{n}}/inner")
+os.symlink("loop", "loop")
+os.rename("table.csv", "renamed.csv")
+os.symlink({str(place / "secret")!r}, "table.csv")
+os.link("renamed.csv", "second.csv")
+os.remove("table.csv")
+os.rename("renamed.csv", "table.csv")
+"""
+    report = await full(caller, code)
+    assert report["success"], report
+    assert set(report["files"]) == {"new"}, report["files"]
+    assert [each["name"] for each in report["files"]["new"]] == ["second.csv"]
+
+
+async def test_threads_that_go_on_swapping_and_writing_do_not_reach_what_is_read_back(
+    caller: Caller, place: Path
+) -> None:
+    code = f"""
+import os, threading
+os.makedirs("a"); os.makedirs("b")
+with open("a/f", "w") as f: f.write("a" * 100_000)
+def swap():
+    while True:
+        for names in (("a", "c"), ("b", "a"), ("c", "b")):
+            try: os.rename(*names)
+            except OSError: pass
+def link():
+    while True:
+        try:
+            os.symlink({str(place / "secret")!r}, "a/g"); os.rename("a/g", "a/f")
+        except OSError: pass
+def write():
+    while True:
+        try:
+            with open("a/f", "r+b") as f: f.write(os.urandom(1000)); f.truncate(50)
+        except OSError: pass
+for work in (swap, link, write) * 3:
+    threading.Thread(target=work, daemon=True).start()
+"""
+    for session in (None, "s", "s", "s"):
+        report = await full(caller, code, session=session, timeout_seconds=20)
+        assert report["status"] in {"ok", "error", "timeout"}, report
+    await caller.run("close_session('s')")
+
+
+async def test_a_million_files_end_the_run_and_are_removed(caller: Caller) -> None:
+    code = "import os\nfor n in range(1_000_000):\n    os.close(os.open(f'{n}', os.O_CREAT | os.O_WRONLY))"
+    report = await full(caller, code, timeout_seconds=120)
+    assert not report["success"]
+    assert "new" not in report.get("files", {})
+
+
+async def test_a_million_names_of_one_file_do_not_come_home(caller: Caller) -> None:
+    code = """
+import os
+with open("one", "wb") as file: file.write(bytes(1_000_000))
+for n in range(1_000_000):
+    try:
+        os.link("one", f"name{n}")
+    except OSError:
+        break
+"""
+    report = await full(caller, code, timeout_seconds=120)
+    assert not report["success"], report
+    assert "new" not in report.get("files", {})
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        "open('sparse', 'wb').truncate(60_000_000)",
+        "[open(f'{n}', 'wb').truncate(60_000_000) for n in range(5000)]",
+        "[open(f'{n}', 'wb').write(bytes(1_000_000)) for n in range(1000)]",
+        "f = os.open('f', os.O_CREAT | os.O_RDWR); os.posix_fallocate(f, 0, 1 << 40)",
+        "import mmap; f = os.open('f', os.O_CREAT | os.O_RDWR); os.truncate('f', 60_000_000); mmap.mmap(f, 60_000_000)[:] = b'x' * 60_000_000; 1 / 0",
+    ],
+)
+async def test_however_the_disk_is_filled_the_quota_holds(caller: Caller, fill: str) -> None:
+    report = await full(caller, f"import os\n{fill}", timeout_seconds=60)
+    assert not report["success"], report
+    assert "new" not in report.get("files", {})
+
+
+async def test_runs_at_once_do_not_pass_the_quota_together(caller: Caller) -> None:
+    code = "open(name, 'wb').write(bytes(900_000))"
+    reports = await asyncio.gather(
+        *(full(caller, code, context_vars={"name": str(n)}, timeout_seconds=100) for n in range(12))
+    )
+    assert sum(each["success"] for each in reports) == 5
+
+
+async def test_names_of_every_kind_neither_confuse_the_host_nor_its_report(caller: Caller) -> None:
+    code = r"""
+import os
+names = [b"Case", b"case", "\u00e9".encode(), "e\u0301".encode(), b"\xff\xfe", b"a\nb", b"a\x1b[2Jb", b".RUNS", b".runs",
+         b".sealab-part-1", b".Sealab-Temp-1", b"-rf", b"*", b"~", b"CON", b"a" * 255, "\u202egpj".encode(), b"..."]
+for name in names:
+    try:
+        os.makedirs(b"in/" + name, exist_ok=True)
+        with open(b"in/" + name + b"/f", "wb") as file: file.write(b"x")
+        with open(name, "wb") as file: file.write(b"y")
+    except OSError:
+        pass
+"""
+    report = await full(caller, code)
+    assert report["success"], report
+    names = {each["name"] for each in report["files"]["new"]}
+    assert {"Case", "case"} <= names or len(names) == 20
+    assert not any("\n" in name or "\x1b" in name or name.lower().startswith(".runs") for name in names)
+    assert "Not kept" in report["truncated"]["files"]["note"]
+
+
+async def test_deep_and_closed_folders_cost_the_host_nothing(caller: Caller) -> None:
+    code = """
+import os
+for n in range(3000):
+    os.mkdir("d" * 200); os.chmod("d" * 200, 0o700); os.chdir("d" * 200)
+"""
+    report = await full(caller, code, timeout_seconds=60)
+    assert report["status"] in {"ok", "error"}, report
+
+
+async def test_what_a_run_cannot_write_to_it_cannot_read_of_another_either(caller: Caller) -> None:
+    first = asyncio.create_task(
+        full(caller, "open('mine', 'w').write('of the first')\nimport time\ntime.sleep(3)\nraise SystemExit(1)")
+    )
+    code = (
+        RAW
+        + """
+import time
+time.sleep(1)
+found = []
+for path in ("mine", "/workspace/mine", "/.runs", "/proc", "/sys", "/dev/shm"):
+    try:
+        found.append([path, os.listdir(path) if os.path.isdir(path) else open(path).read()])
+    except OSError:
+        pass
+found
+"""
+    )
+    report = await full(caller, code)
+    assert report["result"] == [], report
+    await first
+
+
+async def test_a_database_that_is_not_closed_and_a_pipe_of_bytes_come_home_whole_or_not_at_all(caller: Caller) -> None:
+    code = """
+import sqlite3
+database = sqlite3.connect("d.sqlite")
+database.execute("create table t (a)")
+database.executemany("insert into t values (?)", [(n,) for n in range(10_000)])
+database.commit()
+import os
+os._exit(0)
+"""
+    report = await full(caller, code)
+    assert report["status"] == "crashed"
+    assert "new" not in report.get("files", {})
+    assert [each["name"].rpartition("/")[2] for each in report["files"]["kept"]] == ["d.sqlite"]
