@@ -36,12 +36,13 @@ from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import own_paths, told_reads
+from . import own_paths, progress_bars, told_reads
 from .figures import Figures
-from .plain_values import plainly
+from .plain_values import PlainValues
 from .stream_output import StreamOutput
 from .thread_semaphores import ThreadSemaphore
 from .threaded_channel import ThreadedChannel
+from .told_warnings import ToldWarnings
 
 AHEAD = ("numpy", "pandas", "matplotlib.pyplot")
 """What the zygote imports where it is installed: in a worker it would cost a run up to seconds."""
@@ -93,12 +94,15 @@ class FullPython:
 
     def __init__(self) -> None:
         self._figures = Figures()
+        self._plain = PlainValues()
+        self._warnings = ToldWarnings()
         self._unawaited = Unawaited()
 
     def prepare(self, packages: Sequence[tuple[str, str]]) -> None:  # noqa: ARG002 - full Python imports what is installed
         """Set the environment and import ahead what is installed of `AHEAD`; on Linux without leaving a thread."""
         GUEST.full_python = True
-        GUEST.plain = plainly
+        GUEST.plain = self._plain
+        GUEST.draw = self._figures.take
         os.environ.update(_ENVIRONMENT)
         sys.dont_write_bytecode = True
         _small_thread_stacks()
@@ -184,6 +188,8 @@ class FullPython:
         sys.addaudithook(_refuse_in_words)
         sys.addaudithook(told_reads.tell)
         self._unawaited.watch()
+        self._warnings.take_over()
+        progress_bars.take_over()
 
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
         """Do nothing: what full Python does cannot be held to a trace."""
@@ -191,6 +197,8 @@ class FullPython:
     def begin(self) -> None:
         """Drop figures and notes of earlier runs."""
         self._figures.forget()
+        self._plain.forget()
+        self._warnings.begin()
         self._unawaited.begin()
 
     def compile(self, source: str, filename: str, literals: Mapping[str, Json] = NO_LITERALS) -> Program:
@@ -231,11 +239,18 @@ class FullPython:
         with suppress(Exception):
             self._figures.take_open()
         with suppress(Exception):
+            self._warnings.end()
+        with suppress(Exception):
             self._output.write_out()
         notes = dict(self._figures.notes())
         with suppress(Exception):
             notes.update(self._unawaited.notes(GUEST.namespace))
-        return RunExtras(notes=notes, figures=self._figures.images())
+        return RunExtras(
+            notes=notes,
+            figures=self._figures.images(),
+            captions=self._figures.captions(),
+            tables=self._plain.tables(),
+        )
 
 
 def _import_ahead(name: str) -> None:

@@ -275,6 +275,10 @@ class WorkerHandle:
             refusal=done.refusal,
             figures=done.figures,
             diverged=done.diverged,
+            captions=done.captions,
+            tables=done.tables,
+            displayed=done.displayed,
+            held=done.held,
         )
 
     async def _outcome_of_loss(

@@ -161,6 +161,7 @@ class Worker:
         GUEST.write, GUEST.write_error = GUEST.output, GUEST.error_output  # an earlier call may have redirected them
         GUEST.run += 1
         GUEST.answers.clear()
+        GUEST.forget_displayed()
         GUEST.tells_reads = bool(frame["tells_reads"])
         self._dialect.begin()
         self._memory_mb = allowance.memory_bytes // limits.MIB
@@ -275,7 +276,7 @@ class Worker:
                 f"The result is larger than {FRAME_BYTES_MAX} bytes, too large to show. "
                 "Write it to a file with write_file() and read it in slices."
             )
-            return encode({**report, "result": None, "notes": {"result": told}, "figures": []})
+            return encode({**report, "result": None, "notes": {"result": told}, "figures": [], "captions": [], "displayed": []})
 
 
 def _variable(name: str) -> str:
@@ -290,9 +291,15 @@ def _variable(name: str) -> str:
 
 
 def _with(report: dict[str, Json], extras: RunExtras) -> dict[str, Json]:
-    notes = {**cast("Mapping[str, str]", report["notes"]), **extras.notes}
-    figures: Sequence[str] = [base64.b64encode(figure).decode("ascii") for figure in extras.figures]
-    return {**report, "notes": notes, "figures": figures} if figures else {**report, "notes": notes}
+    """Return a report with what the run left beside its result."""
+    notes = {**cast("Mapping[str, str]", report["notes"]), **GUEST.displayed_notes, **extras.notes}
+    beside: dict[str, Sequence[Json]] = {
+        "figures": [base64.b64encode(figure).decode("ascii") for figure in extras.figures],
+        "captions": list(extras.captions),
+        "tables": [table.to_json() for table in extras.tables],
+        "displayed": GUEST.displayed,
+    }
+    return {**report, "notes": notes, **{name: told for name, told in beside.items() if told}}
 
 
 def _refused_calls(code: str, names: Mapping[str, object], filename: str, within: str | None) -> dict[str, Json] | None:

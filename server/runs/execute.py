@@ -45,6 +45,7 @@ from .report import (
     ToolCall,
     WrittenFile,
 )
+from .table_reports import table_report
 from .truncation import SHOWN_CHARS, Cut, Fitted, fit, fits
 
 ENTRIES_MAX = 20
@@ -423,6 +424,7 @@ def _kept_soon(executor: Executor, run_id: str, owner: str, run: EndedRun) -> Fi
     if (
         run.attached
         or run.dry_calls
+        or outcome.displayed
         or not fits(outcome.result, outcome.output, outcome.stderr, max_chars=max_chars)
         or not executor.archive.soon(run_id, owner=owner, code=run.code)
     ):
@@ -439,10 +441,15 @@ def _kept_and_fitted(executor: Executor, run_id: str, owner: str, run: EndedRun)
         outcome.output,
         stderr=outcome.stderr,
         dry_run=run.dry_calls or (),
+        displayed=cast("Sequence[Json]", outcome.displayed or ()),
         max_chars=executor.settings.output_max_chars,
     )
     fitted = cut(run_id=run_id, notes=outcome.notes)
-    for name, whole in (("dry_run.json", fitted.whole_dry_run), ("stderr.txt", fitted.whole_stderr)):
+    for name, whole in (
+        ("dry_run.json", fitted.whole_dry_run),
+        ("stderr.txt", fitted.whole_stderr),
+        ("displayed.json", fitted.whole_displayed),
+    ):
         if whole is not None:
             attached = {**attached, name: whole.encode(errors="backslashreplace")}
     try:
@@ -513,6 +520,10 @@ def _report(
         isolation=outcome.isolation.value,
         layers=list(outcome.layers),
     )
+    if fitted.displayed:
+        report["displayed"] = list(fitted.displayed)
+    if outcome.tables:
+        report["tables"] = [table_report(each) for each in outcome.tables]
     if fitted.stderr:
         report["stderr"] = fitted.stderr
     if outcome.queued_ms >= 1:
@@ -529,7 +540,8 @@ def _report(
     if truncated:
         report["truncated"] = truncated
     if images:
-        report["images"] = [Image(mime_type=each.mime_type, size=len(each.content)) for each in images]
+        captions = [*outcome.captions, *[""] * len(images)]
+        report["images"] = [_image(each, shows) for each, shows in zip(images, captions, strict=False)]
     if outcome.session_ended is not None:
         report["session_ended"] = outcome.session_ended
     privacy = _privacy(shown, program)
@@ -542,6 +554,13 @@ def _report(
             truncated["left"] = Cut(note=f"{told} of {there} tokens, of {len(run.left)} tools").to_json()
             report["truncated"] = truncated
     return report
+
+
+def _image(picture: Picture, shows: str) -> Image:
+    told = Image(mime_type=picture.mime_type, size=len(picture.content))
+    if shows:
+        told["shows"] = shows
+    return told
 
 
 def _privacy(shown: ShownRun, program: ProgramTokens) -> PrivacyReport:
