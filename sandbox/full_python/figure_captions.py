@@ -123,7 +123,7 @@ def _wedges(axes: Any) -> Iterator[str]:
 def _pictures(axes: Any) -> Iterator[str]:
     for image in axes.get_images():
         values = image.get_array()
-        yield f"picture of {' × '.join(map(str, values.shape))} values{_range(values.ravel())}"
+        yield f"picture of {' x '.join(map(str, values.shape))} values{_range(values.ravel())}"
 
 
 def _labelled(artist: Any) -> str:
@@ -147,7 +147,7 @@ def _end(axes: Any, name: str, number: float) -> str:
     """Return a number of an axis as the axis says it: dates are dates."""
     axis = axes.xaxis if name == "x" else axes.yaxis
     if type(axis.get_converter()).__name__ in {"DateConverter", "_SwitchableDateConverter", "ConciseDateConverter"}:
-        from matplotlib.dates import (  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - loaded by the code
+        from matplotlib.dates import (  # type: ignore[import-not-found,unused-ignore]
             num2date,
         )
 

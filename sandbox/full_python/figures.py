@@ -26,7 +26,7 @@ FIGURES_BYTES_MAX = 8 * 1024 * 1024
 SIDE_PIXELS_MAX = 1568
 """The most that a figure is wide or high: a model gets a larger image made smaller (Anthropic, "Vision")."""
 PIXELS_A_TOKEN = 750
-"""About so many pixels of an image are one token (Anthropic, "Vision": width × height / 750)."""
+"""About so many pixels of an image are one token (Anthropic, "Vision": width x height / 750)."""
 TOKENS_MAX = 1_600
 """About how many tokens a figure may take, and a share of what is left of `ALL_TOKENS_MAX`."""
 ALL_TOKENS_MAX = 8_000
@@ -211,7 +211,7 @@ def _as_png(figure: _Figure, pixels: int) -> tuple[bytes, str]:
     figure.savefig(file, format="png", dpi=dpi)
     if dpi >= wanted:
         return file.getvalue(), ""
-    sizes = (f"{round(width * each)} × {round(height * each)}" for each in (dpi, wanted))
+    sizes = (f"{round(width * each)} x {round(height * each)}" for each in (dpi, wanted))
     return file.getvalue(), f" (Drawn with {' of '.join(sizes)} pixels; savefig(path) keeps all.)"
 
 

@@ -40,6 +40,7 @@ from . import own_paths, progress_bars, told_reads
 from .figures import Figures
 from .plain_values import PlainValues
 from .stream_output import StreamOutput
+from .tables import measured
 from .thread_semaphores import ThreadSemaphore
 from .threaded_channel import ThreadedChannel
 from .told_warnings import ToldWarnings
@@ -57,6 +58,8 @@ _ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "MPLBACKEND": "agg",
     "MPLCONFIGDIR": f"{_SCRATCH}/.matplotlib",
+    # It maps memory that is executable, which the sandbox forbids, only to look at the processor.
+    "POLARS_SKIP_CPU_CHECK": "1",
     # A process with threads must not fork.
     **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
 }
@@ -102,6 +105,7 @@ class FullPython:
         """Set the environment and import ahead what is installed of `AHEAD`; on Linux without leaving a thread."""
         GUEST.full_python = True
         GUEST.plain = self._plain
+        GUEST.measure = measured
         GUEST.draw = self._figures.take
         os.environ.update(_ENVIRONMENT)
         sys.dont_write_bytecode = True

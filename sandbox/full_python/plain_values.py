@@ -68,10 +68,15 @@ class PlainValues:
                 return None
             if isinstance(value, pandas.Period | pandas.Interval):
                 return str(value)
+            if isinstance(value, pandas.MultiIndex):
+                value = value.to_flat_index()
             if isinstance(value, pandas.Index | pandas.api.extensions.ExtensionArray):
                 value = pandas.Series(value, index=range(len(value)))
                 if len(value) <= CELLS_MAX:
                     return _values(value)
+        arrow = sys.modules.get("pyarrow")
+        if arrow is not None and isinstance(value, arrow.Scalar):
+            return value.as_py()
         shown = table_of(value)
         if shown is not None:
             return self._table(shown, value, place)
@@ -182,16 +187,22 @@ class _Array:
         array = self._array
         return kept_as(
             stem,
-            ("npy", lambda file: self._numpy.lib.format.write_array(file, array, allow_pickle=False), "np.load({path})"),
+            (
+                "npy",
+                lambda file: self._numpy.lib.format.write_array(file, array, allow_pickle=False),
+                "np.load({path})",
+            ),
         )
 
 
 def _listed(numpy: ModuleType, array: Any) -> Any:
     """Return an array as nested lists, in which what is missing is None."""
     if array.dtype.kind in "Mm":
-        return numpy.where(numpy.isnat(array), None, numpy.datetime_as_string(array)).tolist() if (
-            array.dtype.kind == "M"
-        ) else numpy.where(numpy.isnat(array), None, array.astype(str)).tolist()
+        return (
+            numpy.where(numpy.isnat(array), None, numpy.datetime_as_string(array)).tolist()
+            if (array.dtype.kind == "M")
+            else numpy.where(numpy.isnat(array), None, array.astype(str)).tolist()
+        )
     if array.dtype.kind == "f" and array.ndim and numpy.isnan(array).any():
         return numpy.where(numpy.isnan(array), None, array.astype(object)).tolist()
     return array.tolist()
@@ -213,7 +224,8 @@ def _values(series: Any) -> list[object]:
 def _stem(place: str) -> str:
     """Return the name of a file for what stands at a place: `top` for `result.top`."""
     words = [each for each in _NOT_IN_STEMS.split(place) if each]
-    stem = "_".join(words[1:] or words)[:_STEM_CHARS_MAX]
+    own = words[1:]
+    stem = "_".join(own if own and not own[0].isdigit() else words)[:_STEM_CHARS_MAX]
     return stem or "table"
 
 
@@ -244,4 +256,3 @@ def _file(kept: Kept | str | None) -> Any:
     if isinstance(kept, Kept):
         return {"file": kept.name, "read_with": kept.read_with}
     return {} if kept is None else {"why_not_kept": kept}
-

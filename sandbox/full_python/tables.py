@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final, Protocol
 
@@ -47,6 +46,27 @@ def table_of(value: object) -> Shown | None:
         module = sys.modules.get(library)
         if module is not None and (shown := made(module, value)) is not None:
             return shown
+    return None
+
+
+def measured(value: Any) -> tuple[int, str] | None:
+    """Return about how many bytes a table or an array takes and its extent in words, or None for any other value.
+
+    Raises what a library raises.
+    """
+    numpy, pandas, polars, arrow = map(sys.modules.get, ("numpy", "pandas", "polars", "pyarrow"))
+    if pandas is not None and isinstance(value, pandas.DataFrame):
+        return int(value.memory_usage().sum()), f"{len(value):,} rows x {len(value.columns):,} columns"
+    if pandas is not None and isinstance(value, pandas.Series | pandas.Index):
+        return int(value.memory_usage()), f"{len(value):,} values"
+    if polars is not None and isinstance(value, polars.DataFrame):
+        return int(value.estimated_size()), f"{value.height:,} rows x {value.width:,} columns"
+    if polars is not None and isinstance(value, polars.Series):
+        return int(value.estimated_size()), f"{len(value):,} values"
+    if arrow is not None and isinstance(value, arrow.Table | arrow.RecordBatch):
+        return int(value.nbytes), f"{value.num_rows:,} rows x {value.num_columns:,} columns"
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return int(value.nbytes), f"{' x '.join(map(str, value.shape))} {value.dtype}"
     return None
 
 
@@ -114,9 +134,7 @@ class _Pandas:
         if frame.columns.nlevels > 1 or any(type(name) is not str for name in frame.columns):
             written = frame.copy(deep=False)
             written.columns = [each.name for each in self.columns[self._levels :]]
-        dates = [
-            each.name for each in self.columns[self._levels :] if each.dtype.startswith("datetime64")
-        ]
+        dates = [each.name for each in self.columns[self._levels :] if each.dtype.startswith("datetime64")]
 
         def as_parquet(file: Any) -> None:
             written.to_parquet(file, index=bool(levels) or None)
@@ -227,7 +245,7 @@ class _Arrow:
         return int(self._table.nbytes)
 
     def keep(self, stem: str) -> Kept:
-        import pyarrow.parquet  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - of the code's environment
+        import pyarrow.parquet  # type: ignore[import-not-found,unused-ignore]
 
         table = self._table
         if not isinstance(table, self._arrow.Table):
@@ -251,8 +269,7 @@ class _DuckDB:
         self.rows = int(relation.count("*").fetchall()[0][0])
         names = unique(relation.columns)
         self.columns = [
-            Column(name, str(dtype)[:_NAME_CHARS_MAX], None)
-            for name, dtype in zip(names, relation.types, strict=True)
+            Column(name, str(dtype)[:_NAME_CHARS_MAX], None) for name, dtype in zip(names, relation.types, strict=True)
         ]
 
     def part(self, start: int, stop: int, columns: int) -> Rows:
@@ -262,9 +279,7 @@ class _DuckDB:
         return self.rows * len(self.columns) * 8
 
     def keep(self, stem: str) -> Kept:
-        return kept_as(
-            stem, ("parquet", None, "duckdb.read_parquet({path})"), by_path=self._relation.write_parquet
-        )
+        return kept_as(stem, ("parquet", None, "duckdb.read_parquet({path})"), by_path=self._relation.write_parquet)
 
 
 _MADE_BY: Final[Mapping[str, Any]] = {

@@ -48,6 +48,7 @@ class Guest:
     its author may ask for instead. `plain` gives what a library's value is in plain Python, or the value itself, where
     it is told the place of the value in a result. `draw` shows a figure as an image and gives its number, or None for
     what is none.
+    `measure` gives about how many bytes a library's value takes and how large it is in words, or None for any other.
     `displayed` are the values that the run displayed, as JSON, `displayed_notes` what is said of them, and
     `displayed_size` their bytes and how many values they are made of.
     `tells_reads` says that the host is to know of each file of the workspace before it is opened.
@@ -68,6 +69,7 @@ class Guest:
     wider: tuple[str, ...] = ()
     plain: Callable[[object, str], object] | None = None
     draw: Callable[[object], int | None] | None = None
+    measure: Callable[[object], tuple[int, str] | None] | None = None
     displayed: list[Json] = field(default_factory=list)
     displayed_notes: dict[str, str] = field(default_factory=dict)
     displayed_size: list[int] = field(default_factory=lambda: [0, 0])

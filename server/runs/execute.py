@@ -26,6 +26,7 @@ from ..privacy.gates.run_gate import CalledTool, EndedRun, Gate, LeftTokens, Ret
 from ..rights import ISOLATIONS, require
 from ..scopes import session_of
 from .escalation import escalated
+from .heavy_numbers import told_of_full_python
 from .ids import new_run_id
 from .images import PNG, Picture, pictured
 from .isolations import AUTO
@@ -184,6 +185,7 @@ async def executed(
         await _audited_begin(executor, request, job, run_id)
         outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter)
         _go_on_without_worker(request, outcome, journal)
+        outcome = told_of_full_python(job, outcome, executor.pools.offered)
         outcome = _unstored(outcome, await calls.stored())
         await _confirm(executor, job)
     except BaseException as error:

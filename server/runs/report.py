@@ -191,8 +191,7 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     shown = _shown(report, form)
     if shown.result is not None:
         lines.append(f"result:{_NEW_LINE if _NEW_LINE in shown.result else ' '}{shown.result}")
-    for text in shown.displayed:
-        lines.append(f"displayed:{_NEW_LINE if _NEW_LINE in text else ' '}{text}")
+    lines += [f"displayed:{_NEW_LINE if _NEW_LINE in text else ' '}{text}" for text in shown.displayed]
     lines += tables_lines(report.get("tables", []))
     if failed is not None:
         lines += _failure(failed)

@@ -24,9 +24,9 @@ class ColumnReport(TypedDict):
 class TableReport(TypedDict):
     """A table or an array that stands at `name` of the report, such as `result` or `result.top`.
 
-    `shape` counts its rows, and its columns without those of the `index`. `shown` of its rows stand in the report: where
-    that is not all, `file` is where the whole lies in the workspace and `read_with` reads it, or `not_kept` says why
-    it does not.
+    `shape` counts its rows, and its columns without those of the `index`. `shown` of its rows stand in the report:
+    where that is not all, `file` is where the whole lies in the workspace and `read_with` reads it, or `not_kept` says
+    why it does not.
     """
 
     name: str
@@ -65,10 +65,10 @@ def table_report(table: Table) -> TableReport:
 
 def table_line(table: TableReport) -> str:
     """Say a table in one line: its kind and shape, its columns with their types and missing values, and its file."""
-    shape = " × ".join(map(str, table["shape"]))
+    shape = " x ".join(map(str, table["shape"]))
     if len(table["shape"]) == _MATRIX:
         rows, columns = table["shape"]
-        shape = f"{rows} row{'' if rows == 1 else 's'} × {columns} column{'' if columns == 1 else 's'}"
+        shape = f"{rows} row{'' if rows == 1 else 's'} x {columns} column{'' if columns == 1 else 's'}"
     index = set(table.get("index", ()))
     named = [_said(each, is_index=each["name"] in index) for each in table["columns"][:_COLUMNS_IN_TEXT]]
     more = len(table["columns"]) - len(named) + table.get("columns_left_out", 0)
