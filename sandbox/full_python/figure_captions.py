@@ -15,6 +15,8 @@ from ..wire.shown_frames import CAPTION_CHARS_MAX
 _AXES_MAX: Final = 12
 _SERIES_MAX: Final = 8
 _BARS_MAX: Final = 12
+_BARE_LINES_MAX: Final = 3
+"""Lines without a name that are told one by one: more of them are marks of other things, such as errors of bars."""
 _TEXT_CHARS_MAX: Final = 80
 _CUT: Final = " …"
 _COLORBAR: Final = "<colorbar>"
@@ -49,14 +51,17 @@ def _parts_of(axes: Any) -> Iterator[str]:
             if said := str(getter()):
                 yield f"{name} {_quoted(said)}"
     for kind in (_bars, _lines, _points, _wedges, _pictures):
-        try:
+        told: list[str] = []
+        with suppress(Exception):
             told = list(kind(axes))
-        except Exception:  # noqa: BLE001 - as `caption_of` says
-            continue
         yield from told[:_SERIES_MAX]
         if len(told) > _SERIES_MAX:
             yield f"{len(told) - _SERIES_MAX} more of these"
-    if axes.axison:
+    with suppress(Exception):
+        if (legend := _legend(axes)) is not None:
+            yield legend
+    is_flat = any(type(each).__name__ == "Wedge" for each in axes.patches) or len(axes.get_images()) > 0
+    if axes.axison and not is_flat:
         for name, limits, scale in (
             ("x", axes.get_xlim, axes.get_xscale),
             ("y", axes.get_ylim, axes.get_yscale),
@@ -89,10 +94,24 @@ def _labels(axes: Any, count: int, *, lies: bool) -> Sequence[str]:
 
 
 def _lines(axes: Any) -> Iterator[str]:
-    for line in axes.get_lines():
-        x, y = line.get_xdata(), line.get_ydata()
-        if len(y):
-            yield f"{_labelled(line)}line of {len(y)} points{_extent(axes, x, y)}"
+    lines = [line for line in axes.get_lines() if len(line.get_ydata())]
+    bare = [line for line in lines if not _labelled(line)]
+    if len(bare) > _BARE_LINES_MAX:
+        lines = [line for line in lines if line not in bare]
+    for line in lines:
+        points = len(line.get_ydata())
+        yield f"{_labelled(line)}line of {points} points{_extent(axes, line.get_xdata(), line.get_ydata())}"
+    if len(bare) > _BARE_LINES_MAX:
+        yield f"{len(bare)} lines without a name"
+
+
+def _legend(axes: Any) -> str | None:
+    legend = axes.get_legend()
+    if legend is None:
+        return None
+    names = ", ".join(_quoted(str(each.get_text())) for each in legend.get_texts()[:_SERIES_MAX])
+    title = str(legend.get_title().get_text())
+    return f"legend {f'{_quoted(title)}: ' if title else ''}{names}" if names else None
 
 
 def _points(axes: Any) -> Iterator[str]:

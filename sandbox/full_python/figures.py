@@ -107,7 +107,9 @@ class Figures:
         return tuple(self._captions)
 
     def take(self, value: object) -> int | None:
-        """Show a figure now, and close it; return its number among the images, None where it is no figure or is not shown.
+        """Show a figure now, and close it; return its number among the images.
+
+        None is what is no figure, and a figure that is not shown.
 
         What holds a figure is taken for it: axes, and grids of panels.
         """

@@ -36,7 +36,7 @@ from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import own_paths, progress_bars, told_reads
+from . import changed_libraries, own_paths, told_reads
 from .figures import Figures
 from .plain_values import PlainValues
 from .stream_output import StreamOutput
@@ -97,7 +97,7 @@ class FullPython:
 
     def __init__(self) -> None:
         self._figures = Figures()
-        self._plain = PlainValues()
+        self._plain = PlainValues(self._figures.take)
         self._warnings = ToldWarnings()
         self._unawaited = Unawaited()
 
@@ -193,7 +193,7 @@ class FullPython:
         sys.addaudithook(told_reads.tell)
         self._unawaited.watch()
         self._warnings.take_over()
-        progress_bars.take_over()
+        changed_libraries.take_over()
 
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
         """Do nothing: what full Python does cannot be held to a trace."""

@@ -10,6 +10,7 @@ larger one as its head and tail, and the whole of it becomes a file in the works
 | larger table | `{rows, columns, file, read_with, head, tail}` |
 | array of up to `CELLS_MAX` values, Index, polars Series | (nested) list |
 | larger array | `{shape, dtype, min, max, mean, file, read_with, head, tail}` |
+| figure of matplotlib | `{image}`: its number among the images of the report |
 | missing value | null |
 """
 
@@ -18,12 +19,12 @@ from __future__ import annotations
 import mmap
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import ModuleType
 from typing import Any, Final
 
-from ..report.disclosure import type_name
+from ..report.disclosure import repr_of, type_name
 from ..shown_values import Column, Table
 from ..wire.shown_frames import COLUMNS_MAX, TABLES_MAX, TEXT_CHARS_MAX
 from .table_files import BYTES_MAX, Kept, kept_as
@@ -46,8 +47,9 @@ _STEM_CHARS_MAX: Final = 60
 class PlainValues:
     """Turns values into plain ones, and remembers of each table what it was."""
 
-    def __init__(self) -> None:
+    def __init__(self, show_figure: Callable[[object], int | None]) -> None:
         self._tables: list[Table] = []
+        self._show_figure = show_figure
 
     def forget(self) -> None:
         """Begin anew."""
@@ -77,6 +79,12 @@ class PlainValues:
         arrow = sys.modules.get("pyarrow")
         if arrow is not None and isinstance(value, arrow.Scalar):
             return value.as_py()
+        figures, artists = sys.modules.get("matplotlib.figure"), sys.modules.get("matplotlib.artist")
+        if figures is not None and isinstance(value, figures.Figure):
+            number = self._show_figure(value)
+            return repr_of(value) if number is None else {"image": number}
+        if artists is not None and isinstance(value, artists.Artist):
+            return repr_of(value)
         shown = table_of(value)
         if shown is not None:
             return self._table(shown, value, place)

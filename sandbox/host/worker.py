@@ -294,7 +294,8 @@ class WorkerHandle:
         duration_ms = clock.elapsed_ms
         outcome = await self._outcome_without_report(job, clock, error)
         printed = await self._printed()
-        if outcome.status is Status.CRASHED and (asked := _ASKED_TOO_MUCH.search(printed[-_END_CHARS:])) is not None:
+        last = printed[-_END_CHARS:] + self._output.read_after(_END_CHARS)
+        if outcome.status is Status.CRASHED and (asked := _ASKED_TOO_MUCH.search(last)) is not None:
             outcome = replace(
                 outcome, status=Status.MEMORY, error=_used_up(job, f" It asked for {asked[1]} bytes more.")
             )

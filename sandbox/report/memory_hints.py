@@ -27,8 +27,7 @@ _BY_LINE: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"\bread_excel\s*\(", "Read only the columns and rows that are needed: usecols=…, nrows=…."),
         (
             r"\bmerge\s*\(|\bjoin\s*\(",
-            "A join has a row for each pair of equal keys: check that they are unique (validate='m:1'), or aggregate "
-            "and select columns before it; duckdb joins on disk.",
+            "A join has a row for each pair of equal keys: check that they are unique (validate='m:1').",
         ),
         (
             r"\b(?:pivot(?:_table)?|unstack|crosstab|get_dummies)\s*\(",

@@ -116,7 +116,7 @@ def fit(
     before: Json = None,
     displayed: Sequence[Json] = (),
 ) -> Fitted:
-    """Limit the JSON of the result, `dry_run` and `displayed`, the output and `stderr` to `max_chars` characters in all.
+    """Limit the JSON of result, `dry_run` and `displayed`, the output and `stderr` to `max_chars` characters in all.
 
     What is small is kept whole, and the others share the rest. `run_id` is where the whole is kept
     (`.runs/<run_id>/`), None where it is not. `notes` are the sandbox's own. `before` is the result before somebody

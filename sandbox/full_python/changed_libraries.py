@@ -1,40 +1,43 @@
-"""Has the bars of tqdm report the progress of the run instead of writing to standard error.
+"""Changes libraries that report their progress to a terminal, when the code imports them.
 
-tqdm is imported by the code, never here.
+The bars of tqdm become the progress of the run, and those of DuckDB, which would fill the output, are off. Neither
+library is imported here.
 """
 
 from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ..guest_api.hosted_runs import progress
 
-_MODULE: Final = "tqdm.std"
 _MESSAGE_CHARS_MAX: Final = 100
+_FILE_AT: Final = 4
+"""Where `file` stands among the arguments of a bar."""
 
 
 def take_over() -> None:
-    """Change tqdm when the code imports it."""
+    """Change them when the code imports them."""
     sys.meta_path.insert(0, _Finder())
 
 
 class _Finder(MetaPathFinder):
-    """Finds the one module, as others would, and has it changed once it is loaded."""
+    """Finds the modules, as others would, and has each changed once it is loaded."""
 
     _asks = False
 
     def find_spec(
         self, fullname: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != _MODULE or self._asks:
+        change = _CHANGES.get(fullname)
+        if change is None or self._asks:
             return None
         self._asks = True
         try:
@@ -42,40 +45,45 @@ class _Finder(MetaPathFinder):
         finally:
             self._asks = False
         if spec is not None and spec.loader is not None:
-            spec.loader = _Changing(spec.loader)
+            spec.loader = _Changing(spec.loader, change)
         return spec
 
 
 class _Changing(Loader):
-    def __init__(self, loader: Loader) -> None:
+    """Loads a module as its own loader does."""
+
+    def __init__(self, loader: Loader, change: Callable[[Any], None]) -> None:
         self._loader = loader
+        self._change = change
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
-        with suppress(AttributeError):
-            _change(cast("Any", module).tqdm)
+        # A library of another version works as it is.
+        with suppress(Exception):
+            self._change(module)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
 
 
-def _change(bar: Any) -> None:
-    """Have every bar report how far it is. Of bars within bars the outermost speaks, since they all share one run."""
+def _change_tqdm(module: Any) -> None:
+    """Have every bar report how far it is. Of bars within bars the outermost speaks, since they share one run."""
+    bar = module.tqdm
     begin = bar.__init__
 
     def begun(self: Any, *arguments: Any, **options: Any) -> None:
-        if len(arguments) < 5 and options.get("file") is None:  # noqa: PLR2004 - `file` is the fifth
+        self.is_outermost = not any(not getattr(each, "disable", True) for each in getattr(bar, "_instances", ()))
+        if len(arguments) <= _FILE_AT and options.get("file") is None:
             options["file"] = _Nowhere()
         begin(self, *arguments, **options)
 
     def display(self: Any, msg: str | None = None, pos: int | None = None) -> bool:
-        del msg
-        place = abs(getattr(self, "pos", 0)) if pos is None else abs(pos)
+        del msg, pos
         total = getattr(self, "total", None)
-        if total and not place:
+        if total and self.is_outermost:
             said = f"{self.desc.rstrip(': ')}: " if getattr(self, "desc", "") else ""
             # A run must not fail for the sake of a bar.
             with suppress(Exception):
@@ -91,3 +99,20 @@ class _Nowhere(io.StringIO):
 
     def write(self, text: str, /) -> int:
         return len(text)
+
+
+def _change_duckdb(module: Any) -> None:
+    """Have connections draw no bars."""
+    connect = module.connect
+
+    def connected(*arguments: Any, **options: Any) -> Any:
+        connection = connect(*arguments, **options)
+        with suppress(Exception):
+            connection.execute("SET enable_progress_bar = false")
+        return connection
+
+    module.connect = connected
+    module.execute("SET enable_progress_bar = false")
+
+
+_CHANGES: Final[Mapping[str, Callable[[Any], None]]] = {"tqdm.std": _change_tqdm, "duckdb": _change_duckdb}
