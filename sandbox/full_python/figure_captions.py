@@ -170,7 +170,7 @@ def _end(axes: Any, name: str, number: float) -> str:
             num2date,
         )
 
-        return num2date(number).strftime("%Y-%m-%d %H:%M").removesuffix(" 00:00")
+        return str(num2date(number).strftime("%Y-%m-%d %H:%M")).removesuffix(" 00:00")
     return _number(number)
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import mmap
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import ModuleType
 from typing import Any, Final
@@ -73,9 +73,10 @@ class PlainValues:
             if isinstance(value, pandas.MultiIndex):
                 value = value.to_flat_index()
             if isinstance(value, pandas.Index | pandas.api.extensions.ExtensionArray):
-                value = pandas.Series(value, index=range(len(value)))
-                if len(value) <= CELLS_MAX:
-                    return _values(value)
+                column = pandas.Series(value, index=range(len(value)))
+                if len(column) <= CELLS_MAX:
+                    return _values(column)
+                value = column
         arrow = sys.modules.get("pyarrow")
         if arrow is not None and isinstance(value, arrow.Scalar):
             return value.as_py()
@@ -173,7 +174,7 @@ class _Array:
         nulls = 0
         if array.dtype.kind in "fMm":
             nulls = int((numpy.isnan if array.dtype.kind == "f" else numpy.isnat)(array).sum())
-        self.columns = [Column("value", str(array.dtype), nulls)]
+        self.columns: Sequence[Column] = [Column("value", str(array.dtype), nulls)]
 
     def part(self, start: int, stop: int, columns: int) -> list[list[object]]:
         del columns

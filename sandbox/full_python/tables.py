@@ -6,7 +6,7 @@ No library is imported here: a value of theirs exists only where the code import
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final, Protocol
 
@@ -21,11 +21,15 @@ Rows = Sequence[Sequence[object]]
 
 
 class Shown(Protocol):
-    """A table as it can be shown: `columns` begin with the index, if that says more than the number of the row."""
+    """A table as it can be shown; it has an index where that says more than the number of the row."""
 
     kind: str
     rows: int
-    columns: Sequence[Column]
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Its columns, those of the index first."""
+        ...
 
     def part(self, start: int, stop: int, columns: int) -> Rows:
         """Return some rows, each with its first `columns` values; a missing value is None."""
@@ -111,7 +115,7 @@ class _Pandas:
         self._levels = 0 if self._counts_rows() else frame.index.nlevels
         names = unique([*self._index_names(), *frame.columns])
         counted = self.rows * (len(frame.columns) + self._levels) <= NULLS_COUNTED_MAX
-        self.columns = [
+        self.columns: Sequence[Column] = [
             Column(
                 name,
                 str(each.dtype)[:_NAME_CHARS_MAX],
@@ -197,7 +201,7 @@ class _Polars:
         self._frame = frame
         self.kind = kind
         self.rows = frame.height
-        self.columns = [
+        self.columns: Sequence[Column] = [
             Column(str(name)[:_NAME_CHARS_MAX], str(dtype)[:_NAME_CHARS_MAX], int(column.null_count()))
             for name, dtype, column in zip(frame.columns, frame.dtypes, frame.get_columns(), strict=True)
         ]
@@ -231,7 +235,7 @@ class _Arrow:
         self.kind = kind
         self.rows = table.num_rows
         names = unique(table.schema.names)
-        self.columns = [
+        self.columns: Sequence[Column] = [
             Column(name, str(field.type)[:_NAME_CHARS_MAX], int(table.column(number).null_count))
             for number, (name, field) in enumerate(zip(names, table.schema, strict=True))
         ]
@@ -268,7 +272,7 @@ class _DuckDB:
         self._relation = relation
         self.rows = int(relation.count("*").fetchall()[0][0])
         names = unique(relation.columns)
-        self.columns = [
+        self.columns: Sequence[Column] = [
             Column(name, str(dtype)[:_NAME_CHARS_MAX], None) for name, dtype in zip(names, relation.types, strict=True)
         ]
 
@@ -282,7 +286,7 @@ class _DuckDB:
         return kept_as(stem, ("parquet", None, "duckdb.read_parquet({path})"), by_path=self._relation.write_parquet)
 
 
-_MADE_BY: Final[Mapping[str, Any]] = {
+_MADE_BY: Final[Mapping[str, Callable[[ModuleType, Any], Shown | None]]] = {
     "pandas": _pandas,
     "polars": _polars,
     "pyarrow": _arrow,

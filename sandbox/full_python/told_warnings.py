@@ -22,7 +22,7 @@ class ToldWarnings:
 
     def take_over(self) -> None:
         """Have warnings that no code of its own takes come here."""
-        warnings.showwarning = self._show
+        warnings.showwarning = self._show  # type: ignore[assignment]  # called with what `warnings` calls it with
         # Else what a library warned of in an earlier run of a session would not be said in this one.
         warnings.simplefilter("always", UserWarning, append=True)
         warnings.simplefilter("always", RuntimeWarning, append=True)
