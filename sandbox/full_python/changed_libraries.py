@@ -1,7 +1,7 @@
-"""Changes libraries that report their progress to a terminal, when the code imports them.
+"""Changes libraries that would draw on a terminal or in a browser, when the code imports them.
 
-The bars of tqdm become the progress of the run, and those of DuckDB, which would fill the output, are off. Neither
-library is imported here.
+The bars of tqdm become the progress of the run, and those of DuckDB, which would fill the output, are off; charts of
+plotly and altair that are shown come into the report. No library is imported here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
+from ..guest.guest import GUEST
 from ..guest_api.hosted_runs import progress
 
 _MESSAGE_CHARS_MAX: Final = 100
@@ -115,4 +116,25 @@ def _change_duckdb(module: Any) -> None:
     module.execute("SET enable_progress_bar = false")
 
 
-_CHANGES: Final[Mapping[str, Callable[[Any], None]]] = {"tqdm.std": _change_tqdm, "duckdb": _change_duckdb}
+def _change_plotly(module: Any) -> None:
+    """Have `show` bring a figure into the report."""
+    module.BaseFigure.show = _show
+
+
+def _change_altair(module: Any) -> None:
+    """Have `show` and `display` bring a chart into the report."""
+    module.TopLevelMixin.show = module.TopLevelMixin.display = _show
+
+
+def _show(chart: Any, *_arguments: Any, **_options: Any) -> None:
+    """Show the chart in the report."""
+    if GUEST.draw is not None:
+        GUEST.draw(chart)
+
+
+_CHANGES: Final[Mapping[str, Callable[[Any], None]]] = {
+    "altair": _change_altair,
+    "duckdb": _change_duckdb,
+    "plotly.basedatatypes": _change_plotly,
+    "tqdm.std": _change_tqdm,
+}

@@ -89,7 +89,11 @@ def _bars(axes: Any) -> Iterator[str]:
 def _labels(axes: Any, count: int, *, lies: bool) -> Sequence[str]:
     axis = axes.yaxis if lies else axes.xaxis
     names = [str(each.get_text())[:_TEXT_CHARS_MAX] for each in axis.get_ticklabels()]
-    is_of_names = type(axis.get_major_formatter()).__name__ in {"StrCategoryFormatter", "FixedFormatter"}
+    is_of_names = type(axis.get_major_formatter()).__name__ in {
+        "StrCategoryFormatter",
+        "FixedFormatter",
+        "FuncFormatter",
+    }
     return names if is_of_names and len(names) == count else [""] * count
 
 

@@ -1,4 +1,4 @@
-"""The figures of matplotlib that code shows or leaves open, as PNG images.
+"""The figures of matplotlib that code shows or leaves open, and the charts of plotly and altair, as PNG images.
 
 matplotlib itself is imported by the code, or ahead by the zygote, never here.
 """
@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import sqrt
 from types import ModuleType
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from ..guest.guest import GUEST
 from ..wire.frames import FIGURE_BYTES_MAX, FIGURES_MAX
 from ..wire.shown_frames import CAPTION_CHARS_MAX
+from . import altair_charts, chart_drawing, plotly_charts
 from .figure_captions import caption_of
 
 FIGURES_BYTES_MAX = 8 * 1024 * 1024
@@ -113,6 +114,8 @@ class Figures:
 
         What holds a figure is taken for it: axes, and grids of panels.
         """
+        if is_chart(value):
+            return self._take_chart(value)
         figures = sys.modules.get("matplotlib.figure")
         if figures is None:
             return None
@@ -126,10 +129,19 @@ class Figures:
             pyplot.close(figure)
         return len(self._images) if len(self._images) > shown else None
 
-    def take_image(self, image: bytes, caption: str) -> int | None:
-        """Show a PNG that a library drew; return its number among the images, or None where it cannot be shown."""
+    def _take_chart(self, chart: Any) -> int | None:
+        """Show what plotly's or altair's own images would show, drawn here from its data."""
+        library = "plotly" if _is_plotly(chart) else "altair"
         shown = len(self._images)
-        self._add(image, caption)
+        try:
+            panels, title = (plotly_charts if library == "plotly" else altair_charts).panels_of(chart)
+            figure = chart_drawing.drawn(panels, title)
+        except Exception as error:  # noqa: BLE001 - a library may raise anything at the code's own objects
+            why = str(error)[:200] if isinstance(error, chart_drawing.NotDrawable) else type(error).__name__
+            number = len(self._images) + len(self._left_out) + 1
+            self._left_out.append(f"figure {number}, of {library}, cannot be drawn: {why}; matplotlib and seaborn can")
+            return None
+        self._take(figure, f" (Drawn by matplotlib from the chart's data: {library}'s own images need a browser.)")
         return len(self._images) if len(self._images) > shown else None
 
     def notes(self) -> dict[str, str]:
@@ -139,7 +151,7 @@ class Figures:
         told = "; ".join(self._left_out[:FIGURES_MAX])
         return {"images": f"{told}. Save such figures with savefig(path) and bring them home with keep(path)."}
 
-    def _take(self, figure: _Figure) -> None:
+    def _take(self, figure: _Figure, said: str = "") -> None:
         number = len(self._images) + len(self._left_out) + 1
         if len(self._images) >= FIGURES_MAX:
             self._left_out.append(f"figure {number} is more than the {FIGURES_MAX} that a report shows")
@@ -152,7 +164,8 @@ class Figures:
         except Exception as error:  # noqa: BLE001 - drawing runs the code's own objects
             self._left_out.append(f"figure {number} could not be drawn ({type(error).__name__}: {str(error)[:200]})")
             return
-        self._add(image, f"{caption[: CAPTION_CHARS_MAX - len(smaller)]}{smaller}")
+        said += smaller
+        self._add(image, f"{caption[: CAPTION_CHARS_MAX - len(said)]}{said}")
 
     def _add(self, image: bytes, caption: str) -> None:
         number = len(self._images) + len(self._left_out) + 1
@@ -169,6 +182,17 @@ class Figures:
         self._images.append(image)
         self._captions.append(caption)
         self._tokens_left -= width * height // PIXELS_A_TOKEN
+
+
+def is_chart(value: object) -> bool:
+    """Return whether a value is a figure of plotly or a chart of altair."""
+    altair = sys.modules.get("altair")
+    return _is_plotly(value) or (altair is not None and isinstance(value, altair.TopLevelMixin))
+
+
+def _is_plotly(value: object) -> bool:
+    plotly = sys.modules.get("plotly.basedatatypes")
+    return plotly is not None and isinstance(value, plotly.BaseFigure)
 
 
 @contextmanager

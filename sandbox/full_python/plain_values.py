@@ -10,7 +10,7 @@ larger one as its head and tail, and the whole of it becomes a file in the works
 | larger table | `{rows, columns, file, read_with, head, tail}` |
 | array of up to `CELLS_MAX` values, Index, polars Series | (nested) list |
 | larger array | `{shape, dtype, min, max, mean, file, read_with, head, tail}` |
-| figure of matplotlib | `{image}`: its number among the images of the report |
+| figure of matplotlib or plotly, chart of altair | `{image}`: its number among the images of the report |
 | missing value | null |
 """
 
@@ -27,6 +27,7 @@ from typing import Any, Final
 from ..report.disclosure import repr_of, type_name
 from ..shown_values import Column, Table
 from ..wire.shown_frames import COLUMNS_MAX, TABLES_MAX, TEXT_CHARS_MAX
+from .figures import is_chart
 from .table_files import BYTES_MAX, Kept, kept_as
 from .tables import Shown, records, table_of
 
@@ -84,6 +85,9 @@ class PlainValues:
         if figures is not None and isinstance(value, figures.Figure):
             number = self._show_figure(value)
             return repr_of(value) if number is None else {"image": number}
+        if is_chart(value):
+            number = self._show_figure(value)
+            return f"<{type_name(type(value))}>" if number is None else {"image": number}
         if artists is not None and isinstance(value, artists.Artist):
             return repr_of(value)
         shown = table_of(value)

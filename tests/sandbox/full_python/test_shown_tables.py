@@ -153,7 +153,10 @@ df.loc[7, "n"] = None
     assert (table.place, table.shape, table.shown, table.file) == ("result.top", (5000, 2), 10, shown["file"])
     assert table.columns[0] == Column("n", "float64", 1)
     assert str(table.file).startswith("tables/top-")
-    read = await run(science, f"import pandas as pd\ndf = {shown['read_with']}\n[len(df), str(df.dtypes['when'])[:10], int(df.n.isna().sum())]")
+    read = await run(
+        science,
+        f"import pandas as pd\ndf = {shown['read_with']}\n[len(df), str(df.dtypes['when'])[:10], int(df.n.isna().sum())]",
+    )
     assert read.result == [5000, "datetime64", 1]
 
 
@@ -166,7 +169,9 @@ df
 """
     shown = (await run(science, code, keeps)).result
     assert isinstance(shown, Mapping)
-    read = await run(science, f"import pandas as pd\ndf = {shown['read_with']}\n[df.index.name, list(df.columns), int(df.index[0])]")
+    read = await run(
+        science, f"import pandas as pd\ndf = {shown['read_with']}\n[df.index.name, list(df.columns), int(df.index[0])]"
+    )
     assert read.result == ["id", ["sum.1", "mean.1"], 10]
 
 
