@@ -93,8 +93,6 @@ def _draw(axes: Any, panel: Panel) -> None:
         axes.set_yscale("log")
     if len(panel.series) > 1 and any(each.name for each in panel.series):
         axes.legend()
-    if not any(each.kind == "pie" for each in panel.series) and len(axes.get_xticklabels()) > _MANY_LABELS:
-        axes.tick_params(axis="x", rotation=45)
 
 
 def _draw_bars(axes: Any, bars: Sequence[Series], *, is_stacked: bool) -> None:
@@ -115,6 +113,8 @@ def _draw_bars(axes: Any, bars: Sequence[Series], *, is_stacked: bool) -> None:
             below[places[label]] += float(size or 0)
     ticks = axes.set_xticks if bars[0].kind == "bar" else axes.set_yticks
     ticks(range(len(labels)), [str(label) for label in labels])
+    if bars[0].kind == "bar" and len(labels) > _MANY_LABELS:
+        axes.tick_params(axis="x", rotation=45)
 
 
 def _draw_one(axes: Any, series: Series) -> None:

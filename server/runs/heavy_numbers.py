@@ -8,8 +8,8 @@ from typing import Final
 
 from ...sandbox.job import Isolation, Job, Outcome, Status
 
-COMPUTED_SHARE: Final = 0.7
-"""Of the time of a run: one that computed for less of it had to wait for something."""
+COMPUTED_SHARE: Final = 0.3
+"""Of the time of a run: one that computed for less of it waited, for a tool, a sleep or its turn."""
 
 
 def told_of_full_python(job: Job, outcome: Outcome, offered: Collection[Isolation]) -> Outcome:

@@ -50,14 +50,13 @@ async def test_a_large_table_is_taken_by_its_name_by_the_next_call_by_reading_an
     assert "label" in read.structured_content["content"]
     saved = await caller.call(
         "save_skill",
-        name="total_of",
-        code="def total_of(name: str) -> int:\n    '''Add up n.'''\n    import pandas as pd\n"
-        "    read = pd.read_csv if name.endswith('.csv') else pd.read_parquet\n"
-        "    return int(read('/workspace/' + name).n.sum())",
+        name="bytes_of",
+        code="def bytes_of(name: str) -> int:\n    '''Count the bytes of a file.'''\n"
+        "    return len(read_file(name, encoding=None))",
     )
     assert not saved.is_error, saved.content
-    used = await caller.run(f"skills.total_of({shown['file']!r})", isolation="process")
-    assert used["result"] == sum(range(4000)), used
+    used = await caller.run(f"skills.bytes_of({shown['file']!r})", isolation="process")
+    assert used["result"] == report["files"][0]["size"]  # type: ignore[index]
 
 
 async def test_an_array_is_read_by_the_name_of_its_file(caller: Caller) -> None:
@@ -138,11 +137,3 @@ async def test_a_run_out_of_memory_says_what_it_took_and_what_would_need_less(ca
     assert "used up its 300 MB of memory. It had taken " in error["message"]
     assert "when line 3 asked for more: Unable to allocate" in error["message"]
     assert "validate='m:1'" in error["hint"]
-
-
-async def test_a_restricted_run_that_computes_until_its_time_is_over_is_told_of_full_python(caller: Caller) -> None:
-    report = await caller.run("n = 0\nwhile True:\n    n += 1", timeout_seconds=1)
-    assert report["status"] == "timeout"
-    assert 'isolation="process"' in report["error"]["hint"]  # type: ignore[index]
-    slept = await caller.run("await asyncio.sleep(30)", timeout_seconds=1)
-    assert "isolation" not in slept["error"]["hint"]  # type: ignore[index]
