@@ -61,6 +61,7 @@ Async: top-level await works; asyncio.gather, sleep, wait_for, create_task, Queu
 Sessions: execute_code(session="name") keeps variables, functions and imports from call to call, as in a REPL; \
 list_sessions(), close_session(name)
 Progress: progress(fraction, message="") tells the client how far the code is, from 0 to 1
+Display: display(value) shows a value, table or figure in the report beside the result, in order
 Not available: network, files outside the workspace, processes, native modules; threads run one at a time
 {full_python}\
 Limits of a call: {timeout_seconds:g} s (at most {max_timeout_seconds:g}), {memory_mb} MB (at most {max_memory_mb}), \
@@ -69,5 +70,6 @@ Limits of a call: {timeout_seconds:g} s (at most {max_timeout_seconds:g}), {memo
 
 FULL_PYTHON = """\
 Full Python ({asked}): every import, installed packages such as numpy, threads, files in /tmp; the workspace is at \
-/workspace, read-only; keep(path, name) copies a file into it; matplotlib figures shown or left open come back as images
+/workspace, read-only; keep(path, name) copies a file into it; matplotlib figures shown or left open come back as images; \
+a DataFrame as result is shown with its types, and a large one becomes a parquet file in tables/ that `read_with` reads
 """
