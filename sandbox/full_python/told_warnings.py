@@ -23,13 +23,12 @@ class ToldWarnings:
     def take_over(self) -> None:
         """Have warnings that no code of its own takes come here."""
         warnings.showwarning = self._show  # type: ignore[assignment]  # called with what `warnings` calls it with
-        # Else what a library warned of in an earlier run of a session would not be said in this one.
-        warnings.simplefilter("always", UserWarning, append=True)
-        warnings.simplefilter("always", RuntimeWarning, append=True)
 
     def begin(self) -> None:
         """Begin anew."""
         self._seen.clear()
+        # Any change of the filters has Python forget what it has warned of, in an earlier run of a session too.
+        warnings.simplefilter("default", append=True)
 
     def end(self) -> None:
         """Say how many more there were than are shown."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -137,3 +138,27 @@ async def test_a_run_out_of_memory_says_what_it_took_and_what_would_need_less(ca
     assert "used up its 300 MB of memory. It had taken " in error["message"]
     assert "when line 3 asked for more: Unable to allocate" in error["message"]
     assert "validate='m:1'" in error["hint"]
+
+
+async def test_what_is_personal_is_hidden_in_tables_captions_and_what_is_displayed(tmp_path: Path) -> None:
+    settings = {
+        "SEALAB_ALLOWED_ISOLATION": "restricted,process",
+        "SEALAB_PROCESS_PYTHON": science_python(),
+        "SEALAB_PRIVACY": "auto",
+    }
+    code = """
+import matplotlib.pyplot as plt, pandas as pd
+mail = "anna.berg" + "@example.org"
+display({"to": mail})
+plt.plot([1, 2], label=mail)
+plt.legend()
+pd.DataFrame({mail: [1], "mail": [mail]})
+"""
+    async with in_this_process(tmp_path, settings) as private:
+        answer = await private.client.call_tool("execute_code", {"code": code, "isolation": "process"})
+    assert answer.structured_content is not None
+    assert "anna.berg" not in str(answer.structured_content)
+    assert "anna.berg" not in answer.content[0].text
+    assert "[EMAIL_" in str(answer.structured_content["tables"])
+    assert "[EMAIL_" in str(answer.structured_content["displayed"])
+    assert "[EMAIL_" in str(answer.structured_content["images"][0]["shows"])
