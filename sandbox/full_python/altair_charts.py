@@ -87,7 +87,7 @@ def _values(rows: Sequence[_Spec], x: _Spec, y: _Spec) -> tuple[list[Any], list[
             raise NotDrawable(f"the aggregate {how!s:.40} of altair cannot be drawn here")
         groups: dict[Any, list[Any]] = {}
         for row in rows:
-            groups.setdefault(_value(row, by), []).append(row.get(measured.get("field")))
+            groups.setdefault(_value(row, by), []).append(row.get(str(measured.get("field"))))
         keys = sorted(groups) if by.get("type") in {"temporal", "quantitative"} else list(groups)
         sizes = [_AGGREGATES[how]([each for each in groups[key] if each is not None or how == "count"]) for key in keys]
         return (sizes, keys) if flips else (keys, sizes)
@@ -98,7 +98,7 @@ def _values(rows: Sequence[_Spec], x: _Spec, y: _Spec) -> tuple[list[Any], list[
 
 
 def _value(row: _Spec, channel: _Spec) -> Any:
-    value = row.get(channel.get("field"))
+    value = row.get(str(channel.get("field")))
     if channel.get("type") == "temporal" and isinstance(value, str):
         return datetime.fromisoformat(value)
     return value

@@ -71,5 +71,6 @@ Limits of a call: {timeout_seconds:g} s (at most {max_timeout_seconds:g}), {memo
 FULL_PYTHON = """\
 Full Python ({asked}): every import, installed packages such as numpy, threads, files in /tmp; the workspace is at \
 /workspace, read-only; keep(path, name) copies a file into it; matplotlib figures shown or left open come back as \
-images; a DataFrame as result is shown with its types, and a large one becomes a parquet file in tables/ that `read_with` reads
+images; a DataFrame as result is shown with its types, and a large one becomes a parquet file in tables/, which \
+`read_with` reads
 """

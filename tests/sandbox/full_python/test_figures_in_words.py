@@ -24,7 +24,7 @@ async def science() -> AsyncIterator[Pool]:
 
 
 async def run(pool: Pool, code: str) -> Outcome:
-    limits = Limits(timeout_seconds=60.0, memory_mb=1000)
+    limits = Limits(timeout_seconds=120.0, memory_mb=1000)
     outcome = await pool.run(Job(code, isolation=Isolation.PROCESS, limits=limits), no_calls)
     assert outcome.status is Status.OK, outcome
     assert len(outcome.captions) == len(outcome.figures)

@@ -55,7 +55,7 @@ async def no_calls(name: str, _arguments: Mapping[str, Json]) -> Json:
 
 
 async def run(pool: Pool, code: str, host_calls: HostCalls = no_calls, *, session: str | None = None) -> Outcome:
-    limits = Limits(timeout_seconds=60.0, memory_mb=1000)
+    limits = Limits(timeout_seconds=120.0, memory_mb=1000)
     outcome = await pool.run(Job(code, isolation=Isolation.PROCESS, limits=limits, session=session), host_calls)
     assert outcome.status is Status.OK, outcome
     return outcome

@@ -31,7 +31,7 @@ async def science() -> AsyncIterator[Pool]:
 async def run(
     pool: Pool, code: str, host_calls=no_calls, *, memory_mb: int = 500, session: str | None = None
 ) -> Outcome:
-    limits = Limits(timeout_seconds=60.0, memory_mb=memory_mb)
+    limits = Limits(timeout_seconds=120.0, memory_mb=memory_mb)
     return await pool.run(Job(code, isolation=Isolation.PROCESS, limits=limits, session=session), host_calls)
 
 
