@@ -1,7 +1,8 @@
 """Changes libraries that would draw on a terminal or in a browser, when the code imports them.
 
 The bars of tqdm become the progress of the run, and those of DuckDB, which would fill the output, are off; charts of
-plotly and altair that are shown come into the report. No library is imported here.
+plotly and altair that are shown come into the report. `IPython.display` is there without IPython. No library is
+imported here.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, Final
 
 from ..guest.guest import GUEST
 from ..guest_api.hosted_runs import progress
+from . import notebook_names
 
 _MESSAGE_CHARS_MAX: Final = 100
 _FILE_AT: Final = 4
@@ -38,13 +40,17 @@ class _Finder(MetaPathFinder):
         self, fullname: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
         change = _CHANGES.get(fullname)
-        if change is None or self._asks:
+        if self._asks or (change is None and fullname not in notebook_names.NAMES):
             return None
         self._asks = True
         try:
             spec = find_spec(fullname)
+        except ModuleNotFoundError:
+            spec = None
         finally:
             self._asks = False
+        if change is None:
+            return notebook_names.stand_in(fullname) if spec is None else spec
         if spec is not None and spec.loader is not None:
             spec.loader = _Changing(spec.loader, change)
         return spec

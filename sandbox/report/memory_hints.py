@@ -45,12 +45,18 @@ _BY_LINE: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"\blist\s*\(|\[.+\bfor\b.+\bin\b", "Loop over a generator instead of making the whole list."),
     )
 )
+_CODE: Final = "    "
+"""How a line of code begins in a traceback."""
 _MIB: Final = 1024 * 1024
 
 
-def advice_for(line: str) -> str | None:
-    """Return what needs less memory than this line of code; None where nothing is known of it."""
-    return next((advice for pattern, advice in _BY_LINE if pattern.search(line)), None)
+def advice_for(traceback: str) -> str | None:
+    """Return what needs less memory than the innermost line of a traceback of which that is known; None without one."""
+    lines = [line for line in traceback.split("\n") if line.startswith(_CODE)]
+    return next(
+        (advice for line in reversed(lines) for pattern, advice in _BY_LINE if pattern.search(line)),
+        None,
+    )
 
 
 def peak_mb() -> int:

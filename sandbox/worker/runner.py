@@ -272,16 +272,15 @@ class Worker:
             cut = len(failure.message) > failures.MESSAGE_CHARS_MAX
             notes = {"error.message": "cut; raise with less text, and print() or write_file() the rest"} if cut else {}
             return _report(Status.ERROR, error=failure, notes=notes)
-        return _report(Status.MEMORY, error=self._out_of_memory(failure, code))
+        return _report(Status.MEMORY, error=self._out_of_memory(failure))
 
-    def _out_of_memory(self, failure: Failure, code: str) -> Failure:
+    def _out_of_memory(self, failure: Failure) -> Failure:
         """Say what was used, by what, and what would need less."""
         peak_mb = max(0, memory_hints.peak_mb() - (self._peak_before_mb or 0))
         asking = "it asked" if failure.line is None else f"line {failure.line} asked"
         told = f"The code used up its {self._memory_mb} MB of memory. It had taken {peak_mb} MB when {asking} for more"
         said = f": {failure.message}" if failure.message else "."
-        line = "" if failure.line is None else failures.source_line(code, failure.line)
-        hints = [memory_hints.advice_for(line) or "Hold less at once."]
+        hints = [memory_hints.advice_for(failure.traceback or "") or "Hold less at once."]
         with suppress(Exception):
             variables = held_values.held_in(self._namespace, self._given)
             if words := held_values.in_words(variables, self._memory_mb * limits.MIB // 20, 3):

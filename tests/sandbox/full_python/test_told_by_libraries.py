@@ -76,6 +76,18 @@ except UserWarning as error:
     assert (outcome.result, outcome.stderr) == ([["mine"], "raised"], "")
 
 
+async def test_code_that_was_written_for_a_notebook_displays_as_there(pool: Pool) -> None:
+    code = """
+from IPython.display import HTML, display, clear_output
+import IPython
+display({"a": 1}, HTML("<b>bold</b>"))
+clear_output(wait=True)
+IPython.get_ipython()
+"""
+    outcome = await run(pool, code)
+    assert (outcome.status, outcome.displayed) == (Status.OK, [{"a": 1}, "<b>bold</b>"])
+
+
 async def test_of_many_different_warnings_the_number_of_those_left_out_is_told(pool: Pool) -> None:
     outcome = await run(pool, "import warnings\nfor n in range(25):\n    warnings.warn(f'number {n}')")
     lines = outcome.stderr.splitlines()
