@@ -237,7 +237,7 @@ def _as_png(figure: _Figure, pixels: int) -> tuple[bytes, str]:
     figure.savefig(file, format="png", dpi=dpi)
     if dpi >= wanted:
         return file.getvalue(), ""
-    sizes = (f"{round(width * each)} x {round(height * each)}" for each in (dpi, wanted))
+    sizes = (f"{int(width * each)} x {int(height * each)}" for each in (dpi, wanted))
     return file.getvalue(), f" (Drawn with {' of '.join(sizes)} pixels; savefig(path) keeps all.)"
 
 
