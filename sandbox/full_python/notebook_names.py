@@ -31,8 +31,9 @@ def _image(
     """Return the bytes of an image, which a report shows as one. Raises OSError where there is no such file."""
     if isinstance(data, bytes):
         return data
-    with open(filename if data is None else data, "rb") as file:  # type: ignore[arg-type]  # as IPython takes them
-        return file.read()
+    path: Any = filename if data is None else data  # as IPython takes them
+    with open(path, "rb") as file:
+        return bytes(file.read())
 
 
 def _clear_output(*_arguments: Any, **_options: Any) -> None:
