@@ -84,7 +84,7 @@ def _change_tqdm(module: Any) -> None:
     def begun(self: Any, *arguments: Any, **options: Any) -> None:
         self.is_outermost = not any(not getattr(each, "disable", True) for each in getattr(bar, "_instances", ()))
         if len(arguments) <= _FILE_AT and options.get("file") is None:
-            options["file"] = _Nowhere()
+            options["file"] = _NoFile()
         begin(self, *arguments, **options)
 
     def display(self: Any, msg: str | None = None, pos: int | None = None) -> bool:
@@ -101,7 +101,7 @@ def _change_tqdm(module: Any) -> None:
     bar.display = display
 
 
-class _Nowhere(io.StringIO):
+class _NoFile(io.StringIO):
     """What a bar writes to besides: it is kept nowhere."""
 
     def write(self, text: str, /) -> int:

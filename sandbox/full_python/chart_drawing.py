@@ -6,6 +6,7 @@ when a chart is drawn.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -60,14 +61,12 @@ def drawn(panels: Sequence[Panel], title: str, dpi: float = 100.0) -> Any:
     if not panels or len(panels) > PANELS_MAX:
         raise NotDrawable(f"it has {len(panels)} panels, and 1 to {PANELS_MAX} can be drawn")
     try:
-        from matplotlib.figure import (  # type: ignore[import-not-found,unused-ignore]
-            Figure,
-        )
+        figures = importlib.import_module("matplotlib.figure")
     except ImportError:
         raise NotDrawable("matplotlib is not installed, which draws it here") from None
     columns = min(_IN_A_ROW, len(panels))
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(_PANEL_WIDTH * columns, _PANEL_HEIGHT * rows), dpi=dpi, layout="constrained")
+    figure = figures.Figure(figsize=(_PANEL_WIDTH * columns, _PANEL_HEIGHT * rows), dpi=dpi, layout="constrained")
     for number, panel in enumerate(panels, 1):
         _draw(figure.add_subplot(rows, columns, number), panel)
     if title:

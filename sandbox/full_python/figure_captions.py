@@ -5,6 +5,7 @@ matplotlib is not imported here: a figure exists only where the code imported it
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import isfinite
@@ -170,11 +171,8 @@ def _end(axes: Any, name: str, number: float) -> str:
     """Return a number of an axis as the axis says it: dates are dates."""
     axis = axes.xaxis if name == "x" else axes.yaxis
     if type(axis.get_converter()).__name__ in {"DateConverter", "_SwitchableDateConverter", "ConciseDateConverter"}:
-        from matplotlib.dates import (  # type: ignore[import-not-found,unused-ignore]
-            num2date,
-        )
-
-        return str(num2date(number).strftime("%Y-%m-%d %H:%M")).removesuffix(" 00:00")
+        dates = importlib.import_module("matplotlib.dates")  # loaded by the code
+        return str(dates.num2date(number).strftime("%Y-%m-%d %H:%M")).removesuffix(" 00:00")
     return _number(number)
 
 

@@ -5,6 +5,7 @@ No library is imported here: a value of theirs exists only where the code import
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
@@ -249,14 +250,12 @@ class _Arrow:
         return int(self._table.nbytes)
 
     def keep(self, stem: str) -> Kept:
-        import pyarrow.parquet  # type: ignore[import-not-found,unused-ignore]
+        parquet = importlib.import_module("pyarrow.parquet")
 
         table = self._table
         if not isinstance(table, self._arrow.Table):
             table = self._arrow.Table.from_batches([table])
-        return kept_as(
-            stem, ("parquet", lambda file: pyarrow.parquet.write_table(table, file), "pq.read_table({path})")
-        )
+        return kept_as(stem, ("parquet", lambda file: parquet.write_table(table, file), "pq.read_table({path})"))
 
 
 def _duckdb(duckdb: ModuleType, value: Any) -> Shown | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from ..runs.table_reports import tables_lines
+from ..runs.tables.table_reports import tables_lines
 
 if TYPE_CHECKING:
     from ..runs.report import Report

@@ -22,7 +22,7 @@ from ..privacy.privacy import Privacy
 from ..runs.compact import written
 from ..runs.executor import Executor
 from ..runs.images import IMAGE_BYTES_MAX, Picture, image_type
-from ..runs.table_previews import is_table, isolation_for, previewed
+from ..runs.tables.table_previews import is_table, isolation_for, previewed
 from ..runs.truncation import SHOWN_CHARS
 from ..scopes import caller_of, scope_of
 from ..settings import OutputFormat

@@ -46,7 +46,7 @@ from .report import (
     ToolCall,
     WrittenFile,
 )
-from .table_reports import table_report
+from .tables.table_reports import table_report
 from .truncation import SHOWN_CHARS, Cut, Fitted, fit, fits
 
 ENTRIES_MAX = 20

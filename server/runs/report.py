@@ -12,7 +12,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from ...sandbox.job import Isolation, Json
 from ..settings import OutputFormat
 from .compact import shortened, written
-from .table_reports import TableReport, tables_lines
+from .tables.table_reports import TableReport, tables_lines
 from .truncation import FIRST_OF, SHOWN_CHARS, fit
 
 _NEW_LINE = "\n"

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...sandbox.job import Isolation, Json
-from ..errors import RequestRefused
-from .execute import CodeRequest, execute
+from ....sandbox.job import Isolation, Json
+from ...errors import RequestRefused
+from ..execute import CodeRequest, execute
 
 if TYPE_CHECKING:
-    from ..caller import Caller
-    from .executor import Executor
+    from ...caller import Caller
+    from ..executor import Executor
 
 FORMATS: Final = (".parquet", ".npy", ".feather", ".arrow", ".xlsx")
 ROWS: Final = 20
