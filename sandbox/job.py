@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, TypeAlias, Union, cast
 
+from .shown_values import Held, Table
+
 Json: TypeAlias = Union[bool, int, float, str, Sequence["Json"], Mapping[str, "Json"], None]  # noqa: UP007 - recursive
 
 HostCalls: TypeAlias = Callable[[str, Mapping[str, Json]], Awaitable[Json]]
@@ -220,7 +222,9 @@ class Outcome:
     `notes` says where a value could not be shown as it was: `{"result.price": "nan became null"}`.
     `output` and `stderr` are what it wrote to standard output and to standard error.
     `queued_ms` is how long it waited to begin, before its clock ran. `session_ended` says why the session's worker is
-    gone, or None while it is open. `figures` are PNG images that the code showed or left open, in that order.
+    gone, or None while it is open. `figures` are PNG images that the code showed or left open, in that order, and
+    `captions` what each of them shows, in words. `tables` describe the tables in the result and in what the code
+    `displayed`, a list in its order. `held` are the variables of the run's session.
     `diverged` says that the run did not do what the trace of its job holds; `error` has the line and what it did.
     `rebuilt` is there where the job's session had lost its worker and was rebuilt.
     """
@@ -241,6 +245,10 @@ class Outcome:
     figures: tuple[bytes, ...] = ()
     diverged: bool = False
     rebuilt: Rebuilt | None = None
+    captions: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    displayed: Json = None
+    held: tuple[Held, ...] = ()
 
 
 RunBefore: TypeAlias = Callable[[Job, HostCalls], Awaitable[Outcome]]

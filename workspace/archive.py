@@ -31,7 +31,7 @@ from .paths import Folder, Root, refusing, write_all
 from .quota import LEDGER
 from .store import Workspace
 
-What: TypeAlias = Literal["code.py", "output.txt", "stderr.txt", "result.json", "dry_run.json"]
+What: TypeAlias = Literal["code.py", "output.txt", "stderr.txt", "result.json", "dry_run.json", "displayed.json"]
 
 BYTES_MAX = 256 * 1024 * 1024
 

@@ -36,13 +36,15 @@ from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import first_times, local_files, own_paths, told_reads
+from . import changed_libraries, first_times, local_files, own_paths, told_reads
 from .figures import Figures
-from .plain_values import plainly
+from .plain_values import PlainValues
 from .stream_output import StreamOutput
+from .tables import measured
 from .thread_pools import VARIABLES, ThreadPools
 from .thread_semaphores import ThreadSemaphore
 from .threaded_channel import ThreadedChannel
+from .told_warnings import ToldWarnings
 
 AHEAD = ("numpy", "pandas")
 """What the zygote always imports where it is installed: in a worker it would cost a run up to seconds."""
@@ -99,6 +101,8 @@ class FullPython:
 
     def __init__(self) -> None:
         self._figures = Figures()
+        self._plain = PlainValues(self._figures.take)
+        self._warnings = ToldWarnings()
         self._threads = ThreadPools()
         self._late: tuple[str, ...] = ()
         self._unawaited = Unawaited()
@@ -109,10 +113,13 @@ class FullPython:
         On Linux none may leave a thread: one that does is imported by each spare.
         """
         GUEST.full_python = True
-        GUEST.plain = plainly
+        GUEST.plain = self._plain
+        GUEST.measure = measured
+        GUEST.draw = self._figures.take
         os.environ.update(_ENVIRONMENT)
         sys.dont_write_bytecode = True
         _small_thread_stacks()
+        changed_libraries.take_over(self._figures.take_over)
         self._late = tuple(filter(None, str(sys._xoptions.get("late", "")).split(",")))
         # Libraries that keep files of their own must not do so in the host's scratch directory.
         with tempfile.TemporaryDirectory() as own:
@@ -128,7 +135,6 @@ class FullPython:
         docstrings.preload()
         os.environ.update(_ENVIRONMENT)
         self._threads.find()
-        self._figures.take_over()
 
     def _begin_anew_without(self, name: str) -> None:
         """Begin this process anew where what was just done left a thread, which cannot be undone, without that."""
@@ -205,6 +211,7 @@ class FullPython:
         sys.addaudithook(_refuse_in_words)
         sys.addaudithook(told_reads.tell)
         self._unawaited.watch()
+        self._warnings.take_over()
 
     def use_threads(self, count: int) -> None:
         """Bound the pools of BLAS, polars and Arrow."""
@@ -223,6 +230,8 @@ class FullPython:
     def begin(self) -> None:
         """Drop figures and notes of earlier runs."""
         self._figures.forget()
+        self._plain.forget()
+        self._warnings.begin()
         self._unawaited.begin()
 
     def compile(self, source: str, filename: str, literals: Mapping[str, Json] = NO_LITERALS) -> Program:
@@ -263,11 +272,18 @@ class FullPython:
         with suppress(Exception):
             self._figures.take_open()
         with suppress(Exception):
+            self._warnings.end()
+        with suppress(Exception):
             self._output.write_out()
         notes = dict(self._figures.notes())
         with suppress(Exception):
             notes.update(self._unawaited.notes(GUEST.namespace))
-        return RunExtras(notes=notes, figures=self._figures.images())
+        return RunExtras(
+            notes=notes,
+            figures=self._figures.images(),
+            captions=self._figures.captions(),
+            tables=self._plain.tables(),
+        )
 
 
 def _import_ahead(name: str) -> None:

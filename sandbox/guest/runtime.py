@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Protocol
 
 from ..job import Json, Start
+from ..shown_values import Table
 from ..wire.output import Output
 from .host_channel import HostChannel
 from .program_values import NO_LITERALS
@@ -29,7 +30,9 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class RunExtras:
-    """What a run left beside its result: notes by what they are about, and figures as PNG.
+    """What a run left beside its result: notes by what they are about, and figures as PNG, with a caption each.
+
+    `tables` describe the tables that were shown.
 
     `failure` says why the run is void: it did not do what its trace says, or met more than can be recorded.
     """
@@ -37,6 +40,8 @@ class RunExtras:
     notes: Mapping[str, str] = field(default_factory=dict)
     failure: BaseException | None = None
     figures: Sequence[bytes] = ()
+    captions: Sequence[str] = ()
+    tables: Sequence[Table] = ()
 
 
 class Dialect(Protocol):

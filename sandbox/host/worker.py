@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -56,6 +57,9 @@ _WRITING = frozenset({"write_file", "delete_file", "keep"})
 _READ_BYTES = 1 << 16
 _OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, EXIT_WITHOUT_REPORT})
 """How a process may end that has no memory left."""
+_ASKED_TOO_MUCH = re.compile(r"\bmemory allocation of (\d{1,20}) bytes failed\b")
+"""What Rust's libraries, polars for one, write before they end a process that has no memory left (std::alloc)."""
+_END_CHARS = 2_000
 _OUT_OF_TIME = "The run's time was over before this answer arrived."
 _LOG = logging.getLogger(__name__)
 
@@ -362,6 +366,10 @@ class WorkerHandle:
             refusal=done.refusal,
             figures=done.figures,
             diverged=done.diverged,
+            captions=done.captions,
+            tables=done.tables,
+            displayed=done.displayed,
+            held=done.held,
         )
 
     async def _outcome_of_loss(
@@ -371,9 +379,16 @@ class WorkerHandle:
         if isinstance(error, EOFError) and not began and not clock.expired:
             raise WorkerLost("The worker ended before it began with the job.") from None
         duration_ms = clock.elapsed_ms
+        outcome = await self._outcome_without_report(job, clock, error)
+        printed = await self._printed()
+        last = printed[-_END_CHARS:] + self._output.read_after(_END_CHARS)
+        if outcome.status is Status.CRASHED and (asked := _ASKED_TOO_MUCH.search(last)) is not None:
+            outcome = replace(
+                outcome, status=Status.MEMORY, error=_used_up(job, f" It asked for {asked[1]} bytes more.")
+            )
         return replace(
-            await self._outcome_without_report(job, clock, error),
-            output=await self._printed(),
+            outcome,
+            output=printed,
             stderr=self._output.read_errors(),
             duration_ms=duration_ms,
             queued_ms=seat.queued_ms,
@@ -605,8 +620,7 @@ def _cause(job: Job, clock: Clock, error: EOFError | FrameError, ended: ProcessE
         and ended.memory_peak_mb is not None
         and ended.memory_peak_mb >= limits.memory_mb * 0.9
     ):
-        message = f"The code used up its {limits.memory_mb} MB of memory and its process was ended."
-        return Status.MEMORY, Failure("MemoryError", message, hint="Hold less at once, or ask for more memory.")
+        return Status.MEMORY, _used_up(job, f" At its peak {ended.memory_peak_mb:.0f} MB were in use.")
     if ended.status is None:
         how = "ended together with the sandbox"
     elif ended.status < 0:
@@ -629,6 +643,12 @@ def _with_files_lost(outcome: Outcome) -> Outcome:
     if outcome.status is not Status.OK:
         return replace(outcome, notes={**outcome.notes, "files": told})
     return replace(outcome, status=Status.ERROR, error=Failure("OSError", told, hint="Run it again."))
+
+
+def _used_up(job: Job, more: str) -> Failure:
+    message = f"The code used up its {job.limits.memory_mb} MB of memory and its process was ended.{more}"
+    hint = "Hold less at once, read in parts or only the columns that are needed, or ask for more memory."
+    return Failure("MemoryError", message, hint=hint)
 
 
 async def _too_late(_name: str, _arguments: Mapping[str, Json]) -> Json:

@@ -62,6 +62,7 @@ Async: top-level await works; asyncio.gather, sleep, wait_for, create_task, Queu
 Sessions: execute_code(session="name") keeps variables, functions and imports from call to call, as in a REPL; \
 list_sessions(), close_session(name)
 Progress: progress(fraction, message="") tells the client how far the code is, from 0 to 1
+Display: display(value) shows a value, table or figure in the report beside the result, in order
 Not available: network, files outside the workspace, processes, native modules; threads run one at a time
 {full_python}\
 Limits of a call: {timeout_seconds:g} s (at most {max_timeout_seconds:g}), {memory_mb} MB (at most {max_memory_mb}), \
@@ -72,5 +73,6 @@ FULL_PYTHON = """\
 Full Python ({asked}): every import, installed packages such as numpy (a program that imports one runs there by \
 itself), threads; the workspace is the current directory, and what code writes there is kept once the run ends well \
 (in a container it is read-only at /workspace, and keep(path, name) copies a file into it); matplotlib figures shown or \
-left open come back as images
+left open come back as images; a DataFrame as result is shown with its types, and a large one becomes a parquet file in \
+tables/, which `read_with` reads
 """

@@ -88,7 +88,7 @@ def tools_of(app: App) -> list[StrictTool]:
         *registry_tools(app.registry),
         *skill_tools(app.skills, conversations, reported_layers),
         *privacy_tools(app.privacy),
-        *workspace_tools(app.workspace, app.privacy, chars_max),
+        *workspace_tools(app.workspace, app.privacy, app.executor, chars_max),
         _get_execution_stats(app),
     ]
     return [tool.bound(chars_max) for tool in tools]

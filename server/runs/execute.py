@@ -36,6 +36,7 @@ from ..rights import ISOLATIONS, require
 from ..scopes import session_of
 from .escalation import escalated
 from .files_home import FilesHome
+from .heavy_numbers import told_of_full_python
 from .ids import new_run_id
 from .images import PNG, Picture, pictured
 from .isolations import AUTO
@@ -57,6 +58,7 @@ from .report import (
     WrittenFile,
 )
 from .routing import routed
+from .tables.table_reports import table_report
 from .truncation import SHOWN_CHARS, Cut, Fitted, fit, fits
 
 ENTRIES_MAX = 20
@@ -197,6 +199,7 @@ async def executed(
         await _audited_begin(executor, request, job, run_id)
         outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter)
         _go_on_without_worker(request, outcome, journal)
+        outcome = told_of_full_python(job, outcome, executor.pools.offered)
         outcome = _unstored(outcome, await calls.stored())
         await _confirm(executor, job)
     except BaseException as error:
@@ -454,6 +457,7 @@ def _kept_soon(executor: Executor, run_id: str, owner: str, run: EndedRun) -> Fi
     if (
         run.attached
         or run.dry_calls
+        or outcome.displayed
         or not fits(outcome.result, outcome.output, outcome.stderr, max_chars=max_chars)
         or not executor.archive.soon(run_id, owner=owner, code=run.code)
     ):
@@ -470,10 +474,15 @@ def _kept_and_fitted(executor: Executor, run_id: str, owner: str, run: EndedRun)
         outcome.output,
         stderr=outcome.stderr,
         dry_run=run.dry_calls or (),
+        displayed=cast("Sequence[Json]", outcome.displayed or ()),
         max_chars=executor.settings.output_max_chars,
     )
     fitted = cut(run_id=run_id, notes=outcome.notes)
-    for name, whole in (("dry_run.json", fitted.whole_dry_run), ("stderr.txt", fitted.whole_stderr)):
+    for name, whole in (
+        ("dry_run.json", fitted.whole_dry_run),
+        ("stderr.txt", fitted.whole_stderr),
+        ("displayed.json", fitted.whole_displayed),
+    ):
         if whole is not None:
             attached = {**attached, name: whole.encode(errors="backslashreplace")}
     try:
@@ -544,6 +553,10 @@ def _report(
         isolation=outcome.isolation.value,
         layers=list(outcome.layers),
     )
+    if fitted.displayed:
+        report["displayed"] = list(fitted.displayed)
+    if outcome.tables:
+        report["tables"] = [table_report(each) for each in outcome.tables]
     if fitted.stderr:
         report["stderr"] = fitted.stderr
     if outcome.queued_ms >= 1:
@@ -565,7 +578,8 @@ def _report(
     if truncated:
         report["truncated"] = truncated
     if images:
-        report["images"] = [Image(mime_type=each.mime_type, size=len(each.content)) for each in images]
+        captions = [*outcome.captions, *[""] * len(images)]
+        report["images"] = [_image(each, shows) for each, shows in zip(images, captions, strict=False)]
     if outcome.session_ended is not None:
         report["session_ended"] = outcome.session_ended
     privacy = _privacy(shown, program)
@@ -595,6 +609,13 @@ def _changed_files(changed: ChangedNames) -> FileChanges:
 
 def _files(names: Sequence[WrittenName]) -> list[WrittenFile]:
     return [WrittenFile(name=each.name, size=each.size) for each in names[:ENTRIES_MAX]]
+
+
+def _image(picture: Picture, shows: str) -> Image:
+    told = Image(mime_type=picture.mime_type, size=len(picture.content))
+    if shows:
+        told["shows"] = shows
+    return told
 
 
 def _privacy(shown: ShownRun, program: ProgramTokens) -> PrivacyReport:

@@ -425,4 +425,8 @@ def _withheld(outcome: Outcome, failed: PrivacyFailed) -> Outcome:
         error=Failure(type="PrivacyFailed", message=message),
         session_ended=outcome.session_ended and "ended",
         figures=(),
+        captions=(),
+        tables=(),
+        displayed=None,
+        held=(),
     )

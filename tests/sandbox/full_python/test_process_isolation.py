@@ -546,9 +546,7 @@ async def test_values_of_numpy_and_pandas_come_as_plain_ones(science: Pool, code
     assert await value(science, f"import numpy as np, pandas as pd\n{code}") == expected
 
 
-async def test_an_array_too_large_or_within_itself_is_told_as_its_repr(science: Pool) -> None:
-    outcome = await run(science, "import numpy as np\nnp.zeros(1_000_000)")
-    assert outcome.notes["result"] == "ndarray object shown as its repr"
+async def test_an_array_within_itself_is_told_as_its_repr(science: Pool) -> None:
     outcome = await run(science, "import numpy as np\na = np.empty(1, dtype=object)\na[0] = a\na")
     assert outcome.status is Status.OK
     assert outcome.result == ["array([array(..., dtype=object)], dtype=object)"]
@@ -595,7 +593,7 @@ for _ in range(11):
 """
     outcome = await run(science, code)
     assert len(outcome.figures) == 10
-    assert max(size_of(outcome.figures[0])) < 2000
+    assert max(size_of(outcome.figures[0])) < 1568
     assert outcome.notes["images"].startswith("figure 11 is more than the 10 that a report shows; figure 12")
 
 
