@@ -5,21 +5,104 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-_FIRST = (
-    "Miriam Tobias Ingrid Rafael Chiara Joanna Pascal Yvonne Dmitri Helena Marcus Bianca Stefan Leonie Arturo Fatima "
-    "Gregor Noemi Viktor Carmen Anders Judith Emilio Teresa Hannes Sabine Oliver Ramona Felix Beatrix"
-).split()
-_LAST = (
-    "Oyelaran Lindqvist Ferreira Kowalczyk Brandstetter Villanueva Okonkwo Petrovic Sandoval Haugland Castellano Weatherby "
-    "Delacroix Nakamura Abernathy Vandermeer Szymanski Galindo Thorvaldsen Mukherjee Rasmussen Quintero Blackwood Marchetti "
-    "Jankowski Holmgren Echeverria Fitzwilliam Radulescu Montague Bergstrom Papadakis Zielinski Carvalho Dunleavy Eriksen "
-    "Gutierrez Hartmann Ivanova Jespersen Kellerman Lombardi Mortensen Navarro Oberlander Pellegrini Rosenthal Stavros "
-    "Tremblay Underwood Valentini Westergaard Yamamoto Ziegler Ashworth Bellamy Corrigan Donnelly Ellsworth Fairbanks"
-).split()
+_FIRST = [
+    "Miriam",
+    "Tobias",
+    "Ingrid",
+    "Rafael",
+    "Chiara",
+    "Joanna",
+    "Pascal",
+    "Yvonne",
+    "Dmitri",
+    "Helena",
+    "Marcus",
+    "Bianca",
+    "Stefan",
+    "Leonie",
+    "Arturo",
+    "Fatima",
+    "Gregor",
+    "Noemi",
+    "Viktor",
+    "Carmen",
+    "Anders",
+    "Judith",
+    "Emilio",
+    "Teresa",
+    "Hannes",
+    "Sabine",
+    "Oliver",
+    "Ramona",
+    "Felix",
+    "Beatrix",
+]
+_LAST = [
+    "Oyelaran",
+    "Lindqvist",
+    "Ferreira",
+    "Kowalczyk",
+    "Brandstetter",
+    "Villanueva",
+    "Okonkwo",
+    "Petrovic",
+    "Sandoval",
+    "Haugland",
+    "Castellano",
+    "Weatherby",
+    "Delacroix",
+    "Nakamura",
+    "Abernathy",
+    "Vandermeer",
+    "Szymanski",
+    "Galindo",
+    "Thorvaldsen",
+    "Mukherjee",
+    "Rasmussen",
+    "Quintero",
+    "Blackwood",
+    "Marchetti",
+    "Jankowski",
+    "Holmgren",
+    "Echeverria",
+    "Fitzwilliam",
+    "Radulescu",
+    "Montague",
+    "Bergstrom",
+    "Papadakis",
+    "Zielinski",
+    "Carvalho",
+    "Dunleavy",
+    "Eriksen",
+    "Gutierrez",
+    "Hartmann",
+    "Ivanova",
+    "Jespersen",
+    "Kellerman",
+    "Lombardi",
+    "Mortensen",
+    "Navarro",
+    "Oberlander",
+    "Pellegrini",
+    "Rosenthal",
+    "Stavros",
+    "Tremblay",
+    "Underwood",
+    "Valentini",
+    "Westergaard",
+    "Yamamoto",
+    "Ziegler",
+    "Ashworth",
+    "Bellamy",
+    "Corrigan",
+    "Donnelly",
+    "Ellsworth",
+    "Fairbanks",
+]
 
 T = TypeVar("T")
 
@@ -49,7 +132,7 @@ class People:
         mail = f"{first}.{last}".lower()
         return Person(f"{first} {last}", f"{mail}@example{self._task % 7}.org", f"+44 20 7946 {at % 10_000:04}")
 
-    def __iter__(self) -> Iterable[Person]:  # type: ignore[override]  # an iterator over twelve
+    def __iter__(self) -> Iterator[Person]:
         return (self[n] for n in range(self.EACH))
 
     def of(self, n: int) -> Person:

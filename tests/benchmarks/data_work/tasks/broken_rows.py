@@ -13,8 +13,7 @@ broken = Group("broken rows")
 @broken("Some lines have too many cells. Skip them, say how many, and total the rest.")
 def too_many_cells(people: People) -> Case:
     lines = ["id,name,amount"]
-    for n in range(50):
-        lines.append(f"{n},{people.of(n).name},{n * 2}" + (",extra,cells" if n % 9 == 4 else ""))
+    lines += [f"{n},{people.of(n).name},{n * 2}" + (",extra,cells" if n % 9 == 4 else "") for n in range(50)]
     kept = [n for n in range(50) if n % 9 != 4]
     return Case(
         {"broken.csv": "\n".join(lines).encode()},
@@ -97,9 +96,7 @@ sum(record["ok"] for record in good)
 def mixed_separators(people: People) -> Case:
     numbers = Numbers(163)
     rows = [{"name": people.of(n).name, "amount": numbers.integer(1, 100)} for n in range(30)]
-    files = {
-        f"part{at + 1}.csv": csv_of(rows[at * 10 : at * 10 + 10], delimiter=mark) for at, mark in enumerate(",;|")
-    }
+    files = {f"part{at + 1}.csv": csv_of(rows[at * 10 : at * 10 + 10], delimiter=mark) for at, mark in enumerate(",;|")}
     return Case(
         files,
         """
@@ -147,7 +144,11 @@ df.groupby("department")["amount"].agg(["count", "sum", "max"])
         result=Frame(
             ["count", "sum", "max"],
             [
-                [10, sums(rows, "department", "amount")[each], max(r["amount"] for r in rows if r["department"] == each)]
+                [
+                    10,
+                    sums(rows, "department", "amount")[each],
+                    max(r["amount"] for r in rows if r["department"] == each),
+                ]
                 for each in ("hr", "it")
             ],
             labels=["hr", "it"],

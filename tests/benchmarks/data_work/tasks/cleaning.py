@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..made_data import Numbers, People, csv_of, median, quantile
 from ..task import Case, Frame, Group, Labelled, Text
 
@@ -103,7 +105,20 @@ result = totals.to_dict()
 @clean("The dates come in three spellings. Give them all as ISO dates and say how many signed up each month.")
 def spelled_dates(people: People) -> Case:
     days = [(2025, 1 + n * 5 % 12, 1 + n * 7 % 28) for n in range(24)]
-    months = "January February March April May June July August September October November December".split()
+    months = [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ]
     spelled = [
         (f"{y}-{m:02}-{d:02}", f"{d:02}.{m:02}.{y}", f"{months[m - 1]} {d}, {y}")[n % 3]
         for n, (y, m, d) in enumerate(days)
@@ -135,10 +150,7 @@ counts
         written={
             "signups_iso.csv": Text(
                 "csv",
-                [
-                    {"name": people.of(n).name, "signed_up": f"{y}-{m:02}-{d:02}"}
-                    for n, (y, m, d) in enumerate(days)
-                ],
+                [{"name": people.of(n).name, "signed_up": f"{y}-{m:02}-{d:02}"} for n, (y, m, d) in enumerate(days)],
             )
         },
     )
@@ -345,7 +357,7 @@ def polars_clean(people: People) -> Case:
         }
         for n in range(60)
     ]
-    kept: dict[int, dict[str, object]] = {}
+    kept: dict[int, dict[str, Any]] = {}
     for row in rows:
         if row["amount"] is not None:
             kept.setdefault(row["id"], row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
 
 from ..made_data import Numbers, People, csv_of, sums
 from ..task import Case, Frame, Group, Labelled, Text
@@ -11,11 +12,9 @@ encodings = Group("encodings")
 CITIES = ("Köln", "Málaga", "Århus")
 
 
-def _rows(people: People, seed: int) -> list[dict[str, object]]:
+def _rows(people: People, seed: int) -> list[dict[str, Any]]:
     numbers = Numbers(seed)
-    return [
-        {"name": people.of(n).name, "city": CITIES[n % 3], "amount": numbers.integer(1, 100)} for n in range(24)
-    ]
+    return [{"name": people.of(n).name, "city": CITIES[n % 3], "amount": numbers.integer(1, 100)} for n in range(24)]
 
 
 @encodings("The file is Latin-1. Amount by city, saved as UTF-8.")

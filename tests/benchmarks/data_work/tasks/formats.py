@@ -169,7 +169,9 @@ def nested_json(people: People) -> Case:
         for n in range(8)
     ]
     flat = [
-        [line["sku"], line["qty"], order["id"], order["customer"]["name"]] for order in orders for line in order["lines"]
+        [line["sku"], line["qty"], order["id"], order["customer"]["name"]]
+        for order in orders
+        for line in order["lines"]
     ]
     return Case(
         {"orders.json": json_of({"orders": orders})},
@@ -474,9 +476,7 @@ def fixed_and_xml(people: People) -> Case:
         f'<contact account="K{n}"><name>{people[n].name}</name><mail>{people[n].email}</mail></contact>'
         for n in range(5)
     )
-    totals = {
-        people[n].name: sum(cents for account, cents in payments if account == f"K{n}") / 100 for n in range(5)
-    }
+    totals = {people[n].name: sum(cents for account, cents in payments if account == f"K{n}") / 100 for n in range(5)}
     return Case(
         {"payments.txt": "\n".join(lines).encode(), "contacts.xml": f"<contacts>{contacts}</contacts>".encode()},
         """

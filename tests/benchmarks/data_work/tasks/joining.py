@@ -125,7 +125,7 @@ df.groupby("symbol")["slippage"].mean().to_dict()
 
 @join("What changed between the two inventory exports: new, gone, different stock?")
 def two_versions(people: People) -> Case:
-    old = [{"sku": f"S{n:02}", "stock": n * 3, "owner": people.of(n).email} for n in range(0, 20)]
+    old = [{"sku": f"S{n:02}", "stock": n * 3, "owner": people.of(n).email} for n in range(20)]
     new = [
         {"sku": f"S{n:02}", "stock": n * 3 + (4 if n % 6 == 0 else 0), "owner": people.of(n).email}
         for n in range(3, 24)
@@ -170,9 +170,7 @@ report
 @join("Put the monthly files together into one, with the month as a column.")
 def many_files(people: People) -> Case:
     months = {
-        month: [
-            {"seller": people.of(n + at).name, "units": (n * 7 + at * 3) % 40 + 1} for n in range(6)
-        ]
+        month: [{"seller": people.of(n + at).name, "units": (n * 7 + at * 3) % 40 + 1} for n in range(6)]
         for at, month in enumerate(("2025-01", "2025-02", "2025-03", "2025-04"))
     }
     return Case(
@@ -238,9 +236,7 @@ out
 @join("With SQL on the CSV files: revenue by country.")
 def duckdb_join(people: People) -> Case:
     numbers = Numbers(27)
-    customers = [
-        {"id": n, "name": people[n].name, "country": ("UK", "France", "Spain")[n % 3]} for n in range(12)
-    ]
+    customers = [{"id": n, "name": people[n].name, "country": ("UK", "France", "Spain")[n % 3]} for n in range(12)]
     orders = [{"customer": numbers.integer(0, 11), "amount": numbers.integer(1, 99)} for _ in range(100)]
     revenue = sums(({"country": customers[o["customer"]]["country"], **o} for o in orders), "country", "amount")
     ranked = sorted(revenue.items(), key=lambda each: -each[1])

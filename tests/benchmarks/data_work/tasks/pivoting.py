@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..made_data import Numbers, People, csv_of, mean, sums
 from ..task import Case, Frame, Group, Labelled, Text
 
@@ -11,7 +13,7 @@ REGIONS = ("east", "north", "west")
 PRODUCTS = ("chair", "desk", "lamp")
 
 
-def _sales(people: People, seed: int, count: int = 90) -> list[dict[str, object]]:
+def _sales(people: People, seed: int, count: int = 90) -> list[dict[str, Any]]:
     numbers = Numbers(seed)
     return [
         {
@@ -299,9 +301,7 @@ def wide_to_long(people: People) -> Case:
     numbers = Numbers(51)
     columns = [f"q{quarter}_{year}" for year in (2024, 2025) for quarter in (1, 2, 3, 4)]
     rows = [{"name": people[n].name, **{column: numbers.integer(1, 100) for column in columns}} for n in range(12)]
-    wanted = [
-        [mean(row[f"q{quarter}_{year}"] for row in rows) for quarter in (1, 2, 3, 4)] for year in (2024, 2025)
-    ]
+    wanted = [[mean(row[f"q{quarter}_{year}"] for row in rows) for quarter in (1, 2, 3, 4)] for year in (2024, 2025)]
     return Case(
         {"scores.csv": csv_of(rows)},
         """

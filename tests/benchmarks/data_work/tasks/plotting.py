@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from typing import Any
 
-from ..made_data import Numbers, People, csv_of, mean, sums
+from ..made_data import Numbers, People, csv_of, mean, median, sums
 from ..task import Case, Drawn, Group, Labelled, Picture
 
 plots = Group("plots")
 MONTHS = [f"2025-{month:02}" for month in range(1, 13)]
 
 
-def _revenue(people: People, seed: int) -> list[dict[str, object]]:
+def _revenue(people: People, seed: int) -> list[dict[str, Any]]:
     numbers = Numbers(seed)
     return [
         {"month": month, "revenue": numbers.integer(50, 150), "costs": numbers.integer(30, 90), "by": people[n].name}
@@ -95,7 +96,9 @@ plt.show()
         images=1,
         drawn=[
             Drawn(
-                "Age distribution", "Age", bars=[sum(low <= age < low + 10 for age in ages) for low in range(20, 80, 10)]
+                "Age distribution",
+                "Age",
+                bars=[sum(low <= age < low + 10 for age in ages) for low in range(20, 80, 10)],
             )
         ],
     )
@@ -181,8 +184,7 @@ plt.show()
 def boxes(people: People) -> Case:
     numbers = Numbers(105)
     rows = [
-        {"team": ("blue", "red")[n % 2], "hours": numbers.real(1, 48, 1), "agent": people.of(n).name}
-        for n in range(60)
+        {"team": ("blue", "red")[n % 2], "hours": numbers.real(1, 48, 1), "agent": people.of(n).name} for n in range(60)
     ]
     return Case(
         {"tickets.csv": csv_of(rows)},
@@ -199,12 +201,7 @@ plt.savefig("boxes.png")
 df.groupby("team")["hours"].median().sort_index()
 """,
         result=Labelled(
-            {
-                team: (lambda values: (values[14] + values[15]) / 2)(
-                    sorted(row["hours"] for row in rows if row["team"] == team)
-                )
-                for team in ("blue", "red")
-            }
+            {team: median(row["hours"] for row in rows if row["team"] == team) for team in ("blue", "red")}
         ),
         written={"boxes.png": Picture()},
         images=1,
@@ -274,11 +271,7 @@ ax.set_ylabel("hours")
 plt.savefig("hours.png", bbox_inches="tight")
 print(table)
 """,
-        printed=[
-            each
-            for month in MONTHS[:4]
-            for each in (month, hours(month, "Alpha"), hours(month, "Beta"))
-        ],
+        printed=[each for month in MONTHS[:4] for each in (month, hours(month, "Alpha"), hours(month, "Beta"))],
         written={"hours.png": Picture()},
         images=1,
         drawn=[Drawn("Hours by month", "month", "hours", bars=heights)],
@@ -336,9 +329,7 @@ plt.show()
         images=1,
         drawn=[
             Drawn("Revenue and margin", y="Revenue", bars=[row["revenue"] for row in rows]),
-            Drawn(
-                y="Margin (%)", lines=[[(row["revenue"] - row["costs"]) / row["revenue"] * 100 for row in rows]]
-            ),
+            Drawn(y="Margin (%)", lines=[[(row["revenue"] - row["costs"]) / row["revenue"] * 100 for row in rows]]),
         ],
     )
 
@@ -430,9 +421,7 @@ plt.show()
 """,
         written={"visitors.png": Picture(size=(1000, 400))},
         images=1,
-        drawn=[
-            Drawn("Visitors", lines=[values, [mean(values[max(0, n - 6) : n + 1]) for n in range(60)]])
-        ],
+        drawn=[Drawn("Visitors", lines=[values, [mean(values[max(0, n - 6) : n + 1]) for n in range(60)]])],
     )
 
 

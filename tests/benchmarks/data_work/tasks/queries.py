@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..made_data import Numbers, People, csv_of, mean, sums
 from ..task import Case, Database, Frame, Group, Labelled, Sheets, Text
 
 queries = Group("queries and larger tables")
 
 
-def _trips(people: People, seed: int, count: int) -> list[dict[str, object]]:
+def _trips(people: People, seed: int, count: int) -> list[dict[str, Any]]:
     numbers = Numbers(seed)
     return [
         {
@@ -117,9 +119,7 @@ df.groupby("station")["value"].agg(["mean", "min", "max"])
 
 @queries("Go through the file in pieces and write the large transactions to parquet.")
 def pieces(people: People) -> Case:
-    rows = [
-        {"id": n, "account": people.of(n).email, "cents": (n * 104_729) % 1_000_003} for n in range(60_000)
-    ]
+    rows = [{"id": n, "account": people.of(n).email, "cents": (n * 104_729) % 1_000_003} for n in range(60_000)]
     large = [list(row.values()) for row in rows if row["cents"] >= 999_000]
     return Case(
         {"transactions.csv": csv_of(rows)},

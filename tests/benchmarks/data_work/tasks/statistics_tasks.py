@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ..made_data import Numbers, People, csv_of, deviation, mean, quantile
 from ..task import Case, Frame, Group, Large
@@ -10,7 +11,7 @@ from ..task import Case, Frame, Group, Large
 stats = Group("statistics")
 
 
-def _measured(people: People, seed: int, count: int = 60) -> list[dict[str, object]]:
+def _measured(people: People, seed: int, count: int = 60) -> list[dict[str, Any]]:
     numbers = Numbers(seed)
     rows = []
     for n in range(count):
@@ -313,9 +314,7 @@ def clusters(people: People) -> Case:
         }
         for n in range(45)
     ]
-    wanted = sorted(
-        [mean(row["x"] for row in rows[n::3]), mean(row["y"] for row in rows[n::3]), 15] for n in range(3)
-    )
+    wanted = sorted([mean(row["x"] for row in rows[n::3]), mean(row["y"] for row in rows[n::3]), 15] for n in range(3))
     return Case(
         {"points.csv": csv_of(rows)},
         """
@@ -338,7 +337,7 @@ sorted([float(c[0]), float(c[1]), int(s)] for c, s in zip(centers, sizes))
 
 
 @stats("Counts of the waiting times in bins of ten minutes.")
-def histogram(people: People) -> Case:
+def waiting_times(people: People) -> Case:
     numbers = Numbers(91)
     waits = [numbers.integer(0, 59) for _ in range(80)]
     rows = [{"patient": people.of(n).name, "minutes": each} for n, each in enumerate(waits)]
@@ -400,5 +399,3 @@ df
 """,
         result=Large(5000, ["customer", "days", "spent", "score"], head),
     )
-
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
+from typing import Any
 
 from ..made_data import Numbers, People, csv_of, mean, sums
 from ..task import Case, Frame, Group, Labelled, Text
@@ -11,7 +12,7 @@ series = Group("time series")
 START = date(2025, 1, 1)
 
 
-def _days(people: People, seed: int, count: int) -> list[dict[str, object]]:
+def _days(people: People, seed: int, count: int) -> list[dict[str, Any]]:
     numbers = Numbers(seed)
     return [
         {
@@ -72,9 +73,7 @@ def year_over_year(people: People) -> Case:
         {"month": month, "revenue": numbers.integer(900, 1500), "approved_by": people.of(n).email}
         for n, month in enumerate(months)
     ]
-    growth = {
-        months[n]: round(100 * (rows[n]["revenue"] / rows[n - 12]["revenue"] - 1), 2) for n in range(12, 24)
-    }
+    growth = {months[n]: round(100 * (rows[n]["revenue"] / rows[n - 12]["revenue"] - 1), 2) for n in range(12, 24)}
     return Case(
         {"revenue.csv": csv_of(rows)},
         """
@@ -93,9 +92,11 @@ def time_zone(people: People) -> Case:
     numbers = Numbers(63)
     rows, hours = [], []
     for n in range(200):
-        at = datetime(2025, 3, 20) + timedelta(days=n % 20, hours=numbers.integer(0, 11) + n % 3, minutes=n % 60)
+        at = datetime.fromisoformat("2025-03-20") + timedelta(
+            days=n % 20, hours=numbers.integer(0, 11) + n % 3, minutes=n % 60
+        )
         # Central European Summer Time began on 30 March 2025 at 01:00 UTC.
-        hours.append((at + timedelta(hours=2 if at >= datetime(2025, 3, 30, 1) else 1)).hour)
+        hours.append((at + timedelta(hours=2 if at >= datetime.fromisoformat("2025-03-30T01:00") else 1)).hour)
         rows.append({"user": people.of(n).email, "time": f"{at:%Y-%m-%dT%H:%M:%SZ}"})
     count = {hour: hours.count(hour) for hour in sorted(set(hours))}
     return Case(
@@ -116,7 +117,7 @@ by_hour.to_dict()
 
 @series("Where are there gaps of more than 15 minutes in the sensor's readings?")
 def gaps(people: People) -> Case:
-    at, times, missing = datetime(2025, 4, 1), [], []
+    at, times, missing = datetime.fromisoformat("2025-04-01"), [], []
     for n in range(120):
         times.append(at)
         step = {30: 45, 70: 20, 100: 180}.get(n, 10)
@@ -173,7 +174,7 @@ s.tolist()
 @series("Group each user's clicks into sessions (new after 30 minutes); sessions per user and the longest.")
 def sessions(people: People) -> Case:
     numbers = Numbers(66)
-    clicks, at = [], datetime(2025, 5, 1, 8)
+    clicks, at = [], datetime.fromisoformat("2025-05-01T08:00")
     for _ in range(150):
         at += timedelta(minutes=numbers.integer(1, 20))
         clicks.append((people.of(numbers.integer(0, 3)).email, at))
@@ -228,7 +229,7 @@ df[["ticket", "owner", "days"]]
 @series("Which weekday has the most visitors on average?")
 def weekdays(people: People) -> Case:
     rows = _days(people, 68, 140)
-    names = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+    names = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
     means = {
         name: mean(row["visitors"] for row in rows if date.fromisoformat(row["date"]).weekday() == n)
         for n, name in enumerate(names)
@@ -280,7 +281,7 @@ df["smooth"].tail(3).tolist()
 def polars_dynamic(people: People) -> Case:
     numbers = Numbers(70)
     values = [numbers.real(-5, 25, 1) for _ in range(48)]
-    began = datetime(2025, 2, 1)
+    began = datetime.fromisoformat("2025-02-01")
     rows = [
         {"time": f"{began + timedelta(hours=n):%Y-%m-%d %H:%M:%S}", "celsius": value, "observer": people.of(n).email}
         for n, value in enumerate(values)
