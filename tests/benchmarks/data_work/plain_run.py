@@ -58,19 +58,18 @@ class _Watch:
     def find_spec(self, name: str, *_where: object) -> None:
         if name == "matplotlib.pyplot":
             sys.meta_path.remove(self)
-            import matplotlib as mpl
+            import matplotlib.pyplot as plt
+            from matplotlib import figure
 
-            mpl.use("agg")
-            import matplotlib as mpl
+            save = figure.Figure.savefig
 
-            save = mpl.figure.Figure.savefig
+            def savefig(own: object, *arguments: object, **options: object) -> object:
+                _note(own)
+                return save(own, *arguments, **options)
 
-            def savefig(figure: object, *arguments: object, **options: object) -> object:
-                _note(figure)
-                return save(figure, *arguments, **options)
-
-            mpl.figure.Figure.savefig = savefig
-            mpl.pyplot.show = lambda *_arguments, **_options: _show_open()
+            figure.Figure.savefig = savefig
+            plt.switch_backend("agg")
+            plt.show = lambda *_arguments, **_options: _show_open()
 
 
 def _show_open() -> None:
