@@ -248,7 +248,8 @@ $(VENV)-docs/.installed: requirements-docs.txt | setup
 reference: setup ## Write docs/reference from the program: tools, helpers, settings, commands
 	$(BIN)/python -m tests.docs.reference
 
-pictures: docs ## Make docs/pictures: of `sealab demo` from a run, of the site by a headless Chromium, which Debian has
+pictures: docs science ## Make docs/pictures: of docs/data.md from its programs, of `sealab demo` from a run, of the site by a headless Chromium, which Debian has
+	$(BIN)/python -m tests.docs.data_pictures $(SCIENCE_PYTHON)
 	$(BIN)/sealab demo | $(BIN)/python -m tests.docs.terminal_picture "sealab demo" docs/pictures/demo.svg
 	@command -v chromium >/dev/null || { echo 'There is no chromium on the PATH. Install it, on Debian by `apt-get install chromium`.' >&2; exit 1; }
 	chromium --headless $$([ $$(id -u) = 0 ] && echo --no-sandbox) --disable-gpu --hide-scrollbars --window-size=1400,860 \
