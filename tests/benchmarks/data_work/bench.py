@@ -108,23 +108,28 @@ class Server:
         answer = await self._call(program)
         ms = (time.monotonic() - began) * 1000
         _take_away(self._workspace, folder)
-        seen = _observed(answer, folder, ms)
-        if looks:
-            seen = replace(await self._restored(answer, seen), leaks=raw_in(seen.shown, task.people))
-        return seen
+        report: dict[str, Any] | None = answer.structured_content
+        shown = "\n".join(block.text for block in answer.content if block.type == "text")
+        if report is None:
+            return Observed(shown, None, "", 0, folder, ms=ms)
+        shown += json.dumps(report, ensure_ascii=False)
+        images = sum(block.type == "image" for block in answer.content)
+        if not looks:
+            return _observed(report, images, folder, ms)
+        return replace(_observed(await self._restored(report), images, folder, ms), leaks=raw_in(shown, task.people))
 
     async def _call(self, program: str) -> CallToolResult:
         return await self._client.call_tool(
             "execute_code", {"code": program, "isolation": self._isolation, "timeout_seconds": TIMEOUT_SECONDS}
         )
 
-    async def _restored(self, answer: CallToolResult, seen: Observed) -> Observed:
-        """Return what was seen with values in place of its tokens."""
-        text = json.dumps(answer.structured_content, ensure_ascii=False)
+    async def _restored(self, report: dict[str, Any]) -> dict[str, Any]:
+        """Return a report with values in place of its tokens."""
+        text = json.dumps(report, ensure_ascii=False)
         told = (await self._client.call_tool("restore_pii", {"text": text})).structured_content
         assert told is not None
-        report = json.loads(told["restored_text"])
-        return replace(seen, result=report.get("result"), output=report.get("output", ""))
+        restored: dict[str, Any] = json.loads(told["restored_text"])
+        return restored
 
 
 def _take_away(workspace: Path, folder: Path) -> None:
@@ -133,19 +138,15 @@ def _take_away(workspace: Path, folder: Path) -> None:
         shutil.move(each, folder / each.name)
 
 
-def _observed(answer: CallToolResult, folder: Path, ms: float) -> Observed:
-    report = answer.structured_content
-    shown = "\n".join(block.text for block in answer.content if block.type == "text")
-    if report is None:
-        return Observed(shown, None, "", 0, folder, ms=ms, shown=shown)
+def _observed(report: dict[str, Any], images: int, folder: Path, ms: float) -> Observed:
     error = None
     if not report["success"]:
         told = report.get("error") or {}
         error = f"{report['status']}: {told.get('type')}: {told.get('message')}"
-    images = sum(block.type == "image" for block in answer.content)
-    shown += json.dumps(report, ensure_ascii=False)
-    output, tables = report.get("output", ""), report.get("tables", ())
-    return Observed(error, report.get("result"), output, images, folder, tables, ms, shown=shown)
+    captions = "\n".join(each.get("shows", "") for each in report.get("images", ()))
+    return Observed(
+        error, report.get("result"), report.get("output", ""), images, folder, report.get("tables", ()), captions, ms
+    )
 
 
 def serving(home: Path, python: str, *, privacy: bool) -> StdioServerParameters:

@@ -33,8 +33,9 @@ _WHITE = 3
 class Observed:
     """What a run gave: its error or None, result, output, pictures, and the folder with its files.
 
-    `tables` is what sealab's report says of the tables in the result; `drawn` are the axes of its figures where that is
-    known, `ms` what it took, `shown` all that the model read, `leaks` what of it is somebody's.
+    `tables` is what sealab's report says of the tables in the result, `captions` what it says of the figures that are shown;
+    `drawn` are the axes of all figures where that is known, `ms` what it took, `leaks` what of somebody the model
+    read.
     """
 
     error: str | None
@@ -43,9 +44,9 @@ class Observed:
     images: int
     folder: Path
     tables: Sequence[Mapping[str, Any]] = ()
+    captions: str | None = None
     ms: float = 0.0
     drawn: Sequence[Sequence[Mapping[str, Any]]] | None = None
-    shown: str = ""
     leaks: list[str] = field(default_factory=list)
 
 
@@ -69,6 +70,8 @@ def judge(case: Case, seen: Observed) -> tuple[list[str], list[ReadByLibrary]]:
         wrong.append(f"{seen.images} figures shown instead of {case.images}")
     if seen.drawn is not None:
         wrong.append(_drawn(case.drawn, [axes for figure in seen.drawn for axes in figure]))
+    if seen.captions is not None and case.images:
+        wrong += [f"caption: {why}" for axes in case.drawn if (why := _captioned(axes, seen.captions))]
     later: list[ReadByLibrary] = []
     for name, written in case.written.items():
         path = seen.folder / name
@@ -216,6 +219,12 @@ def _drawn(wanted: Sequence[Drawn], found: Sequence[Mapping[str, Any]]) -> str |
             if getattr(axes, name) and not same(shown[name], getattr(axes, name)):
                 return f"{name} {_brief(shown[name])} instead of {_brief(getattr(axes, name))}"
     return None
+
+
+def _captioned(axes: Drawn, captions: str) -> str | None:
+    """Say what of a pair of axes a text for those who cannot see leaves out: title, labels, or the heights of bars."""
+    missing = [each for each in (axes.title, axes.x, axes.y) if each not in captions]
+    return f"{missing} are not in {_brief(captions)}" if missing else _printed(axes.bars, captions)
 
 
 def _file(path: Path, written: Written, later: list[ReadByLibrary]) -> str | None:

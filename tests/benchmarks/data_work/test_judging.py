@@ -161,6 +161,14 @@ def test_what_is_drawn_is_judged_by_titles_and_numbers() -> None:
     assert wrong(wanted, seen(images=1, drawn=[])) != []
 
 
+def test_a_caption_names_titles_labels_and_the_heights_of_bars() -> None:
+    wanted = case(images=1, drawn=[Drawn("Title", y="units", bars=[3, 4])])
+    assert wrong(wanted, seen(images=1, captions="title 'Title'; y 'units'; 2 bars (a 3, b 4).")) == []
+    assert wrong(wanted, seen(images=1, captions="title 'Title'; y 'units'; 2 bars (a 3, b 5).")) != []
+    assert wrong(wanted, seen(images=1, captions="title 'Title'; 2 bars (a 3, b 4).")) != []
+    assert wrong(wanted, seen(images=1, captions="")) != []
+
+
 def test_names_last_names_mails_and_phones_of_somebody_are_raw() -> None:
     people = People(5)
     assert raw_in("nothing of anybody, [EMAIL_9g5ddg3tce]", people) == []
