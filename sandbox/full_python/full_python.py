@@ -36,7 +36,7 @@ from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import own_paths, told_reads
+from . import own_paths, pool_inspection, told_reads
 from .figures import Figures
 from .plain_values import plainly
 from .stream_output import StreamOutput
@@ -102,6 +102,7 @@ class FullPython:
         os.environ.update(_ENVIRONMENT)
         sys.dont_write_bytecode = True
         _small_thread_stacks()
+        pool_inspection.leave_out()
         late = sys._xoptions.get("late", "")
         # Libraries that keep files of their own must not do so in the host's scratch directory.
         with tempfile.TemporaryDirectory() as own:
