@@ -20,10 +20,10 @@ _MODULE: Final = "threadpoolctl"
 
 def leave_out() -> None:
     """Change the library once it is imported, ahead or by the code."""
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, _PoolFinder())
 
 
-class _Finder(MetaPathFinder):
+class _PoolFinder(MetaPathFinder):
     """Finds the library where it is installed."""
 
     def find_spec(
@@ -33,11 +33,11 @@ class _Finder(MetaPathFinder):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Changing(spec.loader)
+            spec.loader = _WithoutSearch(spec.loader)
         return spec
 
 
-class _Changing(Loader):
+class _WithoutSearch(Loader):
     """Loads it as its own loader does, and takes the search away."""
 
     def __init__(self, loader: Loader) -> None:
