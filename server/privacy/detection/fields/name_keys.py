@@ -43,7 +43,9 @@ _PERSON_KEYS = phrases(
     "=reviewers, =approver, =requester, =organizer, =organiser, =contact, =lead, =teacher, =student, =doctor, =physician, =guest, =guests, =tenant,"
     "=landlord, =applicant, =candidate, =supervisor, =spouse, =participants, =participant, =members, =committer, =signatory, =insured, =claimant,"
     "=driver, =instructor, =speaker, =person, =mother, =father, =buyer, =seller, =consignee, =traveler, =traveller, =ceo, =full, =display,"
-    "=posted by, =written by, =holder, =team lead, =arzt, =arztin, =hausarzt, =medico, =medecin, =project lead, =project manager, =account manager, =sales rep, =agent, =caller, =interviewer, =witness"
+    "=posted by, =written by, =holder, =team lead, =arzt, =arztin, =hausarzt, =medico, =medecin, =project lead, =project manager, =account manager, =sales rep, =agent, =caller, =interviewer, =witness,"
+    "=kaufer, =kaeufer, =kauferin, =kaeuferin, =verkaufer, =verkaeufer, =verkauferin, =verkaeuferin, =acheteur, =acheteuse, =vendeur, =vendeuse, =comprador, =compradora,"
+    "=vendedor, =vendedora, =acquirente, =venditore, =koper, =verkoper, =kupujacy, =sprzedawca"
 )
 _ROLES_OF_MACHINES = frozenset(
     "account agent profile tenant host identity operator worker handler actor owner manager client lead".split()

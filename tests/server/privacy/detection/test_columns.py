@@ -53,6 +53,13 @@ def test_each_cell_is_judged_as_it_is_alone(plain: Counting, heading: str) -> No
         assert alone or (text not in whole and not mine)
 
 
+@pytest.mark.parametrize("heading", ["buyer", "Käufer", "Verkäuferin", "acheteur", "vendedor", "venditore", "verkoper"])
+def test_who_buys_and_who_sells_is_a_person_in_other_languages_too(plain: Counting, heading: str) -> None:
+    names = ["Anders Papadakis", "Xela Quorvath"]
+    found = plain.find_leaves([KeyedText(("0", heading), name) for name in names])
+    assert [[(each.start, each.end) for each in of_cell] for of_cell in found] == [[(0, len(name))] for name in names]
+
+
 @pytest.mark.parametrize(
     ("heading", "cell", "kind"),
     [
