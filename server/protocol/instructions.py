@@ -72,7 +72,7 @@ Limits of a call: {timeout_seconds:g} s (at most {max_timeout_seconds:g}), {memo
 FULL_PYTHON = """\
 Full Python ({asked}): every import, installed packages such as numpy (a program that imports one runs there by \
 itself), threads; the workspace is the current directory, and what code writes there is kept once the run ends well \
-(in a container it is read-only at /workspace, and keep(path, name) copies a file into it); matplotlib figures shown or \
-left open come back as images; a DataFrame as result is shown with its types, and a large one becomes a parquet file in \
-tables/, which `read_with` reads
+(in a container it is read-only at /workspace, and keep(path, name) copies a file into it); matplotlib figures shown \
+or left open come back as images; a DataFrame as result is shown with its types, and a large one becomes a parquet \
+file in tables/, which `read_with` reads
 """
