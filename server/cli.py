@@ -405,7 +405,7 @@ async def _warm_full_python(app: App) -> None:
     import asyncio
 
     if app.executor.offer.full_python.is_default:
-        from .runs.routing import can_start
+        from .runs.placement.routing import can_start
 
         await asyncio.sleep(_WARM_AFTER_SECONDS)
         await can_start(app.executor)

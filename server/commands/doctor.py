@@ -24,7 +24,7 @@ from ..managed_python.environment import current
 from ..managed_python.full_python import BELOW_KERNEL, READ_ONLY
 from ..notices.readiness import told_of_servers
 from ..policy.policy_file import PolicyFile, path_of
-from ..runs.routing import writes_workspace
+from ..runs.placement.routing import writes_workspace
 from ..settings import PrivacyLevel, Settings
 from .data.environment_status import DataStatus, status_of
 

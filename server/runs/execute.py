@@ -34,13 +34,14 @@ from ..privacy.gates.run_gate import (
 )
 from ..rights import ISOLATIONS, require
 from ..scopes import session_of
-from .escalation import escalated
 from .files_home import FilesHome
-from .heavy_numbers import told_of_full_python
 from .ids import new_run_id
 from .images import PNG, Picture, pictured
 from .isolations import AUTO
 from .permitted_runs import permit_run
+from .placement.escalation import escalated
+from .placement.heavy_numbers import told_of_full_python
+from .placement.routing import routed
 from .progress import ProgressReporter
 from .rebuilding import rebuild_of
 from .report import (
@@ -57,7 +58,6 @@ from .report import (
     ToolCall,
     WrittenFile,
 )
-from .routing import routed
 from .tables.table_reports import table_report
 from .truncation import SHOWN_CHARS, Cut, Fitted, fit, fits
 

@@ -14,7 +14,7 @@ from ...sandbox.wire.bounded_json import write_in_steps
 from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
 from ..host_work import Account, Kind, in_thread
-from ..runs.escalation import escalated
+from ..runs.placement.escalation import escalated
 
 if TYPE_CHECKING:
     from ..runs.executor import Executor

@@ -7,19 +7,19 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...sandbox.errors import ContainerMissing, WorkerLost
-from ...sandbox.guest_names import needs_network
-from ...sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal
-from ..errors import PolicyRefused
-from ..rights import ISOLATIONS, missing
-from ..startup.package_names import distribution_of
-from .isolations import allowed_isolations
-from .permitted_runs import permit_run
+from ....sandbox.errors import ContainerMissing, WorkerLost
+from ....sandbox.guest_names import needs_network
+from ....sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal
+from ...errors import PolicyRefused
+from ...rights import ISOLATIONS, missing
+from ...startup.package_names import distribution_of
+from ..isolations import allowed_isolations
+from ..permitted_runs import permit_run
 from .routing import can_start, why_not_for
 
 if TYPE_CHECKING:
-    from ..caller import Ask, Caller
-    from .executor import Executor
+    from ...caller import Ask, Caller
+    from ..executor import Executor
 
 _LOG = logging.getLogger(__name__)
 _HELPERS = frozenset({"mcp", "skills", "tools"})

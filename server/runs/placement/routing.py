@@ -10,23 +10,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...sandbox.errors import Busy, LevelMissing, SandboxError, WorkerLost
-from ...sandbox.job import Isolation, Job, Limits, Reading, Refusal
-from ...skills_db.errors import SkillsDbError
-from ..errors import PolicyRefused
-from ..host_work import Kind, in_thread
-from ..managed_python.full_python import BELOW_KERNEL, READ_ONLY
-from ..rights import ISOLATIONS, missing
-from ..settings import Switch
-from .isolations import AUTO
-from .permitted_runs import permit_run
+from ....sandbox.errors import Busy, LevelMissing, SandboxError, WorkerLost
+from ....sandbox.job import Isolation, Job, Limits, Reading, Refusal
+from ....skills_db.errors import SkillsDbError
+from ...errors import PolicyRefused
+from ...host_work import Kind, in_thread
+from ...managed_python.full_python import BELOW_KERNEL, READ_ONLY
+from ...rights import ISOLATIONS, missing
+from ...settings import Switch
+from ..isolations import AUTO
+from ..permitted_runs import permit_run
 
 if TYPE_CHECKING:
-    from ...sandbox.host.pools import Pools
-    from ..caller import Caller
-    from ..settings import Settings
-    from .execute import CodeRequest
-    from .executor import Executor
+    from ....sandbox.host.pools import Pools
+    from ...caller import Caller
+    from ...settings import Settings
+    from ..execute import CodeRequest
+    from ..executor import Executor
 
 _JUDGING_SECONDS = 10.0
 """The most that reading a program may take."""

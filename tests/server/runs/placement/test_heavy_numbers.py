@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from sealab.sandbox.job import Failure, Isolation, Job, Outcome, Status
-from sealab.server.runs.heavy_numbers import told_of_full_python
+from sealab.server.runs.placement.heavy_numbers import told_of_full_python
 
 BOTH = (Isolation.RESTRICTED, Isolation.PROCESS)
 TIMED_OUT = Failure("TimeoutError", "It ran longer than its 2 seconds.", hint="Do less at once.")

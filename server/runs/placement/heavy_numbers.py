@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
-from ...sandbox.job import Isolation, Job, Outcome, Status
+from ....sandbox.job import Isolation, Job, Outcome, Status
 
 COMPUTED_SHARE: Final = 0.3
 """Of the time of a run: one that computed for less of it waited, for a tool, a sleep or its turn."""

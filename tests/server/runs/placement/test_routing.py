@@ -20,8 +20,8 @@ from sealab.server.runs.execute import CodeRequest, execute
 from sealab.server.runs.report import Report
 from sealab.server.settings import Settings, Switch
 
-from ..managed_python.kernel import needs_kernel
-from ..managed_python.wheels import lock, made_environment, wheel
+from ...managed_python.kernel import needs_kernel
+from ...managed_python.wheels import lock, made_environment, wheel
 
 PANDAS = {"pandas/__init__.py": "def total(*numbers):\n    return sum(numbers)\n"}
 CODE = "import pandas as pd\npd.total(40, 2)"
