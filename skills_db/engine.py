@@ -89,6 +89,8 @@ class Database:
         self._turn = threading.Lock()
         self._silence = Silence(place)
         self._ahead: float | None = None
+        self._closed = False
+        sa.event.listen(engine, "checkin", self._close_returned)
 
     @property
     def is_file(self) -> bool:
@@ -139,7 +141,8 @@ class Database:
             yield session
 
     def close(self) -> None:
-        """Close every connection that is not in use. Closing twice is allowed."""
+        """Close every connection: what a thread still uses, as soon as it has done. Closing twice is allowed."""
+        self._closed = True
         self._engine.dispose()
 
     def __enter__(self) -> Self:
@@ -149,6 +152,11 @@ class Database:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def _close_returned(self, _connection: DBAPIConnection | None, entry: ConnectionPoolEntry) -> None:
+        """Close a connection that comes back after the end: it would stay open in a pool that nobody has."""
+        if self._closed:
+            entry.close()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -131,10 +131,17 @@ _NEW = "sealab new"
 
 
 def _prepare(schema: str | None, connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
+    try:
+        _set_up(schema, connection)
+    except BaseException:
+        connection.close()  # the pool drops it as it is
+        raise
     entry.info[_NEW] = True
+
+
+def _set_up(schema: str | None, connection: DBAPIConnection) -> None:
     cursor = connection.cursor()
     if schema is not None and not use(cursor, schema):
-        connection.close()
         raise DatabaseUnavailable("The tenant is being removed, so nothing of it is stored. Ask the operator.")
     cursor.execute(f"SET SESSION statement_timeout = '{STATEMENT_SECONDS}s'")
     cursor.execute("SHOW synchronous_commit")

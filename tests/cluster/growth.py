@@ -186,10 +186,10 @@ def _shown(costs: Costs, by: float) -> str:
 
 def agents(report: Report, chosen: argparse.Namespace) -> str:
     """Many agents: most think, some call in bursts."""
-    count = chosen.agents // chosen.scale
+    count = chosen.agents
     with cluster(store=chosen.store, isolated=not chosen.loopback) as running:
         quiet = {name: each.rss_bytes() for name, each in running.replicas.items()}
-        simulated = Agents(running, count)
+        simulated = Agents(running, count, chosen.slower)
         simulated.run()
         loaded = {name: each.rss_bytes() for name, each in running.replicas.items()}
         grown = sum(loaded.values()) - sum(quiet.values())
@@ -205,7 +205,7 @@ def agents(report: Report, chosen: argparse.Namespace) -> str:
         )
         if simulated.wrong:
             raise Wrong(f"{len(simulated.wrong)} wrong answers: {simulated.wrong[:3]}")
-        return f"{count} agents (of {chosen.agents}, scaled down by {chosen.scale}) for {AGENT_SECONDS:g} s"
+        return f"{count} agents for {AGENT_SECONDS:g} s, with thoughts {chosen.slower:g} times as long as stated"
 
 
 FIGURES: dict[str, Figure] = {
