@@ -133,6 +133,11 @@ class Agents:
         else:
             self._took[kind].append(took * 1000)
 
+    @property
+    def calls(self) -> int:
+        """How many calls were right."""
+        return sum(len(some) for some in self._took.values())
+
     def lines(self) -> Iterator[tuple[str, str]]:
         """Give what was seen, by kind of call."""
         everything = [each for some in self._took.values() for each in some]

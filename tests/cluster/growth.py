@@ -189,14 +189,19 @@ def agents(report: Report, chosen: argparse.Namespace) -> str:
     count = chosen.agents
     with cluster(store=chosen.store, isolated=not chosen.loopback) as running:
         quiet = {name: each.rss_bytes() for name, each in running.replicas.items()}
+        used = sum(each.cpu_seconds() for each in running.replicas.values())
         simulated = Agents(running, count, chosen.slower)
         simulated.run()
+        used = sum(each.cpu_seconds() for each in running.replicas.values()) - used
         loaded = {name: each.rss_bytes() for name, each in running.replicas.items()}
         grown = sum(loaded.values()) - sum(quiet.values())
         with running.connect() as connection:
             row = connection.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = 'cluster'").fetchone()
         for kind, line in simulated.lines():
             report.line(f"agents: {kind}", None, line)
+        report.line(
+            "agents: processors", None, f"{used / max(simulated.calls, 1) * 1000:.0f} ms a call, of all replicas"
+        )
         report.line(
             "agents: memory",
             None,
