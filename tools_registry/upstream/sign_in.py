@@ -20,6 +20,7 @@ from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 from pydantic import AnyUrl
 
 from ..authorizing.kept_sign_ins import KeptSignIn, kept_requests
+from ..authorizing.sign_in_storage import SignInStorage
 from ..authorizing.token_endpoint import issuer_client, revoked
 from ..configuration import ServerConfig, Transport
 from ..errors import SignInNeeded
@@ -60,10 +61,16 @@ async def signed_out(config: ServerConfig, folder: Path) -> tuple[bool, bool]:
 
 
 @asynccontextmanager
-async def signing_in(config: ServerConfig, folder: Path, show: Show, wait_seconds: float) -> AsyncIterator[httpx2.Auth]:
-    """Give what signs requests and lets the user sign in when the server asks for it; `show` gets the address."""
+async def signing_in(
+    config: ServerConfig, kept: Path | SignInStorage, show: Show, wait_seconds: float
+) -> AsyncIterator[httpx2.Auth]:
+    """Give what signs requests and lets the user sign in when the server asks for it; `show` gets the address.
+
+    `kept` is the folder of files where that is kept, or where else.
+    """
+    storage = KeptSignIn(kept, config) if isinstance(kept, Path) else kept
     async with coming_back(config, wait_seconds) as (redirect_uri, answered):
-        yield provider(config, KeptSignIn(folder, config), redirect_uri, show, answered)
+        yield provider(config, storage, redirect_uri, show, answered)
 
 
 @asynccontextmanager
@@ -88,7 +95,7 @@ async def coming_back(config: ServerConfig, wait_seconds: float) -> AsyncIterato
 
 def provider(
     config: ServerConfig,
-    kept: KeptSignIn,
+    kept: SignInStorage,
     redirect_uri: str,
     show: Show,
     answered: Answer,
