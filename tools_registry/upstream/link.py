@@ -53,8 +53,9 @@ class LinkOptions:
     """How links are made.
 
     `auth` gives, in a thread, what signs the requests of a link; `elicit` answers what a server asks of the user;
-    `on_listed` sees every list of tools, in a thread, and may return why none of them can be called; `on_change` is called when a server
-    says that its tools changed; `read_large` reads large messages, and `in_thread` does what else takes long.
+    `on_listed` sees every list of tools, in a thread, and may return why none of them can be called; `on_change` is
+    called when a server says that its tools changed; `read_large` reads large messages, and `in_thread` does what else
+    takes long.
     """
 
     era: Era = "auto"

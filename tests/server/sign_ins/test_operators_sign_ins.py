@@ -27,7 +27,7 @@ from sealab.tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
 from ...skills_db.conftest import Place, cluster, postgres_place  # noqa: F401 - fixtures
 from ...waiting import until
-from ..command_line import sealab
+from ..command_line import sealab_process
 from ..conftest import in_this_process
 from .accounts import Accounts, accounts, browser
 
@@ -203,7 +203,7 @@ async def test_programs_of_another_home_and_commands_use_the_sign_in_that_one_ho
     in_file(homes[0], await granted(config(upstream)))
 
     async def command(home: Path, *words: str) -> object:
-        ended = await asyncio.to_thread(sealab, "servers", *words, "--json", "--home", str(home), env=env)
+        ended = await asyncio.to_thread(sealab_process, "servers", *words, "--json", "--home", str(home), **env)
         return json.loads(ended.stdout)
 
     tested = await command(homes[0], "test", "accounts", "--no-sign-in")
