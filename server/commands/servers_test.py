@@ -29,8 +29,11 @@ from .sign_ins.signing_out import OwnedSignIns, add_owner_options, home_of_owner
 from .terminal import print_error
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import httpx2
 
+    from ...tools_registry.authorizing.sign_in_storage import SignInStorage
     from ...tools_registry.configuration import Configuration, ServerConfig
     from ...tools_registry.upstream.upstreams import Inspection, RawTool, Upstreams
     from ..settings import Settings
@@ -212,7 +215,7 @@ async def _signed_in(
     patient = replace(config, connect_timeout_seconds=config.connect_timeout_seconds + _SIGN_IN_SECONDS)
     show = partial(_show, config.name)
     folder = home.operators_registry / SIGN_INS
-    place = folder if shared is None else GivenSignIn(config, partial(shared.keep, config))
+    place: Path | SignInStorage = folder if shared is None else GivenSignIn(config, partial(shared.keep, config))
     async with signing_in(config, place, show, _SIGN_IN_SECONDS) as auth:
 
         def signed(_: ServerConfig) -> httpx2.Auth:

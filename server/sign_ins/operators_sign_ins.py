@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...skills_db.errors import SignInUnreadable, SkillsDbError
 from ...tools_registry.authorizing.owners import OPERATOR
 from ...tools_registry.configuration import ServerConfig
-from ...tools_registry.errors import ConnectFailed, SignInFailed, SignInNeeded
+from ...tools_registry.errors import ConnectFailed, SignInNeeded
 from ..database import HomeDatabase
 from ..errors import VaultKeyError
 from ..home import Home
@@ -36,7 +36,7 @@ class OperatorsSignIns:
     def signs(self, config: ServerConfig) -> httpx2.Auth | None:
         """Return what signs requests to a server, None where the operator is not signed in to it. Blocks.
 
-        Raises `SignInNeeded` where the sign-in cannot be read, and `ConnectFailed` where that cannot be told now.
+        Raises `SignInNeeded` where the sign-in cannot be read, else `ConnectFailed` where that cannot be told now.
         """
         from ...tools_registry.authorizing.kept_sign_ins import is_over
         from ...tools_registry.authorizing.signed_requests import SignedRequests
@@ -49,8 +49,6 @@ class OperatorsSignIns:
             stored = self._stored(config)
         except SignInUnreadable:
             raise SignInNeeded(over) from None
-        except SignInFailed:
-            raise
         except (SkillsDbError, VaultKeyError, OSError) as error:
             raise ConnectFailed(
                 f"It cannot be told now whether the operator is signed in to the server {config.name!r}. {error}"

@@ -100,7 +100,6 @@ def test_with_a_file_as_database_nothing_is_shared(tmp_path: Path) -> None:
 async def test_a_sign_in_through_one_server_counts_on_the_other_and_ends_for_both(
     upstream: Accounts,
     two: list[OperatorsSignIns],
-    postgres_place: Place,  # noqa: F811
     tmp_path: Path,
 ) -> None:
     server = config(upstream)
