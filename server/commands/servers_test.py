@@ -122,10 +122,10 @@ async def examined_servers(
     from ...tools_registry.upstream.upstreams import Upstreams
 
     sign_for = None if owned is None else owned.sign_ins.signs
-    sign_in = None if owned is None or owned.operators is None else owned.operators.signs
+    signs = None if owned is None or owned.operators is None else owned.operators.signs
     kept = in_files(home) if state is None else state
     folder = home.operators_registry
-    async with Upstreams(configuration, state=folder, pins=kept.pins, sign_in=sign_in, sign_for=sign_for) as upstreams:
+    async with Upstreams(configuration, state=folder, pins=kept.pins, sign_in=signs, sign_for=sign_for) as upstreams:
         if ask_again:
             for name in names:
                 await upstreams.ask_again(name)

@@ -61,7 +61,13 @@ class SignInStorage(ABC):
         return self._kept.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Remember how this client is registered; it is kept with the tokens."""
+        """Remember how this client is registered; it is kept with the tokens.
+
+        A client with a secret of whose method the issuer says nothing has the default one (RFC 7591, section 2), which
+        the SDK leaves out.
+        """
+        if client_info.client_secret and client_info.token_endpoint_auth_method is None:
+            client_info.token_endpoint_auth_method = "client_secret_basic"  # noqa: S105 - a name
         self._kept.client = client_info
 
     def granted(self) -> Granted | None:
