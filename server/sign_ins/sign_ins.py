@@ -159,8 +159,16 @@ class SignIns:
     async def sign_out(
         self, server: ServerConfig, owner: Owner, *, principal: str = LOCAL_IDENTITY.principal
     ) -> tuple[bool, bool]:
-        """Forget an owner's sign-in to a server; return whether there was one, and whether its issuer revoked it."""
-        stored = await self._stored(server, owner, whatever_url=True)
+        """Forget an owner's sign-in to a server; return whether there was one, and whether its issuer revoked it.
+
+        One that cannot be read ends too, and cannot be revoked.
+        """
+        from ...skills_db.errors import SignInUnreadable
+
+        try:
+            stored = await self._stored(server, owner, whatever_url=True)
+        except SignInUnreadable:
+            stored = None
         removed = await self.ask(lambda store: store.remove(owner, server.name))
         revoked = removed and stored is not None and await _revoked(stored.told)
         if removed:

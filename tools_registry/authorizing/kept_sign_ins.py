@@ -31,6 +31,8 @@ from .token_endpoint import Granted, issuer_client, renewed, revoked
 
 RENEWED_WITHIN_SECONDS = 75.0
 """How long a request waits until another process, or another tenant's call, has renewed the sign-in."""
+_TAKEN_WITHIN_SECONDS = 10.0
+"""How long a thread waits for the lock of a file that is taken over: less, since others may want the thread."""
 _LOOK_SECONDS = 0.1
 
 
@@ -100,7 +102,7 @@ class KeptSignIn(SignInStorage):
             return
         lock = self._lock_file()
         try:
-            deadline = time.monotonic() + RENEWED_WITHIN_SECONDS
+            deadline = time.monotonic() + _TAKEN_WITHIN_SECONDS
             while not _locks(lock):
                 _refuse_after(deadline)
                 time.sleep(_LOOK_SECONDS)

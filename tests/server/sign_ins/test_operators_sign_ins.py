@@ -17,18 +17,19 @@ from sealab.server.home import Home
 from sealab.server.sign_ins.operators_sign_ins import OperatorsSignIns, operators_sign_ins
 from sealab.server.sign_ins.sign_ins import SignIns
 from sealab.skills_db.sign_ins.sign_in_store import sign_ins_of
+from sealab.skills_db.sql import sa
 from sealab.tools_registry.authorizing.authorization import begin, finish
 from sealab.tools_registry.authorizing.sign_in_storage import GivenSignIn
 from sealab.tools_registry.authorizing.token_endpoint import Granted, issuer_client
 from sealab.tools_registry.configuration import Configuration, ServerConfig, Transport
 from sealab.tools_registry.errors import ConnectFailed, SignInNeeded
-from sealab.tools_registry.upstream.sign_in import signing_in
+from sealab.tools_registry.upstream.sign_in import kept_sign_in, signing_in
 from sealab.tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
 from ...skills_db.conftest import Place, cluster, postgres_place  # noqa: F401 - fixtures
 from ...waiting import until
 from ..command_line import sealab_process
-from ..conftest import in_this_process
+from ..conftest import SEALAB, environment, in_this_process
 from .accounts import Accounts, accounts, browser
 
 pytestmark = pytest.mark.slow
@@ -43,12 +44,12 @@ def upstream(tmp_path: Path) -> Iterator[Accounts]:
 
 
 @contextmanager
-def state(url: str | None, folder: Path) -> Iterator[OperatorsSignIns]:
+def state(url: str | None, folder: Path, key: bytes = KEY) -> Iterator[OperatorsSignIns]:
     """The operator's sign-ins as one server has them, with a home of its own."""
     home = Home(folder)
     database = HomeDatabase(url, home.root)
     try:
-        found = operators_sign_ins(SignIns(database, lambda: KEY), home, database)
+        found = operators_sign_ins(SignIns(database, lambda: key), home, database)
         assert found is not None
         yield found
     finally:
@@ -171,6 +172,23 @@ async def test_what_a_home_had_in_its_file_is_taken_over_once_and_counts_for_all
     assert not [each for each in upstream.told("secrets") if each.encode() in bytes(stored[0])]
 
 
+async def test_a_program_of_the_former_version_on_the_same_home_renews_nothing_that_was_taken_over(
+    upstream: Accounts, two: list[OperatorsSignIns], tmp_path: Path
+) -> None:
+    server = config(upstream)
+    upstream.set(lasts=11)
+    file = in_file(tmp_path / "a", await granted(server))
+    former = kept_sign_in(server, file.parent)
+    upstream.set(lasts=3600)
+    assert await token(two[0], server) is not None
+    seen = upstream.told("seen")
+    with pytest.raises(SignInNeeded, match="sealab servers test accounts"):
+        async with httpx2.AsyncClient(auth=former) as client:
+            await client.post(server.url)
+    assert upstream.told("reused") == []
+    assert upstream.told("seen") == seen
+
+
 async def test_a_file_that_was_never_used_is_signed_out_of_too(
     upstream: Accounts, two: list[OperatorsSignIns], tmp_path: Path
 ) -> None:
@@ -179,6 +197,113 @@ async def test_a_file_that_was_never_used_is_signed_out_of_too(
     assert await two[1].sign_out(server) == (True, True)
     assert not file.exists()
     assert len(upstream.told("revoked")) == 2
+
+
+async def test_a_sign_in_that_cannot_be_kept_fails_once_with_the_reason_and_is_revoked(
+    upstream: Accounts, tmp_path: Path
+) -> None:
+    server = config(upstream)
+    shown: list[str] = []
+
+    async def agree(address: str) -> None:
+        shown.append(address)
+        async with browser("operator") as theirs:
+            await theirs.get(address)
+
+    with state("postgresql://nobody@127.0.0.1:1/none", tmp_path) as away:
+
+        async def keep(given: Granted) -> None:
+            await away.keep(server, given)
+
+        async with (
+            signing_in(server, GivenSignIn(server, keep), agree, 60) as auth,
+            Upstreams(Configuration({"accounts": server}), sign_in=lambda _: auth) as upstreams,
+        ):
+            for _ in range(2):
+                with pytest.raises(ConnectFailed, match="cannot be kept, so it is not used"):
+                    await upstreams.call("accounts", "whoami", {})
+    assert len(shown) == 1
+    assert set(upstream.told("seen")) == {""}, "what is not kept signs nothing"
+    assert len(upstream.told("revoked")) == 2
+
+
+async def test_a_browser_that_brings_the_answer_of_another_flow_ends_no_wait(
+    upstream: Accounts, tmp_path: Path
+) -> None:
+    server = config(upstream)
+
+    async def agree(address: str) -> None:
+        back = httpx2.URL(address).params["redirect_uri"]
+        async with browser("operator") as theirs:
+            for wrong in ("", "?code=x", "?code=x&state=y", "?error=access_denied", "?error=access_denied&state=ü"):
+                assert (await theirs.get(f"{back}{wrong}")).status_code == 400
+            assert "signed in" in (await theirs.get(address)).text
+
+    async with (
+        signing_in(server, tmp_path, agree, 60) as auth,
+        Upstreams(Configuration({"accounts": server}), sign_in=lambda _: auth) as upstreams,
+    ):
+        assert (await upstreams.call("accounts", "whoami", {})).value == "operator"
+
+
+async def test_each_flow_of_one_connection_waits_for_its_own_browser(upstream: Accounts, tmp_path: Path) -> None:
+    server = config(upstream)
+    names = iter(["operator", "another"])
+
+    async def agree(address: str) -> None:
+        async with browser(next(names)) as theirs:
+            assert "signed in" in (await theirs.get(address)).text
+
+    async with (
+        signing_in(server, tmp_path, agree, 60) as auth,
+        Upstreams(Configuration({"accounts": server}), sign_in=lambda _: auth) as upstreams,
+    ):
+        assert (await upstreams.call("accounts", "whoami", {})).value == "operator"
+        upstream.set(end_access=True)
+        assert (await upstreams.call("accounts", "whoami", {})).value == "another"
+
+
+async def test_a_sign_in_that_was_changed_in_the_database_is_refused_and_can_be_ended(
+    upstream: Accounts,
+    two: list[OperatorsSignIns],
+    postgres_place: Place,  # noqa: F811
+) -> None:
+    server = config(upstream)
+    await two[0].keep(server, await granted(server))
+    with postgres_place.open() as database, database.transaction() as session:
+        session.execute(sa.text("UPDATE sealab_sign_in SET sealed = sealed || sealed"))
+    with pytest.raises(SignInNeeded, match="sealab servers test accounts"):
+        await token(two[1], server)
+    assert await two[1].sign_out(server) == (True, False)
+    assert await token(two[0], server) is None
+
+
+async def test_a_file_replaces_a_sign_in_to_a_former_url_of_the_server(
+    upstream: Accounts, two: list[OperatorsSignIns], tmp_path: Path
+) -> None:
+    server = config(upstream)
+    given = await granted(server)
+    former = ServerConfig("accounts", Transport.HTTP, url=f"{upstream.address}/former")
+    await two[0].keep(former, given.model_copy(update={"url": former.url}))
+    file = in_file(tmp_path / "b", given)
+    assert await token(two[0], server) is None, "it is not sent to another address"
+    assert await token(two[1], server) == given.tokens.access_token
+    assert not file.exists()
+    assert await token(two[0], server) == given.tokens.access_token
+
+
+async def test_without_the_key_of_the_others_a_home_has_none_of_their_sign_ins(
+    upstream: Accounts,
+    two: list[OperatorsSignIns],
+    postgres_place: Place,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    server = config(upstream)
+    await two[0].keep(server, await granted(server))
+    with state(postgres_place.url, tmp_path / "c", bytes(32)) as stranger:
+        assert await token(stranger, server) is None
+        assert await stranger.sign_out(server) == (False, False)
+    assert await token(two[1], server) is not None
 
 
 async def test_without_the_database_nothing_is_sent_without_the_sign_in(tmp_path: Path, upstream: Accounts) -> None:
@@ -219,3 +344,42 @@ async def test_programs_of_another_home_and_commands_use_the_sign_in_that_one_ho
         "signed_out": False,
         "revoked": False,
     }
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+async def test_the_command_has_a_user_sign_in_and_keeps_that_where_the_servers_look(
+    postgres_place: Place,  # noqa: F811
+    tmp_path: Path,
+    upstream: Accounts,
+    is_shared: bool,
+) -> None:
+    assert postgres_place.url is not None
+    env = {"SEALAB_DATABASE_URL": postgres_place.url, "SEALAB_VAULT_KEY": "ab" * 32} if is_shared else {}
+    upstream.configure(tmp_path / "a", sign_in="operator")
+
+    async def tested(*options: str) -> dict[str, object]:
+        """Run the command, and follow the address that it shows."""
+        command = await asyncio.create_subprocess_exec(
+            *SEALAB,
+            *("servers", "test", "accounts", "--json", "--home", str(tmp_path / "a"), *options),
+            env=environment(**env),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert command.stdout is not None
+        assert command.stderr is not None
+        async for line in command.stderr:
+            if line.startswith(b"http"):
+                async with browser("operator") as theirs:
+                    assert "signed in" in (await theirs.get(line.decode().strip())).text
+        answer: dict[str, object] = json.loads(await command.stdout.read())["servers"][0]
+        await command.wait()
+        return answer
+
+    assert (await tested("--no-sign-in"))["ok"] is False
+    assert upstream.told("secrets") == []
+    first = await tested()
+    assert first["ok"], first
+    assert (await tested("--no-sign-in"))["ok"], "it is kept"
+    file = tmp_path / "a" / "registry" / SIGN_INS / "accounts.json"
+    assert file.exists() is not is_shared
