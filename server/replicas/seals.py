@@ -37,6 +37,10 @@ class SealRefused(Exception):
     """A seal is missing, was not made by a server of this sealab, is not for this one, too old, or was used before."""
 
 
+class WrongReceiver(SealRefused):
+    """A seal is right, but for another server: this one has the address of that."""
+
+
 class EraPassed(SealRefused):
     """A seal is right but for its era: whoever has the key may make it anew for the present one."""
 
@@ -75,7 +79,7 @@ class SealCheck:
     """The latest time of a seal whose nonce was forgotten."""
 
     def opened(self, seal: str, *, now: float | None, method: str, path: str) -> Seal:
-        """Return what a seal says. Raises `SealRefused`; `now` is None where the time is not known yet."""
+        """Return what a seal says. Raises `SealRefused`, in kinds; `now` is None where the time is not known yet."""
         found = _SEAL.fullmatch(seal)
         if found is None:
             raise SealRefused("It is none.")
@@ -83,7 +87,7 @@ class SealCheck:
         if not hmac.compare_digest(mac, _mac(self.key, seal.rpartition(" ")[0], method, path)):
             raise SealRefused("It was made with another key, or for another request.")
         if to != self.replica:
-            raise SealRefused("It is for another server.")
+            raise WrongReceiver("It is for another server.")
         if now is None or abs(now - float(at)) > FRESH_SECONDS:
             raise SealRefused("It is too old.")
         if era != self.era:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ...identity import BEARER, IDENTITY, identity_from
-from ...replicas.seals import ERA_HEADER, HEADER, EraPassed, Seal, SealRefused
+from ...replicas.seals import ERA_HEADER, HEADER, EraPassed, Seal, SealRefused, WrongReceiver
 from ...rights import REPLICA_PATH as PATH
 from ..web.bodies import BODY_BYTES_MAX, giving
 from ..web.callers import header
@@ -62,7 +62,7 @@ class Door:
             await again(scope, receive, send)
             return
         except SealRefused as error:
-            status = 421 if "another server" in str(error) else 403
+            status = 421 if isinstance(error, WrongReceiver) else 403
             self._warn(error)
             await refusal(status, f"The seal of the request cannot be taken. {error}")(scope, receive, send)
             return

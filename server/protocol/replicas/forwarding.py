@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...identity import BEARER, identity_in, identity_told
 from ...replicas.peer_link import PeerLost, PeerRefused, PeerUnreached
+from ..web.bodies import left
 from ..web.callers import header
 from ..web.error_responses import refusal
 from .request_states import replica_in
@@ -132,7 +133,7 @@ class Forwarding:
             body = message.get("body", b"")
         answer = _PassedOn(send, body if scope["method"] == "POST" else None)
         working = asyncio.create_task(self._exchanged(peer, scope, body, answer))
-        leaving = asyncio.create_task(_left(receive))
+        leaving = asyncio.create_task(left(receive))
         try:
             await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
@@ -206,12 +207,6 @@ def _id_in(body: bytes | None) -> object:
         return None
     found = read.get("id") if isinstance(read, dict) else None
     return found if isinstance(found, str | int) else None
-
-
-async def _left(receive: Receive) -> None:
-    """Return once the client has gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def _with_session(scope: Scope, name: str | None) -> Scope:
