@@ -168,7 +168,7 @@ class PeerLink:
         return response
 
     def _is_marked(self, peer: ReplicaRow, seal: str, response: httpx2.Response) -> bool:
-        """Return whether an answer is that of a server with the key, or of one of a former version as far as is known."""
+        """Return whether an answer is that of a server with the key, or may be one of a former version."""
         mark = response.headers.get(ANSWER_HEADER)
         if mark is None:
             return peer.id not in self._marking
