@@ -241,7 +241,7 @@ async def _lines(body: AsyncIterator[bytes]) -> AsyncIterator[Mapping[str, Any]]
         for line in lines:
             try:
                 yield json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise PeerLost("The answer is no JSON.") from None
         if len(rest) > _LINE_BYTES_MAX:
             raise PeerLost("The answer is too long.")

@@ -8,6 +8,9 @@ The time is the database's, as each server keeps it, so that a wrong clock of a 
 A seal counts once, whatever the clock of the database does. Its nonce is remembered while it is fresh. Once one was
 forgotten, nothing counts that was sealed at its time or before. Only where that clock went back can a fresh seal be so
 old: then the server that checks begins a new era, in which no seal of a former one counts, and says which it is.
+
+An answer has a mark: the HMAC of its status and of the seal that it answers. So what has come to the address of a
+server that is gone, and has not the key, is told from that server.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from dataclasses import dataclass, field
 
 HEADER = "sealab-replica"
 ERA_HEADER = "sealab-replica-era"
+ANSWER_HEADER = "sealab-replica-answer"
 FIRST_ERA = "0" * 16
 FRESH_SECONDS = 30.0
 """How old a seal may be, or how far ahead."""
@@ -114,6 +118,11 @@ class SealCheck:
         self._nonces.clear()
         self._ages.clear()
         self._floor = float("-inf")
+
+
+def answer_mark(key: bytes, seal: str, status: int) -> str:
+    """Return the mark of an answer of this status to a request with this seal."""
+    return hmac.new(key, f"answer {status} {seal}".encode(), hashlib.sha256).hexdigest()
 
 
 def _mac(key: bytes, said: str, method: str, path: str) -> str:

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...identity import BEARER, identity_in, identity_told
 from ...replicas.peer_link import PeerLost, PeerRefused, PeerUnreached
+from ...replicas.seals import ANSWER_HEADER, ERA_HEADER, HEADER
 from ..web.bodies import left
 from ..web.callers import header
 from ..web.error_responses import refusal
@@ -35,7 +36,10 @@ MCP = "mcp"
 """The kind of what is sent on."""
 _SESSION = b"mcp-session-id"
 _VERSION = b"mcp-protocol-version"
-_NOT_SENT = frozenset({b"connection", b"transfer-encoding", b"date", b"server", b"keep-alive", b"content-length"})
+_NOT_SENT = frozenset(
+    {b"connection", b"transfer-encoding", b"date", b"server", b"keep-alive", b"content-length"}
+    | {each.encode() for each in (HEADER, ERA_HEADER, ANSWER_HEADER)}
+)
 _NOT_FOUND = "Session not found. Initialize a new one."
 _LOST = (
     "The server that had this call at work went away before it answered. What the call had done by then may stand, "
