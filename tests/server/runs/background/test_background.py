@@ -28,14 +28,22 @@ async def told(caller: Caller, run_id: str, **arguments: Any) -> dict[str, Any]:
     return answer.structured_content
 
 
+_HANGS_SECONDS = 150
+
+
 async def until(caller: Caller, run_id: str, reached: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """Ask for a run until it has come so far."""
-    while True:
-        state = await told(caller, run_id)
-        if reached(state):
-            return state
-        assert state["status"] in {"queued", "running", "waiting"}, state
-        await asyncio.sleep(0.05)
+    """Ask for a run until it has come so far; where it does not, say how far it came."""
+    state: dict[str, Any] = {}
+    try:
+        async with asyncio.timeout(_HANGS_SECONDS):
+            while True:
+                state = await told(caller, run_id)
+                if reached(state):
+                    return state
+                assert state["status"] in {"queued", "running", "waiting"}, state
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"it came no further than {state}") from None
 
 
 def runs(state: dict[str, Any]) -> bool:
