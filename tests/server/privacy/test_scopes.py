@@ -30,6 +30,8 @@ from sealab.skills_db.vault import AuditLine, Vault
 from ...waiting import until
 from ..conftest import http_server, in_this_process, stdio
 
+pytestmark = pytest.mark.slow
+
 MAIL = "jane.roe@corp.example"
 FAST = {"SEALAB_PRIVACY_MODE": "fast"}
 

@@ -42,6 +42,8 @@ from ...waiting import until, wait_until
 from ..conftest import environment
 from .team import Member, command, team_server, token, told
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Plain:

@@ -18,6 +18,8 @@ from ..command_line import sealab
 from ..conftest import Caller, http_server, in_this_process
 from .test_registry import ONE_SPARE, configure, connected, result, upstream
 
+pytestmark = pytest.mark.slow
+
 ERAS = ["stdio-modern", "stdio-legacy", "http-modern"]
 NO = ElicitResult(action="decline")
 

@@ -14,6 +14,8 @@ from ..conftest import Caller, in_this_process
 from .test_approvals import NO, User, yes
 from .test_registry import ONE_SPARE, configure, connected, error, result, upstream
 
+pytestmark = pytest.mark.slow
+
 LIBRARY = """
 import sys
 from mcp.server import MCPServer
