@@ -41,6 +41,10 @@ class Ring(KeyringBackend):
         self.kept[service, username] = password
 
 
+# The library chooses among all that there are: no other test may get this one.
+KeyringBackend._classes.discard(Ring)
+
+
 @pytest.fixture
 def ring(request: pytest.FixtureRequest) -> Any:
     before = keyring.get_keyring()
