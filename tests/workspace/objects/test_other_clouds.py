@@ -6,6 +6,7 @@ Nothing here was tried at a cloud itself: see docs/object-store.md.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -28,7 +29,8 @@ _NUMBERS = itertools.count()
 @pytest.fixture(scope="module")
 def azure() -> Iterator[Cloud]:
     if not other_clouds.has_azurite():
-        pytest.skip("Azurite is not installed: make azure")
+        missing = "Azurite is not installed: make azure"
+        pytest.fail(missing) if os.environ.get("TEST_UPSTREAMS_REQUIRED") else pytest.skip(missing)
     with other_clouds.azurite() as cloud:
         yield cloud
 
