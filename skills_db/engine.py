@@ -34,7 +34,6 @@ The system's own cache has the same.
 BUSY_SECONDS = 30.0
 """How long a change waits for those of other threads and programs."""
 _RETRY_SECONDS = 0.01
-_CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
 
 
 def open_database(url: str | None, home: Path, *, tenant: str | None = None) -> Database:
@@ -275,7 +274,7 @@ def _open_server(address: sa.URL, place: str, tenant: str | None) -> Database:
     database = Database(engine, place, None)
     with database.read() as session:
         encoding = session.connection().exec_driver_sql("SHOW server_encoding").scalar_one()
-        database.set_clock(float(session.connection().exec_driver_sql(_CLOCK).scalar_one()))
+        database.set_clock(float(session.connection().exec_driver_sql(f"SELECT {postgresql.CLOCK}").scalar_one()))
     if encoding != "UTF8":
         database.close()
         raise DatabaseUnavailable(

@@ -20,6 +20,8 @@ from .tenants.schemas import use
 T = TypeVar("T")
 _ROWS_OF_ONE = (64, 16, 4, 2, 1)
 """Rows in one statement: few sizes, so that each statement is made, and planned, once."""
+CLOCK = "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)"
+"""The time now in SQL, in seconds since 1970 by the server's clock; it goes on within a transaction."""
 _VALUES = re.compile(r"VALUES \((?P<row>[^()]*)\)")
 _PARAMETER = re.compile(r":(\w+)")
 
@@ -183,29 +185,29 @@ def _begin(connection: sa.Connection, busy_seconds: float) -> None:
 
 def insert_many(connection: sa.Connection, statement: sa.TextClause, rows: Sequence[Mapping[str, object]]) -> None:
     """Insert rows in few statements by one with `VALUES (:name, …)`, which stands for one row."""
-    if not rows:
-        return
-    if connection.dialect.name != "postgresql":  # where a statement costs no message
-        if rows:
-            connection.execute(statement, list(rows))
-        return
-    for part in rows_of_one(rows):
-        connection.execute(_of_many((statement.text,), len(part)), told_of_many(part))
+    _insert(connection, (statement,), rows)
 
 
 def insert_both(
     connection: sa.Connection, first: sa.TextClause, second: sa.TextClause, rows: Sequence[Mapping[str, object]]
 ) -> None:
     """Insert each row by both statements, as `insert_many` does; the second's rows may refer to the first's."""
+    # Foreign keys are checked when the whole statement has ended (manual, "WITH Queries" and "CREATE TRIGGER").
+    _insert(connection, (first, second), rows)
+
+
+def _insert(
+    connection: sa.Connection, statements: Sequence[sa.TextClause], rows: Sequence[Mapping[str, object]]
+) -> None:
     if not rows:
         return
-    if connection.dialect.name != "postgresql":
-        for statement in (first, second):
+    if connection.dialect.name != "postgresql":  # where a statement costs no message
+        for statement in statements:
             connection.execute(statement, list(rows))
         return
+    texts = tuple(statement.text for statement in statements)
     for part in rows_of_one(rows):
-        # Foreign keys are checked when the whole statement has ended (manual, "WITH Queries" and "CREATE TRIGGER").
-        connection.execute(_of_many((first.text, second.text), len(part)), told_of_many(part))
+        connection.execute(_of_many(texts, len(part)), told_of_many(part))
 
 
 def rows_of_one(rows: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from ..engine import Database
+from ..postgresql import CLOCK
 from ..shared_state.histories import AGE, PRESENT, UNTOLD, Histories
 from ..sql import Session, sa
 
@@ -206,47 +207,46 @@ def _replica(row: sa.RowMapping) -> ReplicaRow:
     )
 
 
-_CLOCK = "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)"
-_NOW = sa.text(f"SELECT {_CLOCK}")
+_NOW = sa.text(f"SELECT {CLOCK}")
 _JOIN = sa.text(
     "INSERT INTO sealab_replica (id, term, address, mark, version, started, heartbeat, leased_until, leaving) "  # noqa: S608 - no value is in it
-    f"VALUES (:id, :term, :address, :mark, :version, {_CLOCK}, {_CLOCK}, {_CLOCK} + :seconds, 0) "
-    f"ON CONFLICT (id) DO UPDATE SET term = :term, heartbeat = {_CLOCK}, leased_until = {_CLOCK} + :seconds"
+    f"VALUES (:id, :term, :address, :mark, :version, {CLOCK}, {CLOCK}, {CLOCK} + :seconds, 0) "
+    f"ON CONFLICT (id) DO UPDATE SET term = :term, heartbeat = {CLOCK}, leased_until = {CLOCK} + :seconds"
 )
 _RENEWING = (
-    f"UPDATE sealab_replica SET heartbeat = {_CLOCK}, leased_until = {_CLOCK} + :seconds, leaving = :leaving "  # noqa: S608 - as above
+    f"UPDATE sealab_replica SET heartbeat = {CLOCK}, leased_until = {CLOCK} + :seconds, leaving = :leaving "  # noqa: S608 - as above
     "WHERE id = :id AND term = :term RETURNING heartbeat"
 )
 _RENEW = sa.text(f"{_RENEWING}, {PRESENT}, {AGE}")
 _RENEW_UNTOLD = sa.text(f"{_RENEWING}, '{UNTOLD}', :seconds")
 _ALL = sa.text(
-    f"SELECT id, term, address, mark, version, heartbeat, leaving, leased_until > {_CLOCK} AS alive "  # noqa: S608 - as above
+    f"SELECT id, term, address, mark, version, heartbeat, leaving, leased_until > {CLOCK} AS alive "  # noqa: S608 - as above
     "FROM sealab_replica ORDER BY started, id"
 )
-_REMOVE_DEAD = sa.text(f"DELETE FROM sealab_replica WHERE leased_until + :grace < {_CLOCK}")  # noqa: S608 - as above
+_REMOVE_DEAD = sa.text(f"DELETE FROM sealab_replica WHERE leased_until + :grace < {CLOCK}")  # noqa: S608 - as above
 _FORGET = sa.text(
     "DELETE FROM sealab_session_lease "  # noqa: S608 - as above
-    f"WHERE taken < (SELECT {_CLOCK} - :seconds) AND NOT EXISTS (SELECT 1 FROM sealab_replica "
+    f"WHERE taken < (SELECT {CLOCK} - :seconds) AND NOT EXISTS (SELECT 1 FROM sealab_replica "
     "WHERE sealab_replica.id = sealab_session_lease.replica AND sealab_replica.term = sealab_session_lease.term)"
 )
 _LEAVE = sa.text("DELETE FROM sealab_replica WHERE id = :id")
 _BEGIN = sa.text(
     "INSERT INTO sealab_session_lease (name, replica, term, epoch, taken) "  # noqa: S608 - as above
-    f"VALUES (:name, :replica, :term, 1, {_CLOCK}) ON CONFLICT (name) DO NOTHING RETURNING epoch"
+    f"VALUES (:name, :replica, :term, 1, {CLOCK}) ON CONFLICT (name) DO NOTHING RETURNING epoch"
 )
 _HELD = sa.text("SELECT replica, term, epoch FROM sealab_session_lease WHERE name = :name FOR UPDATE")
-_REMOVE = sa.text(f"DELETE FROM sealab_replica WHERE id = :id AND term = :term AND leased_until < {_CLOCK}")  # noqa: S608 - as above
+_REMOVE = sa.text(f"DELETE FROM sealab_replica WHERE id = :id AND term = :term AND leased_until < {CLOCK}")  # noqa: S608 - as above
 _IS_THERE = sa.text("SELECT 1 FROM sealab_replica WHERE id = :id AND term = :term FOR SHARE")
 _TAKE_OVER = sa.text(
     "UPDATE sealab_session_lease SET replica = :replica, term = :term, epoch = epoch + 1, "  # noqa: S608 - as above
-    f"taken = {_CLOCK} WHERE name = :name RETURNING epoch"
+    f"taken = {CLOCK} WHERE name = :name RETURNING epoch"
 )
 _KNOWN = sa.text(
     "SELECT name, epoch FROM sealab_session_lease WHERE replica = :replica AND term = :term AND name IN :names"
 ).bindparams(sa.bindparam("names", expanding=True))
 _ENTER_AGAIN = sa.text(
     "INSERT INTO sealab_session_lease (name, replica, term, epoch, taken) "  # noqa: S608 - as above
-    f"VALUES (:name, :replica, :term, :epoch, {_CLOCK}) ON CONFLICT (name) DO UPDATE SET replica = excluded.replica, "
+    f"VALUES (:name, :replica, :term, :epoch, {CLOCK}) ON CONFLICT (name) DO UPDATE SET replica = excluded.replica, "
     "term = excluded.term, epoch = excluded.epoch, taken = excluded.taken "
     "WHERE :forgotten = 1 AND sealab_session_lease.epoch < excluded.epoch RETURNING name"
 )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..postgresql import CLOCK
 from ..sql import DBAPIError, Session, sa
 
 if TYPE_CHECKING:
@@ -58,17 +59,16 @@ class Histories:
         return self._is_told
 
 
-_CLOCK = "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)"
 PRESENT = "(SELECT system_identifier || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8) FROM pg_control_system())"
 """The present history in SQL, of a database of which `Histories.are_told` holds."""
-AGE = f"(SELECT {_CLOCK} - since FROM sealab_history WHERE history = {PRESENT})"  # noqa: S608 - no value is in it
+AGE = f"(SELECT {CLOCK} - since FROM sealab_history WHERE history = {PRESENT})"  # noqa: S608 - no value is in it
 """For how many seconds it is the present one; NULL where nobody has noted it."""
 _CURRENT = sa.text(f"SELECT {PRESENT}")
 _AGE = sa.text(
-    f"SELECT present.history, {_CLOCK} - since FROM (SELECT {PRESENT} AS history) AS present "  # noqa: S608 - no value is in it
+    f"SELECT present.history, {CLOCK} - since FROM (SELECT {PRESENT} AS history) AS present "  # noqa: S608 - no value is in it
     "LEFT JOIN sealab_history ON sealab_history.history = present.history"
 )
 _NOTE = sa.text(
     "INSERT INTO sealab_history (history, since) SELECT :history, "  # noqa: S608 - as above
-    f"CASE WHEN EXISTS (SELECT 1 FROM sealab_history) THEN {_CLOCK} ELSE 0 END ON CONFLICT (history) DO NOTHING"
+    f"CASE WHEN EXISTS (SELECT 1 FROM sealab_history) THEN {CLOCK} ELSE 0 END ON CONFLICT (history) DO NOTHING"
 )

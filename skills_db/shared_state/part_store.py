@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..engine import Database
+from ..postgresql import CLOCK
 from ..sql import sa
 
 _LOCK = 0x5EA1AB0E
@@ -79,18 +80,17 @@ class PartStore:
             session.execute(_LEAVE, {"holder": holder})
 
 
-_NOW = "extract(epoch FROM clock_timestamp())"
 _LOCKED = sa.text("SELECT pg_advisory_xact_lock(:lock)")
 _OTHERS = sa.text(
     "SELECT resource, sum(granted), sum(wanted) FROM sealab_part "  # noqa: S608 - no value is in it
-    f"WHERE resource IN :names AND holder <> :holder AND until_time > {_NOW} GROUP BY resource"
+    f"WHERE resource IN :names AND holder <> :holder AND until_time > {CLOCK} GROUP BY resource"
 ).bindparams(sa.bindparam("names", expanding=True))
 _KEEP = sa.text(
     "INSERT INTO sealab_part (resource, holder, granted, wanted, until_time) "  # noqa: S608 - as above
-    f"VALUES (:name, :holder, :amount, :lacking, {_NOW} + :seconds) ON CONFLICT (resource, holder) DO UPDATE "
+    f"VALUES (:name, :holder, :amount, :lacking, {CLOCK} + :seconds) ON CONFLICT (resource, holder) DO UPDATE "
     "SET granted = excluded.granted, wanted = excluded.wanted, until_time = excluded.until_time"
 )
 _DROP = sa.text("DELETE FROM sealab_part WHERE holder = :holder AND resource IN :names").bindparams(
     sa.bindparam("names", expanding=True)
 )
-_LEAVE = sa.text(f"DELETE FROM sealab_part WHERE holder = :holder OR until_time < {_NOW}")  # noqa: S608 - as above
+_LEAVE = sa.text(f"DELETE FROM sealab_part WHERE holder = :holder OR until_time < {CLOCK}")  # noqa: S608 - as above

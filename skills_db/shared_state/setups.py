@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from .. import migrations
 from ..engine import Database
+from ..postgresql import CLOCK
 from ..sql import sa
 
 SEEN_SECONDS = 90.0
@@ -48,12 +49,11 @@ class SetupStore:
             return [json.loads(setup) for setup in session.execute(_ALIVE, {"seconds": SEEN_SECONDS}).scalars()]
 
 
-_NOW = "extract(epoch FROM clock_timestamp())"
 _STEPS = sa.text("SELECT count(*) FROM sealab_migration")
 _NOTE = sa.text(
-    f"INSERT INTO sealab_setup (holder, setup, seen) VALUES (:holder, :setup, {_NOW}) "  # noqa: S608 - no value is in it
+    f"INSERT INTO sealab_setup (holder, setup, seen) VALUES (:holder, :setup, {CLOCK}) "  # noqa: S608 - no value is in it
     "ON CONFLICT (holder) DO UPDATE SET setup = excluded.setup, seen = excluded.seen"
 )
-_DROP = sa.text(f"DELETE FROM sealab_setup WHERE seen < {_NOW} - :seconds")  # noqa: S608 - no value is in it
+_DROP = sa.text(f"DELETE FROM sealab_setup WHERE seen < {CLOCK} - :seconds")  # noqa: S608 - no value is in it
 _LEAVE = sa.text("DELETE FROM sealab_setup WHERE holder = :holder")
-_ALIVE = sa.text(f"SELECT setup FROM sealab_setup WHERE seen >= {_NOW} - :seconds")  # noqa: S608 - as above
+_ALIVE = sa.text(f"SELECT setup FROM sealab_setup WHERE seen >= {CLOCK} - :seconds")  # noqa: S608 - as above
