@@ -13,12 +13,12 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ...identity import BEARER, IDENTITY, identity_from
 from ...replicas.seals import ERA_HEADER, HEADER, EraPassed, Seal, SealRefused
 from ...rights import REPLICA_PATH as PATH
-from ..web.bodies import BODY_BYTES_MAX
+from ..web.bodies import BODY_BYTES_MAX, giving
 from ..web.callers import header
 from ..web.error_responses import refusal
 from .forwarding import FORWARDED, MCP
@@ -72,7 +72,7 @@ class Door:
             return
         head, body = read
         if head.get("kind") == MCP:
-            await self._inner(self._as_sent(scope, head), _giving(body, receive), send)
+            await self._inner(self._as_sent(scope, head), giving(body, receive), send)
         else:
             await self._calls(head, scope, receive, send)
 
@@ -124,12 +124,3 @@ async def _read(receive: Receive, seal: Seal) -> tuple[Mapping[str, Any], bytes]
     except ValueError:
         return None
     return (found, body) if isinstance(found, dict) else None
-
-
-def _giving(body: bytes, receive: Receive) -> Receive:
-    given: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def received() -> Message:
-        return given.pop() if given else await receive()
-
-    return received

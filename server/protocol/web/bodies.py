@@ -5,7 +5,7 @@ One that would cost too much to decode is refused before the SDK sees it.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -75,12 +75,8 @@ class Bodies:
                 return await refusal(503, str(error), retry_after=_RETRY_SECONDS)(scope, receive, send)
             if len(text) > LARGE_CHARS:
                 await self._large.turn(owner)
-            whole: deque[Message] = deque([{"type": "http.request", "body": text, "more_body": False}])
+            received = giving(text, receive)
             del text
-
-            async def received() -> Message:
-                return whole.popleft() if whole else await receive()
-
             await self._app(scope, received, send)
         finally:
             self._give_back(owner, held)
@@ -116,6 +112,16 @@ class Bodies:
             "The server holds as many bytes of requests as it may. Send this one again in a moment.",
             retry_after=_RETRY_SECONDS,
         )
+
+
+def giving(body: bytes, receive: Receive) -> Receive:
+    """Return what gives a body that was read already as one message, and then what `receive` gives."""
+    whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def received() -> Message:
+        return whole.pop() if whole else await receive()
+
+    return received
 
 
 def _group(owner: Owner) -> Owner:
