@@ -244,7 +244,7 @@ async def _try_isolations(settings: Settings, home: Home, *, kernel: bool) -> tu
         async with running(replace(settings, workers_spare=0), home) as app:
             full_python = app.executor.offer.full_python
             if not kernel:
-                full_python.has_failed(BELOW_KERNEL)
+                full_python.cannot(BELOW_KERNEL)
             for isolation in app.pools.offered:
                 layers, problem = await _try(app, isolation)
                 failed = failed or problem
@@ -255,7 +255,7 @@ async def _try_isolations(settings: Settings, home: Home, *, kernel: bool) -> tu
                     is_writable = await writes_workspace(app.pools, app.settings)
                     finding["workspace"] = "writable" if is_writable else "read-only"
                     if not is_writable and full_python.is_default:
-                        full_python.has_failed(READ_ONLY)
+                        full_python.cannot(READ_ONLY)
                         finding["offered"], finding["problem"] = False, READ_ONLY
                 found.append(finding)
             missing = dict(app.executor.offer.missing)

@@ -8,10 +8,12 @@ offered by default where workers cannot write to the workspace.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -37,6 +39,8 @@ READ_ONLY = (
 _EXTRA = ("duckdb", "polars", "pandas", "pyarrow", "matplotlib", "openpyxl", "seaborn")
 """Modules by which it is seen that the server's own environment has `sealab[data]`, the rarest first."""
 _ANSWER_SECONDS = 10
+TRY_AGAIN_SECONDS = (0.0, 5.0, 15.0, 60.0)
+"""How long after a start that failed the next call may try again; the last one holds for all that follow."""
 _QUESTION = """
 import json, os, sys
 folders = [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
@@ -59,8 +63,12 @@ class FullPython:
         self._folder = home.python
         self._required = settings.required_level if self._asked else Level.KERNEL
         self._sets_up = said is None and settings.data_setup is Switch.ON
+        self._impossible: str | None = None
         self._failed: str | None = None
+        self._failures = 0
+        self._try_again = 0.0
         self._works = False
+        self.starting = asyncio.Lock()
         self._own_modules: frozenset[str] | None = None
         if self._named is not None and self.why_not() is None:
             self._own_modules = _modules_of(_folders_of(self._named))
@@ -80,11 +88,13 @@ class FullPython:
         return None if self._forbidden else current(self._folder)
 
     def why_not(self) -> str | None:
-        """Say why code cannot run in it, or None where it can."""
+        """Say why code cannot run in it now, or None where it can or may be tried."""
         if self._forbidden:
             return "ALLOWED_ISOLATION leaves out process."
-        if self._failed is not None:
-            return self._failed
+        if self._impossible is not None:
+            return self._impossible
+        if self._failed is not None and (seconds := self._try_again - time.monotonic()) > 0:
+            return f"{self._failed} A call in {seconds:.0f} seconds tries again."
         if self._asked or self.managed() is not None or _has_extra():
             return None
         return NOT_SET_UP
@@ -129,18 +139,44 @@ class FullPython:
 
     def has_worked(self) -> None:
         """Take that a worker could be made."""
+        if self._failed is not None:
+            _LOG.warning("Full Python can be offered again.")
         self._works = True
+        self._failed, self._failures = None, 0
 
     @property
     def is_default(self) -> bool:
         """Whether it is offered though nobody asked for it, so that code may come without asking."""
         return not self._asked and self.why_not() is None
 
-    def has_failed(self, why: str) -> None:
-        """Take that no worker can be made; where the operator asked for `process` by name, each call says so itself."""
+    @property
+    def obstacle(self) -> str | None:
+        """Why no worker can be made though it is set up and allowed: of the machine, or of the last attempt."""
+        return self._impossible or self._failed
+
+    @property
+    def failed(self) -> str | None:
+        """Why no worker could be made when it was last tried; None once one was, and before the first."""
+        return self._failed
+
+    @property
+    def failures(self) -> int:
+        """How often it was tried in vain since it last worked."""
+        return self._failures
+
+    def cannot(self, why: str) -> None:
+        """Take that no worker can be made on this machine; where the operator asked by name, each call says so."""
         if self.is_default:
             _LOG.warning("Full Python cannot be offered: %s", why)
-            self._failed = why
+            self._impossible = why
+
+    def has_failed(self, why: str) -> None:
+        """Take that no worker could be made this time; a later call tries again (`TRY_AGAIN_SECONDS`)."""
+        seconds = TRY_AGAIN_SECONDS[min(self._failures, len(TRY_AGAIN_SECONDS) - 1)]
+        self._failures += 1
+        self._failed, self._try_again = why, time.monotonic() + seconds
+        when = f"a call in {seconds:g} seconds" if seconds else "the next call"
+        _LOG.warning("%s This was failure %d; %s tries again.", why, self._failures, when)
 
 
 _IMPORTING = re.compile(r"\b(?:from|import)[ \t\\][^\n]*(?:\\\n[^\n]*)*")

@@ -257,7 +257,13 @@ async def _run(
                 outcome = await executor.pools.run(job, answer, recorder, rebuild)
                 if request.isolation == AUTO:
                     outcome = await escalated(
-                        executor, job, answer, outcome, caller=gate.caller, background=request.background
+                        executor,
+                        job,
+                        answer,
+                        outcome,
+                        caller=gate.caller,
+                        background=request.background,
+                        was_routed=True,
                     )
             await reporter.flush()
         except Busy as busy:

@@ -63,23 +63,29 @@ class Offer:
         """Return the isolation that a request asks for, or None for `auto`. Raises `RequestRefused`."""
         if choice == AUTO:
             return None
-        there = [isolation for isolation in self.makers if self.is_there(isolation)]
-        for isolation in there:
+        for isolation in self._there():
             if isolation == choice:
                 return isolation
-        offered = ", ".join((AUTO, *there))
+        others = self.others()
         if choice not in CHOICES:
-            raise RequestRefused(f"There is no isolation {choice!r}. Give one of {offered}.")
+            raise RequestRefused(f"There is no isolation {choice!r}. {others}")
         isolation = Isolation(choice)
         if isolation in self.missing:
-            raise RequestRefused(f"{self.missing[isolation]} Give one of {offered}.")
+            raise RequestRefused(f"{self.missing[isolation]} {others}")
         why = self.full_python.why_not() if isolation in self.makers else None
         if why not in (None, NOT_SET_UP):
-            raise RequestRefused(f"{why} Give one of {offered}.")
+            raise RequestRefused(f"{why} {others}")
         raise RequestRefused(
             f"isolation={choice!r} is not allowed here: ALLOWED_ISOLATION is {','.join(allowed_isolations(settings))}. "
-            f"Give one of {offered}, or ask the operator to add {choice}{'' if why is None else OR_SET_UP}."
+            f"{others[:-1]}, or ask the operator to add {choice}{'' if why is None else OR_SET_UP}."
         )
+
+    def others(self) -> str:
+        """Say which isolations can be asked for now."""
+        return f"Give one of {', '.join((AUTO, *self._there()))}."
+
+    def _there(self) -> list[Isolation]:
+        return [isolation for isolation in self.makers if self.is_there(isolation)]
 
 
 def offer(settings: Settings, home: Home) -> Offer:

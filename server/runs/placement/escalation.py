@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,29 +20,41 @@ from .routing import can_start, why_not_for
 
 if TYPE_CHECKING:
     from ...caller import Ask, Caller
+    from ...managed_python.full_python import FullPython
     from ..executor import Executor
 
+_ASKS_PROCESS = re.compile(r' ?Or ask for isolation="process"\.|isolation="process" or ')
 _LOG = logging.getLogger(__name__)
 _HELPERS = frozenset({"mcp", "skills", "tools"})
 """Modules that are made of sealab's own helpers: no container has more of them."""
 
 
 async def escalated(
-    executor: Executor, job: Job, calls: HostCalls, outcome: Outcome, *, caller: Caller, background: bool = False
+    executor: Executor,
+    job: Job,
+    calls: HostCalls,
+    outcome: Outcome,
+    *,
+    caller: Caller,
+    background: bool = False,
+    was_routed: bool = False,
 ) -> Outcome:
     """Return what full Python makes of refused code, or the refusal with a hint that says what would allow it.
 
     That is `process` where it has a module that was refused, else a container. A refused run has not begun, so that
     there is its first. A session stays where it is. Where the operator set APPROVE_CONTAINER, the user of `caller` is
-    asked before a container is used.
+    asked before a container is used. Of a job that `was_routed` it was tried already whether full Python starts.
     """
     if outcome.refusal is None or outcome.isolation is not Isolation.RESTRICTED:
         return outcome
     full_python = executor.offer.full_python
-    if full_python.why_not() is None and full_python.has_one_of(outcome.refusal.modules):
+    if (full_python.why_not() is None or full_python.obstacle) and full_python.has_one_of(outcome.refusal.modules):
         in_process = _obstacle_of_process(executor, job, caller, background=background)
-        if in_process is None and await can_start(executor):
+        may_try = full_python.why_not() is None and not (was_routed and full_python.obstacle)
+        if in_process is None and may_try and await can_start(executor):
             return await executor.pools.run(replace(job, isolation=Isolation.PROCESS), calls)
+        if in_process is None and (in_process := _of_failure(full_python)) is not None:
+            outcome = _without_process(outcome)
         if in_process is not None and (job.session is not None or Isolation.CONTAINER not in executor.pools.offered):
             return _hinted(outcome, in_process)
     if (told := full_python.set_up_for(outcome.refusal.modules)) is not None:
@@ -64,6 +77,13 @@ async def escalated(
         _LOG.info("%s was refused. %s", outcome.refusal.module, obstacle)
         return outcome
     return _hinted(outcome, obstacle)
+
+
+def _of_failure(full_python: FullPython) -> str | None:
+    """Say why full Python, which has the module, does not run; None where nothing is known against it."""
+    if full_python.obstacle is None:
+        return full_python.why_not()
+    return full_python.why_not() or f"{full_python.failed} The same code again tries anew."
 
 
 def _obstacle_of_process(executor: Executor, job: Job, caller: Caller, *, background: bool) -> str | None:
@@ -143,3 +163,10 @@ def _hinted(outcome: Outcome, told: str) -> Outcome:
         return outcome
     hint = told if outcome.error.hint is None else f"{outcome.error.hint} {told}"
     return replace(outcome, error=replace(outcome.error, hint=hint))
+
+
+def _without_process(outcome: Outcome) -> Outcome:
+    """Take the advice to ask for `process` from the hint: the worker that gave it does not know that it fails."""
+    if outcome.error is None or outcome.error.hint is None:
+        return outcome
+    return replace(outcome, error=replace(outcome.error, hint=_ASKS_PROCESS.sub("", outcome.error.hint).strip()))

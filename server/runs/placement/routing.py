@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ....sandbox.errors import Busy, LevelMissing, SandboxError, WorkerLost
-from ....sandbox.job import Isolation, Job, Limits, Reading, Refusal
+from ....sandbox.job import Isolation, Job, Limits, Reading, Refusal, Status
 from ....skills_db.errors import SkillsDbError
-from ...errors import PolicyRefused
+from ...errors import PolicyRefused, RequestRefused
 from ...host_work import Kind, in_thread
 from ...managed_python.full_python import BELOW_KERNEL, READ_ONLY
 from ...rights import ISOLATIONS, missing
@@ -35,9 +35,14 @@ _JUDGING_SECONDS = 10.0
 async def routed(executor: Executor, request: CodeRequest, job: Job) -> Job:
     """Return the job of a request for `auto`, at `process` where that alone can run it and the caller may.
 
-    A session stays where it is: one that is new begins where its first program can run.
+    A session stays where it is: one that is new begins where its first program can run. Raises `RequestRefused` for
+    `process` asked for by name where full Python, offered by default, cannot start or cannot write to the workspace.
     """
     full_python = executor.offer.full_python
+    if job.isolation is Isolation.PROCESS:
+        if full_python.is_default and not await can_start(executor):
+            raise RequestRefused(f"{full_python.why_not() or full_python.failed} {executor.offer.others()}")
+        return job
     if request.isolation != AUTO or job.isolation is not Isolation.RESTRICTED or full_python.why_not() is not None:
         return job
     if not full_python.is_imported_by(job.code):
@@ -100,25 +105,37 @@ async def _refusal_of(executor: Executor, job: Job) -> Refusal | None:
 async def can_start(executor: Executor) -> bool:
     """Return whether a worker of full Python can be made, found out by making the first.
 
-    Where nobody asked for it by name, it must be able to write to the workspace too.
+    Where nobody asked for it by name, it must be able to write to the workspace too. Calls that come together wait for
+    one attempt. One that failed is tried again by a later call: `full_python.failed` says why it failed.
     """
     full_python = executor.offer.full_python
-    if not full_python.works:
-        try:
-            await executor.pools.ready(Isolation.PROCESS)
-            is_whole = not full_python.is_default or await writes_workspace(executor.pools, executor.settings)
-        except LevelMissing:
-            full_python.has_failed(BELOW_KERNEL)
-        except WorkerLost as lost:
-            full_python.has_failed(f"Full Python does not start: {lost}")
-        except Busy:
-            return True  # the run itself says so
-        else:
-            if is_whole:
-                full_python.has_worked()
-            else:
-                full_python.has_failed(READ_ONLY)
-    return full_python.works
+    if full_python.works:
+        return True
+    failures = full_python.failures
+    async with full_python.starting:
+        if full_python.works or full_python.failures != failures or full_python.why_not() is not None:
+            return full_python.works
+        return await _started(executor)
+
+
+async def _started(executor: Executor) -> bool:
+    full_python = executor.offer.full_python
+    try:
+        await executor.pools.ready(Isolation.PROCESS)
+        is_whole = not full_python.is_default or await writes_workspace(executor.pools, executor.settings)
+    except LevelMissing as lacking:
+        full_python.has_failed(f"{BELOW_KERNEL} The start ended with: {lacking}")
+        return False
+    except WorkerLost as lost:
+        full_python.has_failed(f"Full Python does not start: {lost}")
+        return False
+    except Busy:
+        return True  # the run itself says so
+    if not is_whole:
+        full_python.cannot(READ_ONLY)
+        return False
+    full_python.has_worked()
+    return True
 
 
 async def writes_workspace(pools: Pools, settings: Settings) -> bool:
@@ -128,7 +145,11 @@ async def writes_workspace(pools: Pools, settings: Settings) -> bool:
     """
     limits = Limits(settings.timeout_seconds, settings.memory_mb, settings.pids_max)
     job = Job("__import__('os').getcwd() == '/workspace'", limits=limits, isolation=Isolation.PROCESS)
-    return (await pools.run(job, _no_calls)).result is True
+    outcome = await pools.run(job, _no_calls)
+    if outcome.status is not Status.OK:
+        said = outcome.status.value if outcome.error is None else outcome.error.message
+        raise WorkerLost(f"its first program did not run ({said.rstrip('.')}).")
+    return outcome.result is True
 
 
 async def _no_calls(name: str, _arguments: object) -> None:

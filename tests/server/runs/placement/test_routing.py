@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from sealab.sandbox.confine import Level
+from sealab.sandbox.host.run_folders import RunFolders
+from sealab.sandbox.job import Isolation
 from sealab.server.app import App, running
 from sealab.server.caller import LOCAL
+from sealab.server.errors import RequestRefused
 from sealab.server.home import Home
 from sealab.server.identity import Right
 from sealab.server.managed_python import building, first_need
-from sealab.server.managed_python.full_python import BELOW_KERNEL, FullPython
+from sealab.server.managed_python.full_python import BELOW_KERNEL, READ_ONLY, FullPython
 from sealab.server.runs.execute import CodeRequest, execute
+from sealab.server.runs.placement.routing import can_start
 from sealab.server.runs.report import Report
 from sealab.server.settings import Settings, Switch
 
@@ -146,14 +152,12 @@ def test_by_default_no_worker_starts_below_kernel_and_by_name_it_starts_where_th
 
 
 def _all() -> tuple[object, ...]:
-    from sealab.sandbox.job import Isolation
-
     return tuple(Isolation)
 
 
 async def test_where_it_cannot_start_the_program_stays_in_the_dialect_and_the_reason_is_told(home: Home) -> None:
     async with running(ALONE, home) as app:
-        app.executor.offer.full_python.has_failed(BELOW_KERNEL)
+        app.executor.offer.full_python.cannot(BELOW_KERNEL)
         assert (await ran(app, CODE))["isolation"] == "restricted"
         assert "process" not in app.pools.offered
         with pytest.raises(Exception, match="only where the level is `kernel`"):
@@ -189,3 +193,125 @@ async def test_with_data_setup_the_first_program_that_needs_it_has_it_made(
         assert building_thread is not None
         building_thread.join()
         assert (await ran(app, CODE))["result"] == 42
+
+
+class Broken:
+    """Takes the interpreter of an environment away for as long as it lasts, as one that does not start in time."""
+
+    def __init__(self, home: Path) -> None:
+        self._python = Path(os.path.realpath(home / "python" / "current")) / "bin" / "python"
+        self._kept = self._python.with_name("kept")
+
+    def __enter__(self) -> None:
+        self._python.rename(self._kept)
+        self._python.write_text("#!/bin/sh\necho the disk is slow >&2\nexit 1\n")
+        self._python.chmod(0o700)
+
+    def __exit__(self, *_: object) -> None:
+        self._kept.replace(self._python)
+
+
+@pytest.fixture
+def own_home(home: Home, tmp_path: Path) -> Path:
+    """A home of the test's own, with the same environment."""
+    shutil.copytree(home.python, tmp_path / "python", symlinks=True)
+    return tmp_path
+
+
+@needs_kernel
+async def test_one_start_that_failed_is_told_with_its_cause_and_the_next_call_tries_again(
+    own_home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(ALONE, Home(own_home)) as app:
+        with Broken(own_home):
+            refused = await ran(app, CODE)
+            assert (refused["status"], refused["isolation"]) == ("refused", "restricted")
+            assert refused["error"] is not None
+            assert "the disk is slow" in str(refused["error"]["hint"])
+        assert "the next call tries again" in caplog.text
+        assert "process" in app.pools.offered
+        report = await ran(app, CODE)
+        assert (report["result"], report["isolation"]) == (42, "process")
+        assert "can be offered again" in caplog.text
+
+
+@needs_kernel
+async def test_process_asked_for_by_name_names_the_cause_and_the_next_call_tries_again(own_home: Path) -> None:
+    async with running(ALONE, Home(own_home)) as app:
+        with Broken(own_home), pytest.raises(RequestRefused, match=r"the disk is slow.* Give one of auto"):
+            await ran(app, CODE, isolation="process")
+        assert (await ran(app, CODE, isolation="process"))["result"] == 42
+
+
+@needs_kernel
+async def test_after_several_failures_calls_are_answered_at_once_until_a_new_attempt_is_due(own_home: Path) -> None:
+    async with running(ALONE, Home(own_home)) as app:
+        with Broken(own_home):
+            for _ in range(2):
+                await ran(app, CODE)
+            full_python = app.executor.offer.full_python
+            assert full_python.failures == 2
+            told = await ran(app, CODE)
+            with pytest.raises(RequestRefused, match=r"the disk is slow.* A call in \d seconds tries again"):
+                await ran(app, CODE, isolation="process")
+        assert full_python.failures == 2
+        assert told["error"] is not None
+        assert "tries again" in str(told["error"]["hint"])
+        full_python._try_again = 0.0
+        assert (await ran(app, CODE))["result"] == 42
+        assert (full_python.failed, full_python.failures) == (None, 0)
+
+
+@needs_kernel
+async def test_whether_a_worker_can_start_is_found_out_by_one_attempt_for_all_that_ask(own_home: Path) -> None:
+    async with running(ALONE, Home(own_home)) as app:
+        full_python = app.executor.offer.full_python
+        with Broken(own_home):
+            assert await asyncio.gather(*(can_start(app.executor) for _ in range(4))) == [False] * 4
+            assert full_python.failures == 1
+        assert not full_python.works
+        assert await can_start(app.executor)
+        assert full_python.works
+
+
+async def test_that_a_worker_can_start_is_found_out_once(monkeypatch: pytest.MonkeyPatch, own_home: Path) -> None:
+    async with running(ALONE, Home(own_home)) as app:
+        app.executor.offer.full_python.has_worked()
+        monkeypatch.setattr(app.pools, "ready", None)
+        assert await can_start(app.executor)
+
+
+@needs_kernel
+@pytest.mark.parametrize("isolation", ["auto", "process"])
+async def test_without_a_workspace_to_write_to_it_is_not_offered_by_default_however_it_is_asked_for(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch, isolation: str
+) -> None:
+    def no_room(_folders: RunFolders) -> None:
+        raise OSError("no overlay here")
+
+    monkeypatch.setattr(RunFolders, "prepare", no_room)
+    async with running(ALONE, Home(own_home)) as app:
+        if isolation == "auto":
+            refused = await ran(app, CODE)
+            assert (refused["status"], refused["isolation"]) == ("refused", "restricted")
+            assert refused["error"] is not None
+            assert READ_ONLY in str(refused["error"]["hint"])
+            assert 'isolation="process"' not in str(refused["error"]["hint"])
+        else:
+            with pytest.raises(RequestRefused, match="only where it can write to the workspace"):
+                await ran(app, CODE, isolation="process")
+        assert "process" not in app.pools.offered
+
+
+@needs_kernel
+async def test_an_operator_who_allows_process_by_name_has_it_without_writing_to_the_workspace(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(_folders: RunFolders) -> None:
+        raise OSError("no overlay here")
+
+    monkeypatch.setattr(RunFolders, "prepare", no_room)
+    named = dataclasses.replace(ALONE, allowed_isolation=tuple(Isolation))
+    async with running(named, Home(own_home)) as app:
+        assert (await ran(app, CODE, isolation="process"))["result"] == 42
+        assert (await ran(app, CODE))["isolation"] == "process"
