@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from ..guest.guest import GUEST
 from ..guest_api.hosted_runs import progress
-from . import notebook_names
+from . import font_list, notebook_names
 
 _MESSAGE_CHARS_MAX: Final = 100
 _FILE_AT: Final = 4
@@ -60,7 +60,7 @@ class _Finder(MetaPathFinder):
         if change is None:
             return notebook_names.stand_in(fullname) if spec is None else spec
         if spec is not None and spec.loader is not None:
-            spec.loader = (_ChangingDuckdb if fullname == "duckdb" else _Changing)(spec.loader, change)
+            spec.loader = _LOADERS.get(fullname, _Changing)(spec.loader, change)
         return spec
 
 
@@ -99,6 +99,15 @@ class _ChangingDuckdb(_Changing):
             main.pop("__file__", None)
 
 
+class _PreparingFonts(_Changing):
+    """Has it find the list of fonts, which it reads when it is loaded."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        with suppress(Exception):
+            font_list.use_kept()
+        super().exec_module(module)
+
+
 def _change_tqdm(module: Any) -> None:
     """Have every bar report how far it is. Of bars within bars the outermost speaks, since they share one run."""
     bar = module.tqdm
@@ -131,7 +140,7 @@ class _NoFile(io.StringIO):
         return len(text)
 
 
-def _change_duckdb(module: Any) -> None:
+def _leave(module: Any) -> None:
     """Leave the module as it was made: it looked around when it was loaded."""
     del module
 
@@ -163,8 +172,13 @@ def _show(chart: Any, *_arguments: Any, **_options: Any) -> None:
 
 _CHANGES: Final[Mapping[str, Callable[[Any], None]]] = {
     "altair": _change_altair,
-    "duckdb": _change_duckdb,
+    "duckdb": _leave,
+    "matplotlib.font_manager": _leave,
     "plotly.basedatatypes": _change_plotly,
     "threadpoolctl": _change_threadpoolctl,
     "tqdm.std": _change_tqdm,
+}
+_LOADERS: Final[Mapping[str, type[_Changing]]] = {
+    "duckdb": _ChangingDuckdb,
+    "matplotlib.font_manager": _PreparingFonts,
 }

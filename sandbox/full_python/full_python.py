@@ -214,7 +214,7 @@ class FullPython:
         self._warnings.take_over()
 
     def use_threads(self, count: int) -> None:
-        """Bound the pools of BLAS, polars and Arrow."""
+        """Bound the pools of BLAS, polars, Arrow and DuckDB."""
         self._threads.bound(count)
 
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:

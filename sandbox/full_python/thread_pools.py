@@ -1,4 +1,4 @@
-"""Bounds the pools of threads that libraries make for computing: BLAS, OpenMP, polars, Arrow.
+"""Bounds the pools of threads that libraries make for computing: BLAS, OpenMP, polars, Arrow, DuckDB.
 
 A zygote has one thread, so it loads BLAS with one. In a worker, which knows how many runs compute beside it, there may
 be more: OpenBLAS is told by its own function, the others read the environment when they make their pool, at first use.
@@ -20,8 +20,14 @@ VARIABLES: Final = (
     "NUMEXPR_NUM_THREADS",
     "POLARS_MAX_THREADS",
     "RAYON_NUM_THREADS",
+    "LOKY_MAX_CPU_COUNT",
+    "SLURM_CPUS_ON_NODE",
 )
-"""Each library reads its own; Arrow reads that of OpenMP."""
+"""Each library reads its own; Arrow reads that of OpenMP, and joblib that of loky.
+
+DuckDB has no variable of its own. For the setting `threads` of a database it takes what a batch system gave, else all
+processors that it sees (its source, `DBConfig::GetSystemMaxThreads`).
+"""
 
 _OPENBLAS: Final = tuple(
     f"{prefix}openblas_set_num_threads{suffix}" for prefix in ("scipy_", "") for suffix in ("64_", "", "_64")

@@ -206,13 +206,17 @@ class Pool:
             job = replace(job, limits=replace(job.limits, file_size_mb=file_size_mb))
         self._check(job, is_recorded=recorder is not None or bool(job.trace))
         if job.isolation is Isolation.PROCESS:
-            job = replace(job, threads=self._threads())
             if self._ahead.add(job.code):
                 self._zygotes.outdate()
             await self._notice_packages()
         if job.session is not None:
+            if job.isolation is Isolation.PROCESS:
+                job = self._bounded(job, self._scheduler.running + 1)
             return await self._sessions.run(job.session, job, host_calls, recorder, rebuild)
         async with self._scheduler.seat(job) as seat:
+            if job.isolation is Isolation.PROCESS:
+                await asyncio.sleep(0)  # so that those that came together are counted together
+                job = self._bounded(job, self._scheduler.running)
             return await self._run_once(job, host_calls, seat, recorder)
 
     def has_session(self, name: str) -> bool:
@@ -460,10 +464,13 @@ class Pool:
         self._idle.clear()
         await self._zygotes.drop()
 
-    def _threads(self) -> int:
-        """Return how many threads a pool of a library may have: a fair share of the processors among those that run."""
+    def _bounded(self, job: Job, running: int) -> Job:
+        """Return a job of full Python with the threads that each pool of a library may have.
+
+        They are a fair share of the processors among those that run, and those that wait, which will run beside it.
+        """
         processors = _processors() if self._settings.cpus is None else max(1, int(self._settings.cpus))
-        return max(1, processors // (self._scheduler.running + 1))
+        return replace(job, threads=max(1, processors // (running + self._scheduler.waiting)))
 
     def _import_less_ahead(self) -> None:
         """Leave to the code what could not be imported ahead."""

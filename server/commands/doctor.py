@@ -321,7 +321,9 @@ def as_lines(findings: Findings) -> Iterator[str]:
         held = ", ".join(f"{name} {version}" for name, version in python["packages"].items())
         state = "offered" if python["offered"] else "not offered"
         yield f"{'full python':<14}{state:<24}Python {python['python']}, {python['megabytes']} MB: {held}"
-        if python["outdated"] or not python["offered"]:
+        if python["outdated"] or not python["offered"] or python["problem"]:
             yield f"{'':<14}to do: {python['note']}"
+    elif python["problem"]:
+        yield f"{'full python':<14}{'not set up':<24}{python['problem']}"
     yield f"level: {findings['level']} (required: {findings['required_level']})"
     yield "ok" if findings["problem"] is None else findings["problem"]

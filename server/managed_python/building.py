@@ -1,7 +1,8 @@
 """Builds the environment of full Python: from a lock with hashes, or the newest one with packages added.
 
 Each build has a folder of its own and takes its place by one rename, so one that fails leaves the one before, and
-servers that run go on with what they have. pip keeps no cache outside the home.
+servers that run go on with what they have. So does one of which a package cannot be imported. pip keeps no cache
+outside the home.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from ...sandbox.installing import find_installer, modules_in
 from ..errors import PythonNotBuilt
-from .environment import CURRENT, LOCK_FILE, MANIFEST, ManagedPython, current
+from .environment import CURRENT, LOCK_FILE, MANIFEST, ManagedPython, current, keep_problem
 
 _BUILDS_KEPT = 2
 _INSTALL_SECONDS = 1800
@@ -42,6 +43,7 @@ def set_up(folder: Path, tell: Tell, *, lock: Path = LOCK_FILE, wheels: Sequence
     with _alone(folder, tell):
         before = current(folder)
         if before is not None and (before.lock, before.python_version) == (wanted, platform.python_version()):
+            keep_problem(folder, None)
             return before
         with _new_build(folder) as build:
             tell("Making an environment")
@@ -52,6 +54,7 @@ def set_up(folder: Path, tell: Tell, *, lock: Path = LOCK_FILE, wheels: Sequence
             if added:
                 tell(f"Installing {', '.join(added)}, with what they need")
                 _add(build, added, wheels)
+            _check(folder, build, tell)
             _finish(folder, build, added=added, lock=wanted)
         return _built(folder)
 
@@ -69,6 +72,7 @@ def add(folder: Path, packages: Sequence[str], tell: Tell, *, wheels: Sequence[P
             (build / MANIFEST).unlink()
             tell(f"Installing {', '.join(packages)}, with what they need")
             _add(build, packages, wheels)
+            _check(folder, build, tell)
             _finish(folder, build, added=tuple(dict.fromkeys((*before.added, *packages))), lock=before.lock)
         return _built(folder)
 
@@ -102,6 +106,18 @@ def _run(command: Sequence[str], what: str, advice: str = "Try again, or run sea
         lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         said = " ".join(lines[-_SAID_LINES:]).rstrip(".") or "the installer failed"
         raise PythonNotBuilt(f"{what}: {said}. {advice}")
+
+
+def _check(folder: Path, build: Path, tell: Tell) -> None:
+    """Import each package once. Raises `PythonNotBuilt`, and keeps for `sealab data status` which cannot be."""
+    from .import_check import check
+
+    tell("Importing each package once, in the sandbox")
+    try:
+        check(build / "bin" / "python", _site_packages(build))
+    except PythonNotBuilt as error:
+        keep_problem(folder, str(error))
+        raise
 
 
 @contextmanager
@@ -160,6 +176,7 @@ def _finish(folder: Path, build: Path, *, added: tuple[str, ...], lock: str) -> 
     pointer.unlink(missing_ok=True)
     pointer.symlink_to(build.name)
     pointer.replace(folder / CURRENT)
+    keep_problem(folder, None)
     builds = sorted(folder.glob("build-*"), key=lambda each: each.stat().st_mtime, reverse=True)
     for old in builds[_BUILDS_KEPT:]:
         shutil.rmtree(old, ignore_errors=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 CURRENT = "current"
 MANIFEST = "manifest.json"
+_PROBLEM = "problem.txt"
 LOCK_FILE = Path(__file__).with_name("requirements-data.txt")
 """The packages of `sealab[data]`, pinned and with hashes; `make lock` writes it."""
 
@@ -46,6 +47,22 @@ def current(folder: Path) -> ManagedPython | None:
         return None
     found = _read(str(folder), build)
     return found if found is not None and os.access(found.python, os.X_OK) else None
+
+
+def last_problem(folder: Path) -> str | None:
+    """Return why the newest environment that was made was not put in place; None where it was, or none was made."""
+    try:
+        return (folder / _PROBLEM).read_text(encoding="utf-8") or None
+    except (OSError, ValueError):
+        return None
+
+
+def keep_problem(folder: Path, problem: str | None) -> None:
+    """Keep, for `last_problem`, why an environment was not put in place, or that there is nothing to say."""
+    if problem is None:
+        (folder / _PROBLEM).unlink(missing_ok=True)
+    else:
+        (folder / _PROBLEM).write_text(problem, encoding="utf-8")
 
 
 @lru_cache(maxsize=64)

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class DataStatus(TypedDict):
-    """The environment of full Python, if there is one: where it is, its size on disk, and what is in it."""
+    """The environment of full Python, if there is one: where it is, its size on disk, and what is in it.
+
+    `problem` says why the one that was made last was not put in place.
+    """
 
     there: bool
     offered: bool
@@ -29,6 +32,7 @@ class DataStatus(TypedDict):
     packages: dict[str, str]
     added: list[str]
     outdated: bool
+    problem: str | None
     note: str
 
 
@@ -90,6 +94,7 @@ def print_status(chosen: argparse.Namespace, built: ManagedPython | None, home: 
 
 def status_of(built: ManagedPython | None, home: Home, settings: Settings) -> DataStatus:
     """Say how the environment stands, and whether code reaches it."""
+    from ...managed_python.environment import last_problem
     from ...runs.isolations import why_no_process
 
     try:
@@ -100,6 +105,9 @@ def status_of(built: ManagedPython | None, home: Home, settings: Settings) -> Da
     note = reason or 'Code that imports one of these runs in it, with isolation="auto" or "process".'
     if built is not None and outdated and not reason:
         note += " It was made from another lock than this version of sealab has: `sealab data setup` makes it anew."
+    problem = last_problem(home.python)
+    if problem is not None:
+        note += f" An environment that was made later is not in use: {problem}"
     return DataStatus(
         there=built is not None,
         offered=reason is None,
@@ -109,6 +117,7 @@ def status_of(built: ManagedPython | None, home: Home, settings: Settings) -> Da
         packages={} if built is None else dict(built.packages),
         added=[] if built is None else list(built.added),
         outdated=outdated,
+        problem=problem,
         note=note,
     )
 

@@ -186,3 +186,58 @@ async def test_a_session_tells_what_it_holds(science: Pool) -> None:
     assert [each.name for each in (await run(science, "del df", session="held")).held] == ["rows"]
     assert (await run(science, "x = 1")).held == ()
     await science.end_session("held")
+
+
+async def test_code_is_not_told_that_fonts_are_looked_for(pool: Pool) -> None:
+    code = """
+import logging, os, sys
+os.mkdir("/tmp/own")
+sys.path.insert(0, "/tmp/own")
+os.mkdir("/tmp/own/matplotlib")
+open("/tmp/own/matplotlib/__init__.py", "w").close()
+with open("/tmp/own/matplotlib/font_manager.py", "w") as file:
+    file.write('''import logging
+logging.getLogger(__name__).warning("Matplotlib is building the font cache; this may take a moment.")
+logging.getLogger(__name__).warning("Font family 'Odd' not found.")
+''')
+import matplotlib.font_manager
+"""
+    outcome = await run(pool, code)
+    assert (outcome.status, outcome.stderr) == (Status.OK, "Font family 'Odd' not found.\n")
+
+
+async def test_a_search_for_pools_that_the_sandbox_cannot_make_does_not_end_the_code(pool: Pool) -> None:
+    code = """
+import os, sys
+os.mkdir("/tmp/own")
+sys.path.insert(0, "/tmp/own")
+with open("/tmp/own/threadpoolctl.py", "w") as file:
+    file.write('''class ThreadpoolController:
+    def __init__(self):
+        self.lib_controllers = []
+        self._load_libraries()
+    def _load_libraries(self):
+        raise MemoryError
+''')
+from threadpoolctl import ThreadpoolController
+len(ThreadpoolController().lib_controllers)
+"""
+    outcome = await run(pool, code)
+    assert (outcome.status, outcome.result) == (Status.OK, 0)
+
+
+async def test_scikit_learn_finds_clusters_and_fits_many_trees_at_once(science: Pool) -> None:
+    has_it = await run(science, "import importlib.util\nimportlib.util.find_spec('sklearn') is not None")
+    if not has_it.result:
+        pytest.skip("the interpreter has no scikit-learn")
+    code = """
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.ensemble import RandomForestClassifier
+points = np.vstack([np.random.default_rng(0).normal(centre, 0.1, (50, 2)) for centre in (0, 5)])
+means = KMeans(n_clusters=2, n_init=3, random_state=0).fit(points)
+trees = RandomForestClassifier(20, n_jobs=-1, random_state=0).fit(points, means.labels_)
+sorted(np.round(means.cluster_centers_[:, 0]).tolist()), trees.score(points, means.labels_)
+"""
+    outcome = await run(science, code, memory_mb=2000)
+    assert (outcome.result, outcome.stderr) == ([[-0.0, 5.0], 1.0], "")

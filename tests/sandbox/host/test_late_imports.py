@@ -10,11 +10,13 @@ from dataclasses import replace
 
 import pytest
 
+from sealab.sandbox.host import pool as pool_module
 from sealab.sandbox.host.late_imports import LateImports
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Isolation, Job, Json, Limits, Status
 
 from ..conftest import no_calls
+from ..science import science_python
 
 SETTINGS = PoolSettings(spares=1, isolation=Isolation.PROCESS)
 TRIES = 200
@@ -87,16 +89,40 @@ def test_only_what_is_named_for_the_first_time_is_new() -> None:
     assert not seen.add("frame.to_parquet('x')")
 
 
+POOLS = ("OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS", "LOKY_MAX_CPU_COUNT", "SLURM_CPUS_ON_NODE")
+TOLD = f"import os\n[os.environ[name] for name in {POOLS}]"
+
+
 async def test_a_run_alone_may_use_all_processors_for_the_pools_of_libraries_and_cpus_bounds_them(python: str) -> None:
-    told = "import os\n[os.environ[name] for name in ('OPENBLAS_NUM_THREADS', 'POLARS_MAX_THREADS')]"
     processors = len(os.sched_getaffinity(0))
     async with Pool(replace(SETTINGS, python=python)) as pool:
-        assert await value(pool, told) == [str(processors)] * 2
+        assert await value(pool, TOLD) == [str(processors)] * len(POOLS)
     async with Pool(replace(SETTINGS, python=python, cpus=1)) as pool:
-        assert await value(pool, told) == ["1", "1"]
+        assert await value(pool, TOLD) == ["1"] * len(POOLS)
 
 
-async def test_runs_beside_each_other_share_the_processors(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = Pool(replace(SETTINGS, python=python))
-    monkeypatch.setattr(type(pool._scheduler), "running", property(lambda _scheduler: 10_000))
-    assert pool._threads() == 1
+async def test_eight_runs_at_once_have_no_more_threads_together_than_there_are_processors(
+    python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_module, "_processors", lambda: 8)
+    async with Pool(replace(SETTINGS, python=python)) as pool:
+        assert await value(pool, TOLD) == ["8"] * len(POOLS)
+        assert await asyncio.gather(*(value(pool, TOLD) for _ in range(8))) == [["1"] * len(POOLS)] * 8
+
+
+async def test_what_waits_is_counted_with_what_runs(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "_processors", lambda: 8)
+    async with Pool(replace(SETTINGS, python=python, workers_max=2)) as pool:
+        told = await asyncio.gather(*(value(pool, TOLD) for _ in range(4)))
+        assert told[:2] == [["2"] * len(POOLS)] * 2
+
+
+async def test_duckdb_takes_as_many_threads() -> None:
+    async with Pool(replace(SETTINGS, python=science_python())) as pool:
+        if not await value(pool, "import importlib.util\nimportlib.util.find_spec('duckdb') is not None"):
+            pytest.skip("the interpreter has no duckdb")
+        code = "import duckdb\nquery = \"SELECT current_setting('threads')\"\n"
+        code += "[each.sql(query).fetchone()[0] for each in (duckdb, duckdb.connect(), duckdb.connect('/tmp/a.db'))]"
+        assert await value(pool, code) == [len(os.sched_getaffinity(0))] * 3
+    async with Pool(replace(SETTINGS, python=science_python(), cpus=1)) as pool:
+        assert await value(pool, code) == [1] * 3
