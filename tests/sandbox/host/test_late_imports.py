@@ -36,9 +36,9 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder / "bin" / "python")
 
 
-async def value(pool: Pool, code: str) -> Json:
+async def value(pool: Pool, code: str, *, memory_mb: int = 200) -> Json:
     outcome = await pool.run(
-        Job(code, isolation=Isolation.PROCESS, limits=Limits(timeout_seconds=60, memory_mb=200)), no_calls
+        Job(code, isolation=Isolation.PROCESS, limits=Limits(timeout_seconds=60, memory_mb=memory_mb)), no_calls
     )
     assert outcome.status is Status.OK, outcome
     return outcome.result
@@ -118,11 +118,13 @@ async def test_what_waits_is_counted_with_what_runs(python: str, monkeypatch: py
 
 
 async def test_duckdb_takes_as_many_threads() -> None:
-    async with Pool(replace(SETTINGS, python=science_python())) as pool:
-        if not await value(pool, "import importlib.util\nimportlib.util.find_spec('duckdb') is not None"):
-            pytest.skip("the interpreter has no duckdb")
-        code = "import duckdb\nquery = \"SELECT current_setting('threads')\"\n"
-        code += "[each.sql(query).fetchone()[0] for each in (duckdb, duckdb.connect(), duckdb.connect('/tmp/a.db'))]"
-        assert await value(pool, code) == [len(os.sched_getaffinity(0))] * 3
-    async with Pool(replace(SETTINGS, python=science_python(), cpus=1)) as pool:
-        assert await value(pool, code) == [1] * 3
+    code = """
+import duckdb
+query = "SELECT current_setting('threads')"
+[each.sql(query).fetchall()[0][0] for each in (duckdb, duckdb.connect(), duckdb.connect('/tmp/a.db'))]
+"""
+    for cpus, threads in ((None, len(os.sched_getaffinity(0))), (1, 1)):
+        async with Pool(replace(SETTINGS, python=science_python(), cpus=cpus)) as pool:
+            if not await value(pool, "import importlib.util\nimportlib.util.find_spec('duckdb') is not None"):
+                pytest.skip("the interpreter has no duckdb")
+            assert await value(pool, code, memory_mb=2000) == [threads] * 3
