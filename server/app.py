@@ -295,6 +295,7 @@ async def _composed(
                     audit=shared.audit,
                     workspace=workspace,
                     places=places,
+                    wider_skills=service.wider_among,
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,6 +31,9 @@ class RunRecorder(Protocol):
         """Record a run, and that it used these versions of skills; returns at once."""
 
 
+WiderSkills = Callable[[Collection[str]], Awaitable[Collection[str]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Executor:
     """What `execute` runs code with."""
@@ -54,3 +57,5 @@ class Executor:
     """Where files go that full Python writes by itself; without it they are dropped."""
     places: Places | None = None
     """Where sessions are, where several servers are one sealab."""
+    wider_skills: WiderSkills | None = None
+    """Finds, of skills by their names, those that the dialect refuses, or that use one that it refuses."""

@@ -3,15 +3,18 @@
 What a program imports is read by the dialect's compiler in a worker, where hostile source does no harm: it refuses the
 program with the names of the modules that it does not have. A program whose text names none of the packages of full
 Python is not looked at. An import that the code itself guards by `except ImportError` is no reason: it runs without.
+A program that names a stored skill which only full Python can run goes there too.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ....sandbox.errors import Busy, LevelMissing, SandboxError, WorkerLost
-from ....sandbox.job import Isolation, Job, Limits, Reading, Refusal, Status
+from ....sandbox.job import Isolation, Job, Limits, Outcome, Reading, Status
 from ....skills_db.errors import SkillsDbError
 from ...errors import PolicyRefused, RequestRefused
 from ...host_work import Kind, in_thread
@@ -45,16 +48,41 @@ async def routed(executor: Executor, request: CodeRequest, job: Job) -> Job:
         return job
     if request.isolation != AUTO or job.isolation is not Isolation.RESTRICTED or full_python.why_not() is not None:
         return job
-    if not full_python.is_imported_by(job.code):
+    imports = full_python.is_imported_by(job.code)
+    if not imports and not (named := skills_in(job.code)):
         return job
     if why_not_for(executor, job, request.caller, background=request.background) is not None:
         return job
     if job.session is not None and await _has_begun(executor, request, job.session):
         return job
-    refusal = await _refusal_of(executor, job)
-    if refusal is None or not full_python.has_one_of(refusal.modules) or not await can_start(executor):
+    needs = await _imports(executor, job) if imports else await _uses_skill(executor, job, named)
+    if not needs or not await can_start(executor):
         return job
     return replace(job, isolation=Isolation.PROCESS)
+
+
+async def _imports(executor: Executor, job: Job) -> bool:
+    """Return whether the program imports what only full Python has."""
+    outcome = await _read(executor, job)
+    refusal = None if outcome is None else outcome.refusal
+    return refusal is not None and executor.offer.full_python.has_one_of(refusal.modules)
+
+
+async def _uses_skill(executor: Executor, job: Job, named: Collection[str]) -> bool:
+    """Return whether the program uses one of these skills, and that one runs in full Python only."""
+    if executor.wider_skills is None:
+        return False
+    try:
+        wider = frozenset(await executor.wider_skills(named))
+    except SkillsDbError:
+        return False  # which the program is told when it uses the skill
+    if not wider:
+        return False
+    outcome = await _read(executor, job)
+    told = None if outcome is None else outcome.result
+    if not isinstance(told, Mapping) or not isinstance(told.get("skills"), list):
+        return outcome is not None and outcome.refusal is None  # its source says no more than its text did
+    return not wider.isdisjoint({*map(str, told["skills"]), *_CALLED_SKILL.findall(job.code)})
 
 
 def why_not_for(executor: Executor, job: Job, caller: Caller, *, background: bool) -> str | None:
@@ -92,14 +120,30 @@ async def _has_begun(executor: Executor, request: CodeRequest, session: str) -> 
     return kept.gap is None and bool(kept.programs)
 
 
-async def _refusal_of(executor: Executor, job: Job) -> Refusal | None:
-    """Have a worker of the dialect compile the program, and return why it refuses it, if it does."""
+async def _read(executor: Executor, job: Job) -> Outcome | None:
+    """Have a worker of the dialect compile the program and say what it uses, or why it refuses it."""
     limits = Limits(min(job.limits.timeout_seconds, _JUDGING_SECONDS), job.limits.memory_mb, job.limits.pids_max)
     reading = Job(job.code, limits=limits, caller=job.caller, tenant=job.tenant, reads=Reading("program"))
     try:
-        return (await executor.pools.run(reading, _no_calls)).refusal
+        return await executor.pools.run(reading, _no_calls)
     except (Busy, SandboxError):
         return None  # the run itself says so
+
+
+def skills_in(code: str) -> frozenset[str]:
+    """Return the names of skills that the text of a program looks as if it used."""
+    if "skill" not in code:
+        return frozenset()
+    named = {name for found in _SKILL.findall(code) for name in found if name}
+    for imported in _FROM_SKILLS.findall(code):
+        named.update(_NAME.findall(imported))
+    return frozenset((*named, *_CALLED_SKILL.findall(code)))
+
+
+_SKILL = re.compile(r"""\bskills\s*(?:\.\s*(\w+)|\[\s*["'](\w+))|\bload_skill\(\s*["'](\w+)""")
+_CALLED_SKILL = re.compile(r"""\bcall_skill\(\s*["'](\w+)""")
+_FROM_SKILLS = re.compile(r"\bfrom\s+skills\s+import\s*(\([^)]*\)|[^\n]*)")
+_NAME = re.compile(r"[^\W\d]\w*")
 
 
 async def can_start(executor: Executor) -> bool:
