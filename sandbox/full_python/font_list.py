@@ -12,8 +12,8 @@ import shutil
 from contextlib import suppress
 from typing import Final
 
-FOLDER: Final = "sealab-fonts"
-"""Beside the packages of an environment: holds the file that matplotlib calls `fontlist-v….json`."""
+from ..guest_names import FONTS_FOLDER
+
 _BUILDING: Final = "building the font cache"
 
 
@@ -25,7 +25,7 @@ def use_kept() -> None:
     logging.getLogger("matplotlib.font_manager").addFilter(_is_worth_telling)
     import matplotlib as mpl  # type: ignore[import-not-found,unused-ignore]  # the code imported it
 
-    kept = os.path.join(os.path.dirname(os.path.dirname(mpl.__file__)), FOLDER)
+    kept = os.path.join(os.path.dirname(os.path.dirname(mpl.__file__)), FONTS_FOLDER)
     with suppress(OSError):
         for name in os.listdir(kept):
             target = os.path.join(mpl.get_cachedir(), name)

@@ -209,10 +209,10 @@ class Pool:
             if self._ahead.add(job.code):
                 self._zygotes.outdate()
             await self._notice_packages()
-        if job.session is not None:
+        if (session := job.session) is not None:
             if job.isolation is Isolation.PROCESS:
                 job = self._bounded(job, self._scheduler.running + 1)
-            return await self._sessions.run(job.session, job, host_calls, recorder, rebuild)
+            return await self._sessions.run(session, job, host_calls, recorder, rebuild)
         async with self._scheduler.seat(job) as seat:
             if job.isolation is Isolation.PROCESS:
                 await asyncio.sleep(0)  # so that those that came together are counted together

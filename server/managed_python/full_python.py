@@ -78,9 +78,8 @@ class FullPython:
         """The level below which no worker starts."""
         return self._required
 
-    @property
-    def works(self) -> bool:
-        """Whether a worker was made once."""
+    def has_started(self) -> bool:
+        """Return whether a worker was made once."""
         return self._works
 
     def managed(self) -> ManagedPython | None:

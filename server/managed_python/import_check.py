@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...sandbox.errors import SandboxError
-from ...sandbox.full_python.font_list import FOLDER
+from ...sandbox.guest_names import FONTS_FOLDER
 from ...sandbox.job import Isolation, Job, Json, Limits, Outcome, Status
 from ..errors import PythonNotBuilt
 from ..startup.package_names import distribution_of
@@ -97,7 +97,7 @@ def check(python: Path, packages: Path) -> None:
             "what it misses, and try again."
         )
     for name, text in found.fonts.items():
-        folder = packages / FOLDER
+        folder = packages / FONTS_FOLDER
         folder.mkdir(exist_ok=True)
         kept = folder / name
         kept.unlink(missing_ok=True)  # a copy of the environment before shares it

@@ -45,10 +45,11 @@ async def escalated(
     there is its first. A session stays where it is. Where the operator set APPROVE_CONTAINER, the user of `caller` is
     asked before a container is used. Of a job that `was_routed` it was tried already whether full Python starts.
     """
-    if outcome.refusal is None or outcome.isolation is not Isolation.RESTRICTED:
+    refusal = outcome.refusal
+    if refusal is None or outcome.isolation is not Isolation.RESTRICTED:
         return outcome
     full_python = executor.offer.full_python
-    if (full_python.why_not() is None or full_python.obstacle) and full_python.has_one_of(outcome.refusal.modules):
+    if (full_python.why_not() is None or full_python.obstacle) and full_python.has_one_of(refusal.modules):
         in_process = _obstacle_of_process(executor, job, caller, background=background)
         may_try = full_python.why_not() is None and not (was_routed and full_python.obstacle)
         if in_process is None and may_try and await can_start(executor):
@@ -57,9 +58,9 @@ async def escalated(
             outcome = _without_process(outcome)
         if in_process is not None and (job.session is not None or Isolation.CONTAINER not in executor.pools.offered):
             return _hinted(outcome, in_process)
-    if (told := full_python.set_up_for(outcome.refusal.modules)) is not None:
+    if (told := full_python.set_up_for(refusal.modules)) is not None:
         return _hinted(outcome, told)
-    obstacle = _obstacle(executor, job, outcome.refusal)
+    obstacle = _obstacle(executor, job, refusal)
     if obstacle is None and (lacks := list(missing(caller.identity, ISOLATIONS[Isolation.CONTAINER]))):
         obstacle = f"A container could run it, for which the token lacks the scope {' '.join(lacks)}."
     if obstacle is None:
@@ -72,9 +73,9 @@ async def escalated(
         except (ContainerMissing, WorkerLost) as error:
             _LOG.warning("Refused code could not run in a container: %s", error)
             obstacle = f"In a container it could run, but: {error}"
-    if outcome.refusal.module is not None and job.session is None:
+    if refusal.module is not None and job.session is None:
         # What to use instead of a module, the hint says already; what would make it available, only the operator can.
-        _LOG.info("%s was refused. %s", outcome.refusal.module, obstacle)
+        _LOG.info("%s was refused. %s", refusal.module, obstacle)
         return outcome
     return _hinted(outcome, obstacle)
 

@@ -9,7 +9,7 @@ A program that names a stored skill which only full Python can run goes there to
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -79,10 +79,11 @@ async def _uses_skill(executor: Executor, job: Job, named: Collection[str]) -> b
     if not wider:
         return False
     outcome = await _read(executor, job)
-    told = None if outcome is None else outcome.result
-    if not isinstance(told, Mapping) or not isinstance(told.get("skills"), list):
+    told = outcome.result if outcome is not None and isinstance(outcome.result, Mapping) else {}
+    used = told.get("skills")
+    if not isinstance(used, Sequence):
         return outcome is not None and outcome.refusal is None  # its source says no more than its text did
-    return not wider.isdisjoint({*map(str, told["skills"]), *_CALLED_SKILL.findall(job.code)})
+    return not wider.isdisjoint({*map(str, used), *_CALLED_SKILL.findall(job.code)})
 
 
 def why_not_for(executor: Executor, job: Job, caller: Caller, *, background: bool) -> str | None:
@@ -153,12 +154,14 @@ async def can_start(executor: Executor) -> bool:
     one attempt. One that failed is tried again by a later call: `full_python.failed` says why it failed.
     """
     full_python = executor.offer.full_python
-    if full_python.works:
+    if full_python.has_started():
         return True
     failures = full_python.failures
     async with full_python.starting:
-        if full_python.works or full_python.failures != failures or full_python.why_not() is not None:
-            return full_python.works
+        if full_python.has_started():
+            return True
+        if full_python.failures != failures or full_python.why_not() is not None:
+            return False
         return await _started(executor)
 
 

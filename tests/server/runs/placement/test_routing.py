@@ -269,9 +269,9 @@ async def test_whether_a_worker_can_start_is_found_out_by_one_attempt_for_all_th
         with Broken(own_home):
             assert await asyncio.gather(*(can_start(app.executor) for _ in range(4))) == [False] * 4
             assert full_python.failures == 1
-        assert not full_python.works
+        assert not full_python.has_started()
         assert await can_start(app.executor)
-        assert full_python.works
+        assert full_python.has_started()
 
 
 async def test_that_a_worker_can_start_is_found_out_once(monkeypatch: pytest.MonkeyPatch, own_home: Path) -> None:
