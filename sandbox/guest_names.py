@@ -27,7 +27,3 @@ def given_names() -> frozenset[str]:
     from .guest_api import data_helpers, hosted
 
     return frozenset({*hosted.helpers(), *data_helpers.helpers(), *PRELOADED, "keep"})
-
-
-FONTS_FOLDER: Final = "sealab-fonts"
-"""Beside the packages of full Python: holds the list of fonts that matplotlib calls `fontlist-v….json`."""

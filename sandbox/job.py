@@ -19,6 +19,8 @@ HostCalls: TypeAlias = Callable[[str, Mapping[str, Json]], Awaitable[Json]]
 
 TYPE_CHARS_MAX = 200
 SEED_BYTES = 32
+FONTS_FOLDER = "sealab-fonts"
+"""Beside the packages of full Python: holds the list of fonts that matplotlib calls `fontlist-v….json`."""
 
 
 class Status(StrEnum):

@@ -12,7 +12,7 @@ import shutil
 from contextlib import suppress
 from typing import Final
 
-from ..guest_names import FONTS_FOLDER
+from ..job import FONTS_FOLDER
 
 _BUILDING: Final = "building the font cache"
 

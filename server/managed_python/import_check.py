@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...sandbox.errors import SandboxError
-from ...sandbox.guest_names import FONTS_FOLDER
-from ...sandbox.job import Isolation, Job, Json, Limits, Outcome, Status
+from ...sandbox.job import FONTS_FOLDER, Isolation, Job, Json, Limits, Outcome, Status
 from ..errors import PythonNotBuilt
 from ..startup.package_names import distribution_of
 
