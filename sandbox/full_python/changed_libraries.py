@@ -13,6 +13,9 @@ bounds nothing: the pools keep the threads that they have.
 from __future__ import annotations
 
 import io
+import logging
+import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -24,9 +27,11 @@ from typing import Any, Final
 
 from ..guest.guest import GUEST
 from ..guest_api.hosted_runs import progress
-from . import font_list, notebook_names
+from ..job import FONTS_FOLDER
+from . import notebook_names
 
 _MESSAGE_CHARS_MAX: Final = 100
+_BUILDING_FONTS: Final = "building the font cache"
 _FILE_AT: Final = 4
 """Where `file` stands among the arguments of a bar."""
 
@@ -104,8 +109,23 @@ class _PreparingFonts(_Changing):
 
     def exec_module(self, module: ModuleType) -> None:
         with suppress(Exception):
-            font_list.use_kept()
+            _use_kept_fonts()
         super().exec_module(module)
+
+
+def _use_kept_fonts() -> None:
+    """Copy the list of fonts that was made at setup to where matplotlib looks; without, it makes its own and says nothing.
+
+    It reads the list only from a folder that it may write to. To make it takes seconds in the first run of a worker.
+    """
+    logging.getLogger("matplotlib.font_manager").addFilter(lambda record: _BUILDING_FONTS not in str(record.msg))
+    matplotlib: Any = sys.modules["matplotlib"]
+    kept = os.path.join(os.path.dirname(os.path.dirname(matplotlib.__file__)), FONTS_FOLDER)
+    if os.path.isdir(kept):
+        for name in os.listdir(kept):
+            target = os.path.join(matplotlib.get_cachedir(), name)
+            if not os.path.exists(target):
+                shutil.copyfile(os.path.join(kept, name), target)
 
 
 def _change_tqdm(module: Any) -> None:

@@ -2,7 +2,7 @@
 
 A package can be installed and still not work: a library of the system is missing, or it was built for another
 processor. What is found here is found before code of an agent relies on it. The list of fonts, which matplotlib makes
-at its first figure, is made here too and kept beside the packages (`sandbox.full_python.font_list`).
+at its first figure, is made here too and kept beside the packages (`sandbox.full_python.changed_libraries`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Modules:
 
 
 @dataclass(slots=True)
-class _Found:
+class _ImportsSeen:
     failed: dict[str, str] = field(default_factory=dict)
     fonts: dict[str, str] = field(default_factory=dict)
 
@@ -72,7 +72,7 @@ def check(python: Path, packages: Path) -> None:
     """
     modules = list(_modules_of(packages))
     names = sorted({name for each in modules for name in (*each.main, *each.others)})
-    found = _Found()
+    found = _ImportsSeen()
     problems: list[SandboxError] = []
 
     def work() -> None:  # in a thread of its own, since the caller's may have an event loop already
@@ -103,7 +103,7 @@ def check(python: Path, packages: Path) -> None:
         kept.write_text(text, encoding="utf-8")
 
 
-async def _look(python: str, names: Sequence[str], found: _Found) -> None:
+async def _look(python: str, names: Sequence[str], found: _ImportsSeen) -> None:
     from ...sandbox.confine import Level
     from ...sandbox.host.pool import Pool, PoolSettings
 
