@@ -114,7 +114,7 @@ class _PreparingFonts(_Changing):
 
 
 def _use_kept_fonts() -> None:
-    """Copy the list of fonts that was made at setup to where matplotlib looks; without, it makes its own and says nothing.
+    """Copy the list of fonts that setup made to where matplotlib looks; without, it makes its own and says nothing.
 
     It reads the list only from a folder that it may write to. To make it takes seconds in the first run of a worker.
     """
