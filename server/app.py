@@ -50,6 +50,7 @@ from .settings import AuditMode, Settings, Switch, background_settings
 from .shares.cpu_days import CpuDays
 from .shares.shared_bounds import Parts
 from .shares.shares import Shares
+from .sign_ins.operators_sign_ins import OperatorsSignIns, operators_sign_ins
 from .sign_ins.sign_ins import SignIns
 from .skills.context import SkillContext
 from .skills.search import SkillIndex
@@ -118,6 +119,8 @@ class _Shared:
     """The operator's database, where that is not the home's own."""
     shelf: SkillService | None = None
     is_others: bool = False
+    operators_sign_ins: OperatorsSignIns | None = None
+    """The operator's own sign-ins, where this home is a tenant's and they are in the operator's database."""
     replicas: Replicas | None = None
 
 
@@ -154,7 +157,17 @@ async def running(
         replicas = None
         if listens and settings.replica_address is not None:
             replicas = await stack.enter_async_context(_among_replicas(settings, settings.replica_address, operators))
-        shared = _Shared(decider, audit, CpuDays(operators), notices, readiness, parts, operators, replicas=replicas)
+        shared = _Shared(
+            decider,
+            audit,
+            CpuDays(operators),
+            notices,
+            readiness,
+            parts,
+            operators,
+            operators_sign_ins=_beside_tenant(settings, home, operators),
+            replicas=replicas,
+        )
         composed = _composed(
             settings, home, offered, background, database=database, privacy=privacy, serves=serves, shared=shared
         )
@@ -167,6 +180,14 @@ async def running(
             for lasting in (notices.listen(), readiness.watch()):
                 stack.callback(asyncio.create_task(lasting).cancel)
         yield app
+
+
+def _beside_tenant(settings: Settings, home: Home, operators: HomeDatabase) -> OperatorsSignIns | None:
+    """Return the operator's own sign-ins for a tenant's home without the operator's app; None for the operator's."""
+    if home.operators is None:
+        return None
+    sign_ins = SignIns(operators, operators_key(settings, home.operators_root, operators))
+    return operators_sign_ins(sign_ins, home, operators)
 
 
 @asynccontextmanager
@@ -211,6 +232,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         operators.database,
         operators.skills.service,
         is_others=True,
+        operators_sign_ins=operators_sign_ins(operators.sign_ins, home, operators.database),
         replicas=operators.replicas,
     )
     database = database_of(settings.database_url, home)
@@ -270,6 +292,7 @@ async def _composed(
             discovers=settings.discover,
             policy=shared.policy,
             sign_ins=sign_ins,
+            operators=shared.operators_sign_ins or operators_sign_ins(sign_ins, home, database),
             state=state,
             parts=shared.parts,
         )

@@ -264,7 +264,7 @@ def _public_url(value: object) -> str:
     if not host or parts.scheme not in {"http", "https"} or parts.path not in {"", "/"} or not parts.netloc.isascii():
         host = None
     if host is None or parts.query or parts.fragment or "@" in parts.netloc or not _HOST.fullmatch(host):
-        raise ValueError("a URL such as https://sealab.example")
+        raise ValueError("a URL without a path, such as https://sealab.example")
     in_url = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{in_url}" + ("" if port is None else f":{port}")
 

@@ -89,6 +89,9 @@ class Database:
         self._turn = threading.Lock()
         self._silence = Silence(place)
         self._ahead: float | None = None
+        self._closed = False
+        sa.event.listen(engine, "checkin", self._close_returned)
+        sa.event.listen(engine, "connect", self._take_clock)
 
     @property
     def is_file(self) -> bool:
@@ -139,7 +142,8 @@ class Database:
             yield session
 
     def close(self) -> None:
-        """Close every connection that is not in use. Closing twice is allowed."""
+        """Close every connection: what a thread still uses, as soon as it has done. Closing twice is allowed."""
+        self._closed = True
         self._engine.dispose()
 
     def __enter__(self) -> Self:
@@ -149,6 +153,16 @@ class Database:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def _take_clock(self, _connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
+        """Take the time of a server that was connected to: after a failover it may be another machine's."""
+        if (now := entry.info.get(postgresql.TOLD_CLOCK)) is not None:
+            self.set_clock(now)
+
+    def _close_returned(self, _connection: DBAPIConnection | None, entry: ConnectionPoolEntry) -> None:
+        """Close a connection that comes back after the end: it would stay open in a pool that nobody has."""
+        if self._closed:
+            entry.close()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

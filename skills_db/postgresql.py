@@ -71,6 +71,7 @@ def make_engine(address: sa.URL, *, busy_seconds: Callable[[], float], schema: s
         pool_size=8,
         max_overflow=32,
         pool_timeout=PING_SECONDS,
+        pool_recycle=CONNECTED_SECONDS_MAX,
     )
     sa.event.listen(engine, "do_connect", lambda _dialect, _entry, _given, options: connect(**options))
     sa.event.listen(engine, "connect", partial(_prepare, schema))
@@ -128,22 +129,36 @@ def _bounded(steps: Generator[Any, Any, Any], seconds: float) -> Generator[Any, 
 _READABLE = 1
 """`psycopg.waiting.Ready.R`."""
 _NEW = "sealab new"
+TOLD_CLOCK = "sealab clock"
+"""Where a new connection's entry says what time it was at the server, in seconds since 1970."""
+CONNECTED_SECONDS_MAX = 3600
+"""How old a connection gets: clocks of two machines do not run equally fast, and each new one tells the server's."""
 
 
 def _prepare(schema: str | None, connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
+    try:
+        entry.info[TOLD_CLOCK] = _set_up(schema, connection)
+    except BaseException:
+        connection.close()  # the pool drops it as it is
+        raise
     entry.info[_NEW] = True
+
+
+def _set_up(schema: str | None, connection: DBAPIConnection) -> float:
+    """Set a connection up, and return the server's time."""
     cursor = connection.cursor()
     if schema is not None and not use(cursor, schema):
-        connection.close()
         raise DatabaseUnavailable("The tenant is being removed, so nothing of it is stored. Ask the operator.")
     cursor.execute(f"SET SESSION statement_timeout = '{STATEMENT_SECONDS}s'")
-    cursor.execute("SHOW synchronous_commit")
+    cursor.execute(f"SELECT current_setting('synchronous_commit'), {CLOCK}")
     row = cursor.fetchone()
-    if row is not None and row[0] == "off":
+    assert row is not None
+    if row[0] == "off":
         # Such a server forgets acknowledged commits in a crash.
         cursor.execute("SET SESSION synchronous_commit = on")
     cursor.close()
     connection.commit()
+    return float(row[1])
 
 
 def _ping(engine: sa.Engine, connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:

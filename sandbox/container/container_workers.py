@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -54,6 +55,17 @@ class Setup:
     config: ZygoteConfig
     processes: int
     cpus: float | None = None
+
+
+def exit_told(said: Mapping[str, Any]) -> ProcessExit:
+    """Return how a worker ended by the word of its container. Raises `ValueError` for what no process can have used.
+
+    What is less than nothing, or no number, would count against what other runs of the caller used (`shares.cpu_days`).
+    """
+    cpu_ms, memory_peak_mb = float(said["cpu_ms"]), float(said["memory_peak_mb"])
+    if not (0 <= cpu_ms < math.inf and 0 <= memory_peak_mb < math.inf):
+        raise ValueError("a use that no process can have")
+    return ProcessExit(int(said["status"]), cpu_ms, memory_peak_mb)
 
 
 class Containers:
@@ -250,7 +262,7 @@ class _Container:
         worker, self._worker = self._worker, None
         if worker is None:
             raise ValueError("the end of no worker")
-        ended = ProcessExit(int(said["status"]), float(said["cpu_ms"]), float(said["memory_peak_mb"]))
+        ended = exit_told(said)
         if said["clean"] is not True:
             self.end()
         self._detach_worker(worker, ended)

@@ -17,7 +17,7 @@ from ...sandbox.python_versions import require_walked
 from ...skills_db.errors import SkillsDbError
 from ...workspace.errors import WorkspaceError
 from ..app import App, running
-from ..database import database_of
+from ..database import HomeDatabase, database_of
 from ..errors import Exit, ServerError, SettingsError
 from ..home import Home
 from ..managed_python.environment import current
@@ -229,11 +229,27 @@ def _database(settings: Settings, home: Home) -> DatabaseFinding:
             database()
             if file is None:
                 note = ". ".join(("it answers", *told_of_servers(database)))
+                if _has_another_key(settings, home, database):
+                    problem = "Its servers have another VAULT_KEY than this program. Give all the same."
+                    return DatabaseFinding(place=place, ok=False, note=problem)
         finally:
             database.close()
     except SkillsDbError as error:
         return DatabaseFinding(place=place, ok=False, note=str(error))
     return DatabaseFinding(place=place, ok=True, note=note)
+
+
+def _has_another_key(settings: Settings, home: Home, database: HomeDatabase) -> bool:
+    """Return whether a server that uses the database now has another master key than this program was given."""
+    from ...skills_db.replicas.replica_store import ReplicaStore
+    from ..privacy.of_home import operators_key
+    from ..replicas.replica_keys import ReplicaKeys
+
+    alive = [each for each in ReplicaStore(database()).all() if each.is_alive]
+    if not alive or settings.vault_key is None:
+        return False
+    keys = ReplicaKeys(operators_key(settings, home.root, database)())
+    return not all(keys.marked(each) for each in alive)
 
 
 async def _try_isolations(settings: Settings, home: Home, *, kernel: bool) -> tuple[list[IsolationFinding], str | None]:

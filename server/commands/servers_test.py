@@ -29,11 +29,15 @@ from .sign_ins.signing_out import OwnedSignIns, add_owner_options, home_of_owner
 from .terminal import print_error
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import httpx2
 
+    from ...tools_registry.authorizing.sign_in_storage import SignInStorage
     from ...tools_registry.configuration import Configuration, ServerConfig
     from ...tools_registry.upstream.upstreams import Inspection, RawTool, Upstreams
     from ..settings import Settings
+    from ..sign_ins.operators_sign_ins import OperatorsSignIns
 
 _WIDTH = 24
 _SIGN_IN_SECONDS = 300.0
@@ -118,9 +122,10 @@ async def examined_servers(
     from ...tools_registry.upstream.upstreams import Upstreams
 
     sign_for = None if owned is None else owned.sign_ins.signs
+    signs = None if owned is None or owned.operators is None else owned.operators.signs
     kept = in_files(home) if state is None else state
     folder = home.operators_registry
-    async with Upstreams(configuration, state=folder, pins=kept.pins, sign_for=sign_for) as upstreams:
+    async with Upstreams(configuration, state=folder, pins=kept.pins, sign_in=signs, sign_for=sign_for) as upstreams:
         if ask_again:
             for name in names:
                 await upstreams.ask_again(name)
@@ -167,8 +172,9 @@ async def _tested_one(
             if not sign_in or (owner == OPERATOR and config.sign_in is not SignInOf.OPERATOR):
                 raise
             if owned is None or owner == OPERATOR:
-                inspection = await _signed_in(config, home, kept, accept=accept)
-                if owned is not None:
+                shared = None if owned is None else owned.operators
+                inspection = await _signed_in(config, home, kept, shared, accept=accept)
+                if owned is not None and shared is None:
                     details = {"server": config.name, "sign_in": config.sign_in.value}
                     owned.audit.acted(AuditKind.UPSTREAM_SIGNED_IN, LOCAL_IDENTITY, details=details)
             else:
@@ -197,15 +203,20 @@ async def _tested_one(
     }
 
 
-async def _signed_in(config: ServerConfig, home: Home, kept: RegistryState, *, accept: bool) -> Inspection:
-    """Connect once more, with a user who signs in; what that gives is kept for later calls."""
+async def _signed_in(
+    config: ServerConfig, home: Home, kept: RegistryState, shared: OperatorsSignIns | None, *, accept: bool
+) -> Inspection:
+    """Connect once more, with a user who signs in; what that gives is kept for later calls, `shared` or in a file."""
+    from ...tools_registry.authorizing.sign_in_storage import GivenSignIn
     from ...tools_registry.configuration import Configuration
     from ...tools_registry.upstream.sign_in import signing_in
     from ...tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
     patient = replace(config, connect_timeout_seconds=config.connect_timeout_seconds + _SIGN_IN_SECONDS)
     show = partial(_show, config.name)
-    async with signing_in(config, home.operators_registry / SIGN_INS, show, _SIGN_IN_SECONDS) as auth:
+    folder = home.operators_registry / SIGN_INS
+    place: Path | SignInStorage = folder if shared is None else GivenSignIn(config, partial(shared.keep, config))
+    async with signing_in(config, place, show, _SIGN_IN_SECONDS) as auth:
 
         def signed(_: ServerConfig) -> httpx2.Auth:
             return auth

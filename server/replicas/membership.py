@@ -12,7 +12,6 @@ until these have said so, and gives up what is theirs then.
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 import secrets
 import time
@@ -238,12 +237,7 @@ class Membership:
 
     def _note(self, found: tuple[ReplicaRow, ...]) -> None:
         """Note the others, without rows that no server with the same master key wrote: nothing is sent there."""
-        marked = self._keys.address_mark
-        self._others = {
-            each.id: each
-            for each in found
-            if each.id != self.id and hmac.compare_digest(each.mark.encode(), marked(each.id, each.address).encode())
-        }
+        self._others = {each.id: each for each in found if each.id != self.id and self._keys.marked(each)}
         strangers = frozenset(each.id for each in found) - {self.id, *self._others}
         if strangers - self._strangers:
             _LOG.warning(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import re
 import time
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..rights import REPLICA_PATH as PATH
-from .seals import ERA_HEADER, FIRST_ERA, HEADER, sealed
+from .seals import ANSWER_HEADER, ERA_HEADER, FIRST_ERA, HEADER, answer_mark, sealed
 
 if TYPE_CHECKING:
     import httpx2
@@ -37,6 +38,9 @@ _KEEPALIVE_SECONDS = 3.0
 """How long an idle connection is kept, which is less than the 5 seconds after which uvicorn closes it."""
 _CONNECTIONS_MAX = 4096
 """Each serves one request of a client, of which `connections.CONNECTIONS_MAX` are open at most: here nobody waits."""
+_ANSWER_BYTES_MAX = 16 * 1024 * 1024
+"""The longest answer to a short question."""
+_FAILED_FROM = 400
 _OK, _CONFLICT, _MISDIRECTED, _UNAVAILABLE = 200, 409, 421, 503
 _ERA = re.compile("[0-9a-f]{16}")
 
@@ -73,6 +77,8 @@ class PeerLink:
         self._heard: dict[str, float] = {}
         self._eras: dict[str, str] = {}
         """Those of servers that have begun a new one; see `seals`."""
+        self._marking: set[str] = set()
+        """Servers that have marked an answer: those of a former version do not."""
 
     async def reach(self, peer: ReplicaRow) -> None:
         """Return once another server is known to answer, which a stopped one does not, though it takes connections.
@@ -151,11 +157,26 @@ class PeerLink:
             timeout=httpx2.Timeout(silent_seconds, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS),
         )
         try:
-            return await client.send(request, stream=True)
+            response = await client.send(request, stream=True)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             raise PeerUnreached(f"{type(error).__name__} at {peer.address}") from error
         except httpx2.HTTPError as error:
             raise PeerLost(f"{type(error).__name__} at {peer.address}") from error
+        if response.status_code < _FAILED_FROM and not self._is_marked(peer, seal, response):
+            await response.aclose()
+            raise PeerLost(f"What answers at {peer.address} is not {peer.id}.")
+        return response
+
+    def _is_marked(self, peer: ReplicaRow, seal: str, response: httpx2.Response) -> bool:
+        """Return whether an answer is that of a server with the key, or may be one of a former version."""
+        mark = response.headers.get(ANSWER_HEADER)
+        if mark is None:
+            return peer.id not in self._marking
+        right = answer_mark(self._keys.seal, seal, response.status_code)
+        if not hmac.compare_digest(mark.encode(), right.encode()):
+            return False
+        self._marking.add(peer.id)
+        return True
 
     async def ask(
         self, peer: ReplicaRow, question: Mapping[str, object], *, seconds: float = ASK_SECONDS
@@ -163,12 +184,17 @@ class PeerLink:
         """Ask a short question and return the answer. Raises as `sent`, and `PeerLost` where there is none in time."""
         try:
             async with asyncio.timeout(seconds), self.sent(peer, "POST", question) as answer:
-                said = b"".join([piece async for piece in answer.body])
+                said = await _whole(answer.body, peer)
                 if answer.status != _OK:
                     raise PeerLost(f"The server at {peer.address} answers with the status {answer.status}.")
         except TimeoutError:
             raise PeerLost(f"The server at {peer.address} does not answer in {seconds:g} seconds.") from None
-        found: Mapping[str, Any] = json.loads(said)
+        try:
+            found = json.loads(said)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise PeerLost(f"The answer of the server at {peer.address} is no JSON object.")
         return found
 
     def _client(self, *, streams: bool) -> httpx2.AsyncClient:
@@ -193,6 +219,15 @@ def _new_era(response: httpx2.Response) -> str | None:
     """Return the era that a server has begun, where it took nothing for that."""
     era = response.headers.get(ERA_HEADER, "")
     return era if response.status_code == _CONFLICT and _ERA.fullmatch(era) else None
+
+
+async def _whole(body: AsyncIterator[bytes], peer: ReplicaRow) -> bytes:
+    said = bytearray()
+    async for piece in body:
+        said += piece
+        if len(said) > _ANSWER_BYTES_MAX:
+            raise PeerLost(f"The answer of the server at {peer.address} is too long.")
+    return bytes(said)
 
 
 async def _body(response: httpx2.Response, peer: ReplicaRow) -> AsyncIterator[bytes]:

@@ -172,25 +172,27 @@ class _Following:
 
     async def _ask(self, name: str, text: str, choices: list[str]) -> None:
         assert self._caller.ask is not None
+        await self._answer(name, self._caller.ask(text, choices))
+
+    async def _open(self, name: str, text: str, link: str) -> None:
+        assert self._caller.open_link is not None
+        await self._answer(name, _chosen(self._caller.open_link(text, link)))
+
+    async def _answer(self, name: str, choice: Awaitable[str | None]) -> None:
+        """Send what the user answers to a question."""
         said: dict[str, object]
         try:
-            said = {"choice": await self._caller.ask(text, choices)}
+            said = {"choice": await choice}
         except NobodyAnswers:
             said = {"nobody": True}
         except NoMoreQuestions as refused:
             said = {"asked": refused.asked}
         await self._link.ask(self._peer, {"kind": ANSWER, "name": name, **said})
 
-    async def _open(self, name: str, text: str, link: str) -> None:
-        assert self._caller.open_link is not None
-        said: dict[str, object]
-        try:
-            said = {"choice": "" if await self._caller.open_link(text, link) else None}
-        except NobodyAnswers:
-            said = {"nobody": True}
-        except NoMoreQuestions as refused:
-            said = {"asked": refused.asked}
-        await self._link.ask(self._peer, {"kind": ANSWER, "name": name, **said})
+
+async def _chosen(opened: Awaitable[bool]) -> str | None:
+    """Return whether a link was opened as the choice of a question is told."""
+    return "" if await opened else None
 
 
 def with_questions(request: CodeRequest, questions: Questions, head: Mapping[str, Any]) -> CodeRequest:
@@ -239,7 +241,7 @@ async def _lines(body: AsyncIterator[bytes]) -> AsyncIterator[Mapping[str, Any]]
         for line in lines:
             try:
                 yield json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise PeerLost("The answer is no JSON.") from None
         if len(rest) > _LINE_BYTES_MAX:
             raise PeerLost("The answer is too long.")

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ...skills_db.cipher import AESGCM
+    from ...skills_db.replicas.replica_store import ReplicaRow
 
 _NONCE_BYTES = 12
 _SIGNATURE_CHARS = 32
@@ -53,6 +54,10 @@ class ReplicaKeys:
     def address_mark(self, replica: str, address: str) -> str:
         """Return what stands beside the address of a server in the database."""
         return self._mac("address", f"{replica} {address}").hex()
+
+    def marked(self, row: ReplicaRow) -> bool:
+        """Return whether a server with this master key wrote a row."""
+        return hmac.compare_digest(row.mark.encode(), self.address_mark(row.id, row.address).encode())
 
     def state_key(self, tenant: str) -> bytes:
         """Return the key for `requestState` of a tenant."""

@@ -8,6 +8,9 @@ The time is the database's, as each server keeps it, so that a wrong clock of a 
 A seal counts once, whatever the clock of the database does. Its nonce is remembered while it is fresh. Once one was
 forgotten, nothing counts that was sealed at its time or before. Only where that clock went back can a fresh seal be so
 old: then the server that checks begins a new era, in which no seal of a former one counts, and says which it is.
+
+An answer has a mark: the HMAC of its status and of the seal that it answers. So what has come to the address of a
+server that is gone, and has not the key, is told from that server.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from dataclasses import dataclass, field
 
 HEADER = "sealab-replica"
 ERA_HEADER = "sealab-replica-era"
+ANSWER_HEADER = "sealab-replica-answer"
 FIRST_ERA = "0" * 16
 FRESH_SECONDS = 30.0
 """How old a seal may be, or how far ahead."""
@@ -35,6 +39,10 @@ _SEAL = re.compile(
 
 class SealRefused(Exception):
     """A seal is missing, was not made by a server of this sealab, is not for this one, too old, or was used before."""
+
+
+class WrongReceiver(SealRefused):
+    """A seal is right, but for another server: this one has the address of that."""
 
 
 class EraPassed(SealRefused):
@@ -75,7 +83,7 @@ class SealCheck:
     """The latest time of a seal whose nonce was forgotten."""
 
     def opened(self, seal: str, *, now: float | None, method: str, path: str) -> Seal:
-        """Return what a seal says. Raises `SealRefused`; `now` is None where the time is not known yet."""
+        """Return what a seal says. Raises `SealRefused`, in kinds; `now` is None where the time is not known yet."""
         found = _SEAL.fullmatch(seal)
         if found is None:
             raise SealRefused("It is none.")
@@ -83,7 +91,7 @@ class SealCheck:
         if not hmac.compare_digest(mac, _mac(self.key, seal.rpartition(" ")[0], method, path)):
             raise SealRefused("It was made with another key, or for another request.")
         if to != self.replica:
-            raise SealRefused("It is for another server.")
+            raise WrongReceiver("It is for another server.")
         if now is None or abs(now - float(at)) > FRESH_SECONDS:
             raise SealRefused("It is too old.")
         if era != self.era:
@@ -110,6 +118,11 @@ class SealCheck:
         self._nonces.clear()
         self._ages.clear()
         self._floor = float("-inf")
+
+
+def answer_mark(key: bytes, seal: str, status: int) -> str:
+    """Return the mark of an answer of this status to a request with this seal."""
+    return hmac.new(key, f"answer {status} {seal}".encode(), hashlib.sha256).hexdigest()
 
 
 def _mac(key: bytes, said: str, method: str, path: str) -> str:

@@ -108,7 +108,7 @@ class SignIns:
 
         from ...tools_registry.authorizing.signed_requests import SignedRequests
 
-        return SignedRequests(server, partial(self._token, server, owner))
+        return SignedRequests(server, partial(self.token, server, owner))
 
     @property
     def is_renewing(self) -> bool:
@@ -159,8 +159,16 @@ class SignIns:
     async def sign_out(
         self, server: ServerConfig, owner: Owner, *, principal: str = LOCAL_IDENTITY.principal
     ) -> tuple[bool, bool]:
-        """Forget an owner's sign-in to a server; return whether there was one, and whether its issuer revoked it."""
-        stored = await self._stored(server, owner, whatever_url=True)
+        """Forget an owner's sign-in to a server; return whether there was one, and whether its issuer revoked it.
+
+        One that cannot be read ends too, and cannot be revoked.
+        """
+        from ...skills_db.errors import SignInUnreadable
+
+        try:
+            stored = await self._stored(server, owner, whatever_url=True)
+        except SignInUnreadable:
+            stored = None
         removed = await self.ask(lambda store: store.remove(owner, server.name))
         revoked = removed and stored is not None and await _revoked(stored.told)
         if removed:
@@ -179,6 +187,16 @@ class SignIns:
         """Do work with the flows, in a thread."""
         return await in_thread(Kind.DATABASE, lambda: work(self._open()[1]), charged=False)
 
+    def store(self) -> SignInStore:
+        """Return what keeps the sign-ins. Blocks. Raises `VaultKeyError`, and what opening the database raises."""
+        return self._open()[0]
+
+    def is_empty(self) -> bool:
+        """Return whether nobody is signed in to any server, which takes no key. Blocks. Raises `SkillsDbError`."""
+        from ...skills_db.sign_ins.sign_in_store import sign_ins_of
+
+        return not sign_ins_of(self._database())
+
     def _open(self) -> tuple[SignInStore, SignInFlows]:
         opened = self._opened
         if opened is None:
@@ -195,8 +213,11 @@ class SignIns:
         is_other = stored is not None and stored.told.get("url") != server.url
         return None if is_other and not whatever_url else stored
 
-    async def _token(self, server: ServerConfig, owner: Owner) -> str:
-        """Return the access token of now; what signs requests calls it."""
+    async def token(self, server: ServerConfig, owner: Owner) -> str:
+        """Return the access token of now; what signs requests calls it.
+
+        Raises `SignInNeeded` where there is none, and `httpx2.ConnectError` where that cannot be told.
+        """
         import httpx2
 
         from ...skills_db.errors import SkillsDbError

@@ -146,13 +146,10 @@ async def signed_in_here(
     from ...tools_registry.authorizing.token_endpoint import issuer_client
     from ...tools_registry.upstream.sign_in import coming_back
 
-    async with coming_back(server, SIGN_IN_SECONDS) as (redirect_uri, answered), issuer_client() as client:
-        state = secrets.token_urlsafe(32)
-        begun = await begin(client, server, redirect_uri, state)
-        await show(begun.address)
-        came = await answered()
-        if came.state is None or not secrets.compare_digest(came.state.encode(), state.encode()):
-            raise SignInFailed("The browser came back with the answer to another sign-in. Sign in again.")
+    async with coming_back(server, show, SIGN_IN_SECONDS) as browsers, issuer_client() as client:
+        begun = await begin(client, server, browsers.redirect_uri, secrets.token_urlsafe(32))
+        await browsers.show(begun.address)
+        came = await browsers.answered()
         granted = await finish(client, begun.pending, came.code, came.iss)
     await sign_ins.keep(server, owner, granted, principal=principal)
 

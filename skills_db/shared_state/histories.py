@@ -13,12 +13,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..errors import DatabaseUnavailable
 from ..postgresql import CLOCK
 from ..sql import DBAPIError, Session, sa
 
 if TYPE_CHECKING:
     from ..engine import Database
 
+_IN_RECOVERY = "55000"
+_NEVER = frozenset({"0A", "42"})
+"""Classes of SQLSTATE: the function is not supported, may not be called, or is not there."""
 UNTOLD = ""
 """The history of a database that does not tell it."""
 
@@ -47,16 +51,26 @@ class Histories:
         return float(age) >= seconds
 
     def are_told(self) -> bool:
-        """Return whether the database tells its history. Raises `DatabaseUnavailable`."""
+        """Return whether the database tells its history. Raises `DatabaseUnavailable`, also for a standby."""
         if self._is_told is None:
-            try:
-                with self._database.read() as session:
-                    session.execute(_CURRENT).scalar_one()
-            except DBAPIError:
-                self._is_told = False
-            else:
-                self._is_told = True
+            with self._database.read() as session:
+                self._is_told = self._tell(session)
         return self._is_told
+
+    def _tell(self, session: Session) -> bool:
+        try:
+            session.execute(_CURRENT).scalar_one()
+        except DBAPIError as error:
+            state = str(getattr(error.orig, "sqlstate", None))
+            if state == _IN_RECOVERY:  # it will tell once it is promoted, which is when it matters
+                raise DatabaseUnavailable(
+                    f"{self._database.place} is a standby that is not promoted yet. Try again in a moment, or name "
+                    "the primary in DATABASE_URL."
+                ) from None
+            if state[:2] in _NEVER:
+                return False
+            raise
+        return True
 
 
 PRESENT = "(SELECT system_identifier || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8) FROM pg_control_system())"

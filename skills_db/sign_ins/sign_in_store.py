@@ -55,15 +55,22 @@ class SignInStore:
 
     def put(self, person: str, server: str, told: Told) -> None:
         """Keep what a sign-in gave, in the place of an earlier one. Once it returns, it survives a crash."""
+        with self._database.transaction() as session:
+            session.execute(_PUT, self._row(person, server, told))
+
+    def put_if_absent(self, person: str, server: str, told: Told) -> bool:
+        """Keep what a sign-in gave unless there is one, and return whether it was kept."""
+        with self._database.transaction() as session:
+            return session.execute(_PUT_IF_ABSENT, self._row(person, server, told)).one_or_none() is not None
+
+    def _row(self, person: str, server: str, told: Told) -> dict[str, object]:
         owner = self.keys.owner(person, server)
-        row = {
+        return {
             "owner": owner,
             "person": self.keys.person(person),
             "now": time.time(),
             "sealed": self.keys.sealed(owner, _TOKENS, told),
         }
-        with self._database.transaction() as session:
-            session.execute(_PUT, row)
 
     def lease(self, person: str, server: str, version: int, process: str, seconds: float) -> bool:
         """Take the right to renew that version; False where another has it, or the version is gone."""
@@ -141,9 +148,13 @@ def sign_ins_of(database: Database) -> int:
 
 _COUNT = sa.text("SELECT count(*) FROM sealab_sign_in")
 _GET = sa.text("SELECT version, sealed FROM sealab_sign_in WHERE owner = :owner")
-_PUT = sa.text(
+_INSERT = (
     "INSERT INTO sealab_sign_in (owner, person, version, changed, leased_by, leased_until, sealed) "
-    "VALUES (:owner, :person, 1, :now, '', 0, :sealed) ON CONFLICT (owner) DO UPDATE SET "
+    "VALUES (:owner, :person, 1, :now, '', 0, :sealed) ON CONFLICT (owner) DO "
+)
+_PUT_IF_ABSENT = sa.text(f"{_INSERT}NOTHING RETURNING version")
+_PUT = sa.text(
+    f"{_INSERT}UPDATE SET "
     "version = sealab_sign_in.version + 1, changed = excluded.changed, leased_by = '', leased_until = 0, "
     "sealed = excluded.sealed"
 )

@@ -99,7 +99,8 @@ def main(runs: int, settings: dict[str, str]) -> None:
     with throwaway_cluster(durable=False) as cluster, tempfile.TemporaryDirectory() as home:
         url = cluster.create("statements")
         cluster.set_for(url, "log_statement = 'all'")
-        env = {"SEALAB_DATABASE_URL": url, "SEALAB_VAULT_KEY": "ab" * 32, **settings}
+        env = {"SEALAB_DATABASE_URL": url, "SEALAB_VAULT_KEY": "ab" * 32}
+        env |= {f"SEALAB_{name}": value for name, value in settings.items()}
         with http_server(Path(home), **env) as server:
             asyncio.run(measure(cluster, server, runs))
 

@@ -1,8 +1,9 @@
 """Agents as teams have them: most think, some call in bursts. A simulation whose distributions are stated here.
 
 - Half of the agents speak 2026-07-28, half hold an MCP session of 2025-11-25.
-- Between bursts an agent thinks: lognormal, median 60 s, sigma 1.2, 600 s at most (mean 111 s). It begins in the middle
-  of a thought.
+- Between bursts an agent thinks: lognormal, median 60 s, sigma 1.2, 600 s at most (mean 111 s), all of it times `slower`.
+  It begins somewhere in a thought, as one does who is looked at by chance: long ones are met more often, so that the
+  rate of calls is the same from the first second on.
 - A burst is one call (60 %) or 2 to 10 (40 %, uniform), with exponential pauses of 1 s.
 - A call: 60 % add, 20 % call an upstream tool, 15 % wait 1 to 3 s, 5 % write a file.
 """
@@ -31,9 +32,17 @@ THINK_MEDIAN_SECONDS, THINK_SIGMA, THINK_MAX_SECONDS = 60.0, 1.2, 600.0
 OPENING_AT_ONCE = 8
 
 
-def thought(rng: random.Random) -> float:
-    """Return how long an agent thinks."""
-    return min(rng.lognormvariate(math.log(THINK_MEDIAN_SECONDS), THINK_SIGMA), THINK_MAX_SECONDS)
+def thought(rng: random.Random, slower: float) -> float:
+    """Return how many seconds an agent thinks."""
+    return slower * min(rng.lognormvariate(math.log(THINK_MEDIAN_SECONDS), THINK_SIGMA), THINK_MAX_SECONDS)
+
+
+def rest_of_thought(rng: random.Random, slower: float) -> float:
+    """Return how many seconds of its thought an agent has left at a moment of chance: thoughts count by their length."""
+    while True:
+        met = thought(rng, slower)
+        if rng.random() * slower * THINK_MAX_SECONDS < met:
+            return met * rng.random()
 
 
 def burst(rng: random.Random) -> int:
@@ -54,10 +63,10 @@ def call(rng: random.Random, number: int) -> tuple[str, str]:
 
 
 class Agents:
-    """So many agents of one cluster, each a caller of its own."""
+    """So many agents of one cluster, each a caller of its own, that think so many times as long."""
 
-    def __init__(self, running: Running, count: int) -> None:
-        self._running, self._count = running, count
+    def __init__(self, running: Running, count: int, slower: float = 1.0) -> None:
+        self._running, self._count, self._slower = running, count, slower
         self._tokens = running.tokens([f"agent-{number}" for number in range(count)])
         self._numbers = itertools.count(1)
         self._took: dict[str, list[float]] = defaultdict(list)
@@ -96,12 +105,12 @@ class Agents:
 
     async def _work(self, client: Client, era: str, number: int, ends: float) -> None:
         rng = random.Random(number)
-        await asyncio.sleep(min(thought(rng) * rng.random(), max(0.0, ends - time.monotonic())))
+        await asyncio.sleep(min(rest_of_thought(rng, self._slower), max(0.0, ends - time.monotonic())))
         while time.monotonic() < ends:
             for _ in range(burst(rng)):
                 await self._call(client, era, rng)
                 await asyncio.sleep(rng.expovariate(1.0))
-            await asyncio.sleep(min(thought(rng), max(0.0, ends - time.monotonic())))
+            await asyncio.sleep(min(thought(rng, self._slower), max(0.0, ends - time.monotonic())))
 
     async def _call(self, client: Client, era: str, rng: random.Random) -> None:
         number = next(self._numbers)
@@ -123,6 +132,11 @@ class Agents:
             self.wrong.append(f"{kind} in {era}: HTTP {status} {json.dumps(report)[:200] or data[:200]!r}")
         else:
             self._took[kind].append(took * 1000)
+
+    @property
+    def calls(self) -> int:
+        """How many calls were right."""
+        return sum(len(some) for some in self._took.values())
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Give what was seen, by kind of call."""

@@ -1,7 +1,7 @@
 """Three replicas, nginx, PostgreSQL and an S3 server on this machine, and what is asked of them; see `make cluster`.
 
     python -m tests.cluster.drive checks|faults|growth [--only NAME]… [--store moto|s3rver|none] [--clients N] [--together]
-        [--loopback] [--verbose]
+        [--agents N] [--slower N] [--loopback] [--verbose]
 
 `faults` kills, fills and parts, and runs under a command that gives it a throw-away machine alone. Each thing is a line:
 what, whether it held, and what was seen. Exits 1 if something failed, never for a figure without a goal.
@@ -88,7 +88,7 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=200, help="how many work during a fault")
     parser.add_argument("--together", action="store_true", help="one fault after the other on one cluster")
     parser.add_argument("--agents", type=int, default=10_000, help="how many are simulated")
-    parser.add_argument("--scale", type=int, default=10, help="by how much the simulation is scaled down")
+    parser.add_argument("--slower", type=float, default=10, help="how many times as long agents think as stated there")
     parser.add_argument("--verbose", action="store_true", help="show where a check failed")
     chosen = parser.parse_args()
     chosen.store = None if chosen.store == "none" else chosen.store

@@ -186,17 +186,22 @@ def _shown(costs: Costs, by: float) -> str:
 
 def agents(report: Report, chosen: argparse.Namespace) -> str:
     """Many agents: most think, some call in bursts."""
-    count = chosen.agents // chosen.scale
+    count = chosen.agents
     with cluster(store=chosen.store, isolated=not chosen.loopback) as running:
         quiet = {name: each.rss_bytes() for name, each in running.replicas.items()}
-        simulated = Agents(running, count)
+        used = sum(each.cpu_seconds() for each in running.replicas.values())
+        simulated = Agents(running, count, chosen.slower)
         simulated.run()
+        used = sum(each.cpu_seconds() for each in running.replicas.values()) - used
         loaded = {name: each.rss_bytes() for name, each in running.replicas.items()}
         grown = sum(loaded.values()) - sum(quiet.values())
         with running.connect() as connection:
             row = connection.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = 'cluster'").fetchone()
         for kind, line in simulated.lines():
             report.line(f"agents: {kind}", None, line)
+        report.line(
+            "agents: processors", None, f"{used / max(simulated.calls, 1) * 1000:.0f} ms a call, of all replicas"
+        )
         report.line(
             "agents: memory",
             None,
@@ -205,7 +210,7 @@ def agents(report: Report, chosen: argparse.Namespace) -> str:
         )
         if simulated.wrong:
             raise Wrong(f"{len(simulated.wrong)} wrong answers: {simulated.wrong[:3]}")
-        return f"{count} agents (of {chosen.agents}, scaled down by {chosen.scale}) for {AGENT_SECONDS:g} s"
+        return f"{count} agents for {AGENT_SECONDS:g} s, with thoughts {chosen.slower:g} times as long as stated"
 
 
 FIGURES: dict[str, Figure] = {

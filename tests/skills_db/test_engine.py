@@ -15,12 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 import sqlalchemy.orm
 from sqlalchemy.exc import IntegrityError
 
-from sealab.skills_db import DATABASE_FILE, engine, file_check
+from sealab.skills_db import DATABASE_FILE, engine, file_check, postgresql
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.errors import CommitUnknown, DatabaseDamaged, DatabaseUnavailable, SkillsDbError
@@ -156,6 +157,30 @@ def test_closing_twice_is_allowed_and_a_closed_file_can_be_opened_again(place: P
     database.close()
     with place.open() as again:
         assert SkillStore(again).load("a").version == 1
+
+
+def test_what_a_thread_still_uses_at_the_end_is_closed_when_it_has_done(place: Place):
+    database = place.open()
+    with database.read() as session:
+        used = session.connection().connection.driver_connection
+        database.close()
+        assert session.connection().exec_driver_sql("SELECT 1").scalar() == 1
+    assert used is not None
+    with pytest.raises((sqlite3.ProgrammingError, psycopg.OperationalError), match="closed"):
+        used.cursor().execute("SELECT 1")
+
+
+def test_a_connection_that_could_not_be_set_up_is_closed(postgres_place: Place, monkeypatch: pytest.MonkeyPatch):
+    made = []
+
+    def fail(_schema: str | None, connection: psycopg.Connection) -> None:
+        made.append(connection)
+        raise psycopg.OperationalError("the server went away")
+
+    monkeypatch.setattr(postgresql, "_set_up", fail)
+    with pytest.raises(DatabaseUnavailable):
+        postgres_place.open()
+    assert [each.closed for each in made] == [True]
 
 
 @pytest.mark.parametrize(

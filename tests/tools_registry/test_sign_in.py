@@ -112,7 +112,8 @@ async def test_a_user_who_refuses_is_an_error_that_says_so(tmp_path, address):
     async def refuse(shown: str) -> None:
         back = dict(httpx2.URL(shown).params)["redirect_uri"]
         async with httpx2.AsyncClient() as browser:
-            await browser.get(f"{back}?error=access_denied")
+            state = httpx2.URL(shown).params["state"]
+            await browser.get(f"{back}?error=access_denied&state={state}")
             assert (await browser.get(back.replace("callback", "else"))).status_code == 404
 
     with pytest.raises(SignInNeeded, match="access_denied"):

@@ -12,104 +12,47 @@ import asyncio
 import fcntl
 import os
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx2
-from mcp.client.auth import OAuthClientProvider
-from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
-from pydantic import AnyHttpUrl, BaseModel, ValidationError
+from pydantic import ValidationError
+from typing_extensions import override
 
 from ..configuration import ServerConfig
 from ..errors import SignInFailed, SignInNeeded
 from ..files import write_whole
 from ..names import test_of
+from .sign_in_storage import SignInStorage, WhatIsKept
 from .signed_requests import SignedRequests
 from .token_endpoint import Granted, issuer_client, renewed, revoked
 
 RENEWED_WITHIN_SECONDS = 75.0
 """How long a request waits until another process, or another tenant's call, has renewed the sign-in."""
+_TAKEN_WITHIN_SECONDS = 10.0
+"""How long a thread waits for the lock of a file that is taken over: less, since others may want the thread."""
 _LOOK_SECONDS = 0.1
 
 
-class _Kept(BaseModel):
-    """What a sign-in gave; `expires_at` is in seconds since the epoch."""
-
-    url: str
-    tokens: OAuthToken | None = None
-    expires_at: float | None = None
-    client: OAuthClientInformationFull | None = None
-    metadata: OAuthMetadata | None = None
-
-
-class KeptSignIn:
+class KeptSignIn(SignInStorage):
     """The file of one server's sign-in, readable by its owner alone; the SDK's token storage."""
 
     def __init__(self, folder: Path, config: ServerConfig) -> None:
+        super().__init__(config.url)
         self._file = folder / f"{quote(config.name, safe='')}.json"
-        self._url = config.url
-        self._kept = _Kept(url=config.url)
-        self.provider: OAuthClientProvider | None = None
 
     def load(self) -> bool:
         """Read the file; say whether it holds a sign-in for this very URL."""
         try:
-            kept = _Kept.model_validate_json(self._file.read_bytes())
+            kept = WhatIsKept.model_validate_json(self._file.read_bytes())
         except (FileNotFoundError, ValidationError):
             return False
-        if kept.url != self._url or kept.tokens is None:
+        if kept.url != self._kept.url or kept.tokens is None:
             return False
         self._kept = kept
         return True
-
-    def give_to(self, provider: OAuthClientProvider) -> None:
-        """Give the SDK what its storage has no place for: when the token ends, and where it is renewed."""
-        self.provider = provider
-        provider.context.token_expiry_time = self._kept.expires_at
-        provider.context.oauth_metadata = self._kept.metadata
-
-    async def get_tokens(self) -> OAuthToken | None:
-        """Return the tokens, if there are some."""
-        return self._kept.tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep new tokens, with what is needed to renew them."""
-        self._kept.tokens = tokens
-        self._kept.expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
-        if self.provider is not None:
-            self._kept.metadata = self.provider.context.oauth_metadata
-        async with self._alone():
-            await asyncio.to_thread(self._save)
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Return how this client is registered, if it is."""
-        return self._kept.client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Remember how this client is registered; it is written with the tokens."""
-        self._kept.client = client_info
-
-    def granted(self) -> Granted | None:
-        """Return what the sign-in gave, as it can be renewed and revoked; None where its client is not known.
-
-        An issuer without metadata has its endpoints where MCP's specification of 2025-03-26 puts them ("Fallbacks for
-        Servers without Metadata Discovery").
-        """
-        kept = self._kept
-        if kept.tokens is None or kept.client is None:
-            return None
-        parts = urlsplit(kept.url)
-        issuer = f"{parts.scheme}://{parts.netloc}"
-        metadata = kept.metadata or OAuthMetadata(
-            issuer=AnyHttpUrl(issuer),
-            authorization_endpoint=AnyHttpUrl(f"{issuer}/authorize"),
-            token_endpoint=AnyHttpUrl(f"{issuer}/token"),
-        )
-        return Granted(
-            url=kept.url, tokens=kept.tokens, expires_at=kept.expires_at, client=kept.client, metadata=metadata
-        )
 
     async def token(self) -> str | None:
         """Return the access token that is in the file now, None where it has ended, or does in a moment.
@@ -147,22 +90,52 @@ class KeptSignIn:
         """Remove the file. Blocks."""
         self._file.unlink(missing_ok=True)
 
+    @contextmanager
+    def taken_over(self) -> Iterator[Granted | None]:
+        """Give what the file holds, to be kept elsewhere; the file is removed when the block ends well. Blocks.
+
+        None where there is nothing for this URL, or what can be neither renewed nor revoked: that stays.
+        Raises `SignInFailed` where another process renews it for too long.
+        """
+        if not self.load():
+            yield None
+            return
+        lock = self._lock_file()
+        try:
+            deadline = time.monotonic() + _TAKEN_WITHIN_SECONDS
+            while not _locks(lock):
+                _refuse_after(deadline)
+                time.sleep(_LOOK_SECONDS)
+            granted = self.granted() if self.load() else None
+            yield granted
+            if granted is not None:
+                self.forget()
+        finally:
+            os.close(lock)
+
+    @override
+    async def _keep(self) -> None:
+        async with self._alone():
+            await asyncio.to_thread(self._save)
+
     def _is_as_before(self, granted: Granted) -> bool:
         return self.load() and self._kept.tokens == granted.tokens
 
     def _save(self) -> None:
         write_whole(self._file, self._kept.model_dump_json(exclude_none=True))
 
+    def _lock_file(self) -> int:
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(self._file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
         """Be the only one, of all processes, to change the file. Raises `SignInFailed` where that takes too long."""
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(self._file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = self._lock_file()
         try:
             deadline = time.monotonic() + RENEWED_WITHIN_SECONDS
             while not _locks(lock):
-                if time.monotonic() > deadline:
-                    raise SignInFailed("The sign-in is not renewed in time. Try again in a moment.")
+                _refuse_after(deadline)
                 await asyncio.sleep(_LOOK_SECONDS)
             yield
         finally:
@@ -198,8 +171,18 @@ def kept_requests(config: ServerConfig, folder: Path) -> httpx2.Auth | None:
     """Return what signs requests by the sign-in that is kept for a server, or None where there is none. Blocks."""
     if not KeptSignIn(folder, config).load():
         return None
-    over = f"The sign-in to the server {config.name!r} is over. Run {test_of(config.name)} in a terminal."
+    over = is_over(config)
     return SignedRequests(config, _KeptTokens(config, folder, over).now, over)
+
+
+def is_over(config: ServerConfig) -> str:
+    """Return what a call says whose sign-in of the operator is over."""
+    return f"The sign-in to the server {config.name!r} is over. Run {test_of(config.name)} in a terminal."
+
+
+def _refuse_after(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise SignInFailed("The sign-in is not renewed in time. Try again in a moment.")
 
 
 def _locks(lock: int) -> bool:

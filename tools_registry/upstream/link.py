@@ -52,9 +52,10 @@ TOOLS_LISTED_MAX = 20_000
 class LinkOptions:
     """How links are made.
 
-    `auth` gives what signs the requests of a link; `elicit` answers what a server asks of the user; `on_listed` sees
-    every list of tools, in a thread, and may return why none of them can be called; `on_change` is called when a server
-    says that its tools changed; `read_large` reads large messages, and `in_thread` does what else takes long.
+    `auth` gives, in a thread, what signs the requests of a link; `elicit` answers what a server asks of the user;
+    `on_listed` sees every list of tools, in a thread, and may return why none of them can be called; `on_change` is
+    called when a server says that its tools changed; `read_large` reads large messages, and `in_thread` does what else
+    takes long.
     """
 
     era: Era = "auto"
@@ -183,7 +184,7 @@ class UpstreamLink:
             transport = opened(
                 self.config,
                 stderr=errors,
-                auth=self._options.auth(),
+                auth=await asyncio.to_thread(self._options.auth),
                 read_large=self._options.read_large,
                 in_thread=self._options.in_thread,
                 watch=Watch(self._on_garbage, self._on_end),

@@ -15,7 +15,7 @@ import httpx2
 from mcp.client.auth import OAuthFlowError
 from typing_extensions import override
 
-from ..errors import SignInNeeded
+from ..errors import SignInFailed, SignInNeeded
 from ..json_lines import is_costly
 from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
 from .reading import LargeMessages
@@ -53,7 +53,7 @@ class McpHttpClient(httpx2.AsyncClient):
             response = await super().send(request, **options)
         except SignInNeeded as error:
             return _answer(request, HttpFault(Fault.SIGN_IN, 401, str(error)), 401)
-        except OAuthFlowError as error:
+        except (OAuthFlowError, SignInFailed) as error:
             return _answer(request, HttpFault(Fault.SIGN_IN_FAILED, 401, str(error)), 401)
         except NOT_SENT as error:
             return _answer(request, HttpFault(Fault.NOT_SENT, 0, _described(error)), 503)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+import secrets
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -18,8 +19,10 @@ import httpx2
 from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 from pydantic import AnyUrl
+from typing_extensions import override
 
 from ..authorizing.kept_sign_ins import KeptSignIn, kept_requests
+from ..authorizing.sign_in_storage import SignInStorage
 from ..authorizing.token_endpoint import issuer_client, revoked
 from ..configuration import ServerConfig, Transport
 from ..errors import SignInNeeded
@@ -60,35 +63,135 @@ async def signed_out(config: ServerConfig, folder: Path) -> tuple[bool, bool]:
 
 
 @asynccontextmanager
-async def signing_in(config: ServerConfig, folder: Path, show: Show, wait_seconds: float) -> AsyncIterator[httpx2.Auth]:
-    """Give what signs requests and lets the user sign in when the server asks for it; `show` gets the address."""
-    async with coming_back(config, wait_seconds) as (redirect_uri, answered):
-        yield provider(config, KeptSignIn(folder, config), redirect_uri, show, answered)
+async def signing_in(
+    config: ServerConfig, kept: Path | SignInStorage, show: Show, wait_seconds: float
+) -> AsyncIterator[httpx2.Auth]:
+    """Give what signs requests and lets the user sign in when the server asks for it; `show` gets the address.
+
+    `kept` is the folder of files where that is kept, or where else.
+    """
+    storage = KeptSignIn(kept, config) if isinstance(kept, Path) else kept
+    async with coming_back(config, show, wait_seconds) as browsers:
+        yield provider(config, storage, browsers.redirect_uri, browsers.show, browsers.answered)
 
 
 @asynccontextmanager
-async def coming_back(config: ServerConfig, wait_seconds: float) -> AsyncIterator[tuple[str, Answer]]:
-    """Listen on this machine for a browser that comes back from an issuer; give where, and what waits for it."""
-    came: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+async def coming_back(config: ServerConfig, show: Show, wait_seconds: float) -> AsyncIterator[ReturningBrowsers]:
+    """Listen on this machine for browsers that come back from an issuer, to whose address `show` sends them."""
+    browsers = ReturningBrowsers(config, show, wait_seconds)
+    listener = await asyncio.start_server(browsers.come_back, "127.0.0.1", 0)
+    async with listener:
+        browsers.redirect_uri = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}{_PATH}"
+        yield browsers
 
-    async def answered() -> AuthorizationCodeResult:
+
+class ReturningBrowsers:
+    """Waits for the browser of one flow after another; an answer counts for the flow whose `state` it brings.
+
+    What brings another `state`, or none, ends no wait (RFC 9700, section 4.7): any page may open the address.
+    """
+
+    redirect_uri = ""
+
+    def __init__(self, config: ServerConfig, show: Show, wait_seconds: float) -> None:
+        self._name = config.name
+        self._show = show
+        self._wait_seconds = wait_seconds
+        self._state = ""
+        self._came: asyncio.Future[AuthorizationCodeResult] | None = None
+
+    async def show(self, address: str) -> None:
+        """Begin a flow: send a browser to the issuer's address, whose `state` it has to bring back."""
+        self._state = httpx2.URL(address).params.get("state", "")
+        self._came = asyncio.get_running_loop().create_future()
+        self._came.add_done_callback(lambda came: came.cancelled() or came.exception())
+        await self._show(address)
+
+    async def answered(self) -> AuthorizationCodeResult:
+        """Return what the browser of the flow came back with. Raises `SignInNeeded`."""
+        assert self._came is not None
         try:
-            return await asyncio.wait_for(asyncio.shield(came), wait_seconds)
+            return await asyncio.wait_for(asyncio.shield(self._came), self._wait_seconds)
         except TimeoutError:
             raise SignInNeeded(
-                f"Nobody signed in to the server {config.name!r} within {wait_seconds:g} seconds. "
-                f"Run {test_of(config.name)} again."
+                f"Nobody signed in to the server {self._name!r} within {self._wait_seconds:g} seconds. "
+                f"Run {test_of(self._name)} again."
             ) from None
 
-    listener = await asyncio.start_server(lambda reader, writer: _come_back(reader, writer, came), "127.0.0.1", 0)
-    async with listener:
-        port = listener.sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}{_PATH}", answered
+    async def come_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request of a browser; the first of a flow that brings a code, or a refusal, ends the wait."""
+        try:
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+            target = urlsplit(head.split(b" ", 2)[1].decode("ascii"))
+            asked = {name: values[0] for name, values in parse_qs(target.query).items()}
+            status, text = "404 Not Found", "There is nothing here."
+            if target.path == _PATH:
+                status, text = self._taken(asked)
+            body = text.encode()
+            writer.write(
+                f"HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {len(body)}\r\n"
+                "connection: close\r\n\r\n".encode()
+                + body
+            )
+            await writer.drain()
+        except (TimeoutError, OSError, ValueError, IndexError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # the request was not a browser's with an answer
+        finally:
+            writer.close()
+
+    def _taken(self, asked: dict[str, str]) -> tuple[str, str]:
+        """Take what a browser brings; return the status and the text that it is shown."""
+        came = self._came
+        is_own = (
+            came is not None
+            and bool(self._state)
+            and secrets.compare_digest(asked.get("state", "").encode(), self._state.encode())
+        )
+        if came is None or not is_own:
+            return "400 Bad Request", "This is not the answer to this sign-in. Open the address that is shown last."
+        if "code" in asked:
+            if not came.done():
+                came.set_result(AuthorizationCodeResult.model_validate(asked))
+            return "200 OK", "You are signed in. You can close this page."
+        if "error" in asked:
+            if not came.done():
+                came.set_exception(SignInNeeded(f"The sign-in was refused: {json.dumps(asked['error'])}. Try again."))
+            return "200 OK", "The sign-in was refused. You can close this page."
+        return "404 Not Found", "There is nothing here."
+
+
+class _EndingWithItsFailure(OAuthClientProvider):
+    """The SDK's flow, of which nothing goes on once it failed.
+
+    A client whose first request fails so sends another, since the server may speak an older protocol. That would have
+    the user sign in once more, or be signed with what could not be kept.
+    """
+
+    _failure: Exception | None = None
+
+    @override
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Yield what the flow sends. Raises what it failed with, also for later requests."""
+        if self._failure is not None:
+            raise self._failure
+        flow = super().async_auth_flow(request)
+        try:
+            outgoing = await anext(flow)
+            while True:
+                response = yield outgoing
+                outgoing = await flow.asend(response)
+        except StopAsyncIteration:
+            return
+        except Exception as error:
+            self._failure = error
+            raise
+        finally:
+            await flow.aclose()
 
 
 def provider(
     config: ServerConfig,
-    kept: KeptSignIn,
+    kept: SignInStorage,
     redirect_uri: str,
     show: Show,
     answered: Answer,
@@ -96,7 +199,7 @@ def provider(
     client_metadata_url: str | None = None,
 ) -> OAuthClientProvider:
     """Return the SDK's flow over what is kept; `client_metadata_url` names the client where servers accept that."""
-    made = OAuthClientProvider(
+    made = _EndingWithItsFailure(
         server_url=config.url,
         client_metadata=OAuthClientMetadata(client_name="sealab", redirect_uris=[AnyUrl(redirect_uri)]),
         storage=kept,
@@ -106,33 +209,3 @@ def provider(
     )
     kept.give_to(made)
     return made
-
-
-async def _come_back(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, came: asyncio.Future[AuthorizationCodeResult]
-) -> None:
-    """Answer one request of the browser; the first that brings a code, or a refusal, ends the wait."""
-    try:
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
-        target = urlsplit(head.split(b" ", 2)[1].decode("ascii"))
-        asked = {name: values[0] for name, values in parse_qs(target.query).items()}
-        status, text = "404 Not Found", "There is nothing here."
-        if target.path == _PATH and "code" in asked:
-            status, text = "200 OK", "You are signed in. You can close this page."
-            if not came.done():
-                came.set_result(AuthorizationCodeResult.model_validate(asked))
-        elif target.path == _PATH and "error" in asked:
-            status, text = "200 OK", "The sign-in was refused. You can close this page."
-            if not came.done():
-                came.set_exception(SignInNeeded(f"The sign-in was refused: {json.dumps(asked['error'])}. Try again."))
-        body = text.encode()
-        writer.write(
-            f"HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {len(body)}\r\n"
-            "connection: close\r\n\r\n".encode()
-            + body
-        )
-        await writer.drain()
-    except (TimeoutError, OSError, ValueError, IndexError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-        pass  # the request was not a browser's with an answer
-    finally:
-        writer.close()

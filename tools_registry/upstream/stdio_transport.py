@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
@@ -54,9 +56,11 @@ async def stdio_streams(
             with anyio.CancelScope(shield=True):
                 read.close()  # what the process still writes is read and dropped, so that it does not wait for a reader
                 write.close()
-                with anyio.move_on_after(_FLUSH_SECONDS):
-                    await sent.wait()
-                await end_process(process)
+                try:
+                    with anyio.move_on_after(_FLUSH_SECONDS):
+                        await sent.wait()
+                finally:
+                    await end_process(process)
             tasks.cancel_scope.cancel()
 
 
@@ -108,20 +112,32 @@ async def _send_all(
 
 
 async def end_process(process: Process) -> None:
-    """End the process, first by ending its input, then by signals to its group."""
+    """End the process, first by ending its input, then by signals to its group; at once where this is cancelled.
+
+    A shielded scope holds off what anyio cancels, and not what asyncio does, such as `asyncio.run` at its end.
+    """
     assert process.stdin is not None
     assert process.stdout is not None
-    await _close(process.stdin)
-    if not await _ended(process):
-        await terminate_posix_process_tree(process, _EXIT_SECONDS)
+    try:
+        await _close(process.stdin)
         if not await _ended(process):
-            _log.warning("The process %d of an upstream server cannot be ended.", process.pid)
-    await _close(process.stdout)
-    # A process that it left behind may hold the other end of the pipe, and nothing public closes this one then.
+            await terminate_posix_process_tree(process, _EXIT_SECONDS)
+            if not await _ended(process):
+                _log.warning("The process %d of an upstream server cannot be ended.", process.pid)
+        await _close(process.stdout)
+    finally:
+        _let_go(process)
+    await anyio.lowlevel.checkpoint()
+
+
+def _let_go(process: Process) -> None:
+    """Kill what is left of the group, and close the pipes: a process left behind may hold their other ends."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
     transport: asyncio.SubprocessTransport = process._process._transport  # type: ignore[attr-defined]
     with suppress(PermissionError):  # up to Python 3.12 it signals what has ended
         transport.close()
-    await anyio.lowlevel.checkpoint()
 
 
 async def _ended(process: Process) -> bool:

@@ -56,10 +56,10 @@ OnListChanged = Callable[[str, Owner], Awaitable[None]]
 """Takes the name of a server that says that its tools changed, and whose connection it said so on."""
 
 SignIn = Callable[[ServerConfig], "httpx2.Auth | None"]
-"""Gives what signs requests to a server, or None where no user signed in to it."""
+"""Gives what signs requests to a server, or None where no user signed in to it. Called in a thread."""
 
 SignFor = Callable[[ServerConfig, Owner], "httpx2.Auth"]
-"""Gives what signs an owner's requests to a server that is called with its owners' sign-ins."""
+"""Gives what signs an owner's requests to a server that is called with its owners' sign-ins. Called in a thread."""
 
 
 _URI_SHOWN = 200
@@ -139,8 +139,8 @@ class Upstreams:
         """`state` is the folder where pins and sign-ins are kept; without one nothing outlives the object.
 
         `pins` is where pins are kept in place of that.
-        `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_in` goes before the
-        sign-ins that are kept, `sign_for` signs for the owners of a server's sign-ins, `era` says how the protocol
+        `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_in` stands in for
+        the sign-ins of that folder, `sign_for` signs for the owners of a server's sign-ins, `era` says how the protocol
         version is found, `read_large` reads large answers, and `in_thread` does what else takes long.
         """
         self.configuration = configuration

@@ -139,14 +139,17 @@ class Bucket:
         except (FileNotFoundError, _exceptions().PreconditionError):
             raise ChangedMeanwhile(_changed(found.key)) from None
 
-    def put(self, key: str, content: bytes | mmap.mmap, condition: Condition) -> str:
+    def put(self, key: str, content: bytes | mmap.mmap, condition: Condition, *, shrinks: bool = False) -> str:
         """Write an object and return its etag. Raises `ChangedMeanwhile` where the condition does not hold.
 
         Where the store does not keep conditions, servers take turns at a name by `guard`, and look before they write.
+        So they do elsewhere for what `shrinks`: the room that it gives back, a deletion must not give back too.
         """
-        if condition is None or self.keeps_conditions():
+        if condition is None or (self.keeps_conditions() and not shrinks):
             return self._put(key, content, condition)
         with self._held(key, len(content)):
+            if self.keeps_conditions():
+                return self._put(key, content, condition)
             self._judge(key, condition)
             return self._put(key, content, None)
 
@@ -187,7 +190,9 @@ class Bucket:
                     self.delete(probe)
         return self._keeps_conditions
 
-    def put_file(self, key: str, handle: int, size: int, condition: Condition, *, whole: bool = False) -> str:
+    def put_file(
+        self, key: str, handle: int, size: int, condition: Condition, *, whole: bool = False, shrinks: bool = False
+    ) -> str:
         """Write a file, which nobody changes meanwhile, without holding it in memory; return the etag.
 
         Raises as `put`, and `Unavailable` for one above `SINGLE_BYTES_MAX`, unless it replaces the `whole` of whatever
@@ -201,9 +206,9 @@ class Bucket:
                 "Write it in several files."
             )
         if size == 0:
-            return self.put(key, b"", condition)
+            return self.put(key, b"", condition, shrinks=shrinks)
         with mmap.mmap(handle, size, access=mmap.ACCESS_READ) as content:
-            return self.put(key, content, condition)
+            return self.put(key, content, condition, shrinks=shrinks)
 
     def _put_in_parts(self, key: str, handle: int, size: int, condition: Condition) -> str:
         obs = _obstore()
@@ -246,17 +251,20 @@ class Bucket:
             with contextlib.suppress(FileNotFoundError):
                 self._asked(partial(obs.delete, self._client(0), some))
 
-    def delete_unchanged(self, found: Object) -> bool:
-        """Delete an object unless it is another by now, and return whether it is gone.
+    def take_out(self, key: str, etag: str | None = None) -> Object | None:
+        """Delete an object and return it as it was last; None where there is none, or no more.
 
-        Stores have no condition for this. Servers whose store keeps none at all take turns, as they do to write.
+        Stores have no condition for this, and do not say whether there was one. So servers take turns, and of several
+        that delete an object one alone gets it: it counts what became free. Raises `ChangedMeanwhile` where it has not
+        this etag.
         """
-        with self._turn_at(found.key, 0):
-            now = self.head(found.key)
-            if now is not None and now.etag != found.etag:
-                return False
-            self.delete(found.key)
-            return True
+        with self._held(key, 0):
+            found = self.head(key)
+            if found is not None and etag is not None and found.etag != etag:
+                raise ChangedMeanwhile(_changed(key))
+            if found is not None:
+                self.delete(key)
+            return found
 
     def copy(self, found: Object, key: str, condition: Condition = None) -> None:
         """Copy an object, in place of what has the key, if the condition holds.
@@ -266,18 +274,15 @@ class Bucket:
         """
         obs = _obstore()
         if condition is not None and found.size <= COPIED_HERE_BYTES_MAX:
-            self.put(key, b"".join(self.pieces(found)), condition)
+            self.put(key, b"".join(self.pieces(found)), condition, shrinks=condition != ABSENT)
             return
-        with self._turn_at(key, found.size):
+        with self._held(key, found.size):
             if condition is not None:
                 self._judge(key, condition)
             try:
                 self._asked(lambda: obs.copy(self._client(found.size), found.key, key))
             except FileNotFoundError:
                 raise ChangedMeanwhile(_changed(found.key)) from None
-
-    def _turn_at(self, key: str, size: int) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext() if self.keeps_conditions() else self._held(key, size)
 
     def walk(self, prefix: str = "") -> Iterator[Object]:
         """Give every object below a prefix that is a folder's, in pages, sorted by key.

@@ -13,9 +13,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.client import HTTPException
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote, unquote_plus, urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 from xml.etree import ElementTree as ET
 
 from .store_url import StoreUrl
@@ -23,6 +25,7 @@ from .store_url import StoreUrl
 _SECONDS = 10.0
 _PAGE_BYTES_MAX = 16 * 1024 * 1024
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_NO_LISTING = "ListObjectsV2 was answered with what is no listing"
 _EMPTY = hashlib.sha256(b"").hexdigest()
 
 Listed = tuple[str, int, str, int]
@@ -59,8 +62,11 @@ class S3Listing:
         for each in page.iterfind("Contents"):
             key = self._below(unquote_plus(each.findtext("Key", "")))
             if _is_path(key):
-                modified = datetime.fromisoformat(each.findtext("LastModified", ""))
-                size, etag = int(each.findtext("Size", "0")), each.findtext("ETag", "")
+                try:
+                    modified = datetime.fromisoformat(each.findtext("LastModified", ""))
+                    size, etag = int(each.findtext("Size", "0")), each.findtext("ETag", "")
+                except ValueError:
+                    raise OSError(_NO_LISTING) from None
                 yield key, size, etag, int(modified.timestamp() * 1000) * 1_000_000
 
     def _below(self, key: str) -> str:
@@ -82,11 +88,16 @@ class S3Listing:
         query = "&".join(f"{_quoted(name)}={_quoted(asked[name])}" for name in sorted(asked))
         request = Request(f"{self.address}?{query}", headers=self._headers(query))  # noqa: S310 - http(s) alone, judged in listing_of
         try:
-            with urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
+            with build_opener(_NoRedirects).open(request, timeout=_SECONDS) as answer:
                 body = answer.read(_PAGE_BYTES_MAX)
         except HTTPError as error:
             raise OSError(f"ListObjectsV2 was answered {error.code}") from None
-        page = ET.fromstring(body)  # noqa: S314 - of the store itself; expat bounds the expansion of entities
+        except HTTPException as error:
+            raise OSError(_NO_LISTING) from error
+        try:
+            page = ET.fromstring(body)  # noqa: S314 - of the store itself; expat bounds the expansion of entities
+        except ET.ParseError:
+            raise OSError(_NO_LISTING) from None
         for each in page.iter():
             each.tag = each.tag.rpartition("}")[2]
         return page
@@ -110,6 +121,13 @@ class S3Listing:
         credential = f"Credential={self.access_key}/{scope}"
         headers["authorization"] = f"AWS4-HMAC-SHA256 {credential}, SignedHeaders={names}, Signature={signature}"
         return headers
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows the store nowhere: the request has its credentials, and the answer would be another's."""
+
+    def redirect_request(self, *_given: Any, **_named: Any) -> None:
+        """Make no further request: the answer then counts as one that failed."""
 
 
 def listing_of(url: StoreUrl, environment: Mapping[str, str]) -> S3Listing | None:

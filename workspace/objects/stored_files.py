@@ -209,8 +209,7 @@ class StoredRunFiles(RunFiles):
                 raise NotAFile(f"{shown(path)} is not empty. Remove what is in it first.", errno.ENOTEMPTY)
             self._stored.keep_folder(parts[:-1], without=mark)
             if left:
-                self._stored.bucket.delete(mark)
-                self._stored.stored.count_stored(0, -1)
+                self._stored.take_out(mark)
             self._stored.mirror.forget(parts)
 
     def rename(self, path: str, target: str) -> None:
@@ -252,13 +251,14 @@ class StoredRunFiles(RunFiles):
             raise NotAFile(f"{shown(goal.path)} is a folder. Name a file in it.", errno.EISDIR)
         found = self._file(source)
         replaced = None if present is None else self._stored.mirror.known(into)
+        if into[: len(parts) - 1] != parts[:-1]:
+            self._stored.keep_folder(parts[:-1], without=found.key)  # first: it may find no room
         try:
-            moved = self._stored.copy(found, "/".join(into), ABSENT if replaced is None else replaced.etag)
+            moved = self._stored.copy(found, "/".join(into), ABSENT if replaced is None else replaced.etag, replaced)
         except ChangedMeanwhile as error:
             raise _GoalChanged(str(error)) from None
         self._stored.mirror.move(parts, into, moved)
-        self._stored.keep_folder(parts[:-1], without=found.key)
-        self._stored.delete_copied(found, replaced)
+        self._stored.delete_copied(found)
 
     def _rename_folder(self, source: Place, goal: Place, present: os.stat_result | None) -> None:
         parts, into = source.name.parts, goal.name.parts
@@ -277,18 +277,12 @@ class StoredRunFiles(RunFiles):
         has_mark = any(each.key == "/".join((*parts, FOLDER_MARK)) for each in inside)
         if had_mark and has_mark:
             self._stored.stored.count_stored(0, -1)  # one takes the place of the other
-        copied: list[Object] = []
-        try:
-            for each in inside:
-                own_mark = each.key == "/".join((*parts, FOLDER_MARK))
-                condition = None if own_mark else ABSENT  # nobody loses a file that was made there since
-                self._stored.copy(each, "/".join(into) + each.key[len("/".join(parts)) :], condition)
-                copied.append(each)
-        except ChangedMeanwhile:
-            self._stored.stored.count_stored(sum(each.size for each in copied), len(copied))
-            raise
         for each in inside:
-            self._stored.delete_copied(each, None)
+            own_mark = each.key == "/".join((*parts, FOLDER_MARK))
+            condition = None if own_mark else ABSENT  # nobody loses a file that was made there since
+            self._stored.copy(each, "/".join(into) + each.key[len("/".join(parts)) :], condition)
+        for each in inside:
+            self._stored.delete_copied(each)
         self._stored.mirror.forget(parts)
         self._stored.bring(into)
 

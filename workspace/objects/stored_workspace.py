@@ -254,7 +254,7 @@ class StoredWorkspace(Workspace):
         before = current.size if current is not None else 0
         condition: Condition = current.etag if current is not None else ABSENT
         with self.stored.claimed(len(data) - before, 0 if current is not None else 1):
-            etag = self.bucket.put(key, data, condition)
+            etag = self.bucket.put(key, data, condition, shrinks=len(data) < before)
         found = Object(key, len(data), etag, time.time_ns())
         self.mirror.take(parts, data, found)
         return found
@@ -283,9 +283,16 @@ class StoredWorkspace(Workspace):
         """Delete an object; the folder that it leaves empty goes with it, or stays."""
         if keeps_folder:
             self.keep_folder(parts[:-1], without=found.key)
-        self.bucket.delete(found.key)
-        self.stored.count_stored(-found.size, -1)
+        self.take_out(found.key)
         self.mirror.forget(parts)
+
+    def take_out(self, key: str, etag: str | None = None) -> None:
+        """Delete an object, and count what this gave back: nothing where another server did it.
+
+        Raises `ChangedMeanwhile` where it has not this etag.
+        """
+        if (gone := self.bucket.take_out(key, etag)) is not None:
+            self.stored.count_stored(-gone.size, -1)
 
     def keep_folder(self, parts: Parts, *, without: str) -> None:
         """Have a folder stay that loses its last object, which is `without`, or is below it where that ends in `/`."""
@@ -298,30 +305,28 @@ class StoredWorkspace(Workspace):
         with contextlib.suppress(NotAFile):
             self.make_folder(parts)
 
-    def copy(self, found: Object, key: str, condition: Condition = None) -> Object:
+    def copy(self, found: Object, key: str, condition: Condition = None, replaced: Object | None = None) -> Object:
         """Copy an object that is about to be deleted, in place of what has the key, and return the copy.
 
-        Raises `ChangedMeanwhile` where the condition does not hold for what has the key.
+        It is counted at once: whatever becomes of the rest, it is there. Raises `ChangedMeanwhile` where the condition
+        does not hold for what has the key.
         """
         self.bucket.copy(found, key, condition)
+        self.stored.count_stored(found.size - (replaced.size if replaced else 0), 1 - bool(replaced))
         made = self.bucket.head(key)
         if made is None:
             raise ChangedMeanwhile(f"{shown(key)} was deleted while it was made. Try again.")
         return made
 
-    def delete_copied(self, found: Object, replaced: Object | None) -> None:
-        """Delete what was copied in place of `replaced`, and count both.
-
-        Raises `ChangedMeanwhile` where it is another since: then both are there.
-        """
-        is_changed = not self.bucket.delete_unchanged(found)
-        more = found.size if is_changed else 0
-        self.stored.count_stored(more - (replaced.size if replaced else 0), is_changed - bool(replaced))
-        if is_changed:
+    def delete_copied(self, found: Object) -> None:
+        """Delete what was copied. Raises `ChangedMeanwhile` where it is another since: then both are there."""
+        try:
+            self.take_out(found.key, found.etag)
+        except ChangedMeanwhile:
             raise ChangedMeanwhile(
                 f"{shown(found.key)} was changed while it was renamed, so it is there beside its copy. Compare the two "
                 "and delete one."
-            )
+            ) from None
 
     def delete(self, filename: str) -> Deleted:
         """Delete a file, as `Workspace.delete` does."""
@@ -348,8 +353,7 @@ class StoredWorkspace(Workspace):
             if len(left) > 1 or (left and not left[0].key.endswith(f"/{FOLDER_MARK}")):
                 return
             if left:
-                self.bucket.delete(left[0].key)
-                self.stored.count_stored(0, -1)
+                self.take_out(left[0].key)
             self.mirror.forget(above)
 
     def list(self, subpath: str = ".", *, limit: int | None = None, owner: str | None = None) -> Listing:
@@ -464,7 +468,7 @@ class StoredWorkspace(Workspace):
         condition: Condition = base.etag if base is not None else ABSENT
         more = size - (base.size if base is not None else 0)
         with self.stored.claimed(more, 0 if base is not None else 1, of_cache=True):
-            etag = self.bucket.put_file(key, handle, size, condition, whole=whole)
+            etag = self.bucket.put_file(key, handle, size, condition, whole=whole, shrinks=more < 0)
         self.mirror.note(parts, Object(key, size, etag, os.fstat(handle).st_mtime_ns))
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ....tools_registry.configuration import ServerConfig
     from ...audit.trail import AuditTrail
     from ...settings import Settings
+    from ...sign_ins.operators_sign_ins import OperatorsSignIns
     from ...sign_ins.sign_ins import SignIns
 
 WHO = "whose sign-in, of a server that is called with those of its callers: a principal's (default: the local user's)"
@@ -35,6 +36,8 @@ class OwnedSignIns:
     sign_ins: SignIns
     who: str | None
     audit: AuditTrail
+    operators: OperatorsSignIns | None = None
+    """The operator's own sign-ins, where servers share them; else they are files of the home."""
 
     @property
     def principal(self) -> str:
@@ -69,7 +72,8 @@ class OwnedSignIns:
 def opened_sign_ins(home: Home, settings: Settings, who: str | None) -> Iterator[OwnedSignIns]:
     """Open the sign-ins of a home, which may be a tenant's, for a command."""
     from ...database import database_of
-    from ...privacy.of_home import privacy_of
+    from ...privacy.of_home import operators_key, privacy_of
+    from ...sign_ins.operators_sign_ins import operators_sign_ins
     from ...sign_ins.sign_ins import SignIns
     from ..audit.opened import trail_beside
 
@@ -81,7 +85,12 @@ def opened_sign_ins(home: Home, settings: Settings, who: str | None) -> Iterator
     try:
         with trail_beside(operators, settings, operators_database) as audit:
             own = replace(audit, tenant=home.tenant)
-            yield OwnedSignIns(SignIns(database, privacy.key, tenant=home.tenant, audit=own), who, own)
+            key = operators_key(settings, operators.root, operators_database)
+            operators_own = operators_sign_ins(
+                SignIns(operators_database, key, audit=audit), operators, operators_database
+            )
+            sign_ins = SignIns(database, privacy.key, tenant=home.tenant, audit=own)
+            yield OwnedSignIns(sign_ins, who, own, operators_own)
     finally:
         privacy.close()
         database.close()
@@ -139,7 +148,12 @@ def _operator_signed_out(server: ServerConfig, home: Home, settings: Settings) -
     from ....tools_registry.upstream.sign_in import signed_out
     from ....tools_registry.upstream.upstreams import SIGN_INS
     from ...audit.trail import AuditKind
+    from ...database import database_of
 
+    if database_of(settings.database_url, home).is_server:
+        with opened_sign_ins(home, settings, None) as owned:
+            assert owned.operators is not None
+            return asyncio.run(owned.operators.sign_out(server))
     removed, revoked = asyncio.run(signed_out(server, home.operators_registry / SIGN_INS))
     if removed:
         with opened_sign_ins(home, settings, None) as owned:

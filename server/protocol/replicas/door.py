@@ -13,10 +13,19 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...identity import BEARER, IDENTITY, identity_from
-from ...replicas.seals import ERA_HEADER, HEADER, EraPassed, Seal, SealRefused
+from ...replicas.seals import (
+    ANSWER_HEADER,
+    ERA_HEADER,
+    HEADER,
+    EraPassed,
+    Seal,
+    SealRefused,
+    WrongReceiver,
+    answer_mark,
+)
 from ...rights import REPLICA_PATH as PATH
 from ..web.bodies import BODY_BYTES_MAX, giving
 from ..web.callers import header
@@ -49,9 +58,10 @@ class Door:
         if scope["type"] != "http" or scope["path"] != PATH:
             await self._app(scope, receive, send)
             return
+        told = (header(scope, HEADER.encode()) or b"").decode("latin-1")
         try:
             seal = self._replicas.seals.opened(
-                (header(scope, HEADER.encode()) or b"").decode("latin-1"),
+                told,
                 now=self._replicas.membership.now(),
                 method=scope["method"],
                 path=PATH,
@@ -62,10 +72,11 @@ class Door:
             await again(scope, receive, send)
             return
         except SealRefused as error:
-            status = 421 if "another server" in str(error) else 403
+            status = 421 if isinstance(error, WrongReceiver) else 403
             self._warn(error)
             await refusal(status, f"The seal of the request cannot be taken. {error}")(scope, receive, send)
             return
+        send = self._marked(told, send)
         read = await _read(receive, seal)
         if read is None:
             await refusal(403, "The request is not the one that was sealed, or too large.")(scope, receive, send)
@@ -75,6 +86,18 @@ class Door:
             await self._inner(self._as_sent(scope, head), giving(body, receive), send)
         else:
             await self._calls(head, scope, receive, send)
+
+    def _marked(self, seal: str, send: Send) -> Send:
+        """Return what sends an answer with the mark of a server that has the key."""
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                mark = answer_mark(self._replicas.keys.seal, seal, message["status"])
+                headers = [*message.get("headers", []), (ANSWER_HEADER.encode(), mark.encode())]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        return sent
 
     def _warn(self, error: SealRefused) -> None:
         """Log a refusal, of many one now and then: whoever reaches the port can have requests refused."""
@@ -121,6 +144,6 @@ async def _read(receive: Receive, seal: Seal) -> tuple[Mapping[str, Any], bytes]
     head, _, body = whole.partition(b"\n")
     try:
         found = json.loads(head)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return (found, body) if isinstance(found, dict) else None

@@ -19,6 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...identity import BEARER, identity_in, identity_told
 from ...replicas.peer_link import PeerLost, PeerRefused, PeerUnreached
+from ...replicas.seals import ANSWER_HEADER, ERA_HEADER, HEADER
+from ..web.bodies import left
 from ..web.callers import header
 from ..web.error_responses import refusal
 from .request_states import replica_in
@@ -34,7 +36,10 @@ MCP = "mcp"
 """The kind of what is sent on."""
 _SESSION = b"mcp-session-id"
 _VERSION = b"mcp-protocol-version"
-_NOT_SENT = frozenset({b"connection", b"transfer-encoding", b"date", b"server", b"keep-alive", b"content-length"})
+_NOT_SENT = frozenset(
+    {b"connection", b"transfer-encoding", b"date", b"server", b"keep-alive", b"content-length"}
+    | {each.encode() for each in (HEADER, ERA_HEADER, ANSWER_HEADER)}
+)
 _NOT_FOUND = "Session not found. Initialize a new one."
 _LOST = (
     "The server that had this call at work went away before it answered. What the call had done by then may stand, "
@@ -132,7 +137,7 @@ class Forwarding:
             body = message.get("body", b"")
         answer = _PassedOn(send, body if scope["method"] == "POST" else None)
         working = asyncio.create_task(self._exchanged(peer, scope, body, answer))
-        leaving = asyncio.create_task(_left(receive))
+        leaving = asyncio.create_task(left(receive))
         try:
             await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
@@ -206,12 +211,6 @@ def _id_in(body: bytes | None) -> object:
         return None
     found = read.get("id") if isinstance(read, dict) else None
     return found if isinstance(found, str | int) else None
-
-
-async def _left(receive: Receive) -> None:
-    """Return once the client has gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def _with_session(scope: Scope, name: str | None) -> Scope:

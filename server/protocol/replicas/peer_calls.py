@@ -33,6 +33,7 @@ from ...replicas.seals import HEADER
 from ...rights import TOOLS, require
 from ...runs.background.background_reports import execution_told
 from ...runs.execute import execute_here
+from ..web.bodies import left
 from ..web.error_responses import refusal
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class PeerCalls:
 
         here = partial(execute_here, app.executor, request, progress=progress)
         working = asyncio.create_task(places.execute_for_other(app.executor, request, here))
-        leaving = asyncio.create_task(_left(receive))
+        leaving = asyncio.create_task(left(receive))
         try:
             while not (working.done() or leaving.done()):
                 done, _ = await asyncio.wait(
@@ -162,12 +163,6 @@ async def _answer(app: App, head: Mapping[str, Any]) -> Mapping[str, object]:
             return {"last": app.executor.last_runs.aged(str(head["scope"]))}
         case _:
             raise ValueError(head["kind"])
-
-
-async def _left(receive: Receive) -> None:
-    """Return once the other server has gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def _json(said: Mapping[str, object]) -> Response:

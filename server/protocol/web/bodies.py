@@ -124,6 +124,12 @@ def giving(body: bytes, receive: Receive) -> Receive:
     return received
 
 
+async def left(receive: Receive) -> None:
+    """Return once the peer has gone whose body was read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 def _group(owner: Owner) -> Owner:
     """Return what shares the bytes with others alike: a tenant, or the caller itself where there is only one."""
     return Owner(owner.tenant) if owner.tenant else owner

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from sealab.sandbox.container import engine
+from sealab.sandbox.container.container_workers import exit_told
 from sealab.sandbox.container.host_link import DirectHostLink
 from sealab.sandbox.container.messages import CONTROL_FD
 from sealab.sandbox.errors import WorkerLost
@@ -46,3 +47,12 @@ else:
     status, answer, child = await engine._passed_output_of([sys.executable, "-c", left_behind], seconds=20, cwd="/")
     os.kill(int(child), signal.SIGKILL)  # which fails, had it been waited for
     assert (status, answer) == (0, "")
+
+
+@pytest.mark.parametrize("use", [-1, float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("name", ["cpu_ms", "memory_peak_mb"])
+def test_a_container_that_says_its_run_gave_time_back_is_not_believed(name: str, use: float) -> None:
+    said = {"status": 0, "cpu_ms": 5, "memory_peak_mb": 1, "clean": True}
+    assert exit_told(said).cpu_ms == 5
+    with pytest.raises(ValueError, match="no process"):
+        exit_told({**said, name: use})

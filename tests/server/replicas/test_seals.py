@@ -21,6 +21,7 @@ from sealab.server.replicas.seals import (
     EraPassed,
     SealCheck,
     SealRefused,
+    WrongReceiver,
     sealed,
 )
 from sealab.server.rights import REPLICA_PATH
@@ -43,6 +44,14 @@ def seal(**changed: Any) -> str:
 
 def check(text: str, now: float | None = 1000.0, **changed: str) -> Any:
     return SealCheck(SECRET, ME).opened(text, now=now, **{"method": "POST", "path": REPLICA_PATH, **changed})
+
+
+def test_a_seal_for_another_server_is_told_from_one_that_is_wrong() -> None:
+    with pytest.raises(WrongReceiver):
+        check(seal(to=OTHER))
+    with pytest.raises(SealRefused) as refused:
+        check(seal(to=OTHER, key=b"x" * 32))
+    assert not isinstance(refused.value, WrongReceiver)
 
 
 def test_what_was_sealed_is_taken_and_covers_its_body_alone() -> None:

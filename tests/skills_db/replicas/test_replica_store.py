@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sealab.skills_db.engine import Database
+from sealab.skills_db.errors import DatabaseUnavailable
 from sealab.skills_db.replicas.replica_store import NOBODY, ReplicaStore
 from sealab.skills_db.shared_state.histories import Histories
 from sealab.skills_db.sql import sa
@@ -156,3 +157,28 @@ def test_the_first_history_of_a_database_is_settled_and_each_later_one_once_it_h
     with shared.transaction() as session:
         assert not histories.settled(session, LONG)
         assert histories.settled(session, 0)
+
+
+@pytest.mark.parametrize(("state", "then"), [("55000", None), ("42501", False), ("0A000", False)])
+def test_a_history_that_may_not_be_told_counts_as_none_and_one_that_cannot_be_told_yet_is_asked_for_again(
+    shared: Database, postgres_place: Place, state: str, then: bool | None
+) -> None:
+    with shared.transaction() as session:  # as a standby says it that is not promoted yet, or a server that forbids it
+        session.execute(
+            sa.text(
+                "CREATE FUNCTION public.pg_current_wal_lsn() RETURNS pg_lsn LANGUAGE plpgsql AS $$ BEGIN "
+                f"RAISE EXCEPTION 'not here' USING ERRCODE = '{state}'; END $$"
+            )
+        )
+        name = session.execute(sa.text("SELECT current_database()")).scalar_one()
+        session.execute(sa.text(f'ALTER DATABASE "{name}" SET search_path = public, pg_catalog'))
+    with postgres_place.open() as database:
+        histories = Histories(database)
+        if then is None:
+            with pytest.raises(DatabaseUnavailable, match="standby"):
+                histories.are_told()
+        else:
+            assert histories.are_told() is then
+        with shared.transaction() as session:
+            session.execute(sa.text("DROP FUNCTION public.pg_current_wal_lsn()"))
+        assert histories.are_told() is (then is None)

@@ -36,6 +36,14 @@ def test_a_sign_in_is_found_by_its_person_and_server_alone(store: SignInStore) -
     assert "a" not in repr(found["ada", "crm"]).replace("StoredSignIn(version=1)", "")
 
 
+def test_what_a_file_had_is_put_where_there_is_nothing_alone(store: SignInStore) -> None:
+    assert store.put_if_absent("", "crm", {"token": "a"})
+    assert not store.put_if_absent("", "crm", {"token": "b"})
+    found = store.get("", "crm")
+    assert found is not None
+    assert (found.version, found.told) == (1, {"token": "a"})
+
+
 def test_names_that_run_into_each_other_are_two_owners(store: SignInStore) -> None:
     store.put("ada", "1 crm", {"token": "a"})
     assert store.get("ada 1", " crm") is None

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from sealab.workspace.errors import Unavailable
 from sealab.workspace.objects.bucket import Bucket
+from sealab.workspace.objects.s3_listing import listing_of
 from sealab.workspace.objects.store_url import StoreUrl
 from tests.object_stores import S3Server
 from tests.workspace.conftest import Opens
@@ -56,3 +61,54 @@ def test_without_fixed_credentials_such_an_object_is_named(moto_server: S3Server
     looks._raw = None
     with pytest.raises(Unavailable, match="a//b"):
         list(looks.walk())
+
+
+@contextmanager
+def answering(status: int, headers: dict[str, str], body: bytes) -> Iterator[tuple[str, list[str]]]:
+    """Run a server that answers everything so; give its address, and the paths that it was asked for."""
+    asked: list[str] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_given: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        finally:
+            server.shutdown()
+
+
+def listed(address: str) -> list[object]:
+    given = {"AWS_ENDPOINT_URL": address, "AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S"}
+    listing = listing_of(StoreUrl("s3", "bucket", "p"), given)
+    assert listing is not None
+    return list(listing.walk(""))
+
+
+def test_a_store_that_sends_a_listing_elsewhere_is_not_followed() -> None:
+    with (
+        answering(200, {}, b"<ListBucketResult/>") as (other, asked),
+        answering(307, {"Location": f"{other}/internal"}, b"") as (store, _),
+        pytest.raises(OSError, match="307"),
+    ):
+        listed(store)
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<", b"<A><Contents><Key>p/a</Key><LastModified>never</LastModified></Contents></A>"],
+)
+def test_what_is_no_listing_counts_as_a_store_that_fails(body: bytes) -> None:
+    with answering(200, {}, body) as (store, _), pytest.raises(OSError, match="no listing"):
+        listed(store)
