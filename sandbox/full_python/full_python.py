@@ -10,6 +10,7 @@ import ast
 import asyncio
 import builtins
 import ctypes
+import faulthandler
 import importlib
 import importlib.util
 import linecache
@@ -52,6 +53,7 @@ AHEAD = ("numpy", "pandas")
 _REHEARSAL = "<rehearsal>"
 _LAST_VALUE = "<last value>"
 _STDIN = 0
+_STANDARD_ERROR = 2
 _SCRATCH = "/tmp"  # noqa: S108 - the worker's own
 _ENVIRONMENT = {
     "HOME": _SCRATCH,
@@ -201,6 +203,7 @@ class FullPython:
     def start(self) -> None:
         """Write to the output, seed every generator, and explain what the kernel refuses."""
         self._output.become_standard_streams()
+        _tell_crashes()
         random.seed()
         multiprocessing = importlib.import_module("_multiprocessing")
         multiprocessing.SemLock = ThreadSemaphore  # type: ignore[attr-defined]  # no stubs speak of this module
@@ -297,6 +300,12 @@ def _import_ahead(name: str) -> None:
 
 def _threads() -> int:
     return len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 1
+
+
+def _tell_crashes() -> None:
+    """Have a signal that ends the process write where each thread is to standard error, which the host reads."""
+    options = {"c_stack": False} if sys.version_info >= (3, 14) else {}
+    faulthandler.enable(_STANDARD_ERROR, all_threads=True, **options)
 
 
 def _small_thread_stacks() -> None:
