@@ -25,6 +25,7 @@ from typing import Any, Final
 from ..guest.guest import GUEST
 from ..guest_api.hosted_runs import progress
 from . import notebook_names
+from .reads import native_reads
 
 _MESSAGE_CHARS_MAX: Final = 100
 _FILE_AT: Final = 4
@@ -131,11 +132,6 @@ class _NoFile(io.StringIO):
         return len(text)
 
 
-def _change_duckdb(module: Any) -> None:
-    """Leave the module as it was made: it looked around when it was loaded."""
-    del module
-
-
 def _change_threadpoolctl(module: Any) -> None:
     """Take its search for libraries away."""
     module.ThreadpoolController._load_libraries = _find_none
@@ -162,8 +158,8 @@ def _show(chart: Any, *_arguments: Any, **_options: Any) -> None:
 
 
 _CHANGES: Final[Mapping[str, Callable[[Any], None]]] = {
+    **native_reads.changes(),
     "altair": _change_altair,
-    "duckdb": _change_duckdb,
     "plotly.basedatatypes": _change_plotly,
     "threadpoolctl": _change_threadpoolctl,
     "tqdm.std": _change_tqdm,

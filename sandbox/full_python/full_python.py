@@ -37,9 +37,10 @@ from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import changed_libraries, first_times, local_files, own_paths, told_reads
+from . import changed_libraries, first_times, local_files, own_paths
 from .figures import Figures
 from .plain_values import PlainValues
+from .reads import told_reads
 from .stream_output import StreamOutput
 from .tables import measured
 from .thread_pools import VARIABLES, ThreadPools

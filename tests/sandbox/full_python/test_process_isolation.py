@@ -474,7 +474,11 @@ async def test_a_crash_in_c_is_told_as_the_signal_that_it_was(pool: Pool) -> Non
     [
         ("import ctypes\ndef f():\n    ctypes.string_at(0)\n\nf()", "SIGSEGV", 3),
         ("import os\nprint('before')\nos.abort()", "SIGABRT", 3),
-        ("import os, threading, time\n(threading.Thread(target=os.abort, daemon=True).start(), time.sleep(20))", "SIGABRT", 2),
+        (
+            "import os, threading, time\n(threading.Thread(target=os.abort, daemon=True).start(), time.sleep(20))",
+            "SIGABRT",
+            2,
+        ),
     ],
 )
 async def test_a_crash_in_native_code_tells_the_line_of_the_program(

@@ -100,7 +100,9 @@ _BY_LANGUAGE = (
 )
 _NAME = "name|namen|nachname|vorname|nom|nombre|nome|naam|nazwisko|imie|adi|isim|jmeno|prijmeni|nev|neve|nume|namn|navn|nimi|ime|ten|nama"
 _OF = "des|der|de|del|de la|de l|du|della|dello|dell|do|da|van|van de|av|af"
-_ROLES = "|".join(sorted({word.replace("_", " ") for line in _BY_LANGUAGE for word in line.split()}, key=len, reverse=True))
+_ROLES = "|".join(
+    sorted({word.replace("_", " ") for line in _BY_LANGUAGE for word in line.split()}, key=len, reverse=True)
+)
 _KEY = re.compile(
     rf"\A(?:(?:{_NAME}) (?:(?:{_OF}) )?)?(?:{_ROLES})(?: ?(?:in|innen|s|es|n|en|e|er|i|y|a|lar|ler))?(?: ?(?:{_NAME}))?\Z"
 )

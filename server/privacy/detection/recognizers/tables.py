@@ -27,7 +27,9 @@ _COPY = re.compile(
 _SQL_VALUE = re.compile(
     r"[ \t\r\n]{0,40}(?:[NEB]?('(?:[^'\\]|''|\\.){0,4000}')|([^\s,()'][^,()']{0,400}))\s{0,40}(?=[,)])"
 )
-_BOX = str.maketrans({**dict.fromkeys("│┆┃║", "|"), **dict.fromkeys("─━═┄╌", "-"), **dict.fromkeys("┌┐└┘├┤┬┴┼╞╪╡╭╮╰╯╔╗╚╝╠╣╦╩╬", "+")})
+_BOX = str.maketrans(
+    {**dict.fromkeys("│┆┃║", "|"), **dict.fromkeys("─━═┄╌", "-"), **dict.fromkeys("┌┐└┘├┤┬┴┼╞╪╡╭╮╰╯╔╗╚╝╠╣╦╩╬", "+")}
+)
 """The lines of a box, as characters of which tables in ASCII are made."""
 _GAP = re.compile(r" {2,}")
 _WRAPPED = re.compile(r" {1,4}\\?\Z")
@@ -84,7 +86,13 @@ def _aligned(text: str, rows: Sequence[_Span]) -> Iterator[Finding]:
             headings = []
         elif headings and _is_row(line, headings):
             yield from _row(text, start, line, headings, index_name)
-        elif headings and not index_name and len(raw) >= headings[-1][1] and line[:1].strip() and not _GAP.search(raw.strip()):
+        elif (
+            headings
+            and not index_name
+            and len(raw) >= headings[-1][1]
+            and line[:1].strip()
+            and not _GAP.search(raw.strip())
+        ):
             index_name = raw.strip()
         elif not headings or line.strip(". "):  # points stand for the rows between head and tail
             headings, index_name = _ended_columns(line), ""
@@ -96,9 +104,7 @@ def _is_row(line: str, headings: Sequence[tuple[str, int]]) -> bool:
     )
 
 
-def _row(
-    text: str, start: int, line: str, headings: Sequence[tuple[str, int]], index_name: str
-) -> Iterator[Finding]:
+def _row(text: str, start: int, line: str, headings: Sequence[tuple[str, int]], index_name: str) -> Iterator[Finding]:
     first = line[: headings[0][1]]
     gaps = list(_GAP.finditer(first))
     left = gaps[-1].end() if gaps else first.rfind(" ") + 1

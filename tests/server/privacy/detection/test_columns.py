@@ -120,6 +120,8 @@ def test_what_the_operator_allows_or_asks_for_holds_in_columns() -> None:
     own = ColumnFinder(detector(patterns={"STAFF_ID": "70[0-9]{4}7"}))
     numbers = [str(number) for number in range(7_000_000, 7_000_000 + MANY)]
     assert own.find(("0", "ref"), numbers).whole["STAFF_ID"] == [each for each in numbers if each.endswith("7")]
+
+
 PRINTED = [
     # pandas: rows, an index with a name, a wrapped table, one on its side; a column, with an index, and a row
     "   id           name  amount\n0   0  Xela Quorvath     9.5\n1   1  Ib Brandstett    10.0",
@@ -188,6 +190,8 @@ def test_who_somebody_is_to_somebody_is_said_in_many_languages(plain: Counting, 
     assert [(each.start, each.end, each.type) for each in found] == [(0, 13, "PERSON")]
 
 
-@pytest.mark.parametrize("heading", ["Größe", "host", "tag", "Käufertyp", "student count", "имя файла", "商品名", "k\ufffdrbe"])
+@pytest.mark.parametrize(
+    "heading", ["Größe", "host", "tag", "Käufertyp", "student count", "имя файла", "商品名", "k\ufffdrbe"]
+)
 def test_what_no_person_is_called_names_nobody(plain: Counting, heading: str) -> None:
     assert plain.find_leaves([KeyedText(("0", heading), "Xela Quorvath")]) == [[]]
