@@ -1,7 +1,7 @@
 """What a process of full Python wrote before it was ended by native code: where in the program, and why.
 
-A security boundary: the text is the worker's own, which may write anything there. Of it only a number of a line that the
-program has, and a bounded line of printable text are taken.
+A security boundary: the text is the worker's own, which may write anything there. Of it are taken the number of a line
+that the program has, and a bounded line of printable text.
 """
 
 from __future__ import annotations

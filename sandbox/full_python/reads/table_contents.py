@@ -1,12 +1,12 @@
 """What stands in files of tables that only a library reads: parquet, Arrow's files, and databases of DuckDB.
 
-The values come column by column, each once as long as few are known, so that a long table costs what is different in it.
+The values come column by column, each once as long as few are known, so that a long table costs what differs in it.
 They are told as rows under the names of their columns, which say what is personal.
 """
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,7 +88,7 @@ def _plain(value: object, deep: int = 0) -> Json:
         return None
     if isinstance(value, int):
         return value if abs(value) >= _SMALL_NUMBER else None
-    if isinstance(value, datetime.date):
+    if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, bytes):
         return value[:_VALUE_CHARS_MAX].decode("utf-8", "replace") or None
@@ -96,7 +96,7 @@ def _plain(value: object, deep: int = 0) -> Json:
         return {str(key): _plain(each, deep + 1) for key, each in value.items()} or None
     if isinstance(value, list | tuple) and deep < _DEEP:
         return [_plain(each, deep + 1) for each in value] or None
-    return None if isinstance(value, datetime.time | datetime.timedelta) else str(value)[:_VALUE_CHARS_MAX]
+    return None if isinstance(value, dt.time | dt.timedelta) else str(value)[:_VALUE_CHARS_MAX]
 
 
 def _library(*names: str) -> str:

@@ -133,10 +133,23 @@ PRINTED = [
     "name\nIb Brandstett    10.0\nXela Quorvath     9.5\nName: amount, dtype: float64",
     "id                    0\nname      Xela Quorvath\namount              9.5\nName: 0, dtype: object",
     # polars, DuckDB
-    "┌─────┬───────────────┐\n│ id  ┆ name          │\n│ --- ┆ ---           │\n│ i64 ┆ str           │\n╞═════╪═══════════════╡\n"
-    "│ 0   ┆ Xela Quorvath │\n└─────┴───────────────┘",
-    "┌───────┬───────────────┐\n│  id   │     name      │\n│ int32 │    varchar    │\n├───────┼───────────────┤\n│     1 │ Xela Quorvath │\n"
-    "└───────┴───────────────┘",
+    """
+┌─────┬───────────────┐
+│ id  ┆ name          │
+│ --- ┆ ---           │
+│ i64 ┆ str           │
+╞═════╪═══════════════╡
+│ 0   ┆ Xela Quorvath │
+└─────┴───────────────┘
+""",
+    """
+┌───────┬───────────────┐
+│  id   │     name      │
+│ int32 │    varchar    │
+├───────┼───────────────┤
+│     1 │ Xela Quorvath │
+└───────┴───────────────┘
+""",
 ]
 
 
