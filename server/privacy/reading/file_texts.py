@@ -157,7 +157,7 @@ def _pieces(file: _Reads, encodings: Sequence[str]) -> Iterator[str]:
 
 
 class _Reading:
-    """A text in one encoding, whose pieces end with a line and begin with the first, which may say what columns hold."""
+    """A text in one encoding: its pieces end with a line and begin with the first, which may say what columns hold."""
 
     def __init__(self, encoding: str) -> None:
         self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")

@@ -68,7 +68,7 @@ def _east_asian(data: bytes) -> list[_Scored]:
     scored = []
     for encoding, (level, common) in _EAST_ASIAN.items():
         text = _decoded(data, encoding)
-        letters = [] if text is None else [letter for letter in text[:_CHARS_LOOKED_AT] if ord(letter) > 0x7F]
+        letters = [] if text is None else [letter for letter in text[:_CHARS_LOOKED_AT] if not letter.isascii()]
         if text is None or not letters:
             continue
         usual = re.compile(f"[{common}]")
@@ -117,7 +117,7 @@ def _share(text: str, fits: Callable[[str], bool]) -> float:
 
 def _cased(word: str) -> bool:
     """Return whether a word has capitals as words have them: all, the first, or none."""
-    return word.islower() or word.isupper() or word[1:].islower() or not (word.upper() != word.lower())
+    return word.islower() or word.isupper() or word[1:].islower() or word.upper() == word.lower()
 
 
 def _decoded(data: bytes, encoding: str, errors: str = "strict") -> str | None:
