@@ -6,6 +6,7 @@ in quotes within SQL. A path that such a function makes up by itself is not seen
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import re
@@ -14,7 +15,7 @@ from functools import wraps
 from typing import Any, Final
 
 from ...guest.guest import GUEST
-from .told_reads import WORKSPACE, is_own, tell_path
+from .told_reads import WORKSPACE, as_own, is_own, tell_path
 
 _FILES_MAX: Final = 10_000
 _PATTERN: Final = re.compile(r"[*?\[]")
@@ -72,44 +73,60 @@ def _told(call: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(call)
     def told(*arguments: Any, **options: Any) -> Any:
         if GUEST.tells_reads and not is_own():
-            for path in dict.fromkeys(_paths((arguments, options))):
+            with as_own():
+                named = list(dict.fromkeys(_Named().paths((arguments, options))))
+            for path in named:
                 tell_path(path)
         return call(*arguments, **options)
 
     return told
 
 
-def _paths(given: object) -> Iterator[str]:
-    """Give the files of the workspace that arguments name."""
-    if isinstance(given, str | bytes | os.PathLike):
-        try:
-            text = os.fsdecode(given)
-        except (TypeError, UnicodeError):
+class _Named:
+    """Finds the files of the workspace that the arguments of one call name; there may be a million of them."""
+
+    def __init__(self) -> None:
+        self._here: set[str] | None = None
+
+    def paths(self, given: object) -> Iterator[str]:
+        """Give the files."""
+        if isinstance(given, str | bytes | os.PathLike):
+            try:
+                text = os.fsdecode(given)
+            except (TypeError, UnicodeError):
+                return
+            yield from self._named(_SCHEME.sub("", text))
+            if len(text.split(maxsplit=_SQL_LEAST)) >= _SQL_LEAST:
+                for quoted in _QUOTED.findall(text):
+                    yield from self._named(_SCHEME.sub("", "".join(quoted).replace("''", "'")))
+        elif isinstance(given, list | tuple | set | frozenset):
+            for each in given:
+                yield from self.paths(each)
+        elif isinstance(given, Mapping):
+            for each in given.values():
+                yield from self.paths(each)
+
+    def _named(self, path: str) -> Iterator[str]:
+        if not path or "\0" in path or "\n" in path or not self._may_be(path):
             return
-        yield from _named(_SCHEME.sub("", text))
-        if len(text.split()) >= _SQL_LEAST:
-            for quoted in _QUOTED.findall(text):
-                yield from _named(_SCHEME.sub("", "".join(quoted).replace("''", "'")))
-    elif isinstance(given, list | tuple | set | frozenset):
-        for each in given:
-            yield from _paths(each)
-    elif isinstance(given, Mapping):
-        for each in given.values():
-            yield from _paths(each)
+        if os.path.isdir(path):
+            yield from _within(path)
+        elif os.path.lexists(path):
+            yield from _if_of_workspace(path)
+        elif _PATTERN.search(path):
+            for number, each in enumerate(glob.iglob(path, recursive=True)):
+                if number >= _FILES_MAX:
+                    raise PermissionError(f"{path!r} names more than {_FILES_MAX} files. Name fewer at once.")
+                yield from _within(each) if os.path.isdir(each) else _if_of_workspace(each)
 
-
-def _named(path: str) -> Iterator[str]:
-    if not path or "\0" in path or "\n" in path:
-        return
-    if os.path.isdir(path):
-        yield from _within(path)
-    elif os.path.lexists(path):
-        yield from _if_of_workspace(path)
-    elif _PATTERN.search(path):
-        for number, each in enumerate(glob.iglob(path, recursive=True)):
-            if number >= _FILES_MAX:
-                raise PermissionError(f"{path!r} names more than {_FILES_MAX} files. Name fewer at once.")
-            yield from _within(each) if os.path.isdir(each) else _if_of_workspace(each)
+    def _may_be(self, path: str) -> bool:
+        """Return whether the current folder has what a path begins with; an absolute one may be anywhere."""
+        first = path.partition("/")[0]
+        if first in {"", ".", "..", "~"}:
+            return True
+        if self._here is None:
+            self._here = set(os.listdir())
+        return first in self._here or (_PATTERN.search(first) is not None and bool(fnmatch.filter(self._here, first)))
 
 
 def _within(folder: str) -> Iterator[str]:

@@ -43,7 +43,7 @@ def tell_path(path: str) -> bool:
         return False
     if os.path.lexists(path):
         GUEST.call_host("learn_path", {"filename": path})
-        with _as_own():
+        with as_own():
             _tell_table(path)
     return True
 
@@ -54,7 +54,8 @@ def is_own() -> bool:
 
 
 @contextmanager
-def _as_own() -> Iterator[None]:
+def as_own() -> Iterator[None]:
+    """Have this thread read for the host: nothing of it is told."""
     before, _OWN.reads = is_own(), True
     try:
         yield

@@ -139,6 +139,24 @@ async def test_a_table_that_cannot_be_looked_through_is_not_opened(caller: Calle
     assert "could not be looked through" in report["error"]["message"]
 
 
+async def test_values_that_are_no_paths_are_not_looked_for_one_by_one(caller: Caller) -> None:
+    code = """
+import duckdb, os
+counted = []
+plain = os.path.isdir
+os.path.isdir = lambda path: counted.append(path) or plain(path)
+c = duckdb.connect()
+c.execute("create table t (x text)")
+counted.clear()
+c.executemany("insert into t values (?)", [[f"value {n}?"] for n in range(2000)])
+len(counted)
+"""
+    report = await caller.run(code, isolation="process")
+    if not report["success"] and "not installed" in str(report["error"]):
+        pytest.skip(str(report["error"]["message"]))
+    assert report["result"] == 0, report
+
+
 async def test_the_preview_of_a_table_is_filtered(caller: Caller) -> None:
     name = await made(caller, "parquet", 47)
     told = await caller.call("read_workspace_file", filename="people.parquet")
