@@ -22,8 +22,14 @@ _AGGREGATES: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
     "max": max,
     "count": len,
 }
-_MARKS: Final = {"bar": "bar", "line": "line", "point": "point", "circle": "point", "square": "point", "area": "area"}
+_MARKS: Final = {
+    **{mark: mark for mark in ("bar", "line", "point", "area")},
+    **dict.fromkeys(("circle", "square", "tick"), "point"),
+    "boxplot": "box",
+}
 _COMPUTED: Final = ("bin", "timeUnit", "stack")
+_BINS: Final = 10
+"""What Vega makes of values where a chart says no other number (its documentation, "Bin": maxbins)."""
 
 _Spec = Mapping[str, Any]
 
@@ -62,10 +68,11 @@ def _add(panel: Panel, spec: _Spec, rows: Sequence[_Spec]) -> None:
         raise NotDrawable(f"the mark {mark!s:.40} of altair cannot be drawn here")
     encoding = spec.get("encoding", {})
     x, y = encoding.get("x", {}), encoding.get("y", {})
-    for channel in (x, y):
-        if any(channel.get(each) for each in _COMPUTED):
-            raise NotDrawable("bins and units of time of altair cannot be drawn here")
     panel.x, panel.y = panel.x or _name(x), panel.y or _name(y)
+    is_histogram = kind == "bar" and bool(x.get("bin")) and y.get("aggregate") == "count"
+    for channel in (x, y):
+        if any(channel.get(each) for each in _COMPUTED) and not (is_histogram and not channel.get("timeUnit")):
+            raise NotDrawable("bins other than those of a histogram, and units of time, of altair cannot be drawn here")
     colour = encoding.get("color", {}).get("field")
     groups: dict[Any, list[_Spec]] = {}
     for row in rows:
@@ -73,8 +80,32 @@ def _add(panel: Panel, spec: _Spec, rows: Sequence[_Spec]) -> None:
     lies = kind == "bar" and x.get("type") == "quantitative" and y.get("type") != "quantitative"
     panel.is_stacked = kind == "bar" and len(groups) > 1
     for name, own in groups.items():
+        if is_histogram:
+            panel.series.append(_histogram(own, x, str(name)))
+            continue
+        if kind == "box":
+            panel.series.append(_boxes(own, x, y, str(name)))
+            continue
         xs, ys = _values(own, x, y)
         panel.series.append(Series("barh" if lies else kind, xs, ys, str(name)))
+
+
+def _histogram(rows: Sequence[_Spec], x: _Spec, name: str) -> Series:
+    values = [each for each in (_value(row, x) for row in rows) if each is not None]
+    how = x["bin"]
+    bins = how.get("maxbins", _BINS) if isinstance(how, Mapping) else _BINS
+    return Series("histogram", values, (), name, bins=int(bins))
+
+
+def _boxes(rows: Sequence[_Spec], x: _Spec, y: _Spec, name: str) -> Series:
+    """Return a box for each value of the channel that is no number; there may be none."""
+    measured, by = (x, y) if x.get("type") == "quantitative" and y.get("type") != "quantitative" else (y, x)
+    boxes: dict[Any, list[Any]] = {}
+    for row in rows:
+        value = _value(row, measured)
+        if value is not None:
+            boxes.setdefault(_value(row, by) if by else name, []).append(value)
+    return Series("box", list(boxes), list(boxes.values()), name)
 
 
 def _values(rows: Sequence[_Spec], x: _Spec, y: _Spec) -> tuple[list[Any], list[Any]]:

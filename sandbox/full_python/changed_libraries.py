@@ -29,6 +29,7 @@ from ..guest.guest import GUEST
 from ..guest_api.hosted_runs import progress
 from ..job import FONTS_FOLDER
 from . import notebook_names
+from .reads import native_reads
 
 _MESSAGE_CHARS_MAX: Final = 100
 _BUILDING_FONTS: Final = "building the font cache"
@@ -191,8 +192,8 @@ def _show(chart: Any, *_arguments: Any, **_options: Any) -> None:
 
 
 _CHANGES: Final[Mapping[str, Callable[[Any], None]]] = {
+    **native_reads.changes(),
     "altair": _change_altair,
-    "duckdb": _leave,
     "matplotlib.font_manager": _leave,
     "plotly.basedatatypes": _change_plotly,
     "threadpoolctl": _change_threadpoolctl,

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from . import box_plots
+
 PANELS_MAX: Final = 9
 """Panels of one chart that are drawn."""
 SERIES_MAX: Final = 50
@@ -64,6 +66,7 @@ def drawn(panels: Sequence[Panel], title: str, dpi: float = 100.0) -> Any:
         figures = importlib.import_module("matplotlib.figure")
     except ImportError:
         raise NotDrawable("matplotlib is not installed, which draws it here") from None
+    box_plots.watch()
     columns = min(_IN_A_ROW, len(panels))
     rows = -(-len(panels) // columns)
     figure = figures.Figure(figsize=(_PANEL_WIDTH * columns, _PANEL_HEIGHT * rows), dpi=dpi, layout="constrained")

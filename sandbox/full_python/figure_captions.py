@@ -8,10 +8,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from math import isfinite
 from typing import Any, Final
 
 from ..wire.shown_frames import CAPTION_CHARS_MAX
+from .box_plots import boxes_of, is_part
 
 _AXES_MAX: Final = 12
 _SERIES_MAX: Final = 8
@@ -51,7 +53,7 @@ def _parts_of(axes: Any) -> Iterator[str]:
         with suppress(Exception):
             if said := str(getter()):
                 yield f"{name} {_quoted(said)}"
-    for kind in (_bars, _lines, _points, _wedges, _pictures):
+    for kind in (_bars, _boxes, _lines, _points, _wedges, _pictures):
         told: list[str] = []
         with suppress(Exception):
             told = list(kind(axes))
@@ -84,7 +86,29 @@ def _bars(axes: Any) -> Iterator[str]:
         labels = _labels(axes, len(bars), lies=lies)
         named = [f"{name} {_number(size)}" if name else _number(size) for name, size in zip(labels, sizes, strict=True)]
         more = f" and {len(named) - _BARS_MAX} more" if len(named) > _BARS_MAX else ""
-        yield f"{_labelled(container)}{len(bars)} bars ({', '.join(named[:_BARS_MAX])}{more})"
+        bins = "" if lies or any(labels) else _bins(axes, bars)
+        yield f"{_labelled(container)}{len(bars)} bars ({', '.join(named[:_BARS_MAX])}{more}){bins}"
+
+
+def _bins(axes: Any, bars: Sequence[Any]) -> str:
+    """Return from where to where bars go that touch each other, as those of a histogram do."""
+    edges = [(float(each.get_x()), float(each.get_x() + each.get_width())) for each in bars]
+    width = max(edges[-1][1] - edges[0][0], 1e-300)
+    if any(abs(right - left) > width / 1e6 for (_, right), (left, _) in pairwise(edges)) or len(edges) == 1:
+        return ""
+    return f", side by side from {_end(axes, 'x', edges[0][0])} to {_end(axes, 'x', edges[-1][1])}"
+
+
+def _boxes(axes: Any) -> Iterator[str]:
+    told = [
+        f"{f'{_quoted(label)} ' if label else ''}{low} to {high}, quartiles {lower} and {upper}, median {middle}"
+        for label, (low, lower, middle, upper, high) in (
+            (label, map(_number, numbers)) for label, numbers in boxes_of(axes)
+        )
+    ]
+    if told:
+        more = f"; and {len(told) - _BARS_MAX} more" if len(told) > _BARS_MAX else ""
+        yield f"{len(told)} box{'' if len(told) == 1 else 'es'} ({'; '.join(told[:_BARS_MAX])}{more})"
 
 
 def _labels(axes: Any, count: int, *, lies: bool) -> Sequence[str]:
@@ -99,7 +123,7 @@ def _labels(axes: Any, count: int, *, lies: bool) -> Sequence[str]:
 
 
 def _lines(axes: Any) -> Iterator[str]:
-    lines = [line for line in axes.get_lines() if len(line.get_ydata())]
+    lines = [line for line in axes.get_lines() if len(line.get_ydata()) and not is_part(axes, line)]
     bare = [line for line in lines if not _labelled(line)]
     if len(bare) > _BARE_LINES_MAX:
         lines = [line for line in lines if line not in bare]

@@ -18,7 +18,7 @@ from typing import Any, Protocol, cast
 from ..guest.guest import GUEST
 from ..wire.frames import FIGURE_BYTES_MAX, FIGURES_MAX
 from ..wire.shown_frames import CAPTION_CHARS_MAX
-from . import altair_charts, chart_drawing, plotly_charts
+from . import altair_charts, box_plots, chart_drawing, plotly_charts
 from .figure_captions import caption_of
 
 FIGURES_BYTES_MAX = 8 * 1024 * 1024
@@ -82,6 +82,7 @@ class Figures:
         pyplot.show = show  # type: ignore[attr-defined]  # a module of a library that may be missing
         bases.FigureManagerBase.show = show_manager
         _keep_own_fonts(sys.modules["matplotlib.font_manager"])
+        box_plots.watch()
 
     def take_open(self) -> None:
         """Take every figure that is open, and close it."""

@@ -10,6 +10,7 @@ import ast
 import asyncio
 import builtins
 import ctypes
+import faulthandler
 import importlib
 import importlib.util
 import linecache
@@ -36,9 +37,10 @@ from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import changed_libraries, first_times, local_files, own_paths, told_reads
+from . import changed_libraries, first_times, local_files, own_paths
 from .figures import Figures
 from .plain_values import PlainValues
+from .reads import told_reads
 from .stream_output import StreamOutput
 from .tables import measured
 from .thread_pools import VARIABLES, ThreadPools
@@ -52,6 +54,7 @@ AHEAD = ("numpy", "pandas")
 _REHEARSAL = "<rehearsal>"
 _LAST_VALUE = "<last value>"
 _STDIN = 0
+_STANDARD_ERROR = 2
 _SCRATCH = "/tmp"  # noqa: S108 - the worker's own
 _ENVIRONMENT = {
     "HOME": _SCRATCH,
@@ -201,6 +204,7 @@ class FullPython:
     def start(self) -> None:
         """Write to the output, seed every generator, and explain what the kernel refuses."""
         self._output.become_standard_streams()
+        _tell_crashes()
         random.seed()
         multiprocessing = importlib.import_module("_multiprocessing")
         multiprocessing.SemLock = ThreadSemaphore  # type: ignore[attr-defined]  # no stubs speak of this module
@@ -297,6 +301,12 @@ def _import_ahead(name: str) -> None:
 
 def _threads() -> int:
     return len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 1
+
+
+def _tell_crashes() -> None:
+    """Have a signal that ends the process write where each thread is to standard error, which the host reads."""
+    options = {"c_stack": False} if sys.version_info >= (3, 14) else {}
+    faulthandler.enable(_STANDARD_ERROR, all_threads=True, **options)
 
 
 def _small_thread_stacks() -> None:

@@ -49,6 +49,8 @@ def _series(trace: Any) -> list[Series]:
             kind = "barh" if trace.orientation == "h" else "bar"
             return [Series(kind, _listed(trace.x), _listed(trace.y), name)]
         case "histogram":
+            if trace.histfunc not in {None, "count"} and trace.x is not None and trace.y is not None:
+                return [_summed(trace, name)]
             return [
                 Series("histogram", _listed(trace.x if trace.x is not None else trace.y), (), name, bins=trace.nbinsx)
             ]
@@ -68,6 +70,19 @@ def _series(trace: Any) -> list[Series]:
             return [Series("heatmap", _listed(trace.x), [list(row) for row in trace.z], name, _listed(trace.y))]
         case kind:
             raise NotDrawable(f"the trace {kind} of plotly cannot be drawn here")
+
+
+def _summed(trace: Any, name: str) -> Series:
+    """Return the bars of a histogram that adds up what belongs to each of some labels."""
+    lies = trace.orientation == "h"
+    labels, sizes = (_listed(trace.y), _listed(trace.x)) if lies else (_listed(trace.x), _listed(trace.y))
+    if trace.histfunc != "sum" or not all(isinstance(label, str) for label in labels):
+        raise NotDrawable("of plotly's histograms of values beside others, only sums by label can be drawn here")
+    sums: dict[Any, float] = {}
+    for label, size in zip(labels, sizes, strict=True):
+        sums[label] = sums.get(label, 0.0) + float(size)
+    found, totals = list(sums), list(sums.values())
+    return Series("barh", totals, found, name) if lies else Series("bar", found, totals, name)
 
 
 def _scatter(trace: Any, name: str) -> list[Series]:

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from ..guest.guest import GUEST
 from ..guest_api.keeping import keep
 from ..job import Json
-from .told_reads import WORKSPACE
+from .reads.told_reads import WORKSPACE
 
 FOLDER: Final = "tables"
 """The folder of the workspace that these files are in."""

@@ -37,6 +37,7 @@ from ..wire.output import Output
 from ..wire.zygote_packets import ProcessExit
 from .call_slots import CALL_SLOT
 from .cpu_meter import note_cpu
+from .last_words import WORDS_BYTES_MAX, last_words, with_last_words
 from .run_clock import CLOCK, Clock
 from .run_folders import RunFolder, Watch
 from .scheduler import Seat
@@ -381,11 +382,15 @@ class WorkerHandle:
         duration_ms = clock.elapsed_ms
         outcome = await self._outcome_without_report(job, clock, error)
         printed = await self._printed()
-        last = printed[-_END_CHARS:] + self._output.read_after(_END_CHARS)
-        if outcome.status is Status.CRASHED and (asked := _ASKED_TOO_MUCH.search(last)) is not None:
+        after = self._output.read_after(WORDS_BYTES_MAX)
+        if outcome.status is Status.CRASHED and (asked := _ASKED_TOO_MUCH.search(printed[-_END_CHARS:] + after)):
             outcome = replace(
                 outcome, status=Status.MEMORY, error=_used_up(job, f" It asked for {asked[1]} bytes more.")
             )
+        elif outcome.status is Status.CRASHED and isinstance(error, EOFError) and outcome.error is not None:
+            filename = "<code>" if self._programs == 1 else f"<call {self._programs}>"
+            words = last_words(after, filename, job.code)
+            outcome = replace(outcome, error=with_last_words(outcome.error, words, filename, job.code))
         return replace(
             outcome,
             output=printed,

@@ -469,6 +469,51 @@ async def test_a_crash_in_c_is_told_as_the_signal_that_it_was(pool: Pool) -> Non
     assert "SIGSEGV" in outcome.error.message
 
 
+@pytest.mark.parametrize(
+    ("code", "signal_name", "line"),
+    [
+        ("import ctypes\ndef f():\n    ctypes.string_at(0)\n\nf()", "SIGSEGV", 3),
+        ("import os\nprint('before')\nos.abort()", "SIGABRT", 3),
+        (
+            "import os, threading, time\n(threading.Thread(target=os.abort, daemon=True).start(), time.sleep(20))",
+            "SIGABRT",
+            2,
+        ),
+    ],
+)
+async def test_a_crash_in_native_code_tells_the_line_of_the_program(
+    pool: Pool, code: str, signal_name: str, line: int
+) -> None:
+    outcome = await run(pool, code)
+    assert outcome.status is Status.CRASHED
+    assert outcome.error is not None
+    assert f"{signal_name} at line {line}" in outcome.error.message
+    assert outcome.error.line == line
+    assert f'File "<code>", line {line}\n    {code.splitlines()[line - 1].strip()}\n' in str(outcome.error.traceback)
+    assert "Fatal Python error" not in outcome.output + outcome.stderr
+
+
+async def test_what_a_library_wrote_before_it_ended_the_process_is_told(pool: Pool) -> None:
+    code = "import os\nos.write(2, b\"thread 'main' panicked at lib.rs:7:\\nindex out of bounds\\n\")\nos.abort()"
+    outcome = await run(pool, code)
+    assert outcome.error is not None
+    assert "It wrote last: index out of bounds" in outcome.error.message
+
+
+async def test_a_crash_in_a_session_tells_the_line_of_the_call_that_ran(pool: Pool) -> None:
+    await run(pool, "import os\n\n\ndef end():\n    os.abort()", session="crash")
+    outcome = await run(pool, "x = 1\nend()", session="crash")
+    assert outcome.error is not None
+    assert outcome.error.line == 2
+
+
+async def test_a_line_that_the_program_does_not_have_is_not_believed(pool: Pool) -> None:
+    told = 'Fatal Python error: Aborted\\n\\nThread 0x1:\\n  File "<code>", line 99999 in f\\n'
+    outcome = await run(pool, f"import os, signal\nos.write(2, b'{told}')\nos.kill(os.getpid(), signal.SIGKILL)")
+    assert outcome.error is not None
+    assert outcome.error.line is None
+
+
 async def test_memory_is_bounded(pool: Pool) -> None:
     outcome = await run(pool, "x = bytearray(400_000_000)")
     assert outcome.status is Status.MEMORY

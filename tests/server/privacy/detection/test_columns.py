@@ -120,3 +120,91 @@ def test_what_the_operator_allows_or_asks_for_holds_in_columns() -> None:
     own = ColumnFinder(detector(patterns={"STAFF_ID": "70[0-9]{4}7"}))
     numbers = [str(number) for number in range(7_000_000, 7_000_000 + MANY)]
     assert own.find(("0", "ref"), numbers).whole["STAFF_ID"] == [each for each in numbers if each.endswith("7")]
+
+
+PRINTED = [
+    # pandas: rows, an index with a name, a wrapped table, one on its side; a column, with an index, and a row
+    "   id           name  amount\n0   0  Xela Quorvath     9.5\n1   1  Ib Brandstett    10.0",
+    "               id  amount\nname                     \nIb Brandstett   1    10.0\nXela Quorvath   0     9.5",
+    "            name  amount  \\\n0  Xela Quorvath     9.5   \n\n                    c  \n0  xxxxxxxxxxxxxxxxxx  ",
+    "            name  ...             d\n0  Xela Quorvath  ...  yyyyyyyyyyyy\n\n[1 rows x 4 columns]",
+    "                    0              1\nid                  0              1\nname    Xela Quorvath  Ib Brandstett",
+    "id\n0    Xela Quorvath\n1    Ib Brandstett\nName: name, dtype: str",
+    "name\nIb Brandstett    10.0\nXela Quorvath     9.5\nName: amount, dtype: float64",
+    "id                    0\nname      Xela Quorvath\namount              9.5\nName: 0, dtype: object",
+    # polars, DuckDB
+    """
+┌─────┬───────────────┐
+│ id  ┆ name          │
+│ --- ┆ ---           │
+│ i64 ┆ str           │
+╞═════╪═══════════════╡
+│ 0   ┆ Xela Quorvath │
+└─────┴───────────────┘
+""",
+    """
+┌───────┬───────────────┐
+│  id   │     name      │
+│ int32 │    varchar    │
+├───────┼───────────────┤
+│     1 │ Xela Quorvath │
+└───────┴───────────────┘
+""",
+]
+
+
+@pytest.mark.parametrize("printed", PRINTED)
+def test_the_heading_of_a_column_speaks_of_what_is_printed_below_it(plain: Counting, printed: str) -> None:
+    found = {printed[each.start : each.end] for each in plain.find(printed) if each.type == "PERSON"}
+    assert "Xela Quorvath" in found
+
+
+def test_of_aligned_columns_only_those_are_personal_whose_headings_say_so(plain: Counting) -> None:
+    printed = "   city_count        product          owner\n0           3  Xela Quorvath  Ib Brandstett"
+    assert [printed[each.start : each.end] for each in plain.find(printed)] == ["Ib Brandstett"]
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "Käufer*in",
+        "k\ufffdufer",
+        "kÃ¤ufer",
+        "Name des Käufers",
+        "nabywca",
+        "zákazník",
+        "vásárló",
+        "cumpărător",
+        "köpare",
+        "køber",
+        "ostaja",
+        "kupac",
+        "Müşteri",
+        "élève",
+        "paciente",
+        "inquilino",
+        "huurder",
+        "khách hàng",
+        "pembeli",
+        "покупатель",
+        "купувач",
+        "購入者",
+        "买家",
+        "구매자",
+        "खरीदार",
+        "المشتري",
+        "πελάτης",
+        "לקוח",
+        "ลูกค้า",
+    ],
+)
+def test_who_somebody_is_to_somebody_is_said_in_many_languages(plain: Counting, heading: str) -> None:
+    (found,) = plain.find_leaves([KeyedText(("0", heading), "Xela Quorvath")])
+    assert [(each.start, each.end, each.type) for each in found] == [(0, 13, "PERSON")]
+
+
+@pytest.mark.parametrize(
+    "heading", ["Größe", "host", "tag", "Käufertyp", "student count", "имя файла", "商品名", "k\ufffdrbe"]
+)
+def test_what_no_person_is_called_names_nobody(plain: Counting, heading: str) -> None:
+    assert plain.find_leaves([KeyedText(("0", heading), "Xela Quorvath")]) == [[]]
