@@ -13,6 +13,7 @@ from ....sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal
 from ...errors import PolicyRefused
 from ...rights import ISOLATIONS, missing
 from ...startup.package_names import distribution_of
+from ..files_home import FilesHome, accompanied
 from ..isolations import allowed_isolations
 from ..permitted_runs import permit_run
 from .routing import can_start, why_not_for
@@ -27,7 +28,14 @@ _HELPERS = frozenset({"mcp", "skills", "tools"})
 
 
 async def escalated(
-    executor: Executor, job: Job, calls: HostCalls, outcome: Outcome, *, caller: Caller, background: bool = False
+    executor: Executor,
+    job: Job,
+    calls: HostCalls,
+    outcome: Outcome,
+    *,
+    caller: Caller,
+    files: FilesHome | None = None,
+    background: bool = False,
 ) -> Outcome:
     """Return what full Python makes of refused code, or the refusal with a hint that says what would allow it.
 
@@ -41,7 +49,7 @@ async def escalated(
     if full_python.why_not() is None and full_python.has_one_of(outcome.refusal.modules):
         in_process = _obstacle_of_process(executor, job, caller, background=background)
         if in_process is None and await can_start(executor):
-            return await executor.pools.run(replace(job, isolation=Isolation.PROCESS), calls)
+            return await accompanied(files, executor.pools.run(replace(job, isolation=Isolation.PROCESS), calls))
         if in_process is not None and (job.session is not None or Isolation.CONTAINER not in executor.pools.offered):
             return _hinted(outcome, in_process)
     if (told := full_python.set_up_for(outcome.refusal.modules)) is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -67,8 +69,10 @@ class Home:
 
     def __init__(self) -> None:
         self.found: list[dict[str, bytes]] = []
+        self.ended: list[Status] = []
 
     async def __call__(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
+        self.ended.append(outcome.status)
         self.found.append(files_below(folder.path))
         return outcome
 
@@ -158,6 +162,73 @@ async def test_a_session_goes_on_with_its_files_and_sees_what_others_changed(poo
     (workspace / "other").unlink()
     assert [each["mine"] for each in home.found] == [b"1"] * 3
     await pool.end_session("s")
+
+
+WRITES_AND_GOES_ON = "open('begun', 'w').write('b')\nimport time\nwhile True: time.sleep(0.01)"
+
+
+async def until_written(workspace: Path) -> None:
+    while not list((workspace.parent / "scratch" / "runs").glob(f"*/{UPPER}/begun")):
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("session", [None, "stopped"])
+async def test_what_a_cancelled_run_wrote_is_taken_home_before_its_folder_goes(
+    pool: Pool, workspace: Path, session: str | None
+) -> None:
+    home = Home()
+    running = asyncio.create_task(run(pool, WRITES_AND_GOES_ON, session=session, takes_home=home))
+    await until_written(workspace)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert home.found == [{"begun": b"b"}]
+    assert home.ended == [Status.CANCELLED]
+
+
+async def test_what_a_run_wrote_is_taken_home_though_its_session_is_ended_meanwhile(
+    pool: Pool, workspace: Path
+) -> None:
+    home = Home()
+    running = asyncio.create_task(run(pool, WRITES_AND_GOES_ON, session="ended", takes_home=home))
+    await until_written(workspace)
+    assert await pool.end_session("ended")
+    assert (await running).status is Status.CRASHED
+    assert home.found == [{"begun": b"b"}]
+
+
+async def test_what_a_run_wrote_is_taken_home_though_its_zygote_is_killed(pool: Pool, workspace: Path) -> None:
+    home = Home()
+    running = asyncio.create_task(run(pool, WRITES_AND_GOES_ON, takes_home=home))
+    await until_written(workspace)
+    zygote = pool._zygotes.newest
+    assert zygote is not None
+    assert zygote.pid is not None
+    os.kill(zygote.pid, signal.SIGKILL)
+    outcome = await running
+    assert outcome.status is Status.CRASHED
+    assert home.found == [{"begun": b"b"}]
+    await pool.ready()
+
+
+async def test_a_run_that_is_cancelled_while_its_files_come_home_is_over_when_they_are(
+    pool: Pool, workspace: Path
+) -> None:
+    begun, going_on, order = asyncio.Event(), asyncio.Event(), []
+
+    async def home(outcome: Outcome, _folder: WrittenFolder) -> Outcome:
+        begun.set()
+        await going_on.wait()
+        order.append("home")
+        return outcome
+
+    running = asyncio.create_task(run(pool, "open('f', 'w').close()", session="cut", takes_home=home))
+    await begun.wait()
+    running.cancel()
+    asyncio.get_running_loop().call_later(0.1, going_on.set)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert order == ["home"]
 
 
 async def test_while_files_come_home_no_thread_of_a_session_writes(pool: Pool) -> None:

@@ -44,6 +44,12 @@ async def full(caller: Caller, code: str, **arguments: Any) -> dict[str, Any]:
     return await caller.run(code, isolation="process", **arguments)
 
 
+async def told(caller: Caller, run_id: str, **arguments: Any) -> dict[str, Any]:
+    answer = (await caller.call("get_run", run_id=run_id, **arguments)).structured_content
+    assert answer is not None
+    return answer
+
+
 def names(caller: Caller) -> list[str]:
     folder = caller.home / "workspace"
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
@@ -106,6 +112,79 @@ async def test_a_run_that_is_stopped_keeps_what_it_wrote_too(caller: Caller) -> 
     report = await full(caller, "open('a', 'w').write('x')\nopen('a').read()\nwhile True: pass", timeout_seconds=2)
     assert report["status"] == "timeout"
     assert [each["size"] for each in report["files"]["kept"]] == [1]
+
+
+WAITS = """
+import os, time
+with open("table.csv", "a") as table:
+    table.write("3,4\\n")
+with open("new.txt", "w") as file:
+    file.write("x" * 100)
+os.remove("old.txt")
+progress(0.5, "written")
+while True: time.sleep(0.01)
+"""
+
+
+async def test_what_a_cancelled_background_run_wrote_is_kept_and_its_report_says_so(caller: Caller) -> None:
+    begun = (await caller.call("execute_code", code=WAITS, isolation="process", background=True)).structured_content
+    assert begun is not None
+    run_id = begun["run_id"]
+    while "progress" not in (state := await told(caller, run_id)):
+        assert state["status"] in {"queued", "running"}, state
+        await asyncio.sleep(0.02)
+    report = await told(caller, run_id, cancel=True)
+    kept = f".runs/{run_id}/files"
+    assert report["status"] == "cancelled", report
+    assert report["files"] == {
+        "kept": [{"name": f"{kept}/new.txt", "size": 100}, {"name": f"{kept}/table.csv", "size": 12}]
+    }
+    assert "since the run was cancelled" in report["truncated"]["files"]["note"]
+    assert (await caller.run(f"read_file('{kept}/table.csv')"))["result"] == "a,b\n1,2\n3,4\n"
+    assert names(caller) == ["old.txt", "table.csv"]
+    assert await told(caller, run_id) == report
+
+
+@pytest.mark.parametrize("session", [None, "cancelled"])
+async def test_what_a_run_wrote_is_kept_though_its_client_cancels_the_call(caller: Caller, session: str | None) -> None:
+    began = asyncio.Event()
+
+    async def seen(_done: float, _total: float | None, message: str | None) -> None:
+        if message == "written":
+            began.set()
+
+    arguments = {"code": WAITS, "isolation": "process"} | ({} if session is None else {"session": session})
+    call = asyncio.create_task(caller.client.call_tool("execute_code", arguments, progress_callback=seen))
+    await began.wait()
+    place = caller.home / "workspace.runs"
+    before = set(os.listdir(place))
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    while not (there := {each for each in set(os.listdir(place)) - before if not each.startswith(".")}):
+        await asyncio.sleep(0.02)
+    (run_id,) = there
+    kept = f".runs/{run_id}/files"
+    assert (await caller.run(f"read_file('{kept}/new.txt')"))["result"] == "x" * 100
+    assert kept in (await told(caller, run_id))["error"]["message"]
+    assert names(caller) == ["old.txt", "table.csv"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "status"),
+    [
+        ("os.kill(os.getpid(), 9)", "crashed"),
+        ("os._exit(3)", "crashed"),
+        ("x = bytearray(1 << 40)", "error"),
+        ("x = []\nwhile True: x.append(bytearray(10_000_000))", "error"),
+    ],
+)
+async def test_however_a_run_ends_that_does_not_end_well_what_it_wrote_is_kept(
+    caller: Caller, ends: str, status: str
+) -> None:
+    report = await full(caller, f"import os\nopen('a', 'w').write('x')\nopen('a').read()\n{ends}", memory_mb=200)
+    assert report["status"] in {status, "memory"}, report
+    assert report["files"]["kept"] == [{"name": f".runs/{report['run_id']}/files/a", "size": 1}], report
 
 
 async def test_more_than_the_quota_takes_nothing_home_and_says_so(caller: Caller) -> None:
