@@ -207,7 +207,7 @@ async def executed(
             executor.stats.count_cancelled()
         if isinstance(error, asyncio.CancelledError) and files is not None and files.running is not None:
             goes_on = isinstance(journal, RunJournal) and journal.is_left_open
-            leaving = partial(_left, executor, job, calls, files, gate)
+            leaving = partial(_left_behind, executor, job, calls, files, gate)
             executor.cancelled.begin(run_id, files.running, None if goes_on else leaving, gate.drop)
         else:
             gate.drop()
@@ -271,7 +271,7 @@ async def _run(
     return outcome
 
 
-async def _left(executor: Executor, job: Job, calls: Calls, files: FilesHome, gate: Gate) -> LeftFiles | None:
+async def _left_behind(executor: Executor, job: Job, calls: Calls, files: FilesHome, gate: Gate) -> LeftFiles | None:
     """Keep what a cancelled run had written, and return what is said of it; None where that is nothing."""
     if files.cancelled is None and not files.landed.is_anything:
         return None

@@ -164,25 +164,27 @@ async def test_a_session_goes_on_with_its_files_and_sees_what_others_changed(poo
     await pool.end_session("s")
 
 
-WRITES_AND_GOES_ON = "open('begun', 'w').write('b')\nimport time\nwhile True: time.sleep(0.01)"
+def writes_and_goes_on(name: str) -> str:
+    return f"open('part', 'w').write('b')\nimport os\nos.rename('part', {name!r})\nimport time\nwhile True: time.sleep(0.01)"
 
 
-async def until_written(workspace: Path) -> None:
-    while not list((workspace.parent / "scratch" / "runs").glob(f"*/{UPPER}/begun")):
-        await asyncio.sleep(0.01)
+async def until_written(workspace: Path, name: str) -> None:
+    async with asyncio.timeout(60):
+        while not list((workspace.parent / "scratch" / "runs").glob(f"*/{UPPER}/{name}")):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("session", [None, "stopped"])
 async def test_what_a_cancelled_run_wrote_is_taken_home_before_its_folder_goes(
     pool: Pool, workspace: Path, session: str | None
 ) -> None:
-    home = Home()
-    running = asyncio.create_task(run(pool, WRITES_AND_GOES_ON, session=session, takes_home=home))
-    await until_written(workspace)
+    home, name = Home(), f"of {session}"
+    running = asyncio.create_task(run(pool, writes_and_goes_on(name), session=session, takes_home=home))
+    await until_written(workspace, name)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert home.found == [{"begun": b"b"}]
+    assert home.found == [{name: b"b"}]
     assert home.ended == [Status.CANCELLED]
 
 
@@ -190,24 +192,24 @@ async def test_what_a_run_wrote_is_taken_home_though_its_session_is_ended_meanwh
     pool: Pool, workspace: Path
 ) -> None:
     home = Home()
-    running = asyncio.create_task(run(pool, WRITES_AND_GOES_ON, session="ended", takes_home=home))
-    await until_written(workspace)
+    running = asyncio.create_task(run(pool, writes_and_goes_on("of ended"), session="ended", takes_home=home))
+    await until_written(workspace, "of ended")
     assert await pool.end_session("ended")
     assert (await running).status is Status.CRASHED
-    assert home.found == [{"begun": b"b"}]
+    assert home.found == [{"of ended": b"b"}]
 
 
 async def test_what_a_run_wrote_is_taken_home_though_its_zygote_is_killed(pool: Pool, workspace: Path) -> None:
     home = Home()
-    running = asyncio.create_task(run(pool, WRITES_AND_GOES_ON, takes_home=home))
-    await until_written(workspace)
+    running = asyncio.create_task(run(pool, writes_and_goes_on("of zygote"), takes_home=home))
+    await until_written(workspace, "of zygote")
     zygote = pool._zygotes.newest
     assert zygote is not None
     assert zygote.pid is not None
     os.kill(zygote.pid, signal.SIGKILL)
     outcome = await running
     assert outcome.status is Status.CRASHED
-    assert home.found == [{"begun": b"b"}]
+    assert home.found == [{"of zygote": b"b"}]
     await pool.ready()
 
 

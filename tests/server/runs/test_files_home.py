@@ -157,13 +157,14 @@ async def test_what_a_run_wrote_is_kept_though_its_client_cancels_the_call(calle
     call = asyncio.create_task(caller.client.call_tool("execute_code", arguments, progress_callback=seen))
     await began.wait()
     place = caller.home / "workspace.runs"
-    before = set(os.listdir(place))
+    before = set(place.glob("*/files"))
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    while not (there := {each for each in set(os.listdir(place)) - before if not each.startswith(".")}):
-        await asyncio.sleep(0.02)
-    (run_id,) = there
+    async with asyncio.timeout(60):
+        while not (there := set(place.glob("*/files")) - before):  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.02)
+    run_id = there.pop().parent.name
     kept = f".runs/{run_id}/files"
     assert (await caller.run(f"read_file('{kept}/new.txt')"))["result"] == "x" * 100
     assert kept in (await told(caller, run_id))["error"]["message"]
