@@ -282,6 +282,70 @@ for number in range(1000):
     assert "SCRATCH_MB" in outcome.error.message
 
 
+async def test_what_a_run_removes_and_keeps_mapped_ends_it_before_the_disk_is_full(
+    pool: Pool, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_folders, "_FIRST_LOOK_SECONDS", 1000.0)  # by names alone it would never be seen
+    code = """
+import mmap, os
+kept = []
+for number in range(1000):
+    with open("/tmp/f", "w+b") as file:
+        file.write(bytes(30_000_000))
+        file.flush()
+        kept.append(mmap.mmap(file.fileno(), 4096))
+    os.remove("/tmp/f")
+"""
+    ask = run_folders.RunFolder.free_bytes
+    disk = os.statvfs(workspace)
+    others = disk.f_bavail * disk.f_frsize - 600_000_000
+    monkeypatch.setattr(run_folders.RunFolder, "free_bytes", lambda folder: ask(folder) - others)
+    monkeypatch.setattr(run_folders, "_DISK_LOOK_SECONDS", (0.01, 0.01))
+    watched = asyncio.create_task(run(pool, "import time\ntime.sleep(2)\n'not ended'"))
+    outcome = await run(pool, code)
+    assert outcome.status is Status.ERROR, outcome
+    assert outcome.error is not None
+    assert "the disk was nearly full" in outcome.error.message
+    assert "SCRATCH_MB" in outcome.error.message
+    assert (await watched).result == "not ended"
+
+
+async def test_on_a_disk_that_is_nearly_full_a_run_has_half_of_what_is_left(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = 1_600_000
+
+    def told(folder: run_folders.RunFolder) -> int:
+        return free - sum(each.stat().st_size for each in (Path(folder.path) / UPPER).glob("f"))
+
+    monkeypatch.setattr(run_folders.RunFolder, "free_bytes", told)
+    monkeypatch.setattr(run_folders, "_DISK_LOOK_SECONDS", (0.01, 0.01))
+    code = "import time\nopen('f', 'wb').write(bytes(size))\ntime.sleep(1)"
+    little, much = await run(pool, f"size = 700_000\n{code}"), await run(pool, f"size = 900_000\n{code}")
+    assert little.status is Status.OK, little
+    assert much.error is not None
+    assert "the disk was nearly full" in much.error.message
+
+
+async def test_no_disk_is_taken_without_being_written_and_its_size_cannot_be_asked(pool: Pool) -> None:
+    code = """
+import os, shutil
+told = []
+with open("/tmp/claimed", "wb") as file:
+    for ask in (
+        lambda: os.posix_fallocate(file.fileno(), 0, 30_000_000),
+        lambda: os.statvfs("/workspace"), lambda: os.fstatvfs(file.fileno()), lambda: shutil.disk_usage("/tmp"),
+    ):
+        try:
+            told.append(str(ask()))
+        except OSError as error:
+            told.append(error.errno)
+    told.append(os.stat(file.fileno()).st_blocks)
+told
+"""
+    assert (await run(pool, code)).result == [38, 38, 38, 38, 0]
+
+
 async def test_one_file_cannot_be_larger_than_all_may_be(pool: Pool) -> None:
     code = """
 try:
