@@ -226,6 +226,10 @@ _SOCKETS = (
     *("sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg"),
 )
 
+_ATTRIBUTES = tuple(f"{kind}{verb}xattr" for verb in ("get", "set", "list") for kind in ("", "l", "f"))
+"""Calls for extended attributes: the marks of an overlay are some. `shutil` copies files without them where these are
+not supported, and no file at all for any other reason."""
+
 _DEADLY = frozenset(
     {
         # Other processes' memory, descriptors and secrets.
@@ -254,7 +258,10 @@ RESTRICTED = Policy(
 )
 PROCESS = Policy(
     allowed=_COMMON | _FULL_PYTHON,
-    refused={name: refuse(errno.EPERM) for name in (*_ANOTHER_PROCESS, *_SOCKETS) if name not in _FULL_PYTHON},
+    refused={
+        **{name: refuse(errno.EPERM) for name in (*_ANOTHER_PROCESS, *_SOCKETS) if name not in _FULL_PYTHON},
+        **dict.fromkeys(_ATTRIBUTES, refuse(errno.ENOTSUP)),
+    },
     deadly=_DEADLY,
 )
 
@@ -273,6 +280,7 @@ NAMES = tuple(
             *RESTRICTED.allowed,
             *PROCESS.allowed,
             *RESTRICTED.refused,
+            *_ATTRIBUTES,
             *sorted(RESTRICTED.deadly | PROCESS.deadly),
             *_SETTING_UP,
         )  # in this order

@@ -203,6 +203,81 @@ async def test_runs_at_once_share_the_quota(caller: Caller) -> None:
     assert len(names(caller)) == 2 + 3
 
 
+async def test_of_two_runs_at_once_that_write_one_file_the_one_that_ends_last_wins_whole(caller: Caller) -> None:
+    late = asyncio.create_task(
+        full(caller, "import os, time\nopen('same', 'w').write('first')\nwhile not read_file('go'): time.sleep(0.01)")
+    )
+    (caller.home / "workspace" / "go").write_text("")
+    soon = await full(caller, "open('same', 'w').write('second, longer')")
+    (caller.home / "workspace" / "go").write_text("go")
+    assert soon["files"] == {"new": [{"name": "same", "size": 14}]}
+    assert (await late)["files"] == {"changed": [{"name": "same", "size": 5}]}
+    assert (caller.home / "workspace" / "same").read_text() == "first"
+
+
+async def test_a_file_that_becomes_a_folder_and_the_other_way_round_is_told_as_both(caller: Caller) -> None:
+    report = await full(
+        caller, "import os\nos.remove('old.txt')\nos.mkdir('old.txt')\nopen('old.txt/in', 'w').write('i')"
+    )
+    assert report["files"] == {"new": [{"name": "old.txt/in", "size": 1}], "deleted": ["old.txt"]}
+    assert names(caller) == ["old.txt/in", "table.csv"]
+    report = await full(caller, "import shutil\nshutil.rmtree('old.txt')\nopen('old.txt', 'w').write('again')")
+    assert report["files"] == {"new": [{"name": "old.txt", "size": 5}], "deleted": ["old.txt/in"]}
+    assert names(caller) == ["old.txt", "table.csv"]
+
+
+async def test_folders_are_moved_and_copied_by_shutil_also_such_as_were_there_before(caller: Caller) -> None:
+    report = await full(caller, "import os\nos.makedirs('d/e')\nopen('d/e/f', 'w').write('f')\nos.rename('d', 'g')")
+    assert report["files"] == {"new": [{"name": "g/e/f", "size": 1}]}
+    code = """
+import os, shutil
+try:
+    os.rename("g", "h")
+except OSError as error:
+    number = error.errno
+shutil.move("g", "h")
+shutil.copytree("h", "copy")
+shutil.copy2("table.csv", "table2.csv")
+number
+"""
+    report = await full(caller, code)
+    assert (report["result"], report["error"]) == (18, None)
+    assert report["files"]["deleted"] == ["g/e/f"]
+    assert names(caller) == ["copy/e/f", "h/e/f", "old.txt", "table.csv", "table2.csv"]
+
+
+WAL = """
+import sqlite3
+database = sqlite3.connect("w.sqlite")
+database.execute("pragma journal_mode=wal")
+database.execute("create table t (a)")
+database.execute("insert into t values (1)")
+database.commit()
+"""
+READS = "import sqlite3\ndatabase = sqlite3.connect('w.sqlite')\ndatabase.execute('select * from t').fetchall()"
+
+
+async def test_a_database_with_a_write_ahead_log_is_whole_for_the_next_run_and_never_read_in_part(
+    caller: Caller,
+) -> None:
+    assert (await full(caller, WAL))["success"]
+    assert names(caller) == ["old.txt", "table.csv", "w.sqlite", "w.sqlite-shm", "w.sqlite-wal"]
+    assert "write-ahead log" in (await caller.run(READS))["error"]["message"]
+    assert (
+        await full(caller, READS + "\nrows = database.execute('select * from t').fetchall()\ndatabase.close()\nrows")
+    )["result"] == [[1]]
+    assert names(caller) == ["old.txt", "table.csv", "w.sqlite"]
+    assert (await caller.run(READS))["result"] == [[1]]
+
+
+async def test_times_of_files_do_not_come_home(caller: Caller) -> None:
+    report = await full(
+        caller, "import os\nopen('t', 'w').write('x')\nos.utime('t', (1000, 1000))\nos.stat('t').st_mtime"
+    )
+    assert report["result"] == 1000
+    assert (caller.home / "workspace" / "t").stat().st_mtime > 1000
+
+
 async def test_links_stay_behind_and_the_report_says_so(caller: Caller) -> None:
     report = await full(caller, "import os\nos.symlink('/etc/passwd', 'link')\nopen('a', 'w').close()")
     assert report["files"] == {"new": [{"name": "a", "size": 0}]}
