@@ -41,7 +41,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         home = Path(place)
         async with in_this_process(home, ENV) as caller:
-            plain = {what: [] for what in ROUNDS}
+            plain: dict[str, list[float]] = {what: [] for what in ROUNDS}
             confined: dict[str, list[float]] = {what: [] for what in ROUNDS}
             await run(caller, "1")
             for turn in range(max(ROUNDS.values())):
@@ -49,8 +49,7 @@ async def main() -> None:
                     code = f"{WRITES[what]}\nplace = 'f'\n{WRITE}"
                     confined[what].append(await run(caller, code))
                     plain[what].append(_plain(f"{WRITES[what]}\nplace = {str(home / 'plain-')!r}\n{WRITE}"))
-                    for each in (*(home / "workspace").glob("f*"), *home.glob("plain-*")):
-                        each.unlink()
+                    _clear(home)
     least = statistics.median(confined["nothing"])
     sys.stdout.write("| a run writes | ms | times a run that writes nothing | plain Python alone, ms |\n")
     sys.stdout.write("| --- | ---: | ---: | ---: |\n")
@@ -66,6 +65,11 @@ async def run(caller: Caller, code: str) -> float:
     report = await caller.run(code, isolation="process")
     assert report["success"], report
     return 1000 * (time.perf_counter() - began)
+
+
+def _clear(home: Path) -> None:
+    for each in (*(home / "workspace").glob("f*"), *home.glob("plain-*")):
+        each.unlink()
 
 
 def _plain(code: str) -> float:
