@@ -417,6 +417,7 @@ async def _background(
         yield Background(own_executor, executor.journal, work, settings.background_queue_max, executor.audit, place)
     finally:
         await work.aclose()
+        await executor.cancelled.aclose()
         for each in made:
             await each.pools.aclose()
 

@@ -41,6 +41,11 @@ class Landed:
     not_kept: dict[str, str] = field(default_factory=dict)
     more_not_kept: int = 0
 
+    @property
+    def is_anything(self) -> bool:
+        """Whether the workspace is another than before."""
+        return bool(self.new or self.changed or self.deleted)
+
 
 def land(workspace: Workspace, changed: ChangedFolder, changes: Changes, *, begun_ns: int) -> Landed:
     """Apply changes that a run made which began at `begun_ns`, and say what was done. Blocks.

@@ -362,6 +362,10 @@ class _ContainedWorker:
     def resume(self) -> None:
         """No-op: it was never stopped."""
 
+    def is_gone(self) -> bool:
+        """Return whether the container said how it ended."""
+        return self.exit.done()
+
     def has_ended(self, ended: ProcessExit) -> None:
         """Take note of how it ended."""
         if self._overdue is not None:

@@ -286,7 +286,7 @@ class Pool:
         self, worker: WorkerHandle, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None
     ) -> Outcome:
         try:
-            return await worker.with_files(await worker.run(job, host_calls, seat, recorder), job)
+            return await worker.run_whole(job, host_calls, seat, recorder)
         finally:
             # The caller goes on first: to end a process and to make another takes as long as a small job and its reply.
             self._retired.append(worker)

@@ -279,7 +279,7 @@ class Sessions:
             return (
                 await self._run_fresh(session, job, host_calls, seat, recorder)
                 if worker is None
-                else await _run(worker, job, host_calls, seat, recorder)
+                else await worker.run_whole(job, host_calls, seat, recorder)
             )
         except WorkerLost:
             if worker is None:
@@ -356,12 +356,12 @@ class Sessions:
         for _try in range(_TRIES - 1):
             session.worker = await self._take_worker()
             try:
-                return await _run(session.worker, job, host_calls, seat, recorder)
+                return await session.worker.run_whole(job, host_calls, seat, recorder)
             except WorkerLost:
                 session.worker.end()
                 session.worker = None
         session.worker = await self._take_worker()
-        return await _run(session.worker, job, host_calls, seat, recorder)
+        return await session.worker.run_whole(job, host_calls, seat, recorder)
 
     def _lay_down(self, session: _Session, why: str) -> None:
         """End a session's process and remember why, for its next report."""
@@ -378,10 +378,6 @@ class Sessions:
         self._endings[name] = why
         while len(self._endings) > _ENDINGS_KEPT:
             self._endings.popitem(last=False)
-
-
-async def _run(worker: WorkerHandle, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None) -> Outcome:
-    return await worker.with_files(await worker.run(job, host_calls, seat, recorder), job)
 
 
 def _lost_name_told(outcome: Outcome, name: str, why: str) -> Outcome:

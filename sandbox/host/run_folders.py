@@ -3,8 +3,13 @@
 A worker has one of its own: what it changed of the workspace, and its directory for temporary files. The host only
 looks at sizes there while the worker lives: it opens directories, relative to descriptors and without following links,
 and no file. It reads files once all processes of the worker are gone, or stopped. A worker that holds more than is
-allowed is ended. What it keeps open and has removed is not seen; it is held by the limit of each file
-(RLIMIT_FSIZE), and where the disk runs full meanwhile the worker is ended too.
+allowed is ended.
+
+What it has removed and still has open or mapped is not seen: one page of a mapping keeps a file. No kernel bounds that
+for users who own nothing of the machine (project quotas and images on loop devices need its administrator), so the disk
+itself is watched: before it is full every worker ends that wrote since its share of the disk began to go. How often it
+is looked at follows from how much is free and from how fast memory can be written; nothing takes disk faster, since the
+filter allows no fallocate(2).
 
 The folder is removed with its worker. Each is locked (flock(2)) by the process that made it, so what a killed server
 left is told from what another one uses.
@@ -34,7 +39,10 @@ ENTRIES_MAX = 100_000
 DEPTH_MAX = 64
 """Folders one in the other; deeper ones are not looked into, so nobody may have them."""
 DISK_RESERVE_BYTES = 1_000_000_000
-"""Where less of the disk is free, a worker is ended since whose run more than its share of the disk was taken."""
+"""Where less of the disk is free, or less than half of what was free before its run, a worker is ended that writes."""
+_FASTEST_BYTES = 10_000_000_000
+"""What all workers together can write in a second at most: that is memory, from which the kernel writes later."""
+_DISK_LOOK_SECONDS = (0.02, 1.0)
 
 _INNER = "runs"
 _NEW_SECONDS = 60.0
@@ -65,6 +73,8 @@ class RunFolders:
         self._trials: list[RunFolder] = []
         self._removing: set[Future[None]] = set()
         self._alive: set[RunFolder] = set()
+        self._watches: set[Watch] = set()
+        self._disk_timer: asyncio.TimerHandle | None = None
 
     def prepare(self) -> None:
         """Make the folder that holds them, and remove what servers left that are gone. Raises OSError.
@@ -109,6 +119,26 @@ class RunFolders:
         made = RunFolder(name, path, handle, self)
         self._alive.add(made)
         return made
+
+    def watch_disk_for(self, watch: Watch) -> None:
+        """Have a watch told when the disk is nearly full, until it is `drop`ped."""
+        self._watches.add(watch)
+        if self._disk_timer is None:
+            self._look_at_disk()
+
+    def drop(self, watch: Watch) -> None:
+        """Tell a watch no more."""
+        self._watches.discard(watch)
+
+    def _look_at_disk(self) -> None:
+        self._disk_timer = None
+        for watch in list(self._watches):  # they may be on several file systems, and there are few
+            watch.look_at_disk()
+        if self._watches:
+            least = min(watch.spare_bytes for watch in self._watches)
+            shortest, longest = _DISK_LOOK_SECONDS
+            seconds = min(max(least / _FASTEST_BYTES, shortest), longest)
+            self._disk_timer = asyncio.get_running_loop().call_later(seconds, self._look_at_disk)
 
     def remove_soon(self, folder: RunFolder) -> None:
         """Have a folder removed whose worker is gone."""
@@ -182,22 +212,25 @@ class RunFolder:
             self._closed = True
             os.close(self.handle)
 
-    def excess(self, free_before: int) -> str | None:
-        """Say what of it is too much, or None. `free_before` is what was free of the disk before the run."""
+    def excess(self) -> str | None:
+        """Say what of it is too much, or None."""
         with self._turn:  # its number must not be another's by then
-            return None if self._closed else self._excess(free_before)
+            return None if self._closed else self._excess()
 
-    def _excess(self, free_before: int) -> str | None:
-        bytes_max = self.all.bytes_max
-        free = self.free_bytes()
-        if free < DISK_RESERVE_BYTES and free_before - free > bytes_max:
-            return "the disk ran full while the code ran"
+    def _excess(self) -> str | None:
         try:
-            used = _Usage(bytes_max)
+            used = _Usage(self.all.bytes_max)
             used.add(self.handle, DEPTH_MAX)
         except _TooMuchError as excess:
             return str(excess)
         return None
+
+    def times(self) -> tuple[int, ...]:
+        """Return when something was last made or removed directly in its places, in nanoseconds; code sets none of it.
+
+        It is a change of these that shows that code wrote anything: neither place is there for anything else.
+        """
+        return tuple(os.stat(part, dir_fd=self.handle).st_ctime_ns for part in (UPPER, SCRATCH))
 
     def free_bytes(self) -> int:
         """Return how much of its disk is free."""
@@ -217,18 +250,41 @@ class Watch:
         self._on_excess = on_excess
         self._stopped = False
         self._looks = 0
-        self._free_before = folder.free_bytes()
+        self._times = folder.times()
+        self.spare_bytes = free = folder.free_bytes()
+        """How much of the disk may still be taken, by whomever, before it is ended for that; as of the last look."""
+        self._least_free = min(DISK_RESERVE_BYTES, free // 2)
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(_FIRST_LOOK_SECONDS, self._look)
+        folder.all.watch_disk_for(self)
 
     def stop(self) -> None:
         """Look no more."""
         self._stopped = True
         self._timer.cancel()
+        self._folder.all.drop(self)
+
+    def look_at_disk(self) -> None:
+        """End the worker where the disk is nearly full and it writes. Asks the file system twice, no disk."""
+        try:
+            self.spare_bytes = max(self._folder.free_bytes() - self._least_free, 0)
+            if self.spare_bytes or self._folder.times() == self._times:
+                return
+            excess = (
+                f"the disk was nearly full, with {self._least_free // 1_000_000} MB free, while it wrote files "
+                f"(SCRATCH_MB allows {self._folder.all.bytes_max // 1_000_000} MB, where there is room)"
+            )
+        except OSError as error:
+            excess = f"its files cannot be looked at ({error})"
+        self._end(excess)
+
+    def _end(self, excess: str) -> None:
+        self.stop()
+        self._on_excess(excess)
 
     def _look(self) -> None:
         began = self._loop.time()
-        looking = self._loop.run_in_executor(_WORK, self._folder.excess, self._free_before)
+        looking = self._loop.run_in_executor(_WORK, self._folder.excess)
         looking.add_done_callback(lambda done: self._looked(done, self._loop.time() - began))
 
     def _looked(self, done: asyncio.Future[str | None], seconds: float) -> None:
@@ -237,8 +293,7 @@ class Watch:
         error = done.exception()
         excess = f"its files cannot be looked at ({error})" if error is not None else done.result()
         if excess is not None:
-            self._stopped = True
-            self._on_excess(excess)
+            self._end(excess)
             return
         self._looks += 1
         pause = _LOOK_SECONDS if self._looks < _FREQUENT_LOOKS else _LATER_LOOK_SECONDS

@@ -97,7 +97,7 @@ class WorkerHandle:
         self._broken_off = False
         self._programs = 0
         self._killed = False
-        self._at_work = False
+        self._at_work = 0
         self._to_end = False
         self._ended = False
         self.layers: tuple[str, ...] = ()
@@ -228,8 +228,32 @@ class WorkerHandle:
         if not self._ended:
             self._forked.resume()
 
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Put off `end` for as long as something of the worker is needed."""
+        self._at_work += 1
+        try:
+            yield
+        finally:
+            self._at_work -= 1
+            if self._to_end:
+                self.end()
+
+    async def run_whole(self, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None = None) -> Outcome:
+        """Run one job as `run`, and have what it wrote in the workspace taken home, or kept where it did not end well.
+
+        So it is where the run is cancelled: then the files are looked after before that is raised.
+        """
+        with self._working():
+            try:
+                outcome = await self.run(job, host_calls, seat, recorder)
+            except asyncio.CancelledError:
+                await self._with_files(Outcome(Status.CANCELLED, isolation=self._isolation, layers=self.layers), job)
+                raise
+            return await self._with_files(outcome, job)
+
     async def run(self, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None = None) -> Outcome:
-        """Run one job here and report it; the worker is kept only after a report of its own.
+        """Run one job here and report it; the worker is kept only after a report of its own. Its files are left alone.
 
         The `recorder` is given what the job can be run again from.
 
@@ -254,7 +278,7 @@ class WorkerHandle:
         seat.begin(self, clock)
         if recorder is not None:
             recorder.started(start, self._programs - 1)
-        self._at_work = True
+        self._at_work += 1
         try:
             await self._send_job(frame)
             done = await self._converse(host_calls, clock, seat, recorder, TRACE_BYTES_MAX - len(job.trace))
@@ -279,7 +303,7 @@ class WorkerHandle:
             CLOCK.reset(inherited)
             CALL_SLOT.reset(slot)
             self._drop_calls()
-            self._at_work = False
+            self._at_work -= 1
             if self._to_end:
                 self.end()
         return outcome
@@ -294,38 +318,44 @@ class WorkerHandle:
             # For as long as it lives: threads of a session go on between its calls.
             self._watch = self._run_folder.watch(self._end_for_excess)
 
-    async def with_files(self, outcome: Outcome, job: Job) -> Outcome:
+    async def _with_files(self, outcome: Outcome, job: Job) -> Outcome:
         """Have what a run wrote in the workspace taken home, and return the outcome that says so.
 
-        The worker's processes are gone by then, or stopped in a session that goes on.
+        The worker's processes are gone by then, or stopped in a session that goes on. They stay so until it is over,
+        though the run be cancelled meanwhile.
         """
         folder = self._run_folder
         if folder is None or job.takes_home is None or not folder.is_changed():
             return outcome
-        if self._ended:
-            return _with_files_lost(outcome)
-        goes_on = job.session is not None and not self.gone
+        goes_on = job.session is not None and not self.gone and not self._to_end
         if not goes_on:
             self.kill()
-        self._at_work = True  # the folder stays until this is over
         try:
             if not await (self._has_stopped() if goes_on else self._has_gone()):
                 self.kill()
                 return _with_files_lost(outcome)
-            return await job.takes_home(outcome, folder.written)
+            taking = asyncio.ensure_future(job.takes_home(outcome, folder.written))
+            try:
+                return await asyncio.shield(taking)
+            except asyncio.CancelledError:
+                await asyncio.wait([taking])
+                raise
         finally:
-            self._at_work = False
             if goes_on:
                 self.resume()
-            if self._to_end:
-                self.end()
 
     async def _has_gone(self) -> bool:
-        try:
+        """Wait until no process of it runs any more; return whether that is so."""
+        until = asyncio.get_running_loop().time() + _LEAVING_SECONDS
+        with suppress(TimeoutError):
             async with asyncio.timeout(_LEAVING_SECONDS):
-                return (await asyncio.shield(self._forked.exit)).status is not None
-        except TimeoutError:
-            return False
+                await asyncio.shield(self._forked.exit)
+        # Where its zygote ended, nobody said how it did, nor that it has.
+        while not self._forked.is_gone():
+            if asyncio.get_running_loop().time() > until:
+                return False
+            await asyncio.sleep(_STOPPING_SECONDS)
+        return True
 
     async def _has_stopped(self) -> bool:
         if not self.suspend():

@@ -56,6 +56,10 @@ class WorkerProcess(Protocol):
     def resume(self) -> None:
         """Let it compute again."""
 
+    def is_gone(self) -> bool:
+        """Return whether no process of it runs any more, whether or not `exit` says so. Not called after `close`."""
+        ...
+
 
 class Launches(Protocol):
     """What makes workers for a pool. One that ended does not start again; its owner makes another."""

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import resource
+import select
 import signal
 import socket
 import subprocess
@@ -117,6 +118,12 @@ class ForkedWorker:
     def resume(self) -> None:
         """Let them compute again."""
         self._signal(signal.SIGCONT)
+
+    def is_gone(self) -> bool:
+        """Return whether no process of it runs any more; the first of a pid namespace ends after all others there."""
+        looking = select.poll()
+        looking.register(self.pidfd, select.POLLIN)
+        return bool(looking.poll(0))
 
     def _signal(self, number: signal.Signals) -> None:
         if not self.alone:

@@ -24,7 +24,6 @@ from ..journal.recording import RunJournal
 from ..privacy.gates.program_gate import ProgramTokens, with_values
 from ..privacy.gates.run_gate import (
     CalledTool,
-    ChangedNames,
     EndedRun,
     Gate,
     LeftTokens,
@@ -34,7 +33,8 @@ from ..privacy.gates.run_gate import (
 )
 from ..rights import ISOLATIONS, require
 from ..scopes import session_of
-from .files_home import FilesHome
+from .cancelled_runs import LeftFiles
+from .files_home import FilesHome, accompanied, changed_files, changed_names, written_files
 from .ids import new_run_id
 from .images import PNG, Picture, pictured
 from .isolations import AUTO
@@ -49,14 +49,12 @@ from .report import (
     CallCounts,
     DryCall,
     ErrorReport,
-    FileChanges,
     Image,
     PrivacyReport,
     Report,
     SessionReport,
     TokensLeft,
     ToolCall,
-    WrittenFile,
 )
 from .tables.table_reports import table_report
 from .truncation import SHOWN_CHARS, Cut, Fitted, fit, fits
@@ -197,17 +195,22 @@ async def executed(
     job = replace(job, takes_home=files)
     try:
         await _audited_begin(executor, request, job, run_id)
-        outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter)
+        outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter, files=files)
         _go_on_without_worker(request, outcome, journal)
         outcome = told_of_full_python(job, outcome, executor.pools.offered)
         outcome = _unstored(outcome, await calls.stored())
         await _confirm(executor, job)
     except BaseException as error:
-        gate.drop()
         journal.broken_off(Status.CANCELLED.value, job.isolation.value, _called(calls))
         _audit_broken_off(executor, request, job, calls, error)
         if isinstance(error, asyncio.CancelledError):
             executor.stats.count_cancelled()
+        if isinstance(error, asyncio.CancelledError) and files is not None and files.running is not None:
+            goes_on = isinstance(journal, RunJournal) and journal.is_left_open
+            leaving = partial(_left_behind, executor, job, calls, files, gate)
+            executor.cancelled.begin(run_id, files.running, None if goes_on else leaving, gate.drop)
+        else:
+            gate.drop()
         raise
     finally:
         await calls.ended()
@@ -244,6 +247,7 @@ async def _run(
     *,
     journal: Kept,
     reporter: ProgressReporter,
+    files: FilesHome | None,
 ) -> Outcome:
     """Run the job, then send the progress that is left. A run for which there was no place in time is `busy`."""
     with reporter, charged_to(Account.of(job.limits.timeout_seconds)) as account:
@@ -254,7 +258,8 @@ async def _run(
             ):
                 recorder = recorder_of(journal, job.isolation)
                 rebuild = None if recorder is None else rebuild_of(executor, request, job)
-                outcome = await executor.pools.run(job, answer, recorder, rebuild)
+                running = executor.pools.run(job, answer, recorder, rebuild)
+                outcome = await (running if job.isolation is not Isolation.PROCESS else accompanied(files, running))
                 if request.isolation == AUTO:
                     outcome = await escalated(
                         executor,
@@ -262,6 +267,7 @@ async def _run(
                         answer,
                         outcome,
                         caller=gate.caller,
+                        files=files,
                         background=request.background,
                         was_routed=True,
                     )
@@ -270,6 +276,34 @@ async def _run(
             executor.audit.limited(request.caller, busy.limit)
             return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     return outcome
+
+
+async def _left_behind(executor: Executor, job: Job, calls: Calls, files: FilesHome, gate: Gate) -> LeftFiles | None:
+    """Keep what a cancelled run had written, and return what is said of it; None where that is nothing."""
+    if files.cancelled is None and not files.landed.is_anything:
+        return None
+    outcome = files.cancelled or Outcome(Status.CANCELLED, isolation=Isolation.PROCESS)
+    shown = (await gate.shown(_ended(outcome, job, calls, files))).run
+    run_id, note = calls.attachments.run_id, shown.outcome.notes.get("files")
+    if shown.attached:
+        keeping = partial(
+            executor.archive.archive.keep,
+            run_id,
+            owner=job.caller,
+            code=shown.code,
+            attached=shown.attached,
+        )
+        try:
+            await in_thread(Kind.FILES, keeping, charged=False)
+        except WorkspaceError as error:
+            _LOG.warning("The files of the cancelled run %s could not be kept: %s", run_id, error)
+            return LeftFiles(note=f"What the code wrote could not be kept: {error}")
+    changed = shown.changed
+    return (
+        LeftFiles(note=note)
+        if changed is None
+        else LeftFiles(changed_files(changed, ENTRIES_MAX), len(changed.kept), note)
+    )
 
 
 async def _confirm(executor: Executor, job: Job) -> None:
@@ -380,24 +414,8 @@ def _ended(outcome: Outcome, job: Job, calls: Calls, files: FilesHome | None) ->
         ),
         calls.log.dry,
         calls.attachments.files,
-        None if files is None or outcome.isolation is not Isolation.PROCESS else _changed(files, calls),
+        None if files is None or outcome.isolation is not Isolation.PROCESS else changed_names(files, calls),
     )
-
-
-def _changed(files: FilesHome, calls: Calls) -> ChangedNames:
-    """Put together what a run of full Python changed in the workspace, by itself and through the host."""
-    landed = files.landed
-    by_host = {name: size for name, size in calls.written.items() if name not in landed.changed}
-    return ChangedNames(
-        _sorted({**by_host, **landed.new}),
-        _sorted(landed.changed),
-        tuple(sorted(landed.deleted)),
-        _sorted(files.kept),
-    )
-
-
-def _sorted(sizes: Mapping[str, int]) -> tuple[WrittenName, ...]:
-    return tuple(WrittenName(name, size) for name, size in sorted(sizes.items()))
 
 
 def _pictured(shown: ShownRun, run_id: str, *, filters: bool) -> tuple[ShownRun, tuple[Picture, ...]]:
@@ -574,10 +592,10 @@ def _report(
     if dry_run:
         report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
     if run.changed is not None:
-        if changed := _changed_files(run.changed):
+        if changed := changed_files(run.changed, ENTRIES_MAX):
             report["files"] = changed
     elif run.written:
-        report["files"] = _files(run.written)
+        report["files"] = written_files(run.written, ENTRIES_MAX)
     truncated = fitted.truncated()
     for what, cut in _left_out(report, run).items():
         truncated[what] = {**cast("Mapping[str, Json]", truncated.get(what, {})), **cast("Mapping[str, Json]", cut)}
@@ -598,23 +616,6 @@ def _report(
             truncated["left"] = Cut(note=f"{told} of {there} tokens, of {len(run.left)} tools").to_json()
             report["truncated"] = truncated
     return report
-
-
-def _changed_files(changed: ChangedNames) -> FileChanges:
-    told = FileChanges()
-    if changed.new:
-        told["new"] = _files(changed.new)
-    if changed.changed:
-        told["changed"] = _files(changed.changed)
-    if changed.deleted:
-        told["deleted"] = list(changed.deleted[:ENTRIES_MAX])
-    if changed.kept:
-        told["kept"] = _files(changed.kept)
-    return told
-
-
-def _files(names: Sequence[WrittenName]) -> list[WrittenFile]:
-    return [WrittenFile(name=each.name, size=each.size) for each in names[:ENTRIES_MAX]]
 
 
 def _image(picture: Picture, shows: str) -> Image:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..audit.trail import UNAUDITED, AuditTrail
 from ..policy.access import NO_POLICY, Decider
 from ..stats.run_stats import RunStats
+from .cancelled_runs import CancelledRuns
 from .last_runs import LastRuns
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Executor:
     policy: Decider = NO_POLICY
     stats: RunStats = field(default_factory=RunStats)
     last_runs: LastRuns = field(default_factory=LastRuns)
+    cancelled: CancelledRuns = field(default_factory=CancelledRuns)
     audit: AuditTrail = UNAUDITED
     takes_queued: bool = False
     """Whether it runs what was queued, and so was admitted before."""

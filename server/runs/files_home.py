@@ -6,9 +6,11 @@ Where the run went well they come home, all of them within the quota. Where it f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from ...sandbox.job import Failure, Outcome, Status, WrittenFolder
 from ...workspace.changes import ChangedFolder, Changes, TooManyChanges
@@ -20,7 +22,9 @@ from ..errors import RightMissing
 from ..host_functions.attachments import BYTES_MAX, FILES_MAX
 from ..host_functions.broker import Calls
 from ..host_work import Kind, in_thread
+from ..privacy.gates.run_gate import ChangedNames, WrittenName
 from ..rights import HOST_FUNCTIONS, require
+from .report import FileChanges, WrittenFile
 
 _CLOCK_NS = 1_000_000_000
 """By how much times of files may lag behind the clock."""
@@ -37,9 +41,33 @@ class FilesHome:
     run_id: str
     landed: Landed = field(default_factory=Landed)
     kept: dict[str, int] = field(default_factory=dict)
+    cancelled: Outcome | None = None
+    """That of a run that was cancelled, with what is to be said of its files; None where it wrote none."""
+    running: asyncio.Task[Outcome] | None = None
+    """The run, once it has begun in full Python."""
+
+    async def accompany(self, running: Coroutine[Any, Any, Outcome]) -> Outcome:
+        """Return the outcome of a run of full Python.
+
+        Where that is cancelled the caller is let go at once, though it is cancelled again and again; `running` then
+        ends when the files are looked after.
+        """
+        task = self.running = asyncio.create_task(running)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            task.add_done_callback(_seen)
+            raise
 
     async def __call__(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
         """Take it home, or keep it with the run, and return the outcome that says so."""
+        told = await self._told(outcome, folder)
+        if told.status is Status.CANCELLED:
+            self.cancelled = told
+        return told
+
+    async def _told(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
         try:
             require(self.calls.caller.identity, HOST_FUNCTIONS, "write_file")
         except RightMissing as error:
@@ -89,12 +117,13 @@ class FilesHome:
             attachments.files[f"{_FOLDER}/{name}"] = content
             attachments.size += len(content)
             self.kept[at] = len(content)
-        return _noted(outcome, self._said_of(kept, changes))
+        why = "was cancelled" if outcome.status is Status.CANCELLED else "failed"
+        return _noted(outcome, self._said_of(kept, changes, why))
 
-    def _said_of(self, kept: KeptFiles, changes: Changes) -> str | None:
+    def _said_of(self, kept: KeptFiles, changes: Changes, why: str) -> str | None:
         if not (kept.files or kept.left_out or changes.deleted or changes.replaced):
             return None
-        told = "The workspace is as it was before, since the run failed."
+        told = f"The workspace is as it was before, since the run {why}."
         if self.kept:
             told += f" What the code wrote is kept below {RUNS}/{self.run_id}/{_FOLDER}/."
         if changes.deleted or changes.replaced:
@@ -115,6 +144,52 @@ class FilesHome:
         # In a session the next call must not take it home.
         folder.known.update({"/".join(file.parts): file.mark for file in changes.files}, **changes.marks)
         return outcome
+
+
+async def accompanied(files: FilesHome | None, running: Coroutine[Any, Any, Outcome]) -> Outcome:
+    """Return the outcome of a run of full Python, whose files are looked after by `files`, if by anybody."""
+    return await (running if files is None else files.accompany(running))
+
+
+def changed_names(files: FilesHome, calls: Calls) -> ChangedNames:
+    """Put together what a run of full Python changed in the workspace, by itself and through the host."""
+    landed = files.landed
+    by_host = {name: size for name, size in calls.written.items() if name not in landed.changed}
+    return ChangedNames(
+        _sorted({**by_host, **landed.new}),
+        _sorted(landed.changed),
+        tuple(sorted(landed.deleted)),
+        _sorted(files.kept),
+    )
+
+
+def changed_files(changed: ChangedNames, most: int) -> FileChanges:
+    """Return the changes as a report names them, `most` of each kind."""
+    told = FileChanges()
+    if changed.new:
+        told["new"] = written_files(changed.new, most)
+    if changed.changed:
+        told["changed"] = written_files(changed.changed, most)
+    if changed.deleted:
+        told["deleted"] = list(changed.deleted[:most])
+    if changed.kept:
+        told["kept"] = written_files(changed.kept, most)
+    return told
+
+
+def written_files(names: Sequence[WrittenName], most: int) -> list[WrittenFile]:
+    """Return files as a report names them, `most` of them."""
+    return [WrittenFile(name=each.name, size=each.size) for each in names[:most]]
+
+
+def _sorted(sizes: Mapping[str, int]) -> tuple[WrittenName, ...]:
+    return tuple(WrittenName(name, size) for name, size in sorted(sizes.items()))
+
+
+def _seen(run: asyncio.Task[Outcome]) -> None:
+    """Take note of how a run ended that nobody waits for."""
+    if not run.cancelled():
+        run.exception()
 
 
 def _not_kept(landed: Landed) -> str | None:

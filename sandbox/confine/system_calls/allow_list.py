@@ -151,7 +151,6 @@ _FULL_PYTHON = {
     "pwritev2": Rule("os.pwritev"),
     "ftruncate": Rule("files in the scratch directory"),
     "truncate": Rule("files in the scratch directory"),
-    "fallocate": Rule("files in the scratch directory"),
     "fsync": Rule("databases in the scratch directory"),
     "fdatasync": Rule("databases in the scratch directory"),
     "flock": Rule("databases in the scratch directory"),
@@ -174,8 +173,6 @@ _FULL_PYTHON = {
     "utimensat": Rule("shutil.copy2"),
     "copy_file_range": Rule("shutil.copy"),
     "sendfile": Rule("shutil.copy"),
-    "statfs": Rule("shutil.disk_usage"),
-    "fstatfs": Rule("shutil.disk_usage"),
     "chdir": Rule("os.chdir"),
     "fchdir": Rule("os.fchdir, shutil.rmtree"),
     "umask": Rule("tempfile"),
@@ -229,6 +226,10 @@ _SOCKETS = (
     *("sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg"),
 )
 
+_ATTRIBUTES = tuple(f"{kind}{verb}xattr" for verb in ("get", "set", "list") for kind in ("", "l", "f"))
+"""Calls for extended attributes: the marks of an overlay are some. `shutil` copies files without them where these are
+not supported, and no file at all for any other reason."""
+
 _DEADLY = frozenset(
     {
         # Other processes' memory, descriptors and secrets.
@@ -257,7 +258,10 @@ RESTRICTED = Policy(
 )
 PROCESS = Policy(
     allowed=_COMMON | _FULL_PYTHON,
-    refused={name: refuse(errno.EPERM) for name in (*_ANOTHER_PROCESS, *_SOCKETS) if name not in _FULL_PYTHON},
+    refused={
+        **{name: refuse(errno.EPERM) for name in (*_ANOTHER_PROCESS, *_SOCKETS) if name not in _FULL_PYTHON},
+        **dict.fromkeys(_ATTRIBUTES, refuse(errno.ENOTSUP)),
+    },
     deadly=_DEADLY,
 )
 
@@ -276,6 +280,7 @@ NAMES = tuple(
             *RESTRICTED.allowed,
             *PROCESS.allowed,
             *RESTRICTED.refused,
+            *_ATTRIBUTES,
             *sorted(RESTRICTED.deadly | PROCESS.deadly),
             *_SETTING_UP,
         )  # in this order

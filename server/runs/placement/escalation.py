@@ -14,6 +14,7 @@ from ....sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal
 from ...errors import PolicyRefused
 from ...rights import ISOLATIONS, missing
 from ...startup.package_names import distribution_of
+from ..files_home import FilesHome, accompanied
 from ..isolations import allowed_isolations
 from ..permitted_runs import permit_run
 from .routing import can_start, why_not_for
@@ -36,6 +37,7 @@ async def escalated(
     outcome: Outcome,
     *,
     caller: Caller,
+    files: FilesHome | None = None,
     background: bool = False,
     was_routed: bool = False,
 ) -> Outcome:
@@ -53,7 +55,7 @@ async def escalated(
         in_process = _obstacle_of_process(executor, job, caller, background=background)
         may_try = full_python.why_not() is None and not (was_routed and full_python.obstacle)
         if in_process is None and may_try and await can_start(executor):
-            return await executor.pools.run(replace(job, isolation=Isolation.PROCESS), calls)
+            return await accompanied(files, executor.pools.run(replace(job, isolation=Isolation.PROCESS), calls))
         if in_process is None and (in_process := _of_failure(full_python)) is not None:
             outcome = _without_process(outcome)
         if in_process is not None and (job.session is not None or Isolation.CONTAINER not in executor.pools.offered):

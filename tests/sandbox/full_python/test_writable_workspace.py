@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -67,8 +69,10 @@ class Home:
 
     def __init__(self) -> None:
         self.found: list[dict[str, bytes]] = []
+        self.ended: list[Status] = []
 
     async def __call__(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
+        self.ended.append(outcome.status)
         self.found.append(files_below(folder.path))
         return outcome
 
@@ -160,6 +164,75 @@ async def test_a_session_goes_on_with_its_files_and_sees_what_others_changed(poo
     await pool.end_session("s")
 
 
+def writes_and_goes_on(name: str) -> str:
+    return f"open('part', 'w').write('b')\nimport os\nos.rename('part', {name!r})\nimport time\nwhile True: time.sleep(0.01)"
+
+
+async def until_written(workspace: Path, name: str) -> None:
+    async with asyncio.timeout(60):
+        while not list((workspace.parent / "scratch" / "runs").glob(f"*/{UPPER}/{name}")):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("session", [None, "stopped"])
+async def test_what_a_cancelled_run_wrote_is_taken_home_before_its_folder_goes(
+    pool: Pool, workspace: Path, session: str | None
+) -> None:
+    home, name = Home(), f"of {session}"
+    running = asyncio.create_task(run(pool, writes_and_goes_on(name), session=session, takes_home=home))
+    await until_written(workspace, name)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert home.found == [{name: b"b"}]
+    assert home.ended == [Status.CANCELLED]
+
+
+async def test_what_a_run_wrote_is_taken_home_though_its_session_is_ended_meanwhile(
+    pool: Pool, workspace: Path
+) -> None:
+    home = Home()
+    running = asyncio.create_task(run(pool, writes_and_goes_on("of ended"), session="ended", takes_home=home))
+    await until_written(workspace, "of ended")
+    assert await pool.end_session("ended")
+    assert (await running).status is Status.CRASHED
+    assert home.found == [{"of ended": b"b"}]
+
+
+async def test_what_a_run_wrote_is_taken_home_though_its_zygote_is_killed(pool: Pool, workspace: Path) -> None:
+    home = Home()
+    running = asyncio.create_task(run(pool, writes_and_goes_on("of zygote"), takes_home=home))
+    await until_written(workspace, "of zygote")
+    zygote = pool._zygotes.newest
+    assert zygote is not None
+    assert zygote.pid is not None
+    os.kill(zygote.pid, signal.SIGKILL)
+    outcome = await running
+    assert outcome.status is Status.CRASHED
+    assert home.found == [{"of zygote": b"b"}]
+    await pool.ready()
+
+
+async def test_a_run_that_is_cancelled_while_its_files_come_home_is_over_when_they_are(
+    pool: Pool, workspace: Path
+) -> None:
+    begun, going_on, order = asyncio.Event(), asyncio.Event(), []
+
+    async def home(outcome: Outcome, _folder: WrittenFolder) -> Outcome:
+        begun.set()
+        await going_on.wait()
+        order.append("home")
+        return outcome
+
+    running = asyncio.create_task(run(pool, "open('f', 'w').close()", session="cut", takes_home=home))
+    await begun.wait()
+    running.cancel()
+    asyncio.get_running_loop().call_later(0.1, going_on.set)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert order == ["home"]
+
+
 async def test_while_files_come_home_no_thread_of_a_session_writes(pool: Pool) -> None:
     sizes: list[tuple[int, int]] = []
 
@@ -207,6 +280,70 @@ for number in range(1000):
     assert outcome.status is Status.ERROR, outcome
     assert outcome.error is not None
     assert "SCRATCH_MB" in outcome.error.message
+
+
+async def test_what_a_run_removes_and_keeps_mapped_ends_it_before_the_disk_is_full(
+    pool: Pool, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_folders, "_FIRST_LOOK_SECONDS", 1000.0)  # by names alone it would never be seen
+    code = """
+import mmap, os
+kept = []
+for number in range(1000):
+    with open("/tmp/f", "w+b") as file:
+        file.write(bytes(30_000_000))
+        file.flush()
+        kept.append(mmap.mmap(file.fileno(), 4096))
+    os.remove("/tmp/f")
+"""
+    ask = run_folders.RunFolder.free_bytes
+    disk = os.statvfs(workspace)
+    others = disk.f_bavail * disk.f_frsize - 600_000_000
+    monkeypatch.setattr(run_folders.RunFolder, "free_bytes", lambda folder: ask(folder) - others)
+    monkeypatch.setattr(run_folders, "_DISK_LOOK_SECONDS", (0.01, 0.01))
+    watched = asyncio.create_task(run(pool, "import time\ntime.sleep(2)\n'not ended'"))
+    outcome = await run(pool, code)
+    assert outcome.status is Status.ERROR, outcome
+    assert outcome.error is not None
+    assert "the disk was nearly full" in outcome.error.message
+    assert "SCRATCH_MB" in outcome.error.message
+    assert (await watched).result == "not ended"
+
+
+async def test_on_a_disk_that_is_nearly_full_a_run_has_half_of_what_is_left(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = 1_600_000
+
+    def told(folder: run_folders.RunFolder) -> int:
+        return free - sum(each.stat().st_size for each in (Path(folder.path) / UPPER).glob("f"))
+
+    monkeypatch.setattr(run_folders.RunFolder, "free_bytes", told)
+    monkeypatch.setattr(run_folders, "_DISK_LOOK_SECONDS", (0.01, 0.01))
+    code = "import time\nopen('f', 'wb').write(bytes(size))\ntime.sleep(1)"
+    little, much = await run(pool, f"size = 700_000\n{code}"), await run(pool, f"size = 900_000\n{code}")
+    assert little.status is Status.OK, little
+    assert much.error is not None
+    assert "the disk was nearly full" in much.error.message
+
+
+async def test_no_disk_is_taken_without_being_written_and_its_size_cannot_be_asked(pool: Pool) -> None:
+    code = """
+import os, shutil
+told = []
+with open("/tmp/claimed", "wb") as file:
+    for ask in (
+        lambda: os.posix_fallocate(file.fileno(), 0, 30_000_000),
+        lambda: os.statvfs("/workspace"), lambda: os.fstatvfs(file.fileno()), lambda: shutil.disk_usage("/tmp"),
+    ):
+        try:
+            told.append(str(ask()))
+        except OSError as error:
+            told.append(error.errno)
+    told.append(os.stat(file.fileno()).st_blocks)
+told
+"""
+    assert (await run(pool, code)).result == [38, 38, 38, 38, 0]
 
 
 async def test_one_file_cannot_be_larger_than_all_may_be(pool: Pool) -> None:

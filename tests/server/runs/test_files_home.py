@@ -44,6 +44,12 @@ async def full(caller: Caller, code: str, **arguments: Any) -> dict[str, Any]:
     return await caller.run(code, isolation="process", **arguments)
 
 
+async def told(caller: Caller, run_id: str, **arguments: Any) -> dict[str, Any]:
+    answer = (await caller.call("get_run", run_id=run_id, **arguments)).structured_content
+    assert answer is not None
+    return answer
+
+
 def names(caller: Caller) -> list[str]:
     folder = caller.home / "workspace"
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
@@ -108,6 +114,80 @@ async def test_a_run_that_is_stopped_keeps_what_it_wrote_too(caller: Caller) -> 
     assert [each["size"] for each in report["files"]["kept"]] == [1]
 
 
+WAITS = """
+import os, time
+with open("table.csv", "a") as table:
+    table.write("3,4\\n")
+with open("new.txt", "w") as file:
+    file.write("x" * 100)
+os.remove("old.txt")
+progress(0.5, "written")
+while True: time.sleep(0.01)
+"""
+
+
+async def test_what_a_cancelled_background_run_wrote_is_kept_and_its_report_says_so(caller: Caller) -> None:
+    begun = (await caller.call("execute_code", code=WAITS, isolation="process", background=True)).structured_content
+    assert begun is not None
+    run_id = begun["run_id"]
+    while "progress" not in (state := await told(caller, run_id)):
+        assert state["status"] in {"queued", "running"}, state
+        await asyncio.sleep(0.02)
+    report = await told(caller, run_id, cancel=True)
+    kept = f".runs/{run_id}/files"
+    assert report["status"] == "cancelled", report
+    assert report["files"] == {
+        "kept": [{"name": f"{kept}/new.txt", "size": 100}, {"name": f"{kept}/table.csv", "size": 12}]
+    }
+    assert "since the run was cancelled" in report["truncated"]["files"]["note"]
+    assert (await caller.run(f"read_file('{kept}/table.csv')"))["result"] == "a,b\n1,2\n3,4\n"
+    assert names(caller) == ["old.txt", "table.csv"]
+    assert await told(caller, run_id) == report
+
+
+@pytest.mark.parametrize("session", [None, "cancelled"])
+async def test_what_a_run_wrote_is_kept_though_its_client_cancels_the_call(caller: Caller, session: str | None) -> None:
+    began = asyncio.Event()
+
+    async def seen(_done: float, _total: float | None, message: str | None) -> None:
+        if message == "written":
+            began.set()
+
+    arguments = {"code": WAITS, "isolation": "process"} | ({} if session is None else {"session": session})
+    call = asyncio.create_task(caller.client.call_tool("execute_code", arguments, progress_callback=seen))
+    await began.wait()
+    place = caller.home / "workspace.runs"
+    before = set(place.glob("*/files"))
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    async with asyncio.timeout(60):
+        while not (there := set(place.glob("*/files")) - before):  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.02)
+    run_id = there.pop().parent.name
+    kept = f".runs/{run_id}/files"
+    assert (await caller.run(f"read_file('{kept}/new.txt')"))["result"] == "x" * 100
+    assert kept in (await told(caller, run_id))["error"]["message"]
+    assert names(caller) == ["old.txt", "table.csv"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "status"),
+    [
+        ("os.kill(os.getpid(), 9)", "crashed"),
+        ("os._exit(3)", "crashed"),
+        ("x = bytearray(1 << 40)", "error"),
+        ("x = []\nwhile True: x.append(bytearray(10_000_000))", "error"),
+    ],
+)
+async def test_however_a_run_ends_that_does_not_end_well_what_it_wrote_is_kept(
+    caller: Caller, ends: str, status: str
+) -> None:
+    report = await full(caller, f"import os\nopen('a', 'w').write('x')\nopen('a').read()\n{ends}", memory_mb=200)
+    assert report["status"] in {status, "memory"}, report
+    assert report["files"]["kept"] == [{"name": f".runs/{report['run_id']}/files/a", "size": 1}], report
+
+
 async def test_more_than_the_quota_takes_nothing_home_and_says_so(caller: Caller) -> None:
     report = await full(caller, "open('small', 'w').write('s')\nopen('large', 'wb').write(bytes(6_000_000))")
     assert (report["success"], report["status"]) == (False, "error")
@@ -121,6 +201,81 @@ async def test_runs_at_once_share_the_quota(caller: Caller) -> None:
     reports = await asyncio.gather(*(full(caller, code, context_vars={"name": name}) for name in "abcdef"))
     assert sum(each["success"] for each in reports) == 3
     assert len(names(caller)) == 2 + 3
+
+
+async def test_of_two_runs_at_once_that_write_one_file_the_one_that_ends_last_wins_whole(caller: Caller) -> None:
+    late = asyncio.create_task(
+        full(caller, "import os, time\nopen('same', 'w').write('first')\nwhile not read_file('go'): time.sleep(0.01)")
+    )
+    (caller.home / "workspace" / "go").write_text("")
+    soon = await full(caller, "open('same', 'w').write('second, longer')")
+    (caller.home / "workspace" / "go").write_text("go")
+    assert soon["files"] == {"new": [{"name": "same", "size": 14}]}
+    assert (await late)["files"] == {"changed": [{"name": "same", "size": 5}]}
+    assert (caller.home / "workspace" / "same").read_text() == "first"
+
+
+async def test_a_file_that_becomes_a_folder_and_the_other_way_round_is_told_as_both(caller: Caller) -> None:
+    report = await full(
+        caller, "import os\nos.remove('old.txt')\nos.mkdir('old.txt')\nopen('old.txt/in', 'w').write('i')"
+    )
+    assert report["files"] == {"new": [{"name": "old.txt/in", "size": 1}], "deleted": ["old.txt"]}
+    assert names(caller) == ["old.txt/in", "table.csv"]
+    report = await full(caller, "import shutil\nshutil.rmtree('old.txt')\nopen('old.txt', 'w').write('again')")
+    assert report["files"] == {"new": [{"name": "old.txt", "size": 5}], "deleted": ["old.txt/in"]}
+    assert names(caller) == ["old.txt", "table.csv"]
+
+
+async def test_folders_are_moved_and_copied_by_shutil_also_such_as_were_there_before(caller: Caller) -> None:
+    report = await full(caller, "import os\nos.makedirs('d/e')\nopen('d/e/f', 'w').write('f')\nos.rename('d', 'g')")
+    assert report["files"] == {"new": [{"name": "g/e/f", "size": 1}]}
+    code = """
+import os, shutil
+try:
+    os.rename("g", "h")
+except OSError as error:
+    number = error.errno
+shutil.move("g", "h")
+shutil.copytree("h", "copy")
+shutil.copy2("table.csv", "table2.csv")
+number
+"""
+    report = await full(caller, code)
+    assert (report["result"], report["error"]) == (18, None)
+    assert report["files"]["deleted"] == ["g/e/f"]
+    assert names(caller) == ["copy/e/f", "h/e/f", "old.txt", "table.csv", "table2.csv"]
+
+
+WAL = """
+import sqlite3
+database = sqlite3.connect("w.sqlite")
+database.execute("pragma journal_mode=wal")
+database.execute("create table t (a)")
+database.execute("insert into t values (1)")
+database.commit()
+"""
+READS = "import sqlite3\ndatabase = sqlite3.connect('w.sqlite')\ndatabase.execute('select * from t').fetchall()"
+
+
+async def test_a_database_with_a_write_ahead_log_is_whole_for_the_next_run_and_never_read_in_part(
+    caller: Caller,
+) -> None:
+    assert (await full(caller, WAL))["success"]
+    assert names(caller) == ["old.txt", "table.csv", "w.sqlite", "w.sqlite-shm", "w.sqlite-wal"]
+    assert "write-ahead log" in (await caller.run(READS))["error"]["message"]
+    assert (
+        await full(caller, READS + "\nrows = database.execute('select * from t').fetchall()\ndatabase.close()\nrows")
+    )["result"] == [[1]]
+    assert names(caller) == ["old.txt", "table.csv", "w.sqlite"]
+    assert (await caller.run(READS))["result"] == [[1]]
+
+
+async def test_times_of_files_do_not_come_home(caller: Caller) -> None:
+    report = await full(
+        caller, "import os\nopen('t', 'w').write('x')\nos.utime('t', (1000, 1000))\nos.stat('t').st_mtime"
+    )
+    assert report["result"] == 1000
+    assert (caller.home / "workspace" / "t").stat().st_mtime > 1000
 
 
 async def test_links_stay_behind_and_the_report_says_so(caller: Caller) -> None:

@@ -261,3 +261,98 @@ os._exit(0)
     assert report["status"] == "crashed"
     assert "new" not in report.get("files", {})
     assert [each["name"].rpartition("/")[2] for each in report["files"]["kept"]] == ["d.sqlite"]
+
+
+async def test_no_mark_of_the_overlay_can_be_set_read_or_forged(caller: Caller) -> None:
+    code = """
+import os
+os.makedirs("folder")
+told = set()
+for name in ("user.overlay.opaque", "user.overlay.redirect", "user.overlay.metacopy", "user.overlay.whiteout",
+             "trusted.overlay.opaque", "user.x"):
+    for path in ("folder", "table.csv", "."):
+        for ask in (lambda: os.setxattr(path, name, b"y"), lambda: os.getxattr(path, name), lambda: os.listxattr(path)):
+            try:
+                told.add(repr(ask()))
+            except OSError as error:
+                told.add(error.errno)
+for make in (lambda: os.mknod("white", 0o020600, 0), lambda: os.mknod("null", 0o020666, os.makedev(1, 3)),
+             lambda: os.mkfifo("fifo"), lambda: os.chmod("table.csv", 0o6755)):
+    try:
+        make()
+        told.add("made")
+    except OSError as error:
+        told.add(-1)
+sorted(told)
+"""
+    report = await full(caller, code)
+    assert report["result"] == [-1, 95], report
+
+
+async def test_what_is_removed_and_kept_mapped_without_a_descriptor_is_given_back_with_the_run(
+    caller: Caller, place: Path
+) -> None:
+    before = os.statvfs(place).f_bavail
+    code = (
+        RAW
+        + """
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+held = 0
+for n in range(200):
+    handle = os.open("f", os.O_CREAT | os.O_RDWR)
+    os.write(handle, bytes(1_000_000))
+    held += libc.mmap(None, 4096, 1, 1, handle, 0) not in (None, ctypes.c_void_p(-1).value)
+    os.close(handle)
+    os.remove("f")
+held
+"""
+    )
+    report = await full(caller, code)
+    assert report["result"] == 200 or not report["success"], report
+    async with asyncio.timeout(60):
+        while os.statvfs(place).f_bavail < before - 5_000:  # noqa: ASYNC110 - the folder is removed after the reply
+            await asyncio.sleep(0.05)
+
+
+async def test_names_too_long_or_no_text_or_in_the_way_of_what_is_kept_stay_with_a_failed_run(caller: Caller) -> None:
+    code = r"""
+import os
+for name in (b"a" * 256, b"\xff", b"a\nb", b".runs", b"../up", b"code.py", b"output.txt", "\u202e".encode(), b"files"):
+    try:
+        with open(name, "wb") as file: file.write(b"x")
+    except OSError:
+        pass
+deep = "/".join(["d" * 200] * 5)
+os.makedirs(deep); open(deep + "/f", "w").write("x")
+raise SystemExit(1)
+"""
+    report = await full(caller, code)
+    assert not report["success"]
+    run_id = report["run_id"]
+    kept = {each["name"].removeprefix(f".runs/{run_id}/files/") for each in report["files"]["kept"]}
+    assert {"code.py", "output.txt", "files"} <= kept
+    assert not any("\n" in name or len(name) > 1024 for name in kept)
+    assert (await caller.run(f"read_file('.runs/{run_id}/code.py')"))["result"] == code
+
+
+async def test_runs_that_are_cancelled_at_every_moment_bring_nothing_home_and_hold_nothing(caller: Caller) -> None:
+    code = """
+import os, threading
+def swap():
+    while True:
+        try:
+            os.symlink("/etc/passwd", "x"); os.rename("x", "f")
+            with open("f2", "w") as file: file.write("y" * 1000)
+            os.rename("f2", "f"); os.remove("f")
+        except OSError: pass
+for _ in range(4): threading.Thread(target=swap, daemon=True).start()
+while True: pass
+"""
+    for n in range(12):
+        call = asyncio.create_task(full(caller, code, session=None if n % 2 else "s", timeout_seconds=20))
+        await asyncio.sleep(0.03 * n)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    assert os.listdir(caller.home / "workspace") == ["table.csv"]
