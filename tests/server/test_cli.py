@@ -292,7 +292,7 @@ def test_every_command_and_option_says_what_it_is_for() -> None:
     commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
     assert set(commands.choices) == {
         *("serve", "run", "demo", "doctor", "container", "servers", "tools", "skills", "pii", "packages"),
-        *("completion", "guard", "init", "runs", "approvals", "tokens", "tenants", "policy", "audit"),
+        *("data", "completion", "guard", "init", "runs", "approvals", "tokens", "tenants", "policy", "audit"),
     }
     for parser in commands.choices.values():
         assert all(action.help for action in parser._actions)
