@@ -143,13 +143,15 @@ class FakeCluster:
 
     async def _end(self, pod: Pod) -> None:
         if pod.process is not None:
-            if self.removed is not None:
-                await self.removed(pod.manifest)
-            with suppress(ProcessLookupError):
-                pod.process.kill()
-            await pod.process.wait()
-            # Children of the killed process may hold its streams for a while longer.
-            cast("Any", pod.process)._transport.close()
+            try:
+                if self.removed is not None:
+                    await self.removed(pod.manifest)
+                with suppress(ProcessLookupError):
+                    pod.process.kill()
+                await pod.process.wait()
+            finally:
+                # Who asked may have gone, and children of the killed process may hold its streams for a while longer.
+                cast("Any", pod.process)._transport.close()
 
     async def attach(self, websocket: WebSocket) -> None:
         pod = self.pods.get(websocket.path_params["name"])
