@@ -288,7 +288,6 @@ def _open_server(address: sa.URL, place: str, tenant: str | None) -> Database:
     database = Database(engine, place, None)
     with database.read() as session:
         encoding = session.connection().exec_driver_sql("SHOW server_encoding").scalar_one()
-        database.set_clock(float(session.connection().exec_driver_sql(f"SELECT {postgresql.CLOCK}").scalar_one()))
     if encoding != "UTF8":
         database.close()
         raise DatabaseUnavailable(

@@ -194,7 +194,7 @@ class PeerLink:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise PeerLost(f"The answer of the server at {peer.address} is no JSON object.")
+            raise PeerLost(f"The answer of the server at {peer.address} is not a JSON object.")
         return found
 
     def _client(self, *, streams: bool) -> httpx2.AsyncClient:

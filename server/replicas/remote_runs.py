@@ -242,6 +242,6 @@ async def _lines(body: AsyncIterator[bytes]) -> AsyncIterator[Mapping[str, Any]]
             try:
                 yield json.loads(line)
             except (ValueError, RecursionError):
-                raise PeerLost("The answer is no JSON.") from None
+                raise PeerLost("The answer is not JSON.") from None
         if len(rest) > _LINE_BYTES_MAX:
             raise PeerLost("The answer is too long.")
