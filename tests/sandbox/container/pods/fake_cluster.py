@@ -29,6 +29,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from ....waiting import until
+
 NAMESPACE = "sealab"
 TOKEN = "a-token-of-the-cluster"
 API_VERSION = "1.34"
@@ -249,6 +251,10 @@ async def fake_cluster(folder: Path, kubelet: Callable[[Manifest], Awaitable[lis
         finally:
             for pod in list(cluster.pods.values()):
                 await cluster._end(pod)
+            for connection in list(server.server_state.connections):
+                # Its own way of closing fails for a connection that the other side is closing, and is full.
+                cast("Any", connection).transport.abort()
+            await until(lambda: not server.server_state.connections)
             server.should_exit = True
             await serving
 
