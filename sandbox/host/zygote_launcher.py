@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -145,7 +145,7 @@ class ZygoteLauncher:
         self._retired = False
         self._forks: dict[int, asyncio.Future[ForkedWorker]] = {}
         self._exits: dict[int, asyncio.Future[ProcessExit]] = {}
-        self._refreshing: defaultdict[int, deque[asyncio.Future[bool]]] = defaultdict(deque)
+        self._refreshing: dict[int, deque[asyncio.Future[bool]]] = {}
         self._hello: asyncio.Future[None] | None = None
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -256,17 +256,24 @@ class ZygoteLauncher:
         return await forked
 
     async def _refresh(self, number: int) -> None:
+        """Have a worker see the workspace anew. Those that ask while the zygote is at it share the next time."""
         if self._control is None or self._loop is None:
             raise WorkerLost("The sandbox's zygote has ended.")
-        refreshed: asyncio.Future[bool] = self._loop.create_future()
-        self._refreshing[number].append(refreshed)  # calls at once ask more than once, and are answered in order
+        asked = self._refreshing.setdefault(number, deque())
+        if len(asked) <= 1:
+            asked.append(self._loop.create_future())
+        refreshed = asked[-1]
+        if len(asked) == 1:
+            self._ask_to_refresh(number)
+        if not await asyncio.shield(refreshed):
+            raise WorkerLost("The worker's view of the workspace cannot be renewed.")
+
+    def _ask_to_refresh(self, number: int) -> None:
+        assert self._control is not None
         try:
             self._control.send(zygote_packets.refresh(number))
-        except OSError as error:
-            self._lost()
-            raise WorkerLost(f"The sandbox's zygote does not listen: {error}.") from None
-        if not await refreshed:
-            raise WorkerLost("The worker's view of the workspace cannot be renewed.")
+        except OSError:
+            self._lost()  # which all that wait are told
 
     async def close(self) -> None:
         """End the zygote and wait until it is gone; the kernel ends its workers with it."""
@@ -323,11 +330,11 @@ class ZygoteLauncher:
                 if not waiting.done():
                     waiting.set_exception(WorkerLost(f"A worker cannot be made: {reason}."))
             case zygote_packets.Refreshed(number, done):
-                refreshed = self._refreshing[number].popleft()
-                if not self._refreshing[number]:
+                self._refreshing[number].popleft().set_result(done)
+                if self._refreshing[number]:
+                    self._ask_to_refresh(number)
+                else:
                     del self._refreshing[number]
-                if not refreshed.done():
-                    refreshed.set_result(done)
             case zygote_packets.Ended(number, how):
                 self._exits.pop(number).set_result(how)
             case zygote_packets.Started(None, _code, notes):
