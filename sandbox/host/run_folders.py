@@ -197,10 +197,12 @@ class RunFolder:
         return WrittenFolder(os.path.join(self.path, UPPER), self.known, self.made_ns)
 
     def is_changed(self) -> bool:
-        """Return whether the worker changed anything in the workspace."""
-        with contextlib.suppress(OSError), _opened(UPPER, self.handle) as upper, os.scandir(upper) as entries:
-            return next(entries, None) is not None
-        return False
+        """Return whether the worker changed anything in the workspace, or whether that cannot be seen."""
+        try:
+            with _opened(UPPER, self.handle) as upper, os.scandir(upper) as entries:
+                return next(entries, None) is not None
+        except OSError:
+            return True  # whoever reads it says why it cannot be read
 
     def remove_soon(self) -> None:
         """Have it removed: its worker is gone."""

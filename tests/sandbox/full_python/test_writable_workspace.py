@@ -431,3 +431,13 @@ async def test_calls_at_once_that_write_to_the_workspace_are_all_answered(pool: 
     job = Job(code, isolation=Isolation.PROCESS, limits=Limits(timeout_seconds=20.0, memory_mb=300))
     outcome = await pool.run(job, saves)
     assert outcome.result == [str(n) for n in range(20)], outcome
+
+
+def test_what_cannot_be_looked_at_counts_as_changed(tmp_path: Path) -> None:
+    folder = run_folders.RunFolders(str(tmp_path), SCRATCH_BYTES)
+    folder.prepare()
+    made = folder.make()
+    assert not made.is_changed()
+    os.rmdir(os.path.join(made.path, UPPER))
+    assert made.is_changed()
+    made.remove_soon()
