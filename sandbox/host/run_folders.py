@@ -59,7 +59,9 @@ _REMOVED_DEPTH = 32
 _TRIES = 3
 _TRIALS_MAX = 2
 
-_WORK = ThreadPoolExecutor(max_workers=2, thread_name_prefix="run folders")
+_LOOKING = ThreadPoolExecutor(max_workers=2, thread_name_prefix="run folders")
+_REMOVING = ThreadPoolExecutor(max_workers=2, thread_name_prefix="old run folders")
+"""Apart from the others: to remove what one worker wrote takes long, and the limits of others hold meanwhile."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -87,7 +89,7 @@ class RunFolders:
         with contextlib.suppress(FileExistsError):
             os.mkdir(self.path, 0o711)
         os.chmod(self.path, 0o711)  # noqa: S103 - entered by name alone, and that from the mount
-        _WORK.submit(self._remove_abandoned)
+        _REMOVING.submit(self._remove_abandoned)
 
     def trial(self) -> RunFolder:
         """Make the folder in which a zygote tries whether workers can write to the workspace. Raises OSError.
@@ -144,7 +146,7 @@ class RunFolders:
         """Have a folder removed whose worker is gone."""
         if folder in self._alive:
             self._alive.discard(folder)
-            removing = _WORK.submit(self._remove, folder)
+            removing = _REMOVING.submit(self._remove, folder)
             self._removing.add(removing)
             removing.add_done_callback(self._removing.discard)
 
@@ -286,7 +288,7 @@ class Watch:
 
     def _look(self) -> None:
         began = self._loop.time()
-        looking = self._loop.run_in_executor(_WORK, self._folder.excess)
+        looking = self._loop.run_in_executor(_LOOKING, self._folder.excess)
         looking.add_done_callback(lambda done: self._looked(done, self._loop.time() - began))
 
     def _looked(self, done: asyncio.Future[str | None], seconds: float) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -59,6 +60,10 @@ async def run(pool: Pool, code: str, *, session: str | None = None, takes_home=N
 
 def files_below(path: str) -> dict[str, bytes]:
     return {str(each.relative_to(path)): each.read_bytes() for each in Path(path).rglob("*") if each.is_file()}
+
+
+def write(path: str) -> None:
+    Path(path).write_bytes(bytes(100_000))
 
 
 def size_of(path: str) -> int:
@@ -441,3 +446,28 @@ def test_what_cannot_be_looked_at_counts_as_changed(tmp_path: Path) -> None:
     os.rmdir(os.path.join(made.path, UPPER))
     assert made.is_changed()
     made.remove_soon()
+
+
+async def test_removing_what_others_left_keeps_no_folder_from_being_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    folders = run_folders.RunFolders(str(tmp_path), 1000)
+    folders.prepare()
+    others, own = [folders.make() for _ in range(8)], folders.make()
+    removed, slow = run_folders._removed, {each.name for each in others}
+    monkeypatch.setattr(
+        run_folders, "_removed", lambda parent, name: gate.wait() if name in slow else removed(parent, name)
+    )
+    for each in others:
+        each.remove_soon()
+    write(os.path.join(own.path, UPPER, "large"))
+    found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    watch = own.watch(found.set_result)
+    try:
+        async with asyncio.timeout(20):
+            assert "SCRATCH_MB" in await found
+    finally:
+        watch.stop()
+        gate.set()
+        await folders.aclose()
