@@ -16,7 +16,7 @@ from typing import cast
 import pytest
 
 from sealab.sandbox.confine.overlay import UPPER
-from sealab.sandbox.host import run_folders
+from sealab.sandbox.host import run_folders, worker
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Isolation, Job, Json, Limits, Outcome, Status, WrittenFolder
 
@@ -471,3 +471,11 @@ async def test_removing_what_others_left_keeps_no_folder_from_being_looked_at(
         watch.stop()
         gate.set()
         await folders.aclose()
+
+
+async def test_a_process_that_takes_long_to_stop_is_not_asked_at_every_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_LEAVING_SECONDS", 1.0)
+    asked = []
+    assert not await worker._until(lambda: bool(asked.append(1)))  # type: ignore[func-returns-value]  # it never stops
+    assert len(asked) < 40
+    assert await worker._until(lambda: True)
