@@ -158,3 +158,23 @@ async def test_jobs_at_once_lose_nothing_over_many_renewals():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(pool._zygotes._renewing or asyncio.sleep(0)), 10)
         await until(lambda: not pool._zygotes._retired)
+
+
+async def test_one_that_began_to_start_before_all_were_dropped_does_not_take_over():
+    async with Pool(PoolSettings(spares=1, zygote_seconds=SOON)) as pool:
+        await pool.ready()
+        launch, launched = pool._zygotes._launch_it, []
+
+        def noted():
+            launched.append(launch())
+            return launched[-1]
+
+        pool._zygotes._launch_it = noted
+        while pool._zygotes._renewing is None:
+            await value(pool, "1")
+        renewing = pool._zygotes._renewing
+        await pool._zygotes.drop()
+        await renewing
+        await value(pool, "1")
+        assert pool._zygotes.newest is launched[1]
+        await until(lambda: not launched[0].alive)
