@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ...sandbox.errors import HostCallError
-from ...sandbox.job import Failure, Outcome, Status, WrittenFolder
+from ...sandbox.job import Failure, Json, Outcome, Status, WrittenFolder
 from ...workspace.changes import ChangedFolder, Changes, TooManyChanges
 from ...workspace.errors import NameRefused, WorkspaceError
 from ...workspace.landing import KeptFiles, Landed, land, read_kept
@@ -142,9 +142,10 @@ class FilesHome:
             return _noted(outcome, "What the code wrote cannot be listed: it made too many files.")
         except OSError as error:
             return _noted(outcome, f"What the code wrote cannot be listed: it cannot be read ({error.strerror}).")
-        written = [("write_file", {"filename": "/".join(file.parts), "size": file.size}) for file in changes.files]
-        deleted = [("delete_file", {"filename": "/".join(parts)}) for parts in changes.deleted]
-        calls = [*written, *deleted]
+        calls: list[tuple[str, dict[str, Json]]] = [
+            *(("write_file", {"filename": "/".join(file.parts), "size": file.size}) for file in changes.files),
+            *(("delete_file", {"filename": "/".join(parts)}) for parts in changes.deleted),
+        ]
         told = _listed("Could not come home", changes.refused, changes.more_refused)
         for number, (name, arguments) in enumerate(calls):
             try:

@@ -53,6 +53,7 @@ def test_a_package_that_cannot_be_imported_is_named_and_the_environment_is_not_p
     assert json.loads(sealab("data", "status", "--json", "--home", str(tmp_path)).stdout)["problem"] is None
 
 
+@pytest.mark.slow
 def test_a_package_that_is_added_and_cannot_be_imported_leaves_the_environment_in_use(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     made_environment(tmp_path, folder, wheel(folder, "pandas", "9.1", PANDAS))
