@@ -17,8 +17,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from .changes import REFUSED_MAX, ChangedFolder, Changes, WrittenFile
+from .copying import copy, copy_over, same_content, whole
 from .errors import NotAFile, NotFound, WorkspaceError
-from .names import LANDING_PREFIX, PART_PREFIX, Name
+from .names import LANDING_PREFIX, Name
 from .paths import Folder, Found, is_plain, refusing
 from .store import Workspace
 
@@ -26,9 +27,6 @@ STORED_BYTES_MAX = 256 * 1024 * 1024
 """The largest file that is put into an object store: it is in memory meanwhile."""
 
 _OVERTAKEN = "another changed it meanwhile, and this run seems only to have opened it"
-_CHUNK_BYTES = 1 << 20
-_COPY_BYTES = 1 << 30
-_sync = getattr(os, "fdatasync", os.fsync)
 
 
 @dataclass(slots=True)
@@ -93,7 +91,7 @@ def read_kept(
             else:
                 with changed.open(file) as source:
                     if not landing.is_as_before(file, source):
-                        kept.files[name] = _whole(source, file.size)
+                        kept.files[name] = whole(source, file.size)
                         bytes_max -= file.size
                 continue
         except OSError as error:
@@ -191,7 +189,7 @@ class _Landing:
                 leaf = secrets.token_hex(8)
                 replaces = self._status(file.parts) is not None
                 with refusing(name), self._workspace.beside.open_folder((stage,)) as folder:
-                    _copy(source, folder, leaf, sync=replaces)
+                    copy(source, folder, leaf, sync=replaces)
         except OSError as error:
             landed.not_kept[str(name)] = error.strerror or "it cannot be read"
             return None
@@ -207,7 +205,7 @@ class _Landing:
     def _is_same(self, file: WrittenFile, source: int, before: int) -> bool:
         """Return whether a file is what the workspace has."""
         status = os.fstat(before)
-        return status.st_size == file.size and _same_content(source, before, file.size)
+        return status.st_size == file.size and same_content(source, before, file.size)
 
     def _takes_place(
         self,
@@ -327,7 +325,7 @@ class _Landing:
             except OSError as error:
                 if error.errno != errno.EXDEV:
                     raise
-                _copy_over(beside, made.leaf, folder, name.leaf)
+                copy_over(beside, made.leaf, folder, name.leaf)
         was_deleted = str(name) in landed.deleted
         if was_deleted:
             landed.deleted.remove(str(name))
@@ -367,7 +365,7 @@ class _Landing:
                     landed.not_kept[name] = _OVERTAKEN
                     return
                 was_there = self._status(file.parts) is not None
-                self._workspace.write(name, _whole(source, file.size))
+                self._workspace.write(name, whole(source, file.size))
         except OSError as error:
             landed.not_kept[name] = error.strerror or "it cannot be read"
         except WorkspaceError as error:
@@ -389,62 +387,6 @@ def _stage(workspace: Workspace) -> Iterator[str]:
         yield name
     finally:
         workspace.remove_landing(name)
-
-
-def _copy(source: int, folder: Folder, leaf: str, *, sync: bool) -> None:
-    """Copy an open file, from its start, to a new one. Raises `OSError`."""
-    target = folder.create(leaf)
-    try:
-        size = os.fstat(source).st_size
-        at = 0
-        while at < size:
-            at += _copied_range(source, target, at, size - at)
-        if sync:
-            _sync(target)
-    finally:
-        os.close(target)
-
-
-def _copied_range(source: int, target: int, at: int, size: int) -> int:
-    """Copy some bytes, in the kernel where it can (copy_file_range(2)), and return how many. Raises `OSError`."""
-    try:
-        moved = os.copy_file_range(source, target, min(size, _COPY_BYTES), at, at)
-    except OSError as error:
-        if error.errno not in {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}:
-            raise
-        moved = os.pwrite(target, os.pread(source, min(size, _CHUNK_BYTES), at), at)
-    if not moved:
-        raise OSError(errno.ESTALE, "it became shorter while it was read")
-    return moved
-
-
-def _copy_over(beside: Folder, leaf: str, folder: Folder, to: str) -> None:
-    """Copy a staged file to another file system, and let it take its place there. Raises `OSError`."""
-    source = beside.open_plain(leaf)
-    part = PART_PREFIX + secrets.token_hex(8)
-    try:
-        _copy(source, folder, part, sync=True)
-        folder.rename(part, to)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            folder.unlink(part)
-        raise
-    finally:
-        os.close(source)
-
-
-def _same_content(one: int, other: int, size: int) -> bool:
-    for at in range(0, size, _CHUNK_BYTES):
-        if os.pread(one, _CHUNK_BYTES, at) != os.pread(other, _CHUNK_BYTES, at):
-            return False
-    return True
-
-
-def _whole(handle: int, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size and (more := os.pread(handle, min(_CHUNK_BYTES, size - len(data)), len(data))):
-        data += more
-    return bytes(data)
 
 
 def _upwards(parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -32,6 +32,7 @@ _CLOCK_NS = 1_000_000_000
 _NAMED_MAX = 10
 _NOTHING = "Nothing that the code wrote is in the workspace"
 _FOLDER = "files"
+_DryCall = tuple[str, dict[str, Json]]
 
 
 @dataclass(slots=True)
@@ -142,10 +143,11 @@ class FilesHome:
             return _noted(outcome, "What the code wrote cannot be listed: it made too many files.")
         except OSError as error:
             return _noted(outcome, f"What the code wrote cannot be listed: it cannot be read ({error.strerror}).")
-        calls: list[tuple[str, dict[str, Json]]] = [
-            *(("write_file", {"filename": "/".join(file.parts), "size": file.size}) for file in changes.files),
-            *(("delete_file", {"filename": "/".join(parts)}) for parts in changes.deleted),
+        written: list[_DryCall] = [
+            ("write_file", {"filename": "/".join(file.parts), "size": file.size}) for file in changes.files
         ]
+        deleted: list[_DryCall] = [("delete_file", {"filename": "/".join(parts)}) for parts in changes.deleted]
+        calls = [*written, *deleted]
         told = _listed("Could not come home", changes.refused, changes.more_refused)
         for number, (name, arguments) in enumerate(calls):
             try:

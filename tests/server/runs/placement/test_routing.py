@@ -27,19 +27,11 @@ from sealab.server.runs.report import Report
 from sealab.server.settings import Settings, Switch
 
 from ...managed_python.kernel import needs_kernel
-from ...managed_python.wheels import lock, made_environment, wheel
+from ...managed_python.wheels import lock, wheel
+from .conftest import PANDAS
 
-PANDAS = {"pandas/__init__.py": "def total(*numbers):\n    return sum(numbers)\n"}
 CODE = "import pandas as pd\npd.total(40, 2)"
 ALONE = Settings(workers_spare=0)
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A home whose full Python has a module `pandas` of the tests' own."""
-    root, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("wheels")
-    made_environment(root, folder, wheel(folder, "pandas", "9.1", PANDAS))
-    return Home(root)
 
 
 @pytest.fixture(scope="module")
