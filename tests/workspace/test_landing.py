@@ -373,9 +373,13 @@ def test_what_a_database_spilled_to_disk_is_no_file_of_the_run(workspace: Worksp
     for folder in (".tmp", "my.db.tmp"):
         (upper / folder).mkdir()
         (upper / folder / "duckdb_temp_storage_DEFAULT-0.tmp").write_text("x")
+        (upper / folder / "duckdb_temp_block-7.block").write_text("x")
+        (upper / folder / "duckdb_temp_19663_0_storage_S32K-0.tmp").write_text("x")
+        (upper / folder / "duckdb_temp_19663_0_owner").write_text("x")
     (upper / "own" / ".tmp").mkdir(parents=True)
     (upper / "own" / ".tmp" / "a").write_text("a")
-    assert landed(workspace, upper).new == {"own/.tmp/a": 1}
+    (upper / "own" / ".tmp" / "duckdb_temp_report.csv").write_text("a,b")
+    assert landed(workspace, upper).new == {"own/.tmp/a": 1, "own/.tmp/duckdb_temp_report.csv": 3}
     assert not (workspace_folder(upper) / ".tmp").exists()
 
 
