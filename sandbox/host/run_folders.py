@@ -106,17 +106,11 @@ class RunFolders:
         name = secrets.token_hex(8)
         path = os.path.join(self.path, name)
         os.mkdir(path, 0o700)
-        handle = os.open(path, _FOLDER_FLAGS)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for part in (UPPER, WORK, SCRATCH):
-                os.mkdir(part, 0o700, dir_fd=handle)
-                if os.geteuid() == 0:
-                    os.chown(part, NOBODY, NOBODY, dir_fd=handle)
-            if os.geteuid() == 0:
-                os.chown(handle, NOBODY, NOBODY)
+            handle = _furnished(path)
         except OSError:
-            os.close(handle)
+            with contextlib.suppress(OSError), _opened(self.path) as inner:
+                _removed(inner, name)
             raise
         made = RunFolder(name, path, handle, self)
         self._alive.add(made)
@@ -178,6 +172,23 @@ class RunFolders:
                     if time.time() - os.fstat(found).st_ctime > _NEW_SECONDS:
                         fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
                         _removed(inner, name)
+
+
+def _furnished(path: str) -> int:
+    """Lock a new folder, make its parts, and return its descriptor. Raises OSError."""
+    handle = os.open(path, _FOLDER_FLAGS)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for part in (UPPER, WORK, SCRATCH):
+            os.mkdir(part, 0o700, dir_fd=handle)
+            if os.geteuid() == 0:
+                os.chown(part, NOBODY, NOBODY, dir_fd=handle)
+        if os.geteuid() == 0:
+            os.chown(handle, NOBODY, NOBODY)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
 
 
 @dataclass(eq=False, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from typing import cast
 
 import pytest
 
-from sealab.sandbox.confine.overlay import UPPER
+from sealab.sandbox.confine.overlay import SCRATCH, UPPER
 from sealab.sandbox.host import run_folders, worker
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Isolation, Job, Json, Limits, Outcome, Status, WrittenFolder
@@ -479,3 +480,19 @@ async def test_a_process_that_takes_long_to_stop_is_not_asked_at_every_moment(mo
     assert not await worker._until(lambda: bool(asked.append(1)))  # type: ignore[func-returns-value]  # it never stops
     assert len(asked) < 40
     assert await worker._until(lambda: True)
+
+
+def test_a_folder_that_cannot_be_made_whole_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = run_folders.RunFolders(str(tmp_path), SCRATCH_BYTES)
+    folders.prepare()
+    mkdir = os.mkdir
+
+    def on_a_full_disk(path: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        if path == SCRATCH:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        mkdir(path, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "mkdir", on_a_full_disk)
+    with pytest.raises(OSError, match="No space"):
+        folders.make()
+    assert os.listdir(folders.path) == []
