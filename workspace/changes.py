@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_C
 _OPAQUE = "user.overlay.opaque"
 _ORIGIN = "user.overlay.origin"
 _SPILLED_TO = ".tmp"
+_SPILLED = re.compile(r"duckdb_temp_[\w-]*(?:\.tmp|\.block)?")
+"""The names that DuckDB gives such files, and who owns them: `duckdb_temp_19663_0_storage_S32K-0.tmp`."""
 _NOT_WHOLE = frozenset({"user.overlay.metacopy", "user.overlay.redirect"})
 _DELETED = (-1,)
 _REPLACED = (-2,)
@@ -177,7 +180,7 @@ _KINDS = {
 
 def _is_spilled(parts: tuple[str, ...]) -> bool:
     """Return whether DuckDB put a file beside its database because memory could not hold it: its process is gone."""
-    return len(parts) > 1 and parts[-2].endswith(_SPILLED_TO) and parts[-1].startswith("duckdb_temp_")
+    return len(parts) > 1 and parts[-2].endswith(_SPILLED_TO) and _SPILLED.fullmatch(parts[-1]) is not None
 
 
 def _entries(folder: int) -> Iterator[tuple[str, os.stat_result]]:

@@ -17,8 +17,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from .changes import REFUSED_MAX, ChangedFolder, Changes, WrittenFile
-from .errors import NotFound, WorkspaceError
-from .names import LANDING_PREFIX, PART_PREFIX, Name
+from .copying import copy, copy_over, same_content, whole
+from .errors import NotAFile, NotFound, WorkspaceError
+from .names import LANDING_PREFIX, Name
 from .paths import Folder, Found, is_plain, refusing
 from .store import Workspace
 
@@ -26,9 +27,6 @@ STORED_BYTES_MAX = 256 * 1024 * 1024
 """The largest file that is put into an object store: it is in memory meanwhile."""
 
 _OVERTAKEN = "another changed it meanwhile, and this run seems only to have opened it"
-_CHUNK_BYTES = 1 << 20
-_COPY_BYTES = 1 << 30
-_sync = getattr(os, "fdatasync", os.fsync)
 
 
 @dataclass(slots=True)
@@ -50,8 +48,8 @@ class Landed:
 def land(workspace: Workspace, changed: ChangedFolder, changes: Changes, *, begun_ns: int) -> Landed:
     """Apply changes that a run made which began at `begun_ns`, and say what was done. Blocks.
 
-    Raises `WorkspaceError` where they do not all fit the quota, or the disk refuses: then nothing is done. What was
-    refused when the changes were read is in `not_kept`.
+    Raises `WorkspaceError` where they do not all fit the quota, or the disk refuses: then nothing is done. Where the
+    disk refuses in the middle, what was not done is in `not_kept`, with what was refused when the changes were read.
     """
     landing = _Landing(workspace, changed, begun_ns)
     landed = Landed(not_kept=dict(changes.refused), more_not_kept=changes.more_refused)
@@ -93,7 +91,7 @@ def read_kept(
             else:
                 with changed.open(file) as source:
                     if not landing.is_as_before(file, source):
-                        kept.files[name] = _whole(source, file.size)
+                        kept.files[name] = whole(source, file.size)
                         bytes_max -= file.size
                 continue
         except OSError as error:
@@ -150,17 +148,24 @@ class _Landing:
             staged = [made for file in changes.files if (made := self._staged(file, stage, landed)) is not None]
             beside = stack.enter_context(workspace.beside.open_folder((stage,)))
             with workspace.ledger.locked():
-                leaving = self._leaving(changes, landed)
+                leaving, staying = self._leaving(changes, landed)
                 gone = {each.parts for each in leaving}
-                staged = [made for made in staged if self._takes_place(made, gone, landed)]
-                more_bytes, more_entries = self._difference(staged, changes, leaving)
-                with workspace.ledger.change(more_bytes=more_bytes, more_entries=more_entries):
-                    for found in leaving:
-                        self._remove(found, landed)
-                    for parts in changes.folders:
-                        self._make_folder(parts)
-                    for made in staged:
-                        self._put(made, beside, landed)
+                folders = [parts for parts in changes.folders if staying.isdisjoint(_upwards(parts))]
+                staged = [made for made in staged if self._takes_place(made, gone, staying, landed)]
+                more_bytes, more_entries = self._difference(staged, folders, leaving)
+                try:
+                    with workspace.ledger.change(more_bytes=more_bytes, more_entries=more_entries):
+                        for found in leaving:
+                            self._remove(found, landed)
+                        for parts in folders:
+                            self._make_folder(parts)
+                        for made in staged:
+                            self._put(made, beside, landed)
+                except WorkspaceError as error:
+                    if not landed.is_anything:
+                        raise
+                    _note_the_rest(leaving, staged, landed, str(error))
+                    return
         self._remember(changes)
 
     def _judge(self, changes: Changes) -> None:
@@ -184,7 +189,7 @@ class _Landing:
                 leaf = secrets.token_hex(8)
                 replaces = self._status(file.parts) is not None
                 with refusing(name), self._workspace.beside.open_folder((stage,)) as folder:
-                    _copy(source, folder, leaf, sync=replaces)
+                    copy(source, folder, leaf, sync=replaces)
         except OSError as error:
             landed.not_kept[str(name)] = error.strerror or "it cannot be read"
             return None
@@ -200,11 +205,20 @@ class _Landing:
     def _is_same(self, file: WrittenFile, source: int, before: int) -> bool:
         """Return whether a file is what the workspace has."""
         status = os.fstat(before)
-        return status.st_size == file.size and _same_content(source, before, file.size)
+        return status.st_size == file.size and same_content(source, before, file.size)
 
-    def _takes_place(self, made: _Staged, gone: Collection[tuple[str, ...]], landed: Landed) -> bool:
+    def _takes_place(
+        self,
+        made: _Staged,
+        gone: Collection[tuple[str, ...]],
+        staying: set[tuple[str, ...]],
+        landed: Landed,
+    ) -> bool:
         """Return whether a file may stand where it would; what stands there stays where it is no plain file."""
         parts = made.file.parts
+        if not staying.isdisjoint(_upwards(parts[:-1])):
+            landed.not_kept["/".join(parts)] = "what has the name of its folder in the workspace is no folder"
+            return False
         if parts in gone:
             return True
         status = self._status(parts)
@@ -214,12 +228,15 @@ class _Landing:
         return False
 
     def _status(self, parts: tuple[str, ...]) -> os.stat_result | None:
-        with contextlib.suppress(WorkspaceError), self._workspace.root.open_folder(parts[:-1]) as folder:
+        with contextlib.suppress(NotFound, NotAFile), self._workspace.root.open_folder(parts[:-1]) as folder:
             return folder.status(parts[-1])
         return None
 
-    def _leaving(self, changes: Changes, landed: Landed) -> list[Found]:
-        """Find what is deleted, the deepest first; call with the lock held. What is no plain file stays."""
+    def _leaving(self, changes: Changes, landed: Landed) -> tuple[list[Found], set[tuple[str, ...]]]:
+        """Find what is deleted, the deepest first, and what stays since it is no plain file; call with the lock held.
+
+        Raises `WorkspaceError` where the workspace cannot be looked at.
+        """
         found: dict[tuple[str, ...], Found] = {}
         written = {file.parts for file in changes.files}
         there = written | set(changes.folders)
@@ -232,13 +249,14 @@ class _Landing:
             found.update({each.parts: each for each in self._below(parts, itself=True, folders_alone=True)})
         for parts in changes.folders:
             found.update({each.parts: each for each in self._file_at(parts)})
-        for each in [each for each in found.values() if not each.is_folder and not each.is_plain]:
-            del found[each.parts]
-            landed.not_kept["/".join(each.parts)] = "it is no regular file with one name, so it is not deleted"
-        return sorted(found.values(), key=lambda each: -len(each.parts))
+        staying = {each.parts for each in found.values() if not each.is_folder and not each.is_plain}
+        for parts in staying:
+            del found[parts]
+            landed.not_kept["/".join(parts)] = "it is no regular file with one name, so it is not deleted"
+        return sorted(found.values(), key=lambda each: -len(each.parts)), staying
 
     def _below(self, parts: tuple[str, ...], *, itself: bool = False, folders_alone: bool = False) -> Iterator[Found]:
-        with contextlib.suppress(WorkspaceError, OSError):
+        with contextlib.suppress(NotFound, NotAFile):
             status = self._status(parts)
             if status is None:
                 return
@@ -254,7 +272,9 @@ class _Landing:
         if status is not None and not stat.S_ISDIR(status.st_mode):
             yield _found(parts, status)
 
-    def _difference(self, staged: list[_Staged], changes: Changes, leaving: list[Found]) -> tuple[int, int]:
+    def _difference(
+        self, staged: list[_Staged], folders: list[tuple[str, ...]], leaving: list[Found]
+    ) -> tuple[int, int]:
         """Return by how many bytes and entries the workspace grows."""
         gone = {each.parts for each in leaving}
         more_bytes = -sum(each.size for each in leaving)
@@ -266,7 +286,7 @@ class _Landing:
                 more_entries += 1
             else:
                 more_bytes -= status.st_size
-        for parts in changes.folders:
+        for parts in folders:
             status = self._status(parts)
             more_entries += status is None or parts in gone
         return more_bytes, more_entries
@@ -305,7 +325,7 @@ class _Landing:
             except OSError as error:
                 if error.errno != errno.EXDEV:
                     raise
-                _copy_over(beside, made.leaf, folder, name.leaf)
+                copy_over(beside, made.leaf, folder, name.leaf)
         was_deleted = str(name) in landed.deleted
         if was_deleted:
             landed.deleted.remove(str(name))
@@ -323,7 +343,7 @@ class _Landing:
         """Apply changes where the files are in an object store, one after the other."""
         workspace = self._workspace
         self._judge(changes)
-        for found in self._leaving(changes, landed):
+        for found in self._leaving(changes, landed)[0]:
             if not found.is_folder:
                 with contextlib.suppress(NotFound):
                     workspace.delete(str(Name(found.parts)))
@@ -345,7 +365,7 @@ class _Landing:
                     landed.not_kept[name] = _OVERTAKEN
                     return
                 was_there = self._status(file.parts) is not None
-                self._workspace.write(name, _whole(source, file.size))
+                self._workspace.write(name, whole(source, file.size))
         except OSError as error:
             landed.not_kept[name] = error.strerror or "it cannot be read"
         except WorkspaceError as error:
@@ -369,60 +389,16 @@ def _stage(workspace: Workspace) -> Iterator[str]:
         workspace.remove_landing(name)
 
 
-def _copy(source: int, folder: Folder, leaf: str, *, sync: bool) -> None:
-    """Copy an open file, from its start, to a new one. Raises `OSError`."""
-    target = folder.create(leaf)
-    try:
-        size = os.fstat(source).st_size
-        at = 0
-        while at < size:
-            at += _copied_range(source, target, at, size - at)
-        if sync:
-            _sync(target)
-    finally:
-        os.close(target)
+def _upwards(parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Give a name and those of the folders that it lies in."""
+    return (parts[:count] for count in range(1, len(parts) + 1))
 
 
-def _copied_range(source: int, target: int, at: int, size: int) -> int:
-    """Copy some bytes, in the kernel where it can (copy_file_range(2)), and return how many. Raises `OSError`."""
-    try:
-        moved = os.copy_file_range(source, target, min(size, _COPY_BYTES), at, at)
-    except OSError as error:
-        if error.errno not in {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}:
-            raise
-        moved = os.pwrite(target, os.pread(source, min(size, _CHUNK_BYTES), at), at)
-    if not moved:
-        raise OSError(errno.ESTALE, "it became shorter while it was read")
-    return moved
-
-
-def _copy_over(beside: Folder, leaf: str, folder: Folder, to: str) -> None:
-    """Copy a staged file to another file system, and let it take its place there. Raises `OSError`."""
-    source = beside.open_plain(leaf)
-    part = PART_PREFIX + secrets.token_hex(8)
-    try:
-        _copy(source, folder, part, sync=True)
-        folder.rename(part, to)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            folder.unlink(part)
-        raise
-    finally:
-        os.close(source)
-
-
-def _same_content(one: int, other: int, size: int) -> bool:
-    for at in range(0, size, _CHUNK_BYTES):
-        if os.pread(one, _CHUNK_BYTES, at) != os.pread(other, _CHUNK_BYTES, at):
-            return False
-    return True
-
-
-def _whole(handle: int, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size and (more := os.pread(handle, min(_CHUNK_BYTES, size - len(data)), len(data))):
-        data += more
-    return bytes(data)
+def _note_the_rest(leaving: list[Found], staged: list[_Staged], landed: Landed, why: str) -> None:
+    """Note of a change that ended in the middle what was not done; the rest was."""
+    left = {"/".join(made.file.parts) for made in staged} - {*landed.new, *landed.changed}
+    left |= {"/".join(found.parts) for found in leaving if not found.is_folder} - {*landed.deleted, *landed.changed}
+    landed.not_kept.update(dict.fromkeys(sorted(left), why))
 
 
 def _found(parts: tuple[str, ...], status: os.stat_result) -> Found:

@@ -138,7 +138,10 @@ def _legend(axes: Any) -> str | None:
     legend = axes.get_legend()
     if legend is None:
         return None
-    names = ", ".join(_quoted(str(each.get_text())) for each in legend.get_texts()[:_SERIES_MAX])
+    texts = legend.get_texts()
+    names = ", ".join(_quoted(str(each.get_text())) for each in texts[:_SERIES_MAX])
+    if len(texts) > _SERIES_MAX:
+        names += f" and {len(texts) - _SERIES_MAX} more"
     title = str(legend.get_title().get_text())
     return f"legend {f'{_quoted(title)}: ' if title else ''}{names}" if names else None
 
@@ -201,8 +204,8 @@ def _end(axes: Any, name: str, number: float) -> str:
 
 
 def _range(values: Any) -> str:
-    numbers = [each for each in map(float, values[:100_000]) if isfinite(each)]
-    return f" from {_number(min(numbers))} to {_number(max(numbers))}" if numbers else ""
+    finite = importlib.import_module("numpy").ma.masked_invalid(values)  # loaded with matplotlib
+    return f" from {_number(float(finite.min()))} to {_number(float(finite.max()))}" if finite.count() else ""
 
 
 def _number(value: float) -> str:

@@ -84,7 +84,8 @@ def unique(names: Sequence[object]) -> list[str]:
         text = said = ".".join(parts)[:_NAME_CHARS_MAX]
         number = 2
         while said in taken:
-            said, number = f"{text}_{number}", number + 1
+            ending = f"_{number}"
+            said, number = f"{text[: _NAME_CHARS_MAX - len(ending)]}{ending}", number + 1
         taken.add(said)
         told.append(said)
     return told
@@ -203,8 +204,8 @@ class _Polars:
         self.kind = kind
         self.rows = frame.height
         self.columns: Sequence[Column] = [
-            Column(str(name)[:_NAME_CHARS_MAX], str(dtype)[:_NAME_CHARS_MAX], int(column.null_count()))
-            for name, dtype, column in zip(frame.columns, frame.dtypes, frame.get_columns(), strict=True)
+            Column(name, str(dtype)[:_NAME_CHARS_MAX], int(column.null_count()))
+            for name, dtype, column in zip(unique(frame.columns), frame.dtypes, frame.get_columns(), strict=True)
         ]
 
     def part(self, start: int, stop: int, columns: int) -> Rows:

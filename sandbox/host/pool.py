@@ -381,7 +381,7 @@ class Pool:
     async def _make(self) -> None:
         if self._failures:
             await asyncio.sleep(_BACK_OFF_SECONDS[min(self._failures, len(_BACK_OFF_SECONDS) - 1)])
-        earlier_failures = self._failures
+        earlier_failures, installed = self._failures, self._installed
         try:
             zygote = await self._zygotes.ready()
             run_folder = None if self._run_folders is None else await self._new_run_folder()
@@ -399,6 +399,9 @@ class Pool:
             return
         self._failures = 0
         self._workers += 1
+        if installed != self._installed:
+            worker.end()  # it would not find what was added meanwhile; another is made
+            return
         if zygote is not self._zygotes.newest:
             self._outdated.add(worker)
         self._layers = worker.layers

@@ -59,7 +59,9 @@ _REMOVED_DEPTH = 32
 _TRIES = 3
 _TRIALS_MAX = 2
 
-_WORK = ThreadPoolExecutor(max_workers=2, thread_name_prefix="run folders")
+_LOOKING = ThreadPoolExecutor(max_workers=2, thread_name_prefix="run folders")
+_REMOVING = ThreadPoolExecutor(max_workers=2, thread_name_prefix="old run folders")
+"""Apart from the others: to remove what one worker wrote takes long, and the limits of others hold meanwhile."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -87,7 +89,7 @@ class RunFolders:
         with contextlib.suppress(FileExistsError):
             os.mkdir(self.path, 0o711)
         os.chmod(self.path, 0o711)  # noqa: S103 - entered by name alone, and that from the mount
-        _WORK.submit(self._remove_abandoned)
+        _REMOVING.submit(self._remove_abandoned)
 
     def trial(self) -> RunFolder:
         """Make the folder in which a zygote tries whether workers can write to the workspace. Raises OSError.
@@ -104,17 +106,11 @@ class RunFolders:
         name = secrets.token_hex(8)
         path = os.path.join(self.path, name)
         os.mkdir(path, 0o700)
-        handle = os.open(path, _FOLDER_FLAGS)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for part in (UPPER, WORK, SCRATCH):
-                os.mkdir(part, 0o700, dir_fd=handle)
-                if os.geteuid() == 0:
-                    os.chown(part, NOBODY, NOBODY, dir_fd=handle)
-            if os.geteuid() == 0:
-                os.chown(handle, NOBODY, NOBODY)
+            handle = _furnished(path)
         except OSError:
-            os.close(handle)
+            with contextlib.suppress(OSError), _opened(self.path) as inner:
+                _removed(inner, name)
             raise
         made = RunFolder(name, path, handle, self)
         self._alive.add(made)
@@ -144,7 +140,7 @@ class RunFolders:
         """Have a folder removed whose worker is gone."""
         if folder in self._alive:
             self._alive.discard(folder)
-            removing = _WORK.submit(self._remove, folder)
+            removing = _REMOVING.submit(self._remove, folder)
             self._removing.add(removing)
             removing.add_done_callback(self._removing.discard)
 
@@ -178,6 +174,23 @@ class RunFolders:
                         _removed(inner, name)
 
 
+def _furnished(path: str) -> int:
+    """Lock a new folder, make its parts, and return its descriptor. Raises OSError."""
+    handle = os.open(path, _FOLDER_FLAGS)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for part in (UPPER, WORK, SCRATCH):
+            os.mkdir(part, 0o700, dir_fd=handle)
+            if os.geteuid() == 0:
+                os.chown(part, NOBODY, NOBODY, dir_fd=handle)
+        if os.geteuid() == 0:
+            os.chown(handle, NOBODY, NOBODY)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
 @dataclass(eq=False, slots=True)
 class RunFolder:
     """The folder of one worker; `handle` is its descriptor, which holds the lock."""
@@ -197,10 +210,12 @@ class RunFolder:
         return WrittenFolder(os.path.join(self.path, UPPER), self.known, self.made_ns)
 
     def is_changed(self) -> bool:
-        """Return whether the worker changed anything in the workspace."""
-        with contextlib.suppress(OSError), _opened(UPPER, self.handle) as upper, os.scandir(upper) as entries:
-            return next(entries, None) is not None
-        return False
+        """Return whether the worker changed anything in the workspace, or whether that cannot be seen."""
+        try:
+            with _opened(UPPER, self.handle) as upper, os.scandir(upper) as entries:
+                return next(entries, None) is not None
+        except OSError:
+            return True  # whoever reads it says why it cannot be read
 
     def remove_soon(self) -> None:
         """Have it removed: its worker is gone."""
@@ -284,7 +299,7 @@ class Watch:
 
     def _look(self) -> None:
         began = self._loop.time()
-        looking = self._loop.run_in_executor(_WORK, self._folder.excess)
+        looking = self._loop.run_in_executor(_LOOKING, self._folder.excess)
         looking.add_done_callback(lambda done: self._looked(done, self._loop.time() - began))
 
     def _looked(self, done: asyncio.Future[str | None], seconds: float) -> None:

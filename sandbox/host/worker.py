@@ -53,7 +53,7 @@ _EXIT_SECONDS = 2.0
 _EXIT_WAIT_SECONDS = 0.25
 _LEAVING_SECONDS = 30.0
 """How long a worker may take to end or to stop before its files are given up: on a busy machine that may be seconds."""
-_STOPPING_SECONDS = 0.001
+_LOOK_SECONDS = (0.001, 0.05)
 _WRITING = frozenset({"write_file", "delete_file", "keep"})
 _READ_BYTES = 1 << 16
 _OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, EXIT_WITHOUT_REPORT})
@@ -346,26 +346,14 @@ class WorkerHandle:
 
     async def _has_gone(self) -> bool:
         """Wait until no process of it runs any more; return whether that is so."""
-        until = asyncio.get_running_loop().time() + _LEAVING_SECONDS
         with suppress(TimeoutError):
             async with asyncio.timeout(_LEAVING_SECONDS):
                 await asyncio.shield(self._forked.exit)
         # Where its zygote ended, nobody said how it did, nor that it has.
-        while not self._forked.is_gone():
-            if asyncio.get_running_loop().time() > until:
-                return False
-            await asyncio.sleep(_STOPPING_SECONDS)
-        return True
+        return await _until(self._forked.is_gone)
 
     async def _has_stopped(self) -> bool:
-        if not self.suspend():
-            return False
-        until = asyncio.get_running_loop().time() + _LEAVING_SECONDS
-        while not self._forked.has_stopped():
-            if asyncio.get_running_loop().time() > until:
-                return False
-            await asyncio.sleep(_STOPPING_SECONDS)
-        return True
+        return self.suspend() and await _until(self._forked.has_stopped)
 
     def _end_for_excess(self, excess: str) -> None:
         self._excess = excess
@@ -618,6 +606,21 @@ def _ends(output_bytes: int) -> tuple[socket.socket, socket.socket, int]:
 @lru_cache(maxsize=16)  # all workers of a zygote say the same
 def _first_frame(body: bytes) -> ChildFrame:
     return child_frame(body)
+
+
+async def _until(is_so: Callable[[], bool]) -> bool:
+    """Wait until something is so that nobody tells, for `_LEAVING_SECONDS` at most; return whether it is.
+
+    To look takes time of the event loop, where there are many threads: so the pauses grow.
+    """
+    shortest, longest = _LOOK_SECONDS
+    until, pause = asyncio.get_running_loop().time() + _LEAVING_SECONDS, shortest
+    while not is_so():
+        if asyncio.get_running_loop().time() > until:
+            return False
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, longest)
+    return True
 
 
 def _writes_to_workspace(call: Call) -> bool:

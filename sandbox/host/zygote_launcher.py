@@ -13,10 +13,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from ..confine import cgroups
@@ -143,7 +145,7 @@ class ZygoteLauncher:
         self._retired = False
         self._forks: dict[int, asyncio.Future[ForkedWorker]] = {}
         self._exits: dict[int, asyncio.Future[ProcessExit]] = {}
-        self._refreshing: dict[int, asyncio.Future[bool]] = {}
+        self._refreshing: dict[int, deque[asyncio.Future[bool]]] = {}
         self._hello: asyncio.Future[None] | None = None
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -254,17 +256,24 @@ class ZygoteLauncher:
         return await forked
 
     async def _refresh(self, number: int) -> None:
+        """Have a worker see the workspace anew. Those that ask while the zygote is at it share the next time."""
         if self._control is None or self._loop is None:
             raise WorkerLost("The sandbox's zygote has ended.")
-        refreshed: asyncio.Future[bool] = self._loop.create_future()
-        self._refreshing[number] = refreshed
+        asked = self._refreshing.setdefault(number, deque())
+        if len(asked) <= 1:
+            asked.append(self._loop.create_future())
+        refreshed = asked[-1]
+        if len(asked) == 1:
+            self._ask_to_refresh(number)
+        if not await asyncio.shield(refreshed):
+            raise WorkerLost("The worker's view of the workspace cannot be renewed.")
+
+    def _ask_to_refresh(self, number: int) -> None:
+        assert self._control is not None
         try:
             self._control.send(zygote_packets.refresh(number))
-        except OSError as error:
-            self._lost()
-            raise WorkerLost(f"The sandbox's zygote does not listen: {error}.") from None
-        if not await refreshed:
-            raise WorkerLost("The worker's view of the workspace cannot be renewed.")
+        except OSError:
+            self._lost()  # which all that wait are told
 
     async def close(self) -> None:
         """End the zygote and wait until it is gone; the kernel ends its workers with it."""
@@ -321,9 +330,11 @@ class ZygoteLauncher:
                 if not waiting.done():
                     waiting.set_exception(WorkerLost(f"A worker cannot be made: {reason}."))
             case zygote_packets.Refreshed(number, done):
-                refreshed = self._refreshing.pop(number, None)
-                if refreshed is not None and not refreshed.done():
-                    refreshed.set_result(done)
+                self._refreshing[number].popleft().set_result(done)
+                if self._refreshing[number]:
+                    self._ask_to_refresh(number)
+                else:
+                    del self._refreshing[number]
             case zygote_packets.Ended(number, how):
                 self._exits.pop(number).set_result(how)
             case zygote_packets.Started(None, _code, notes):
@@ -346,7 +357,7 @@ class ZygoteLauncher:
         if self._hello is not None and not self._hello.done():
             reason = f"The sandbox did not start: {self._last_stderr_line()}."
         error = WorkerLost(reason)
-        for waiting in (self._hello, *self._forks.values(), *self._refreshing.values()):
+        for waiting in (self._hello, *self._forks.values(), *chain.from_iterable(self._refreshing.values())):
             if waiting is not None and not waiting.done():
                 waiting.set_exception(error)
                 waiting.exception()  # seen, since the caller that waited may have been cancelled

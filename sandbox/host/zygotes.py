@@ -40,6 +40,7 @@ class Zygotes:
         self._failed = failed
         self.newest: Launches | None = None
         self.started = 0
+        self._drops = 0
         self._since = 0.0
         self._launching = asyncio.Lock()
         self._renewing: asyncio.Task[None] | None = None
@@ -73,7 +74,11 @@ class Zygotes:
         self._outdated = True
 
     async def drop(self) -> None:
-        """Have the next worker wait for a new one: the newest makes no more, and ends with the last that it made."""
+        """Have the next worker wait for a new one: the newest makes no more, and ends with the last that it made.
+
+        A successor that is starting does not take over.
+        """
+        self._drops += 1
         async with self._launching:
             if self.newest is not None:
                 self.newest.retire()
@@ -103,6 +108,7 @@ class Zygotes:
         return self._launch_it()
 
     async def _renew(self) -> None:
+        drops = self._drops
         successor = self._launch()
         try:
             await successor.start()
@@ -116,11 +122,15 @@ class Zygotes:
             self._failed()
         else:
             async with self._launching:  # one that is starting since the earlier died is not ended in the middle
-                if self.newest is not None:
-                    self.newest.retire()
-                    self._retired.append(self.newest)
-                self._take_over(successor)
-            self._renewed()
+                is_wanted = drops == self._drops
+                replaced = self.newest if is_wanted else successor
+                if replaced is not None:
+                    replaced.retire()
+                    self._retired.append(replaced)
+                if is_wanted:
+                    self._take_over(successor)
+            if is_wanted:
+                self._renewed()
             self.end_retired()
         finally:
             self._renewing = None

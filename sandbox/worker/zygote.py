@@ -137,32 +137,39 @@ class _Zygote:
             self._connection.send(zygote_packets.refused(number, "its zygote has no file descriptors left"))
             return
         channel_fd, output_fd = _DESCRIPTORS.unpack(received)
-        overlay, overlay_to = socket.socketpair() if run_folder and self._plan.overlays else (None, None)
+        overlay: socket.socket | None = None
+        overlay_to: socket.socket | None = None
         try:
+            if run_folder and self._plan.overlays:
+                overlay, overlay_to = socket.socketpair()
             pid = confine.fork(self._plan)
         except OSError as error:
+            if overlay is not None:
+                overlay.close()
             self._connection.send(zygote_packets.refused(number, str(error)))
         else:
             if pid == 0:
                 runner.serve(self._prepared, channel_fd, output_fd, run_folder, overlay_to)
-            if overlay is not None:
-                self._overlays[number] = overlay
-            self._announce(number, pid)
+            self._announce(number, pid, overlay)
         finally:
             if overlay_to is not None:
                 overlay_to.close()
             os.close(channel_fd)
             os.close(output_fd)
 
-    def _announce(self, number: int, pid: int) -> None:
+    def _announce(self, number: int, pid: int, overlay: socket.socket | None) -> None:
         try:
             pidfd = os.pidfd_open(pid)
         except OSError as error:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
+            if overlay is not None:
+                overlay.close()
             self._connection.send(zygote_packets.refused(number, str(error)))
             return
         self._children[pidfd] = (pid, number)
+        if overlay is not None:
+            self._overlays[number] = overlay
         self._poll.register(pidfd, select.POLLIN)
         message = zygote_packets.forked(number, pid, behind_init=self._plan.own_init)
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, _DESCRIPTOR.pack(pidfd))

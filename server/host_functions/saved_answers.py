@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
+from ...workspace.errors import WorkspaceError
 from ...workspace.names import RUNS
+from ...workspace.store import changeable
 from ..errors import RightMissing
 from ..host_work import Kind, in_thread
 from ..journal.changes import REPEATABLE_HERE, before_change
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from .broker import Calls
 
 SAVE_TO = "save_to"
+_NAMED_MAX = 10
 
 Save = Callable[["Calls", str, bytes], Awaitable[Json]]
 """Writes a file of the workspace, or notes it down in a dry run, and returns `{filename, size}`."""
@@ -55,27 +58,44 @@ def is_of_tool(tool: Tool) -> bool:
 
 
 async def judge_saving(calls: Calls, privacy: Privacy, name: str) -> str:
-    """Return the name of a file to save to, with values for tokens. Raises `HostCallError` where it may not be."""
+    """Return the name of a file to save to, with values for tokens, before anything is asked of a server.
+
+    Raises `HostCallError` where the caller may not write, `WorkspaceError` where no file can have the name.
+    """
     try:
         require(calls.caller.identity, HOST_FUNCTIONS, "write_file")
     except RightMissing as error:
         raise HostCallError(str(error), type="PermissionError") from error
-    if not privacy.filters:
-        return name
-    run = calls.outermost.attachments.run_id
-    return cast("str", await privacy.restored(calls.caller, name, destination="workspace", run=run))
+    if privacy.filters:
+        run = calls.outermost.attachments.run_id
+        name = cast("str", await privacy.restored(calls.caller, name, destination="workspace", run=run))
+    changeable(name)
+    return name
 
 
 async def save_result(calls: Calls, save: Save, server: str, result: ToolResult, name: str) -> Json:
-    """Save what a tool answered. Raises `HostCallError` where that is more than one file."""
+    """Save what a tool answered. Raises `HostCallError` where that is more than one file, and `WorkspaceError`."""
+    try:
+        return await _save_one(calls, save, server, result, name)
+    except WorkspaceError as error:
+        raise type(error)(f"The tool answered, and that could not be saved: {error}", error.number) from error
+
+
+async def _save_one(calls: Calls, save: Save, server: str, result: ToolResult, name: str) -> Json:
     parts = result.parts
     kept = [each for each in parts if isinstance(each, Mapping) and "handle" in each]
     links = [each for each in parts if isinstance(each, Mapping) and each.get("type") == "resource_link"]
     embedded = [each for each in parts if isinstance(each, Mapping) and isinstance(each.get("text"), str)]
     if len(kept) > 1 or (not kept and len(links) > 1):
+        where = ", ".join(repr(str(each["handle" if kept else "uri"])) for each in (kept or links)[:_NAMED_MAX])
+        each_by = (
+            "write_file(name, read_file(handle, encoding=None)), where the handles are"
+            if kept
+            else f"read_resource({server!r}, uri, {SAVE_TO}=name), where the URIs are"
+        )
         raise HostCallError(
-            f"The answer holds {len(kept or links)} files, and {SAVE_TO} saves one. Call the tool without it, and "
-            "write each with write_file(name, read_file(handle, encoding=None)).",
+            f"The tool answered with {len(kept or links)} files, and {SAVE_TO} saves one. Save each with {each_by} "
+            f"{where}.",
             type="ToolError",
         )
     if kept:
@@ -90,16 +110,20 @@ async def save_result(calls: Calls, save: Save, server: str, result: ToolResult,
 
 
 async def save_value(calls: Calls, save: Save, value: Json, name: str) -> Json:
-    """Save a value: the content of an attachment, a text as it is, anything else as JSON."""
+    """Save a value: the content of an attachment, which then is no longer kept beside, a text, anything else as JSON.
+
+    Raises `HostCallError`, `WorkspaceError`.
+    """
     await before_change(REPEATABLE_HERE)
     if isinstance(value, Mapping) and "handle" in value:
         attachments = calls.attachments
         handle = str(value["handle"])
         content = attachments.held(handle)
         if content is not None:
-            del attachments.files[handle.removeprefix(f"{RUNS}/{attachments.run_id}/")]
-            attachments.size -= len(content)
-            return await save(calls, name, content)
+            saved = await save(calls, name, content)
+            if attachments.files.pop(handle.removeprefix(f"{RUNS}/{attachments.run_id}/"), None) is not None:
+                attachments.size -= len(content)
+            return saved
     if isinstance(value, str):
         return await save(calls, name, value.encode("utf-8", "surrogatepass"))
     text = await in_thread(Kind.FILES, partial(json.dumps, value, ensure_ascii=False))

@@ -164,7 +164,9 @@ async def _table_answer(
     preview = await previewed(executor, caller, filename, isolation)
     text = written(preview, OutputFormat.AUTO)
     answer = ReadAnswer(filename=filename, content=text, size=size, truncated=True)
-    return answered(answer, text[:SHOWN_CHARS])
+    if len(text) > SHOWN_CHARS:
+        text = f"{text[:SHOWN_CHARS]}\n… [more follows in `content`; code reads the file itself]"
+    return answered(answer, text)
 
 
 def _short_text(read: Contents, offset: int, limit: int, encoding: Encoding) -> str:

@@ -50,10 +50,11 @@ class CancelledRuns:
 
     async def aclose(self) -> None:
         """Wait until all is kept, but not for long."""
-        waiting = [task for task in self._keeping.values() if not task.done()]
+        waiting = {task: run_id for run_id, task in self._keeping.items() if not task.done()}
         if waiting:
             _done, late = await asyncio.wait(waiting, timeout=_CLOSING_SECONDS)
             for task in late:
+                _LOG.warning("The files of the cancelled run %s are lost: the server ended first.", waiting[task])
                 task.cancel()
 
 

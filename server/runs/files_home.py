@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from ...sandbox.job import Failure, Outcome, Status, WrittenFolder
+from ...sandbox.errors import HostCallError
+from ...sandbox.job import Failure, Json, Outcome, Status, WrittenFolder
 from ...workspace.changes import ChangedFolder, Changes, TooManyChanges
 from ...workspace.errors import NameRefused, WorkspaceError
 from ...workspace.landing import KeptFiles, Landed, land, read_kept
@@ -29,7 +30,9 @@ from .report import FileChanges, WrittenFile
 _CLOCK_NS = 1_000_000_000
 """By how much times of files may lag behind the clock."""
 _NAMED_MAX = 10
+_NOTHING = "Nothing that the code wrote is in the workspace"
 _FOLDER = "files"
+_DryCall = tuple[str, dict[str, Json]]
 
 
 @dataclass(slots=True)
@@ -71,7 +74,7 @@ class FilesHome:
         try:
             require(self.calls.caller.identity, HOST_FUNCTIONS, "write_file")
         except RightMissing as error:
-            return _failed(outcome, f"Nothing that the code wrote is in the workspace. {error}")
+            return _failed(outcome, f"{_NOTHING}. {error}")
         if outcome.status is Status.OK and self.calls.dry_run:
             return await in_thread(Kind.FILES, partial(self._note_dry, outcome, folder), charged=False)
         return await in_thread(Kind.FILES, partial(self._take, outcome, folder), charged=False)
@@ -85,16 +88,17 @@ class FilesHome:
                     try:
                         self.landed = land(self.workspace, changed, changes, begun_ns=begun_ns)
                     except WorkspaceError as error:
-                        outcome = _failed(outcome, f"Nothing that the code wrote is in the workspace. {error}")
+                        outcome = _failed(outcome, f"{_NOTHING}. {error}")
                     else:
                         return _noted(outcome, _not_kept(self.landed))
-                return self._keep(outcome, changed, changes, begun_ns)
+                kept = self._keep(outcome, changed, changes, begun_ns)
+                if self.calls.dry_run:
+                    _never_take(folder, changes)
+                return kept
         except TooManyChanges:
-            return _failed(outcome, "Nothing that the code wrote is in the workspace: it made too many files.")
+            return _failed(outcome, f"{_NOTHING}: it made too many files.", "Write fewer, or one archive of them.")
         except OSError as error:
-            return _failed(
-                outcome, f"Nothing that the code wrote is in the workspace: it cannot be read ({error.strerror})."
-            )
+            return _failed(outcome, f"{_NOTHING}: it cannot be read ({error.strerror}).", "Run it again.")
 
     def _keep(self, outcome: Outcome, changed: ChangedFolder, changes: Changes, begun_ns: int) -> Outcome:
         """Keep with the run what it wrote, and say so: it failed."""
@@ -135,15 +139,29 @@ class FilesHome:
         try:
             with ChangedFolder(folder.path, folder.known) as changed:
                 changes = changed.read()
-        except (TooManyChanges, OSError):
+        except TooManyChanges:
             return _noted(outcome, "What the code wrote cannot be listed: it made too many files.")
-        for file in changes.files:
-            self.calls.log.note_dry("write_file", {"filename": "/".join(file.parts), "size": file.size})
-        for parts in changes.deleted:
-            self.calls.log.note_dry("delete_file", {"filename": "/".join(parts)})
-        # In a session the next call must not take it home.
-        folder.known.update({"/".join(file.parts): file.mark for file in changes.files}, **changes.marks)
-        return outcome
+        except OSError as error:
+            return _noted(outcome, f"What the code wrote cannot be listed: it cannot be read ({error.strerror}).")
+        written: list[_DryCall] = [
+            ("write_file", {"filename": "/".join(file.parts), "size": file.size}) for file in changes.files
+        ]
+        deleted: list[_DryCall] = [("delete_file", {"filename": "/".join(parts)}) for parts in changes.deleted]
+        calls = [*written, *deleted]
+        told = _listed("Could not come home", changes.refused, changes.more_refused)
+        for number, (name, arguments) in enumerate(calls):
+            try:
+                self.calls.log.note_dry(name, arguments)
+            except HostCallError:
+                told += f" {len(calls) - number} more changes of files are not listed: there are too many."
+                break
+        _never_take(folder, changes)
+        return _noted(outcome, told.strip() or None)
+
+
+def _never_take(folder: WrittenFolder, changes: Changes) -> None:
+    """Have the next call of a session not take home what a dry run wrote."""
+    folder.known.update({"/".join(file.parts): file.mark for file in changes.files}, **changes.marks)
 
 
 async def accompanied(files: FilesHome | None, running: Coroutine[Any, Any, Outcome]) -> Outcome:
@@ -211,9 +229,8 @@ def _noted(outcome: Outcome, told: str | None) -> Outcome:
     return replace(outcome, notes={**outcome.notes, "files": told if before is None else f"{before} {told}"})
 
 
-def _failed(outcome: Outcome, told: str) -> Outcome:
+def _failed(outcome: Outcome, told: str, hint: str | None = None) -> Outcome:
     """Return the outcome of a run whose files did not come home: it failed, or says so in a note."""
     if outcome.status is not Status.OK:
         return _noted(outcome, told)
-    hint = "Write less, or delete files that are no longer needed."
     return replace(outcome, status=Status.ERROR, error=Failure("OSError", told, hint=hint))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import stat
@@ -18,6 +19,7 @@ from sealab.workspace import changes as changes_module
 from sealab.workspace.changes import ChangedFolder, TooManyChanges
 from sealab.workspace.errors import QuotaFull
 from sealab.workspace.landing import KeptFiles, Landed, land, read_kept
+from sealab.workspace.paths import Folder
 from sealab.workspace.store import Workspace
 
 QUOTA_BYTES = 1_000_000
@@ -371,9 +373,13 @@ def test_what_a_database_spilled_to_disk_is_no_file_of_the_run(workspace: Worksp
     for folder in (".tmp", "my.db.tmp"):
         (upper / folder).mkdir()
         (upper / folder / "duckdb_temp_storage_DEFAULT-0.tmp").write_text("x")
+        (upper / folder / "duckdb_temp_block-7.block").write_text("x")
+        (upper / folder / "duckdb_temp_19663_0_storage_S32K-0.tmp").write_text("x")
+        (upper / folder / "duckdb_temp_19663_0_owner").write_text("x")
     (upper / "own" / ".tmp").mkdir(parents=True)
     (upper / "own" / ".tmp" / "a").write_text("a")
-    assert landed(workspace, upper).new == {"own/.tmp/a": 1}
+    (upper / "own" / ".tmp" / "duckdb_temp_report.csv").write_text("a,b")
+    assert landed(workspace, upper).new == {"own/.tmp/a": 1, "own/.tmp/duckdb_temp_report.csv": 3}
     assert not (workspace_folder(upper) / ".tmp").exists()
 
 
@@ -408,3 +414,53 @@ def test_of_a_failed_run_the_smallest_files_are_kept_first(workspace: Workspace,
     assert (set(found.files), list(found.left_out)) == ({"small", "middle"}, ["large"])
     few = kept(workspace, upper, 1000, files_max=2)
     assert (set(few.files), list(few.left_out)) == ({"small", "middle"}, ["large"])
+
+
+@pytest.mark.parametrize("in_the_way", ["link", "second name"])
+def test_what_lies_below_something_that_is_no_plain_file_stays_behind_and_the_rest_comes_home(
+    workspace: Workspace, upper: Path, tmp_path: Path, in_the_way: str
+) -> None:
+    workspace.write("b", "old")
+    (tmp_path / "outside").write_text("outside")
+    place = tmp_path / "workspace" / "a"
+    place.symlink_to("b") if in_the_way == "link" else os.link(tmp_path / "outside", place)
+    (upper / "a" / "deep").mkdir(parents=True)
+    (upper / "a" / "deep" / "x").write_text("x")
+    (upper / "b").write_text("new")
+    told = landed(workspace, upper)
+    assert (told.new, told.changed, told.deleted) == ({}, {"b": 3}, [])
+    assert set(told.not_kept) == {"a", "a/deep/x"}
+    assert content(workspace)["b"] == "new"
+    assert (tmp_path / "outside").read_text() == "outside"
+    before = workspace.usage()
+    workspace.ledger.recount()
+    assert workspace.usage() == before
+
+
+def test_where_the_disk_refuses_in_the_middle_what_was_done_and_what_was_not_is_told(
+    workspace: Workspace, upper: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.write("gone", "gone")
+    whiteout(upper / "gone")
+    for name in ("a", "b", "c"):
+        (upper / name).write_text(name)
+    rename = Folder.rename
+
+    def refused(self: Folder, leaf: str, to: str, into: Folder | None = None) -> None:
+        if to == second:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        rename(self, leaf, to, into=into)
+
+    with ChangedFolder(str(upper), {}) as changed:
+        names = ["/".join(file.parts) for file in changed.read().files]
+    second = names[1]
+    monkeypatch.setattr(Folder, "rename", refused)
+    known: dict[str, tuple[int, ...]] = {}
+    told = landed(workspace, upper, known)
+    assert (told.new, told.deleted, set(told.not_kept)) == ({names[0]: 1}, ["gone"], set(names[1:]))
+    assert content(workspace) == {names[0]: names[0]}
+    monkeypatch.undo()
+    assert set(landed(workspace, upper, known).new) == set(names[1:])
+    before = workspace.usage()
+    workspace.ledger.recount()
+    assert workspace.usage() == before

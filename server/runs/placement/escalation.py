@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING
 from ....sandbox.errors import ContainerMissing, WorkerLost
 from ....sandbox.guest_names import needs_network
 from ....sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal
-from ...errors import PolicyRefused
-from ...rights import ISOLATIONS, missing
 from ...startup.package_names import distribution_of
 from ..files_home import FilesHome, accompanied
 from ..isolations import allowed_isolations
-from ..permitted_runs import permit_run
 from .routing import can_start, why_not_for
 
 if TYPE_CHECKING:
@@ -63,10 +60,8 @@ async def escalated(
     if (told := full_python.set_up_for(refusal.modules)) is not None:
         return _hinted(outcome, told)
     obstacle = _obstacle(executor, job, refusal)
-    if obstacle is None and (lacks := list(missing(caller.identity, ISOLATIONS[Isolation.CONTAINER]))):
-        obstacle = f"A container could run it, for which the token lacks the scope {' '.join(lacks)}."
     if obstacle is None:
-        obstacle = _not_permitted(executor, job, caller, background=background)
+        obstacle = why_not_for(executor, job, caller, background=background, isolation=Isolation.CONTAINER)
     if obstacle is None and executor.settings.approve_container:
         obstacle = await _not_approved(outcome, caller.ask)
     if obstacle is None:
@@ -99,22 +94,6 @@ def _obstacle_of_process(executor: Executor, job: Job, caller: Caller, *, backgr
             "context_vars or in a file."
         )
     return obstacle
-
-
-def _not_permitted(executor: Executor, job: Job, caller: Caller, *, background: bool) -> str | None:
-    """Say that the policy does not let the code run in a container, or None where it does."""
-    try:
-        permit_run(
-            executor.policy,
-            caller.identity,
-            Isolation.CONTAINER,
-            job.limits,
-            background=background,
-            session=job.session,
-        )
-    except PolicyRefused as refused:
-        return f"A container could run it, but: {refused}"
-    return None
 
 
 async def _not_approved(outcome: Outcome, ask: Ask | None) -> str | None:

@@ -86,21 +86,17 @@ async def _uses_skill(executor: Executor, job: Job, named: Collection[str]) -> b
     return not wider.isdisjoint({*map(str, used), *_CALLED_SKILL.findall(job.code)})
 
 
-def why_not_for(executor: Executor, job: Job, caller: Caller, *, background: bool) -> str | None:
-    """Say why this caller may not have the job run in full Python, or None where it may."""
-    if lacks := list(missing(caller.identity, ISOLATIONS[Isolation.PROCESS])):
-        return f"Full Python could run it, for which the token lacks the scope {' '.join(lacks)}."
+def why_not_for(
+    executor: Executor, job: Job, caller: Caller, *, background: bool, isolation: Isolation = Isolation.PROCESS
+) -> str | None:
+    """Say why this caller may not have the job run in full Python, or in a container; None where it may."""
+    where = "A container" if isolation is Isolation.CONTAINER else "Full Python"
+    if lacks := list(missing(caller.identity, ISOLATIONS[isolation])):
+        return f"{where} could run it, for which the token lacks the scope {' '.join(lacks)}."
     try:
-        permit_run(
-            executor.policy,
-            caller.identity,
-            Isolation.PROCESS,
-            job.limits,
-            background=background,
-            session=job.session,
-        )
+        permit_run(executor.policy, caller.identity, isolation, job.limits, background=background, session=job.session)
     except PolicyRefused as refused:
-        return f"Full Python could run it, but: {refused}"
+        return f"{where} could run it, but: {refused}"
     return None
 
 

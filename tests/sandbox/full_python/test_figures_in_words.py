@@ -57,6 +57,8 @@ async def needs(pool: Pool, library: str) -> None:
             '2 boxes ("a" 1 to 5, quartiles 2 and 4, median 3; "b" 7 to 7, quartiles 7 and 7, median 7); x axis',
         ),
         ("pd.DataFrame({'v': [1, 2, 3]}).boxplot()", "1 box (1 to 3, quartiles 1.5 and 2.5, median 2)"),
+        ("plt.imshow(np.arange(160_000).reshape(400, 400))", "picture of 400 x 400 values from 0 to 159,999"),
+        ("for n in range(10): plt.plot([n], label=str(n))\nplt.legend()", '"7" and 2 more'),
         ("plt.plot([1, np.nan, 3])", "y 1 to 3"),
         ("plt.figure()", "Nothing is drawn in it."),
     ],

@@ -228,6 +228,14 @@ async def test_tables_of_polars_come_with_their_own_types(science: Pool, keeps: 
     assert read.result == [5000, 2]
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+async def test_columns_whose_long_names_begin_alike_are_all_shown(science: Pool, library: str) -> None:
+    await needs(science, library)
+    code = f"import {library}\n{library}.DataFrame({{'n' * 300 + 'a': [1], 'n' * 300 + 'b': [2]}})"
+    outcome = await run(science, code)
+    assert [[*row.values()] for row in outcome.result] == [[1, 2]]  # type: ignore[union-attr]  # rows of a table
+
+
 async def test_tables_of_arrow_and_queries_of_duckdb_come_as_rows_and_files(science: Pool, keeps: HostCalls) -> None:
     await needs(science, "pyarrow", "duckdb")
     code = """

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from sealab.sandbox.confine.overlay import UPPER
-from sealab.sandbox.host import run_folders
+from sealab.sandbox.confine.overlay import SCRATCH, UPPER
+from sealab.sandbox.host import run_folders, worker
 from sealab.sandbox.host.pool import Pool, PoolSettings
-from sealab.sandbox.job import Isolation, Job, Limits, Outcome, Status, WrittenFolder
+from sealab.sandbox.job import Isolation, Job, Json, Limits, Outcome, Status, WrittenFolder
 
 from ..conftest import no_calls
 
@@ -58,6 +61,10 @@ async def run(pool: Pool, code: str, *, session: str | None = None, takes_home=N
 
 def files_below(path: str) -> dict[str, bytes]:
     return {str(each.relative_to(path)): each.read_bytes() for each in Path(path).rglob("*") if each.is_file()}
+
+
+def write(path: str) -> None:
+    Path(path).write_bytes(bytes(100_000))
 
 
 def size_of(path: str) -> int:
@@ -420,3 +427,72 @@ def test_an_abandoned_folder_is_removed_and_one_in_use_is_not(tmp_path: Path, mo
     os.close(abandoned.handle)
     folders._remove_abandoned()
     assert os.listdir(folders.path) == [used.name]
+
+
+async def test_calls_at_once_that_write_to_the_workspace_are_all_answered(pool: Pool) -> None:
+    async def saves(name: str, arguments: Mapping[str, Json]) -> Json:
+        return cast("Mapping[str, Json]", arguments["arguments"])["save_to"] if name == "call_tool" else None
+
+    code = "import asyncio\nawait asyncio.gather(*(call_tool('web.fetch', {'save_to': str(n)}) for n in range(20)))"
+    job = Job(code, isolation=Isolation.PROCESS, limits=Limits(timeout_seconds=20.0, memory_mb=300))
+    outcome = await pool.run(job, saves)
+    assert outcome.result == [str(n) for n in range(20)], outcome
+
+
+def test_what_cannot_be_looked_at_counts_as_changed(tmp_path: Path) -> None:
+    folder = run_folders.RunFolders(str(tmp_path), SCRATCH_BYTES)
+    folder.prepare()
+    made = folder.make()
+    assert not made.is_changed()
+    os.rmdir(os.path.join(made.path, UPPER))
+    assert made.is_changed()
+    made.remove_soon()
+
+
+async def test_removing_what_others_left_keeps_no_folder_from_being_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    folders = run_folders.RunFolders(str(tmp_path), 1000)
+    folders.prepare()
+    others, own = [folders.make() for _ in range(8)], folders.make()
+    removed, slow = run_folders._removed, {each.name for each in others}
+    monkeypatch.setattr(
+        run_folders, "_removed", lambda parent, name: gate.wait() if name in slow else removed(parent, name)
+    )
+    for each in others:
+        each.remove_soon()
+    write(os.path.join(own.path, UPPER, "large"))
+    found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    watch = own.watch(found.set_result)
+    try:
+        async with asyncio.timeout(20):
+            assert "SCRATCH_MB" in await found
+    finally:
+        watch.stop()
+        gate.set()
+        await folders.aclose()
+
+
+async def test_a_process_that_takes_long_to_stop_is_not_asked_at_every_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_LEAVING_SECONDS", 1.0)
+    asked = []
+    assert not await worker._until(lambda: bool(asked.append(1)))  # type: ignore[func-returns-value]  # it never stops
+    assert len(asked) < 40
+    assert await worker._until(lambda: True)
+
+
+def test_a_folder_that_cannot_be_made_whole_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = run_folders.RunFolders(str(tmp_path), SCRATCH_BYTES)
+    folders.prepare()
+    mkdir = os.mkdir
+
+    def on_a_full_disk(path: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        if path == SCRATCH:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        mkdir(path, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "mkdir", on_a_full_disk)
+    with pytest.raises(OSError, match="No space"):
+        folders.make()
+    assert os.listdir(folders.path) == []

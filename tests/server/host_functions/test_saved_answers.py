@@ -12,6 +12,7 @@ from ..upstream_tools.test_registry import ONE_SPARE, configure
 
 UPSTREAM = """
 import base64
+import pathlib
 from mcp.server import MCPServer
 from mcp.types import CallToolResult, ImageContent, ResourceLink, TextContent, ToolAnnotations
 
@@ -56,6 +57,13 @@ def own(save_to: str) -> str:
 def change() -> str:
     'It may write.'
     return 'changed'
+
+@server.tool(annotations=READS)
+def count() -> str:
+    'It counts its calls.'
+    with pathlib.Path(__file__).with_name('counted').open('a') as counted:
+        counted.write('.')
+    return 'counted'
 
 server.run()
 """
@@ -114,7 +122,7 @@ async def test_a_tool_that_takes_the_argument_itself_is_given_it(caller: Caller)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("tools.web.picture(count=2, save_to='two.png')", "2 files"),
+        ("tools.web.picture(count=2, save_to='two.png')", "encoding=None)), where the handles are '.runs/"),
         ("tools.web.fetch(url='x', save_to='../outside')", "component"),
         ("tools.web.fetch(url='x', save_to='.runs/x')", "kept by sealab"),
         ("tools.web.fetch(url='x', save_to=7)", "name of a file"),
@@ -141,3 +149,26 @@ async def test_a_picture_that_was_saved_is_not_kept_a_second_time(caller: Caller
     report = await caller.run("await tools.web.picture(save_to='once.png')")
     kept = caller.home / "workspace.runs" / report["run_id"]
     assert not kept.exists() or [each.name for each in kept.iterdir()] == ["code.py"]
+
+
+async def test_a_name_that_no_file_can_have_is_refused_before_the_tool_is_called(caller: Caller) -> None:
+    report = await caller.run("await tools.web.count(save_to='.runs/x')")
+    assert "kept by sealab" in report["error"]["message"]
+    assert not (caller.home / "counted").exists()
+    assert (await caller.run("await tools.web.count(save_to='x')"))["success"]
+    assert (caller.home / "counted").read_text() == "."
+
+
+async def test_what_cannot_be_saved_for_lack_of_room_is_still_there_to_be_read(caller: Caller) -> None:
+    code = """
+try:
+    await tools.web.picture(save_to="table.csv/x.png")
+except Exception as error:
+    failed = str(error)
+picture = await tools.web.picture()
+[failed, len(read_file(picture[-1]["handle"].replace("-2.png", ".png"), encoding=None))]
+"""
+    (caller.home / "workspace" / "table.csv").write_text("a")
+    report = await caller.run(code)
+    assert report["result"][0].startswith("The tool answered, and that could not be saved: "), report
+    assert report["result"][1] == 500

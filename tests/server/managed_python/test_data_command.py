@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -84,9 +85,9 @@ def test_an_environment_whose_lock_is_the_same_is_not_made_anew(home: Path, whee
     assert os.readlink(home / "python" / "current") == before
 
 
-def test_a_package_is_added_without_changing_what_is_there(tmp_path: Path, wheels: Path) -> None:
+def test_a_package_is_added_without_changing_what_is_there(home: Path, tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
-    assert setup(tmp_path, folder).returncode == 0
+    shutil.copytree(home / "python", tmp_path / "python", symlinks=True)
     wheel(folder, "ratios", "1.0", {"ratios.py": "half = 0.5\n"}, ["pandas"])
     wheel(folder, "pandas", "9.2", PANDAS)
     ended = sealab("packages", "add", "ratios", "--json", "--home", str(tmp_path), "--wheels", str(folder))

@@ -77,6 +77,16 @@ async def test_an_array_is_read_by_the_name_of_its_file(caller: Caller) -> None:
     assert read.structured_content["truncated"]
 
 
+async def test_a_wide_table_that_is_cut_in_the_text_says_so(caller: Caller) -> None:
+    code = "import numpy as np\nnp.save('wide.npy', np.arange(12_000.0).reshape(40, 300) / 7)"
+    assert (await caller.run(code, isolation="process"))["success"]
+    read = await caller.call("read_workspace_file", filename="wide.npy")
+    assert read.structured_content is not None
+    text = read.content[0].text  # type: ignore[union-attr]
+    assert len(text) < len(read.structured_content["content"])
+    assert text.endswith("… [more follows in `content`; code reads the file itself]")
+
+
 async def test_a_file_that_is_no_table_though_its_name_says_so_is_told(caller: Caller) -> None:
     await caller.call("write_workspace_file", filename="broken.npy", content="no array")
     read = await caller.call("read_workspace_file", filename="broken.npy")

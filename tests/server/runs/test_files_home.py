@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from sealab.server.host_functions import call_log
+
 from ..conftest import Caller, in_this_process
 
 ALLOWED = {
@@ -157,12 +159,12 @@ async def test_what_a_run_wrote_is_kept_though_its_client_cancels_the_call(calle
     call = asyncio.create_task(caller.client.call_tool("execute_code", arguments, progress_callback=seen))
     await began.wait()
     place = caller.home / "workspace.runs"
-    before = set(place.glob("*/files"))
+    before = set(place.glob("[!.]*/files"))
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
     async with asyncio.timeout(60):
-        while not (there := set(place.glob("*/files")) - before):  # noqa: ASYNC110 - nothing tells
+        while not (there := set(place.glob("[!.]*/files")) - before):  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.02)
     run_id = there.pop().parent.name
     kept = f".runs/{run_id}/files"
@@ -331,6 +333,26 @@ async def test_what_a_dry_run_wrote_in_a_session_never_comes_home(caller: Caller
     report = await full(caller, "open('wet', 'w').write('w')", session="dry")
     assert report["files"] == {"new": [{"name": "wet", "size": 1}]}
     assert names(caller) == ["old.txt", "table.csv", "wet"]
+
+
+async def test_what_a_dry_run_that_failed_wrote_in_a_session_never_comes_home(caller: Caller) -> None:
+    failed = await full(caller, "open('dry', 'w').write('n')\n1 / 0", session="failed", dry_run=True)
+    assert [each["name"] for each in failed["files"]["kept"]] == [f".runs/{failed['run_id']}/files/dry"]
+    assert "files" not in await full(caller, "1", session="failed")
+    assert names(caller) == ["old.txt", "table.csv"]
+
+
+async def test_a_dry_run_says_how_many_changes_it_leaves_out_and_what_could_not_come_home(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_log, "DRY_CALLS_MAX", 10)
+    code = "import os\nos.symlink('table.csv', 'link')\nos.remove('old.txt')\nfor n in range(14): open(f'{n}', 'w').close()"
+    report = await full(caller, code, dry_run=True)
+    assert report["success"], report
+    assert len(report["dry_run"]) == 10
+    note = report["truncated"]["files"]["note"]
+    assert "5 more changes of files are not listed" in note, note
+    assert "link (it is a symbolic link" in note
 
 
 async def test_of_many_files_some_are_named_and_all_are_counted(caller: Caller) -> None:

@@ -225,14 +225,21 @@ for n in range(3000):
 
 
 async def test_what_a_run_cannot_write_to_it_cannot_read_of_another_either(caller: Caller) -> None:
+    wrote = asyncio.Event()
+
+    async def seen(_done: float, _total: float | None, _message: str | None) -> None:
+        wrote.set()
+
+    writes = "open('mine', 'w').write('of the first')\nprogress(0.5, 'written')\nwhile True: pass"
     first = asyncio.create_task(
-        full(caller, "open('mine', 'w').write('of the first')\nimport time\ntime.sleep(3)\nraise SystemExit(1)")
+        caller.client.call_tool(
+            "execute_code", {"code": writes, "isolation": "process", "timeout_seconds": 60}, progress_callback=seen
+        )
     )
+    await wrote.wait()
     code = (
         RAW
         + """
-import time
-time.sleep(1)
 found = []
 for path in ("mine", "/workspace/mine", "/.runs", "/proc", "/sys", "/dev/shm"):
     try:
@@ -244,7 +251,10 @@ found
     )
     report = await full(caller, code)
     assert report["result"] == [], report
-    await first
+    assert not first.done()
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
 
 
 async def test_a_database_that_is_not_closed_and_a_pipe_of_bytes_come_home_whole_or_not_at_all(caller: Caller) -> None:

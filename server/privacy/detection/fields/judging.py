@@ -22,10 +22,11 @@ from .values import digits
 
 _MAX_KEY_WORDS = 8
 _MAX_VALUE = 4096
-_LOST = "\ufffd"
-"""What stands for a byte that cannot be read: two of them where one letter is two bytes of UTF-8."""
+_LOST = re.compile("\ufffd{1,2}")
+"""What stands for a letter that cannot be read: two of them where it was two bytes of UTF-8."""
 _LOST_MAX = 2
-_MAY_BE_LOST = ("a", "e", "i", "o", "u", "c", "n", "s", "z", "l", "y", "r", "t", "d", "ss", "ae", "oe", "ue", "")
+_VOWELS = ("a", "e", "i", "o", "u", "ae", "oe", "ue", "")
+_MAY_BE_LOST = (*_VOWELS, "c", "n", "s", "z", "l", "y", "r", "t", "d", "ss")
 _EITHER_GENDER = re.compile(r"[*:/_(]-?in(?:nen)?\)?(?=\Z|[\s_-])")
 """What is put behind a word in German that it may be a woman: `Käufer*in`, `Käufer:innen`, `Käufer/-in`, `Käufer(in)`."""
 _WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_A-Za-z]+")
@@ -97,7 +98,7 @@ def in_words(key: str) -> str:
     said = _EITHER_GENDER.sub("", key[:200])
     if said.isascii():
         return _words_of(said)
-    if _LOST in said:
+    if _LOST.search(said):
         return _with_lost_letters(said)
     return _words_of(_read_anew(said))
 
@@ -117,15 +118,21 @@ def _read_anew(said: str) -> str:
 
 
 def _with_lost_letters(said: str) -> str:
-    """Return words with such letters in place of the lost ones that they are a label, if there are such."""
-    lost = min(said.count(_LOST), _LOST_MAX)
-    for letters in product(_MAY_BE_LOST, repeat=lost):
+    """Return words with such letters in place of the lost ones that they are a label, if there are such.
+
+    Where more than one is lost only vowels are tried, and only what people are called: of hostile text each label may
+    be another, and to look through all rules takes long.
+    """
+    lost = len(_LOST.findall(said))
+    if lost > _LOST_MAX:
+        return _words_of(said)
+    for letters in product(_MAY_BE_LOST if lost == 1 else _VOWELS, repeat=lost):
         words = _words_of(_filled(said, letters))
-        if rule_for(words) is not None or is_name_key(words) or is_role(words):
+        if is_role(words) or is_name_key(words) or (lost == 1 and rule_for(words) is not None):
             return words
     return _words_of(said)
 
 
 def _filled(said: str, letters: Sequence[str]) -> str:
-    parts = said.split(_LOST)
-    return "".join(part + letter for part, letter in zip(parts, (*letters, *[""] * len(parts)), strict=False))
+    left = iter(letters)
+    return _LOST.sub(lambda _found: next(left), said)

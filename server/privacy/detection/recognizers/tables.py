@@ -132,12 +132,14 @@ def _ended_columns(line: str) -> list[tuple[str, int]]:
 
 def _series(text: str, rows: Sequence[_Span]) -> Iterator[Finding]:
     """Yield what the name of a column says that pandas prints below it, and that of its index above it."""
+    begin = 0  # behind the column before: so no line is looked at twice
     for number, (start, end) in enumerate(rows):
         named = _SERIES.match(text, start, end)
         if named is None:
             continue
         labels: list[_Span] = []
-        for left, right in reversed(rows[max(0, number - _SERIES_LINES_MAX) : number]):
+        first, begin = max(begin, number - _SERIES_LINES_MAX), number + 1
+        for left, right in reversed(rows[first:number]):
             value = _LABELLED.match(text, left, right)
             if value is None and text[left:right].strip(". "):
                 for label in labels:

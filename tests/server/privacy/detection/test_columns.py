@@ -6,6 +6,8 @@ import pytest
 
 from sealab.server.privacy.detection.columns import SAMPLE, ColumnFinder
 from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Finding, KeyedText, Mode
+from sealab.server.privacy.detection.fields import judging
+from sealab.server.privacy.detection.recognizers import tables
 
 MANY = SAMPLE * 5
 
@@ -169,6 +171,8 @@ def test_of_aligned_columns_only_those_are_personal_whose_headings_say_so(plain:
     [
         "Käufer*in",
         "k\ufffdufer",
+        "k\ufffd\ufffdufer",
+        "kupuj\ufffdc\ufffd",
         "kÃ¤ufer",
         "Name des Käufers",
         "nabywca",
@@ -208,3 +212,22 @@ def test_who_somebody_is_to_somebody_is_said_in_many_languages(plain: Counting, 
 )
 def test_what_no_person_is_called_names_nobody(plain: Counting, heading: str) -> None:
     assert plain.find_leaves([KeyedText(("0", heading), "Xela Quorvath")]) == [[]]
+
+
+def test_columns_that_are_printed_one_below_the_other_are_each_looked_at_once(
+    plain: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = []
+    monkeypatch.setattr(tables, "field", lambda *given: looked_at.append(given) or [])
+    assert list(tables.tables("Name:     a, dtype: object\n" * 500)) == []
+    assert len(looked_at) < 1000
+
+
+def test_a_heading_with_lost_letters_is_tried_with_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr(judging, "rule_for", tried.append)
+    monkeypatch.setattr(judging, "is_name_key", lambda words: bool(tried.append(words)))  # type: ignore[func-returns-value]  # none is one
+    for heading in ("zq\ufffdx", "zq\ufffdx\ufffdy", "zq\ufffdx\ufffdy\ufffdz"):
+        tried.clear()
+        judging.in_words(heading)
+        assert len(tried) < 100

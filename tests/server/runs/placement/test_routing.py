@@ -27,19 +27,11 @@ from sealab.server.runs.report import Report
 from sealab.server.settings import Settings, Switch
 
 from ...managed_python.kernel import needs_kernel
-from ...managed_python.wheels import lock, made_environment, wheel
+from ...managed_python.wheels import lock, wheel
+from .conftest import PANDAS
 
-PANDAS = {"pandas/__init__.py": "def total(*numbers):\n    return sum(numbers)\n"}
 CODE = "import pandas as pd\npd.total(40, 2)"
 ALONE = Settings(workers_spare=0)
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A home whose full Python has a module `pandas` of the tests' own."""
-    root, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("wheels")
-    made_environment(root, folder, wheel(folder, "pandas", "9.1", PANDAS))
-    return Home(root)
 
 
 @pytest.fixture(scope="module")
@@ -165,19 +157,6 @@ async def test_where_it_cannot_start_the_program_stays_in_the_dialect_and_the_re
 
 
 @needs_kernel
-async def test_a_package_that_is_added_while_a_server_runs_is_there_for_the_next_program(tmp_path: Path) -> None:
-    folder = tmp_path / "wheels"
-    made_environment(tmp_path, folder, wheel(folder, "pandas", "9.1", PANDAS))
-    async with running(Settings(workers_spare=1), Home(tmp_path)) as app:
-        assert (await ran(app, CODE))["result"] == 42
-        assert (await ran(app, "import ratios"))["status"] == "refused"
-        wheel(folder, "ratios", "1.0", {"ratios.py": "half = 0.5\n"})
-        building.add(tmp_path / "python", ["ratios"], lambda _step: None, wheels=[folder])
-        report = await ran(app, "import pandas, ratios\nratios.half * pandas.total(84)")
-        assert (report["result"], report["isolation"]) == (42, "process")
-
-
-@needs_kernel
 async def test_with_data_setup_the_first_program_that_needs_it_has_it_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +195,18 @@ def own_home(home: Home, tmp_path: Path) -> Path:
     """A home of the test's own, with the same environment."""
     shutil.copytree(home.python, tmp_path / "python", symlinks=True)
     return tmp_path
+
+
+@needs_kernel
+async def test_a_package_that_is_added_while_a_server_runs_is_there_for_the_next_program(own_home: Path) -> None:
+    folder = own_home / "wheels"
+    async with running(Settings(workers_spare=1), Home(own_home)) as app:
+        assert (await ran(app, CODE))["result"] == 42
+        assert (await ran(app, "import ratios"))["status"] == "refused"
+        wheel(folder, "ratios", "1.0", {"ratios.py": "half = 0.5\n"})
+        building.add(own_home / "python", ["ratios"], lambda _step: None, wheels=[folder])
+        report = await ran(app, "import pandas, ratios\nratios.half * pandas.total(84)")
+        assert (report["result"], report["isolation"]) == (42, "process")
 
 
 @needs_kernel

@@ -21,11 +21,9 @@ from sealab.server.skills.use_cases import run as run_skill
 from sealab.server.skills.use_cases import save as save_skill
 
 from ...managed_python.kernel import needs_kernel
-from ...managed_python.wheels import made_environment, wheel
 
 pytestmark = needs_kernel
 
-PANDAS = {"pandas/__init__.py": "def total(*numbers):\n    return sum(numbers)\n"}
 ALONE = Settings(workers_spare=0)
 TOTAL = '''
 import pandas as pd
@@ -50,14 +48,6 @@ def plain(value: float) -> float:
     """Return a value."""
     return value
 '''
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A home whose full Python has a module `pandas` of the tests' own."""
-    root, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("wheels")
-    made_environment(root, folder, wheel(folder, "pandas", "9.1", PANDAS))
-    return Home(root)
 
 
 @pytest.fixture(scope="module")
