@@ -8,8 +8,8 @@ allowed is ended.
 What it has removed and still has open or mapped is not seen: one page of a mapping keeps a file. No kernel bounds that
 for users who own nothing of the machine (project quotas and images on loop devices need its administrator), so the disk
 itself is watched: before it is full, or has no inodes left, every worker ends that wrote since its share of the disk
-began to go. How often it is looked at follows from how much is free and from how fast memory can be written and files be
-made; nothing takes disk faster, since the filter allows no fallocate(2).
+began to go. How often it is looked at follows from how much is free, and from how fast memory can be written and files
+can be made; nothing takes disk faster, since the filter allows no fallocate(2).
 
 The folder is removed with its worker. Each is locked (flock(2)) by the process that made it, so what a killed server
 left is told from what another one uses.
