@@ -40,7 +40,7 @@ from ..wire.output import Output
 from . import changed_libraries, first_times, local_files, own_paths
 from .figures import Figures
 from .plain_values import PlainValues
-from .reads import told_reads
+from .reads import native_reads, told_reads
 from .stream_output import StreamOutput
 from .tables import measured
 from .thread_pools import VARIABLES, ThreadPools
@@ -232,7 +232,8 @@ class FullPython:
         first_times.sum_by_group()
 
     def begin(self) -> None:
-        """Drop figures and notes of earlier runs."""
+        """Drop figures and notes of earlier runs, and have libraries tell what they read, if that is to be told."""
+        native_reads.begin()
         self._figures.forget()
         self._plain.forget()
         self._warnings.begin()
