@@ -233,11 +233,11 @@ class FullPython:
 
     def begin(self) -> None:
         """Drop figures and notes of earlier runs, and have libraries tell what they read, if that is to be told."""
-        native_reads.begin()
         self._figures.forget()
         self._plain.forget()
         self._warnings.begin()
         self._unawaited.begin()
+        native_reads.begin()
 
     def compile(self, source: str, filename: str, literals: Mapping[str, Json] = NO_LITERALS) -> Program:
         """Compile as Python does, with `await` at the top level. Raises `SyntaxError` and the like."""

@@ -12,8 +12,8 @@ import glob
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from functools import wraps
 from types import FunctionType
 from typing import Any, Final, cast
@@ -67,8 +67,14 @@ def begin() -> None:
     """Change what is loaded, if the run is to tell what it reads; the libraries are as they came if no run is."""
     while GUEST.tells_reads and _LOADED:
         change, module = _LOADED.pop()
-        with suppress(Exception):  # a library of another version works as it is
+        try:
             change(module)
+        except Exception as error:  # noqa: BLE001 - a library of another version works as it is
+            warnings.warn(
+                f"What {module.__name__} reads by itself is not looked through for personal data, since this version "
+                f"of it is not known ({error}). Install the version that `sealab data setup` brings.",
+                stacklevel=2,
+            )
 
 
 def _once_needed(change: Callable[[Any], None]) -> Callable[[Any], None]:
