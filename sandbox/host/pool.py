@@ -39,7 +39,7 @@ from .zygotes import Zygotes
 
 WORKER_BYTES = 128 * 1024 * 1024
 """What a worker may hold besides its job's memory: the interpreter with its libraries, and its output."""
-MB_OF_A_THREAD = 64
+MB_OF_A_THREAD = 48
 """A pool of a library has a thread more for each so many MB of a job's memory: its stack takes 8 of them."""
 PROCESSES_OF_A_THREAD = 4
 """And one more for each so many processes and threads that the job may have."""

@@ -190,7 +190,7 @@ except OSError as error:
 
 
 @pytest.mark.parametrize(
-    ("memory_mb", "pids_max", "threads"), [(16, 64, 1), (500, 64, 7), (500, 8, 2), (8000, 512, 96)]
+    ("memory_mb", "pids_max", "threads"), [(16, 64, 1), (500, 64, 10), (500, 8, 2), (8000, 512, 96)]
 )
 async def test_pools_of_libraries_leave_memory_and_threads_to_the_code_however_many_processors_there_are(
     monkeypatch: pytest.MonkeyPatch, memory_mb: int, pids_max: int, threads: int
