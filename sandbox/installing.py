@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+FOLDER = "/"
+"""Where an installer of an environment runs: each path that it is given is absolute."""
+_PIP = (sys.executable, "-P", "-m", "pip")
 _QUIET = ("--quiet", "--disable-pip-version-check")
 
 
@@ -32,10 +35,13 @@ class Installer:
 
 
 def find_installer() -> Installer | None:
-    """Find pip, installed or as the wheel that comes with Python (ensurepip), or uv; None where there is neither."""
-    tried = subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False)
+    """Find pip, installed or as the wheel that comes with Python (ensurepip), or uv; None where there is neither.
+
+    What the current folder holds may be an agent's: no `pip.py` is taken of it, and no settings by one run in `FOLDER`.
+    """
+    tried = subprocess.run([*_PIP, "--version"], capture_output=True, cwd=FOLDER, check=False)
     if tried.returncode == 0:
-        return Installer((sys.executable, "-m", "pip"))
+        return Installer(_PIP)
     bundled = sorted(Path(sysconfig.get_path("stdlib"), "ensurepip", "_bundled").glob("pip-*.whl"))
     if bundled:
         return Installer((sys.executable, f"{bundled[-1]}/pip"))

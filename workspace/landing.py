@@ -172,9 +172,10 @@ class _Landing:
         """Raise `QuotaFull` where what was written would not even fit an empty workspace."""
         ledger = self._workspace.ledger
         written = sum(file.size for file in changes.files)
-        if written > ledger.quota_bytes:
+        entries = len(changes.files) + len(changes.folders)
+        if written > ledger.quota_bytes or entries > ledger.files_max:
             with ledger.locked():
-                ledger.judge(more_bytes=written, more_entries=0)
+                ledger.judge(more_bytes=written, more_entries=entries)
 
     def _staged(self, file: WrittenFile, stage: str, landed: Landed) -> _Staged | None:
         """Copy a file to the folder beside the workspace; None where it stayed behind, or is as it was before."""

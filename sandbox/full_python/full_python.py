@@ -40,7 +40,7 @@ from ..wire.output import Output
 from . import changed_libraries, first_times, local_files, own_paths
 from .figures import Figures
 from .plain_values import PlainValues
-from .reads import told_reads
+from .reads import native_reads, told_reads
 from .stream_output import StreamOutput
 from .tables import measured
 from .thread_pools import VARIABLES, ThreadPools
@@ -232,11 +232,12 @@ class FullPython:
         first_times.sum_by_group()
 
     def begin(self) -> None:
-        """Drop figures and notes of earlier runs."""
+        """Drop figures and notes of earlier runs, and have libraries tell what they read, if that is to be told."""
         self._figures.forget()
         self._plain.forget()
         self._warnings.begin()
         self._unawaited.begin()
+        native_reads.begin()
 
     def compile(self, source: str, filename: str, literals: Mapping[str, Json] = NO_LITERALS) -> Program:
         """Compile as Python does, with `await` at the top level. Raises `SyntaxError` and the like."""

@@ -39,6 +39,10 @@ from .zygotes import Zygotes
 
 WORKER_BYTES = 128 * 1024 * 1024
 """What a worker may hold besides its job's memory: the interpreter with its libraries, and its output."""
+MB_OF_A_THREAD = 48
+"""A pool of a library has a thread more for each so many MB of a job's memory: its stack takes 8 of them."""
+PROCESSES_OF_A_THREAD = 4
+"""And one more for each so many processes and threads that the job may have."""
 MACHINE_SHARE_MAX = 0.9
 """How much of the memory of the machine, or of a control group, a zygote and its workers may take together."""
 _PROCESSES_MAX = 32_768
@@ -470,10 +474,15 @@ class Pool:
     def _bounded(self, job: Job, running: int) -> Job:
         """Return a job of full Python with the threads that each pool of a library may have.
 
-        They are a fair share of the processors among those that run, and those that wait, which will run beside it.
+        They are a fair share of the processors among those that run, and those that wait, which will run beside it; and
+        so few that several pools leave most of the job's memory and threads to its code. BLAS makes all at once, each
+        with a stack, and ends the process where it cannot.
         """
         processors = _processors() if self._settings.cpus is None else max(1, int(self._settings.cpus))
-        return replace(job, threads=max(1, processors // (running + self._scheduler.waiting)))
+        share = processors // (running + self._scheduler.waiting)
+        limits = job.limits
+        most = min(share, limits.memory_mb // MB_OF_A_THREAD, limits.pids_max // PROCESSES_OF_A_THREAD)
+        return replace(job, threads=max(1, most))
 
     def _import_less_ahead(self) -> None:
         """Leave to the code what could not be imported ahead."""

@@ -7,9 +7,9 @@ allowed is ended.
 
 What it has removed and still has open or mapped is not seen: one page of a mapping keeps a file. No kernel bounds that
 for users who own nothing of the machine (project quotas and images on loop devices need its administrator), so the disk
-itself is watched: before it is full every worker ends that wrote since its share of the disk began to go. How often it
-is looked at follows from how much is free and from how fast memory can be written; nothing takes disk faster, since the
-filter allows no fallocate(2).
+itself is watched: before it is full, or has no inodes left, every worker ends that wrote since its share of the disk
+began to go. How often it is looked at follows from how much is free, and from how fast memory can be written and files
+can be made; nothing takes disk faster, since the filter allows no fallocate(2).
 
 The folder is removed with its worker. Each is locked (flock(2)) by the process that made it, so what a killed server
 left is told from what another one uses.
@@ -40,8 +40,12 @@ DEPTH_MAX = 64
 """Folders one in the other; deeper ones are not looked into, so nobody may have them."""
 DISK_RESERVE_BYTES = 1_000_000_000
 """Where less of the disk is free, or less than half of what was free before its run, a worker is ended that writes."""
+DISK_RESERVE_FILES = 100_000
+"""So it is where fewer files can still be made there, or fewer than half of those that could be made before its run."""
 _FASTEST_BYTES = 10_000_000_000
 """What all workers together can write in a second at most: that is memory, from which the kernel writes later."""
+_FASTEST_FILES = 1_000_000
+"""How many files they can make in a second at most."""
 _DISK_LOOK_SECONDS = (0.02, 1.0)
 
 _INNER = "runs"
@@ -62,6 +66,8 @@ _TRIALS_MAX = 2
 _LOOKING = ThreadPoolExecutor(max_workers=2, thread_name_prefix="run folders")
 _REMOVING = ThreadPoolExecutor(max_workers=2, thread_name_prefix="old run folders")
 """Apart from the others: to remove what one worker wrote takes long, and the limits of others hold meanwhile."""
+_NO_INODES = 1 << 62
+"""How many files can be made where a file system counts none (statvfs(3) says 0)."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -131,9 +137,8 @@ class RunFolders:
         for watch in list(self._watches):  # they may be on several file systems, and there are few
             watch.look_at_disk()
         if self._watches:
-            least = min(watch.spare_bytes for watch in self._watches)
             shortest, longest = _DISK_LOOK_SECONDS
-            seconds = min(max(least / _FASTEST_BYTES, shortest), longest)
+            seconds = min(max(min(watch.spare_seconds for watch in self._watches), shortest), longest)
             self._disk_timer = asyncio.get_running_loop().call_later(seconds, self._look_at_disk)
 
     def remove_soon(self, folder: RunFolder) -> None:
@@ -252,6 +257,11 @@ class RunFolder:
         status = os.fstatvfs(self.handle)
         return status.f_bavail * status.f_frsize
 
+    def free_files(self) -> int:
+        """Return how many files can still be made on its disk."""
+        status = os.fstatvfs(self.handle)
+        return status.f_favail if status.f_files else _NO_INODES
+
     def watch(self, on_excess: Callable[[str], None]) -> Watch:
         """Look at it again and again until the watch is stopped, and call `on_excess` once where it holds too much."""
         return Watch(self, on_excess)
@@ -266,9 +276,10 @@ class Watch:
         self._stopped = False
         self._looks = 0
         self._times = folder.times()
-        self.spare_bytes = free = folder.free_bytes()
-        """How much of the disk may still be taken, by whomever, before it is ended for that; as of the last look."""
-        self._least_free = min(DISK_RESERVE_BYTES, free // 2)
+        self._least_bytes = min(DISK_RESERVE_BYTES, folder.free_bytes() // 2)
+        self._least_files = min(DISK_RESERVE_FILES, folder.free_files() // 2)
+        self.spare_seconds = 0.0
+        """How soon, at the least, so much of the disk can be taken, by whomever, that it is ended for that."""
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(_FIRST_LOOK_SECONDS, self._look)
         folder.all.watch_disk_for(self)
@@ -280,15 +291,19 @@ class Watch:
         self._folder.all.drop(self)
 
     def look_at_disk(self) -> None:
-        """End the worker where the disk is nearly full and it writes. Asks the file system twice, no disk."""
+        """End the worker where the disk is nearly full and it writes. Asks the file system, and no disk."""
         try:
-            self.spare_bytes = max(self._folder.free_bytes() - self._least_free, 0)
-            if self.spare_bytes or self._folder.times() == self._times:
+            spare_bytes = max(self._folder.free_bytes() - self._least_bytes, 0)
+            spare_files = max(self._folder.free_files() - self._least_files, 0)
+            self.spare_seconds = min(spare_bytes / _FASTEST_BYTES, spare_files / _FASTEST_FILES)
+            if (spare_bytes and spare_files) or self._folder.times() == self._times:
                 return
-            excess = (
-                f"the disk was nearly full, with {self._least_free // 1_000_000} MB free, while it wrote files "
-                f"(SCRATCH_MB allows {self._folder.all.bytes_max // 1_000_000} MB, where there is room)"
-            )
+            if spare_files:
+                left = f"the disk was nearly full, with {self._least_bytes // 1_000_000} MB free"
+            else:
+                left = f"the disk had no room for more than {self._least_files} files"
+            allowed = self._folder.all.bytes_max // 1_000_000
+            excess = f"{left}, while it wrote files (SCRATCH_MB allows {allowed} MB, where there is room)"
         except OSError as error:
             excess = f"its files cannot be looked at ({error})"
         self._end(excess)

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from importlib.metadata import distributions
 from pathlib import Path
 
-from ...sandbox.installing import find_installer, modules_in
+from ...sandbox.installing import FOLDER, find_installer, modules_in
 from ..errors import PythonNotBuilt
 from .environment import CURRENT, LOCK_FILE, MANIFEST, ManagedPython, current, keep_problem
 
@@ -49,7 +49,7 @@ def set_up(folder: Path, tell: Tell, *, lock: Path = LOCK_FILE, wheels: Sequence
             tell("Making an environment")
             _run([sys.executable, "-I", "-m", "venv", "--without-pip", str(build)], "An environment cannot be made")
             tell("Installing the packages for data work, which takes some minutes")
-            _install(build, ["--require-hashes", "-r", str(lock)], wheels)
+            _install(build, ["--require-hashes", "-r", str(lock.absolute())], wheels)
             added = () if before is None else before.added
             if added:
                 tell(f"Installing {', '.join(added)}, with what they need")
@@ -91,7 +91,7 @@ def _install(build: Path, arguments: Sequence[str], wheels: Sequence[Path]) -> N
         raise PythonNotBuilt("Packages cannot be installed without pip. Run `python -m ensurepip`, or install uv.")
     options = ["--no-cache-dir"] if not installer.is_uv else ["--no-cache", "--compile-bytecode"]
     if wheels:
-        options += ["--no-index", *(option for each in wheels for option in ("--find-links", str(each)))]
+        options += ["--no-index", *(option for each in wheels for option in ("--find-links", str(each.absolute())))]
     command = installer.install([*options, *arguments], python=str(build / "bin" / "python"))
     advice = "Look for a misspelt name, and whether pip reaches its index; or give wheel files with --wheels DIR."
     _run(command, "The packages cannot be installed", advice)
@@ -99,7 +99,9 @@ def _install(build: Path, arguments: Sequence[str], wheels: Sequence[Path]) -> N
 
 def _run(command: Sequence[str], what: str, advice: str = "Try again, or run sealab with another Python.") -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_INSTALL_SECONDS, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=FOLDER, timeout=_INSTALL_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
         raise PythonNotBuilt(f"{what}: it took more than {_INSTALL_SECONDS:g} seconds. {advice}") from None
     if done.returncode:
@@ -146,7 +148,7 @@ def _alone(folder: Path, tell: Tell) -> Iterator[None]:
 def _new_build(folder: Path) -> Iterator[Path]:
     """Give a folder for a build, which is removed if the build fails."""
     try:
-        build = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
+        build = Path(tempfile.mkdtemp(prefix="build-", dir=folder)).absolute()
         try:
             yield build
         except BaseException:

@@ -76,8 +76,8 @@ class FilesHome:
         except RightMissing as error:
             return _failed(outcome, f"{_NOTHING}. {error}")
         if outcome.status is Status.OK and self.calls.dry_run:
-            return await in_thread(Kind.FILES, partial(self._note_dry, outcome, folder), charged=False)
-        return await in_thread(Kind.FILES, partial(self._take, outcome, folder), charged=False)
+            return await in_thread(Kind.LANDING, partial(self._note_dry, outcome, folder), charged=False)
+        return await in_thread(Kind.LANDING, partial(self._take, outcome, folder), charged=False)
 
     def _take(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
         begun_ns = folder.made_ns - _CLOCK_NS

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from sealab.workspace import changes as changes_module
+from sealab.workspace import landing
 from sealab.workspace.changes import ChangedFolder, TooManyChanges
 from sealab.workspace.errors import QuotaFull
 from sealab.workspace.landing import KeptFiles, Landed, land, read_kept
@@ -70,6 +71,20 @@ def opaque(path: Path) -> None:
 
 def no_link_left(folder: Path) -> bool:
     return all(path.is_dir() or stat.S_ISREG(path.lstat().st_mode) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("kind", ["files", "folders"])
+def test_more_files_than_a_workspace_may_hold_are_refused_before_one_is_copied(
+    workspace: Workspace, upper: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    for number in range(101):
+        path = upper / str(number)
+        path.touch() if kind == "files" else path.mkdir()
+    (upper / "one more").touch()
+    monkeypatch.setattr(landing, "_copy", lambda *_given, **_named: pytest.fail("a file was copied"))
+    with pytest.raises(QuotaFull, match="100 are allowed"):
+        landed(workspace, upper)
+    assert content(workspace) == {}
 
 
 def test_new_and_changed_files_take_their_places_and_are_told_apart(workspace: Workspace, upper: Path) -> None:

@@ -7,6 +7,7 @@ text or packed the host looks through; the tables of Arrow, parquet and DuckDB a
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ WORKSPACE: Final = "/workspace"
 _BEGINNING_BYTES: Final = 16
 _TOLD: set[tuple[str, int, int, int]] = set()
 """The tables of which the host knows all, as they were."""
+_EVERYTHING: set[tuple[int, str, int, int, int]] = set()
+"""What `tell_everything` told: the number of the run, and each file as it was."""
+_FILES_MAX: Final = 10_000
 _OWN = threading.local()
 
 
@@ -46,6 +50,31 @@ def tell_path(path: str) -> bool:
         with as_own():
             _tell_table(path)
     return True
+
+
+def tell_everything() -> None:
+    """Have the host know all files of the workspace: one of them is read, and which one is not seen.
+
+    Raises as `tell_path`, and `PermissionError` where there are too many.
+    """
+    count = 0
+    for folder, _folders, names in os.walk(WORKSPACE):
+        for name in names:
+            count += 1
+            if count > _FILES_MAX:
+                raise PermissionError(
+                    f"What is read here is not seen, and the workspace has more than {_FILES_MAX} files to look "
+                    "through for personal data. Read the file by its path, with open() or a function that takes one."
+                )
+            path = os.path.join(folder, name)
+            try:
+                status = os.lstat(path)
+            except OSError:
+                continue
+            mark = (GUEST.run, path, status.st_ino, status.st_size, status.st_mtime_ns)
+            if mark not in _EVERYTHING and stat.S_ISREG(status.st_mode):
+                tell_path(path)
+                _EVERYTHING.add(mark)
 
 
 def is_own() -> bool:
@@ -98,7 +127,8 @@ def _path(given: object) -> tuple[str, ...]:
     return (here,) if os.path.isabs(path) or os.path.lexists(here) else (here, os.path.realpath(f"{WORKSPACE}/{path}"))
 
 
-def _database(given: object) -> tuple[str, ...]:
+def database_paths(given: object) -> tuple[str, ...]:
+    """Return the places of the file that a name of a database means to SQLite, which may be a URI."""
     if isinstance(given, str | bytes | os.PathLike):
         path = os.fsdecode(given)
         return _path(unquote(urlsplit(path).path) if path.startswith("file:") else path)
@@ -113,6 +143,6 @@ _SAID: Final[Mapping[str, Callable[[object], tuple[str, ...]]]] = MappingProxyTy
         # Under another name the host would not find it.
         "os.rename": _path,
         "os.link": _path,
-        "sqlite3.connect": _database,
+        "sqlite3.connect": database_paths,
     }
 )

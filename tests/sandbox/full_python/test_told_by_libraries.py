@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from types import ModuleType
 
 import pytest
 
+from sealab.sandbox.full_python.reads import native_reads
+from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Isolation, Job, Json, Limits, Outcome, Status
 
@@ -241,3 +244,9 @@ sorted(np.round(means.cluster_centers_[:, 0]).tolist()), trees.score(points, mea
 """
     outcome = await run(science, code, memory_mb=2000)
     assert (outcome.result, outcome.stderr) == ([[-0.0, 5.0], 1.0], "")
+
+
+def test_what_cannot_be_told_of_a_library_of_another_version_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GUEST, "tells_reads", True)
+    with pytest.warns(UserWarning, match="What polars reads by itself is not looked through for personal data"):
+        native_reads.changes()["polars"](ModuleType("polars"))

@@ -334,6 +334,48 @@ async def test_on_a_disk_that_is_nearly_full_a_run_has_half_of_what_is_left(
     assert "the disk was nearly full" in much.error.message
 
 
+@pytest.mark.adversarial
+async def test_where_the_disk_has_no_room_for_more_files_a_run_that_makes_them_ends(
+    pool: Pool, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_folders, "_FIRST_LOOK_SECONDS", 1000.0)  # its own number would be allowed
+    monkeypatch.setattr(run_folders, "_DISK_LOOK_SECONDS", (0.01, 0.01))
+    ask = run_folders.RunFolder.free_files
+    others = os.statvfs(workspace).f_favail - 4_000
+    monkeypatch.setattr(run_folders.RunFolder, "free_files", lambda folder: ask(folder) - others)
+    watched = asyncio.create_task(run(pool, "import time\ntime.sleep(2)\n'not ended'"))
+    outcome = await run(pool, "for n in range(50_000):\n    with open(f'/tmp/{n}', 'w'): pass")
+    assert outcome.status is Status.ERROR, outcome
+    assert outcome.error is not None
+    assert "no room for more than 2" in outcome.error.message  # half of those that were left
+    assert (await watched).result == "not ended"
+
+
+@pytest.mark.adversarial
+async def test_what_earlier_runs_left_to_remove_keeps_no_run_from_being_looked_at(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_folders, "_FIRST_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(run_folders, "_LOOK_SECONDS", 0.01)
+    held, remove = threading.Event(), run_folders._removed
+
+    def removed(parent: int, name: str) -> bool:
+        held.wait()
+        return remove(parent, name)
+
+    monkeypatch.setattr(run_folders, "_removed", removed)
+    try:
+        for _ in range(3):
+            await run(pool, "open('f', 'w').close()")
+        outcome = await run(
+            pool, "import time\nfor n in range(6):\n    open(f'{n}', 'wb').write(bytes(10_000_000))\ntime.sleep(20)"
+        )
+    finally:
+        held.set()
+    assert outcome.error is not None, outcome
+    assert "SCRATCH_MB" in outcome.error.message
+
+
 async def test_no_disk_is_taken_without_being_written_and_its_size_cannot_be_asked(pool: Pool) -> None:
     code = """
 import os, shutil

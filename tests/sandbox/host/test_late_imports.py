@@ -36,7 +36,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder / "bin" / "python")
 
 
-async def value(pool: Pool, code: str, *, memory_mb: int = 200) -> Json:
+async def value(pool: Pool, code: str, *, memory_mb: int = 480) -> Json:
     outcome = await pool.run(
         Job(code, isolation=Isolation.PROCESS, limits=Limits(timeout_seconds=60, memory_mb=memory_mb)), no_calls
     )
@@ -94,7 +94,7 @@ TOLD = f"import os\n[os.environ[name] for name in {POOLS}]"
 
 
 async def test_a_run_alone_may_use_all_processors_for_the_pools_of_libraries_and_cpus_bounds_them(python: str) -> None:
-    processors = len(os.sched_getaffinity(0))
+    processors = min(len(os.sched_getaffinity(0)), 480 // pool_module.MB_OF_A_THREAD)
     async with Pool(replace(SETTINGS, python=python)) as pool:
         assert await value(pool, TOLD) == [str(processors)] * len(POOLS)
     async with Pool(replace(SETTINGS, python=python, cpus=1)) as pool:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from sealab.sandbox.installing import find_installer
+
 from ..command_line import Ended, run, sealab
-from .wheels import lock, wheel
+from .wheels import lock, made_environment, wheel
 
 PANDAS = {"pandas/__init__.py": "class DataFrame:\n    def total(self):\n        return 42\n"}
 
@@ -127,3 +129,22 @@ def test_a_failed_run_of_an_installer_names_neither_a_traceback_nor_leaves_a_bui
     ended = sealab("data", "setup", "--home", str(tmp_path), "--wheels", str(tmp_path / "none"))
     assert ended.returncode == 2
     assert "There is no folder" in ended.stderr
+
+
+def test_nothing_of_the_current_folder_is_run_or_read_by_what_installs(
+    tmp_path: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = tmp_path / "of an agent"
+    for name in ("pip", "venv", "tempfile", "ensurepip"):
+        (found / name).mkdir(parents=True)
+        for module in ("__init__", "__main__"):
+            (found / name / f"{module}.py").write_text(f"open({str(tmp_path / 'taken')!r}, 'w').close()\n")
+    (found / "uv.toml").write_text('index-url = "https://packages.example/simple"\n')
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.chdir(found)
+    made_environment(home, wheels, wheel(wheels, "pandas", "9.1", PANDAS))
+    assert not (tmp_path / "taken").exists()
+    installer = find_installer()
+    assert installer is not None
+    assert os.path.isabs(installer.words[0])

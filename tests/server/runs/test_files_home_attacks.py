@@ -9,11 +9,14 @@ import asyncio
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from sealab.server.runs import files_home
 
 from ..conftest import Caller, in_this_process
 
@@ -366,3 +369,34 @@ while True: pass
         with pytest.raises(asyncio.CancelledError):
             await call
     assert os.listdir(caller.home / "workspace") == ["table.csv"]
+
+
+async def test_runs_whose_files_come_home_for_long_keep_nobody_from_the_workspace(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on, land = threading.Semaphore(0), threading.Event(), files_home.land
+    waiting: list[str] = []
+
+    def slow(*given: Any, **named: Any) -> Any:
+        waiting.append(threading.current_thread().name)
+        begun.release()
+        go_on.wait()
+        return land(*given, **named)
+
+    monkeypatch.setattr(files_home, "land", slow)
+    code = "open(name, 'w').write('x')"
+    runs = [
+        asyncio.create_task(full(caller, code, context_vars={"name": f"{n}"}, timeout_seconds=100)) for n in range(6)
+    ]
+    try:
+        for _ in range(2):
+            await asyncio.to_thread(begun.acquire)
+        told = await caller.call("read_workspace_file", filename="table.csv")
+        assert told.structured_content is not None
+        assert told.structured_content["content"] == "a,b\n1,2\n"
+    finally:
+        go_on.set()
+        reports = await asyncio.gather(*runs)
+    assert all(each["success"] for each in reports), reports
+    # At most two at a time, in threads of their own: those that read and write files for others stay free.
+    assert {name.rpartition("_")[0] for name in waiting} == {"sealab landing"}, waiting
