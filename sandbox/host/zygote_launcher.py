@@ -13,10 +13,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from ..confine import cgroups
@@ -143,7 +145,7 @@ class ZygoteLauncher:
         self._retired = False
         self._forks: dict[int, asyncio.Future[ForkedWorker]] = {}
         self._exits: dict[int, asyncio.Future[ProcessExit]] = {}
-        self._refreshing: dict[int, asyncio.Future[bool]] = {}
+        self._refreshing: defaultdict[int, deque[asyncio.Future[bool]]] = defaultdict(deque)
         self._hello: asyncio.Future[None] | None = None
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -257,7 +259,7 @@ class ZygoteLauncher:
         if self._control is None or self._loop is None:
             raise WorkerLost("The sandbox's zygote has ended.")
         refreshed: asyncio.Future[bool] = self._loop.create_future()
-        self._refreshing[number] = refreshed
+        self._refreshing[number].append(refreshed)  # calls at once ask more than once, and are answered in order
         try:
             self._control.send(zygote_packets.refresh(number))
         except OSError as error:
@@ -321,8 +323,10 @@ class ZygoteLauncher:
                 if not waiting.done():
                     waiting.set_exception(WorkerLost(f"A worker cannot be made: {reason}."))
             case zygote_packets.Refreshed(number, done):
-                refreshed = self._refreshing.pop(number, None)
-                if refreshed is not None and not refreshed.done():
+                refreshed = self._refreshing[number].popleft()
+                if not self._refreshing[number]:
+                    del self._refreshing[number]
+                if not refreshed.done():
                     refreshed.set_result(done)
             case zygote_packets.Ended(number, how):
                 self._exits.pop(number).set_result(how)
@@ -346,7 +350,7 @@ class ZygoteLauncher:
         if self._hello is not None and not self._hello.done():
             reason = f"The sandbox did not start: {self._last_stderr_line()}."
         error = WorkerLost(reason)
-        for waiting in (self._hello, *self._forks.values(), *self._refreshing.values()):
+        for waiting in (self._hello, *self._forks.values(), *chain.from_iterable(self._refreshing.values())):
             if waiting is not None and not waiting.done():
                 waiting.set_exception(error)
                 waiting.exception()  # seen, since the caller that waited may have been cancelled

@@ -7,16 +7,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from sealab.sandbox.confine.overlay import UPPER
 from sealab.sandbox.host import run_folders
 from sealab.sandbox.host.pool import Pool, PoolSettings
-from sealab.sandbox.job import Isolation, Job, Limits, Outcome, Status, WrittenFolder
+from sealab.sandbox.job import Isolation, Job, Json, Limits, Outcome, Status, WrittenFolder
 
 from ..conftest import no_calls
 
@@ -420,3 +421,13 @@ def test_an_abandoned_folder_is_removed_and_one_in_use_is_not(tmp_path: Path, mo
     os.close(abandoned.handle)
     folders._remove_abandoned()
     assert os.listdir(folders.path) == [used.name]
+
+
+async def test_calls_at_once_that_write_to_the_workspace_are_all_answered(pool: Pool) -> None:
+    async def saves(name: str, arguments: Mapping[str, Json]) -> Json:
+        return cast("Mapping[str, Json]", arguments["arguments"])["save_to"] if name == "call_tool" else None
+
+    code = "import asyncio\nawait asyncio.gather(*(call_tool('web.fetch', {'save_to': str(n)}) for n in range(20)))"
+    job = Job(code, isolation=Isolation.PROCESS, limits=Limits(timeout_seconds=20.0, memory_mb=300))
+    outcome = await pool.run(job, saves)
+    assert outcome.result == [str(n) for n in range(20)], outcome
