@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ...workspace.names import RUNS
+from ...workspace.store import changeable
 from ..errors import RightMissing
 from ..host_work import Kind, in_thread
 from ..journal.changes import REPEATABLE_HERE, before_change
@@ -55,15 +56,19 @@ def is_of_tool(tool: Tool) -> bool:
 
 
 async def judge_saving(calls: Calls, privacy: Privacy, name: str) -> str:
-    """Return the name of a file to save to, with values for tokens. Raises `HostCallError` where it may not be."""
+    """Return the name of a file to save to, with values for tokens: before anything is asked of a server.
+
+    Raises `HostCallError` where it may not be, and `WorkspaceError` for what cannot be the name of such a file.
+    """
     try:
         require(calls.caller.identity, HOST_FUNCTIONS, "write_file")
     except RightMissing as error:
         raise HostCallError(str(error), type="PermissionError") from error
-    if not privacy.filters:
-        return name
-    run = calls.outermost.attachments.run_id
-    return cast("str", await privacy.restored(calls.caller, name, destination="workspace", run=run))
+    if privacy.filters:
+        run = calls.outermost.attachments.run_id
+        name = cast("str", await privacy.restored(calls.caller, name, destination="workspace", run=run))
+    changeable(name)
+    return name
 
 
 async def save_result(calls: Calls, save: Save, server: str, result: ToolResult, name: str) -> Json:
