@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,8 @@ _BUILDS_KEPT = 2
 _INSTALL_SECONDS = 1800
 _MIB = 1024 * 1024
 _SAID_LINES = 3
+_BROKEN_CONNECTION = re.compile(r"after connection broken by '\w+\([\"'](.+?)[\"'][,)]")
+"""What pip says of a connection that it tries again."""
 
 Tell = Callable[[str], None]
 
@@ -103,9 +106,17 @@ def _run(command: Sequence[str], what: str, advice: str = "Try again, or run sea
     except subprocess.TimeoutExpired:
         raise PythonNotBuilt(f"{what}: it took more than {_INSTALL_SECONDS:g} seconds. {advice}") from None
     if done.returncode:
-        lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        said = " ".join(lines[-_SAID_LINES:]).rstrip(".") or "the installer failed"
-        raise PythonNotBuilt(f"{what}: {said}. {advice}")
+        raise PythonNotBuilt(f"{what}: {_reason_in(done.stderr or done.stdout)}. {advice}")
+
+
+def _reason_in(said: str) -> str:
+    """Return why an installer failed, by what it said last; one that found no index complains of packages there."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    reason = " ".join(lines[-_SAID_LINES:]).rstrip(".") or "the installer failed"
+    if broken := _BROKEN_CONNECTION.findall(said):
+        reason = " ".join(line for line in lines if "connection broken" not in line).rstrip(".")
+        reason = f"its index cannot be reached ({broken[-1].rpartition('>: ')[2]}): {reason}".rstrip(": ")
+    return reason
 
 
 def _check(folder: Path, build: Path, tell: Tell) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -192,6 +193,43 @@ async def test_with_data_setup_the_first_program_that_needs_it_has_it_made(
         building_thread = first_need.first_need_of(tmp_path / "python")._building
         assert building_thread is not None
         building_thread.join()
+        assert (await ran(app, CODE))["result"] == 42
+
+
+@needs_kernel
+async def test_a_set_up_that_failed_says_why_and_when_and_is_tried_again_after_a_pause_that_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "wheels"
+    monkeypatch.setattr(first_need, "LOCK_FILE", lock(tmp_path / "lock.txt", wheel(folder, "pandas", "9.1", PANDAS)))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", os.fspath(tmp_path / "away"))
+    need = first_need.first_need_of(tmp_path / "python")
+
+    async def hint_when_it_ended(app: App) -> str:
+        assert "is being set up" in await hint_now(app)
+        assert need._building is not None
+        await asyncio.to_thread(need._building.join)
+        return await hint_now(app)
+
+    async def hint_now(app: App) -> str:
+        refused = await ran(app, CODE)
+        assert refused["error"] is not None
+        return str(refused["error"]["hint"])
+
+    async with running(dataclasses.replace(ALONE, data_setup=Switch.ON), Home(tmp_path)) as app:
+        told = await hint_when_it_ended(app)
+        assert "No matching distribution found for pandas==9.1" in told
+        assert re.search(r"Code that needs it in \d+ seconds has it tried again", told)
+        assert str(tmp_path) not in told
+        assert "in 60 seconds" in caplog.text
+        assert "could not be set up" in await hint_now(app)  # none is begun before the pause is over
+        need._try_again = 0.0
+        assert "in 5 minutes has it tried again" in await hint_when_it_ended(app)
+        monkeypatch.setenv("PIP_FIND_LINKS", os.fspath(folder))
+        need._try_again = 0.0
+        assert "is being set up" in await hint_now(app)
+        await asyncio.to_thread(need._building.join)
         assert (await ran(app, CODE))["result"] == 42
 
 
