@@ -103,12 +103,14 @@ class Zygotes:
         return self._launch_it()
 
     async def _renew(self) -> None:
-        successor = self._launch()
+        successor: Launches | None = None
         try:
+            successor = self._launch()
             await successor.start()
         except BaseException as error:
-            successor.retire()
-            await successor.close()
+            if successor is not None:
+                successor.retire()
+                await successor.close()
             if not isinstance(error, SandboxError):
                 raise
             _LOG.warning("The zygote could not be renewed, and goes on: %s", error)

@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,6 +28,7 @@ from sealab.server.runs.placement.routing import can_start
 from sealab.server.runs.report import Report
 from sealab.server.settings import Settings, Switch
 
+from ...command_line import sealab
 from ...managed_python.kernel import needs_kernel
 from ...managed_python.wheels import lock, made_environment, wheel
 
@@ -324,10 +326,7 @@ async def test_that_a_worker_can_start_is_found_out_once(monkeypatch: pytest.Mon
 async def test_without_a_workspace_to_write_to_it_is_not_offered_by_default_however_it_is_asked_for(
     own_home: Path, monkeypatch: pytest.MonkeyPatch, isolation: str
 ) -> None:
-    def no_room(_folders: RunFolders) -> None:
-        raise OSError("no overlay here")
-
-    monkeypatch.setattr(RunFolders, "prepare", no_room)
+    monkeypatch.setattr(RunFolders, "trial", lambda _folders: SimpleNamespace(name="missing"))  # so no overlay is made
     async with running(ALONE, Home(own_home)) as app:
         if isolation == "auto":
             refused = await ran(app, CODE)
@@ -342,13 +341,34 @@ async def test_without_a_workspace_to_write_to_it_is_not_offered_by_default_howe
 
 
 @needs_kernel
+async def test_where_there_was_no_folder_for_what_code_writes_a_later_call_tries_again(own_home: Path) -> None:
+    (own_home / "scratch").write_text("a file is in its place")
+    async with running(ALONE, Home(own_home)) as app:
+        refused = await ran(app, CODE)
+        assert refused["error"] is not None
+        assert "cannot write to the workspace: the folder for what code writes cannot be" in str(refused["error"]["hint"])
+        assert str(own_home) not in str(refused["error"]["hint"])
+        (own_home / "scratch").unlink()
+        pool = await app.pools.runner(Isolation.PROCESS)
+        pool._run_folders._due = 0.0
+        report = await ran(app, f"{CODE}\nopen('kept.txt', 'w').write('x')")
+        assert (report["status"], report["files"]) == ("ok", {"new": [{"name": "kept.txt", "size": 1}]})
+
+
+@needs_kernel
+def test_doctor_says_what_keeps_full_python_from_writing_to_the_workspace(own_home: Path) -> None:
+    (own_home / "scratch").write_text("a file is in its place")
+    told = sealab("doctor", "--home", str(own_home)).stdout
+    assert f"Have {own_home / 'scratch'} be a folder that the user who runs sealab can write to" in told
+    (own_home / "scratch").unlink()
+    assert "read-only" not in sealab("doctor", "--home", str(own_home)).stdout
+
+
+@needs_kernel
 async def test_an_operator_who_allows_process_by_name_has_it_without_writing_to_the_workspace(
     own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_room(_folders: RunFolders) -> None:
-        raise OSError("no overlay here")
-
-    monkeypatch.setattr(RunFolders, "prepare", no_room)
+    (own_home / "scratch").write_text("a file is in its place")
     named = dataclasses.replace(ALONE, allowed_isolation=tuple(Isolation))
     async with running(named, Home(own_home)) as app:
         assert (await ran(app, CODE, isolation="process"))["result"] == 42
