@@ -36,15 +36,18 @@ _BROKEN_CONNECTION = re.compile(r"after connection broken by '\w+\([\"'](.+?)[\"
 Tell = Callable[[str], None]
 
 
-def set_up(folder: Path, tell: Tell, *, lock: Path = LOCK_FILE, wheels: Sequence[Path] = ()) -> ManagedPython:
+def set_up(
+    folder: Path, tell: Tell, *, lock: Path = LOCK_FILE, wheels: Sequence[Path] = (), is_fresh: bool = False
+) -> ManagedPython:
     """Build the environment from a lock with hashes; one that holds just that already is returned as it is.
 
-    With `wheels`, folders of wheel files, nothing is asked of an index. What was added before is added again. Raises
-    `PythonNotBuilt`, with what to do, when it cannot be built; then the one before stays.
+    With `wheels`, folders of wheel files, nothing is asked of an index. What was added before is added again, unless it
+    `is_fresh`: then it is built in any case, of the lock alone. Raises `PythonNotBuilt`, with what to do, when it cannot
+    be built; then the one before stays.
     """
     wanted = hashlib.sha256(_read(lock)).hexdigest()
     with _alone(folder, tell):
-        before = current(folder)
+        before = None if is_fresh else current(folder)
         if before is not None and (before.lock, before.python_version) == (wanted, platform.python_version()):
             keep_problem(folder, None)
             return before

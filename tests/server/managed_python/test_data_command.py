@@ -14,7 +14,7 @@ from .wheels import lock, wheel
 PANDAS = {"pandas/__init__.py": "class DataFrame:\n    def total(self):\n        return 42\n"}
 
 
-def setup(home: Path, folder: Path, **files: str) -> Ended:
+def setup(home: Path, folder: Path, *options: str, **files: str) -> Ended:
     """Make an environment that holds a module `pandas` of the tests' own."""
     made = wheel(folder, "pandas", "9.1", {**PANDAS, **files})
     return sealab(
@@ -27,6 +27,7 @@ def setup(home: Path, folder: Path, **files: str) -> Ended:
         str(folder),
         "--lock",
         str(lock(folder / "lock.txt", made)),
+        *options,
     )
 
 
@@ -94,6 +95,21 @@ def test_a_package_is_added_without_changing_what_is_there(tmp_path: Path, wheel
     told = json.loads(ended.stdout)
     assert (told["packages"], told["added"]) == ({"pandas": "9.1", "ratios": "1.0"}, ["ratios"])
     assert run(tmp_path, "import ratios\nratios.half").stdout.strip() == "0.5"
+
+
+def test_begun_anew_it_has_no_more_what_was_added(tmp_path: Path) -> None:
+    folder = tmp_path / "wheels"
+    assert setup(tmp_path, folder).returncode == 0
+    wheel(folder, "ratios", "1.0", {"ratios.py": "half = 0.5\n"}, ["pandas"])
+    assert sealab("packages", "add", "ratios", "--home", str(tmp_path), "--wheels", str(folder)).returncode == 0
+    told = sealab("data", "status", "--home", str(tmp_path)).stdout
+    assert "Added: ratios. `sealab data setup --fresh` makes it anew without." in told
+    kept = json.loads(setup(tmp_path, folder).stdout)
+    assert (kept["packages"], kept["added"]) == ({"pandas": "9.1", "ratios": "1.0"}, ["ratios"])
+    fresh = json.loads(setup(tmp_path, folder, "--fresh").stdout)
+    assert (fresh["packages"], fresh["added"]) == ({"pandas": "9.1"}, [])
+    assert run(tmp_path, "import ratios").returncode == 3
+    assert "Added" not in sealab("data", "status", "--home", str(tmp_path)).stdout
 
 
 def test_a_package_that_cannot_be_added_leaves_the_environment_as_it_was(home: Path, wheels: Path) -> None:

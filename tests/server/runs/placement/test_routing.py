@@ -365,9 +365,7 @@ def test_doctor_says_what_keeps_full_python_from_writing_to_the_workspace(own_ho
 
 
 @needs_kernel
-async def test_an_operator_who_allows_process_by_name_has_it_without_writing_to_the_workspace(
-    own_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_operator_who_allows_process_by_name_has_it_without_writing_to_the_workspace(own_home: Path) -> None:
     (own_home / "scratch").write_text("a file is in its place")
     named = dataclasses.replace(ALONE, allowed_isolation=tuple(Isolation))
     async with running(named, Home(own_home)) as app:
