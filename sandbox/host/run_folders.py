@@ -99,7 +99,9 @@ class RunFolders:
             self._failures += 1
             self._due = time.monotonic() + seconds
             self.problem = f"the folder for what code writes cannot be made or used: {error.strerror}"
-            _LOG.warning("Full Python sees the workspace read-only, until it is tried again in %g s: %s", seconds, error)
+            _LOG.warning(
+                "Full Python sees the workspace read-only, until it is tried again in %g s: %s", seconds, error
+            )
             return False
         if self.problem is not None:
             _LOG.warning("Full Python can write to the workspace again.")

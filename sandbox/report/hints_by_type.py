@@ -28,6 +28,7 @@ from .near_names import names_in_scope, nearest, public_names, string_keys
 from .plain_functions import AWAIT, await_at
 from .subscripts import SOURCE_CHARS_MAX, Missed, is_text, looped_dict, missed_by, taken_of_answer
 from .substitutes import OF_BUILTINS, instead_of, is_elsewhere
+from .table_columns import columns_of_tables
 
 HINT_CHARS_MAX = 400
 
@@ -288,15 +289,17 @@ def _of_attribute_error(error: BaseException, _message: str, scene: Scene) -> st
     if type(owner) is ModuleType and (hint := _of_server(vars(owner).get("__name__"), name, scene)) is not None:
         return hint
     close = nearest(name, public_names(owner), _LIKELY)
-    return None if close is None else f"Did you mean {close!r}?"
+    if close is None:
+        return columns_of_tables(name, scene.source, scene.line, scene.frame)
+    return f"Did you mean {close!r}?"
 
 
 def _of_key_error(error: BaseException, _message: str, scene: Scene) -> str | None:
     missed = _missed(scene, dict)
-    if missed is None:
-        return None
     arguments = _args_of(error)
     wanted = arguments[0] if len(arguments) == 1 else None
+    if missed is None:
+        return columns_of_tables(wanted, scene.source, scene.line, scene.frame)
     keys = string_keys(missed.container)
     if "dry_run" in keys:
         return (

@@ -30,8 +30,8 @@ from .data.environment_status import DataStatus, status_of
 
 _LANGUAGE = "language"
 _NO_FOLDERS = (
-    "The workspace is read-only for full Python: {why}. Have {folder} be a folder that the user who runs sealab can write "
-    "to, on a disk with room. A server that runs tries again with its later runs."
+    "The workspace is read-only for full Python: {why}. Have {folder} be a folder that the user who runs sealab can "
+    "write to, on a disk with room. A server that runs tries again with its later runs."
 )
 _OVERLAY = (
     "The workspace is read-only for full Python. Use Linux 5.11 or newer, and a home on ext4, xfs, btrfs or tmpfs, so "

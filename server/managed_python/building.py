@@ -42,8 +42,8 @@ def set_up(
     """Build the environment from a lock with hashes; one that holds just that already is returned as it is.
 
     With `wheels`, folders of wheel files, nothing is asked of an index. What was added before is added again, unless it
-    `is_fresh`: then it is built in any case, of the lock alone. Raises `PythonNotBuilt`, with what to do, when it cannot
-    be built; then the one before stays.
+    `is_fresh`: then it is built in any case, of the lock alone. Raises `PythonNotBuilt`, with what to do, when it
+    cannot be built; then the one before stays.
     """
     wanted = hashlib.sha256(_read(lock)).hexdigest()
     with _alone(folder, tell):

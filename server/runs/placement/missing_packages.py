@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 HELPERS: Final = frozenset({"mcp", "skills", "tools"})
 """Modules that are made of sealab's own helpers: no other Python has more of them."""
+_IMPORT_ERRORS: Final = frozenset({"ImportError", "ModuleNotFoundError"})
 _ASKS_PROCESS: Final = re.compile(r' ?Or ask for isolation="process"\.|isolation="process" or ')
-_MISSING: Final = re.compile(r"No module named '(\w+)")
+_MISSING: Final = re.compile(r"No module named '(\w+)|optional dependency '(\w+)|`Import (\w+)` failed")
+"""What Python says of a module that is not there, and pandas of one that it would use."""
 
 
 async def told_of_packages(full_python: FullPython, outcome: Outcome) -> Outcome:
@@ -60,12 +62,10 @@ def _missing(outcome: Outcome) -> Collection[str]:
     if outcome.isolation is Isolation.RESTRICTED and outcome.refusal is not None and outcome.refusal.module:
         named = outcome.refusal.modules
     elif outcome.isolation is Isolation.PROCESS and outcome.error is not None:
-        is_missing = outcome.error.type == "ModuleNotFoundError"
-        named = _MISSING.findall(outcome.error.message)[:1] if is_missing else ()
+        said = _MISSING.search(outcome.error.message) if outcome.error.type in _IMPORT_ERRORS else None
+        named = () if said is None else [name for name in said.groups() if name is not None]
     tops = dict.fromkeys(name.partition(".")[0] for name in named)
-    return [
-        top for top in tops if top not in HELPERS and top not in sys.stdlib_module_names and not needs_network(top)
-    ]
+    return [top for top in tops if top not in HELPERS and top not in sys.stdlib_module_names and not needs_network(top)]
 
 
 def _hinted(outcome: Outcome, hint: str | None, told: str) -> Outcome:

@@ -175,8 +175,8 @@ async def previewed(
     failed = report["error"]
     if failed is not None:
         raise RequestRefused(
-            f"{filename!r} cannot be read as a table: {failed['type']}: {failed['message'].rstrip('.')}. Read its bytes "
-            'with encoding="base64".'
+            f"{filename!r} cannot be read as a table: {failed['type']}: {failed['message'].rstrip('.')}. Read its "
+            'bytes with encoding="base64".'
         )
     told = cast("Mapping[str, Json]", report["result"])
     is_cut = bool(told["is_cut"]) or "truncated" in report

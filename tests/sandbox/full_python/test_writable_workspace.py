@@ -438,9 +438,7 @@ async def test_a_folder_for_what_code_writes_that_could_not_be_made_is_tried_aga
 ) -> None:
     scratch = tmp_path / "scratch"
     scratch.write_text("a file is in its place")
-    settings = PoolSettings(
-        spares=1, isolation=Isolation.PROCESS, workspace=str(workspace), run_folders=str(scratch)
-    )
+    settings = PoolSettings(spares=1, isolation=Isolation.PROCESS, workspace=str(workspace), run_folders=str(scratch))
     monkeypatch.setattr(run_folders, "PREPARE_AGAIN_SECONDS", (1000.0, 2000.0))
     async with Pool(settings) as pool:
         assert (await run(pool, "import os\nos.getcwd()")).result == "/tmp"

@@ -146,7 +146,9 @@ async def test_full_python_that_is_stopped_while_it_waits_for_a_tool_says_nothin
 @pytest.mark.parametrize("isolation", ["restricted", "process"])
 async def test_no_tool_is_called_whose_answer_could_not_be_saved(caller: Caller, isolation: str) -> None:
     for name in ("../outside", ".runs/x", "/etc/x", "a/../b", ""):
-        report = await caller.run("await tools.web.count(save_to=name)", isolation=isolation, context_vars={"name": name})
+        report = await caller.run(
+            "await tools.web.count(save_to=name)", isolation=isolation, context_vars={"name": name}
+        )
         assert not report["success"]
     assert (await caller.run("await tools.web.counted()", isolation=isolation))["result"] == 0
 

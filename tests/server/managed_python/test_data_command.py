@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sealab.server.managed_python.environment import LOCK_FILE, locked_packages
+
 from ..command_line import Ended, run, sealab
 from .wheels import lock, wheel
 
@@ -142,3 +144,7 @@ def test_a_failed_run_of_an_installer_names_neither_a_traceback_nor_leaves_a_bui
     ended = sealab("data", "setup", "--home", str(tmp_path), "--wheels", str(tmp_path / "none"))
     assert ended.returncode == 2
     assert "There is no folder" in ended.stderr
+
+
+def test_what_pandas_imports_only_when_it_is_asked_for_is_in_the_lock() -> None:
+    assert {"jinja2", "openpyxl", "pyarrow", "tabulate", "xlsxwriter"} <= locked_packages(LOCK_FILE)

@@ -56,6 +56,19 @@ async def test_beside_a_package_that_is_there_the_one_that_is_not_is_named(app: 
 
 
 @needs_kernel
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Missing optional dependency 'lxml'.  Use pip or conda to install lxml.",
+        "`Import lxml` failed.  Use pip, conda, or your preferred package management tool to install the lxml package.",
+    ],
+)
+async def test_a_package_that_pandas_would_use_is_named_too(app: App, said: str) -> None:
+    told = await hint(app, f"import pandas\nraise ImportError({said!r})")
+    assert "`sealab packages add lxml`" in told
+
+
+@needs_kernel
 @pytest.mark.parametrize("module", ["no_such_module", "requests", "skills.none"])
 async def test_of_what_no_package_is_known_to_bring_nothing_is_said(app: App, module: str) -> None:
     assert "packages add" not in await hint(app, f"import {module}")

@@ -346,7 +346,9 @@ async def test_where_there_was_no_folder_for_what_code_writes_a_later_call_tries
     async with running(ALONE, Home(own_home)) as app:
         refused = await ran(app, CODE)
         assert refused["error"] is not None
-        assert "cannot write to the workspace: the folder for what code writes cannot be" in str(refused["error"]["hint"])
+        assert "cannot write to the workspace: the folder for what code writes cannot be" in str(
+            refused["error"]["hint"]
+        )
         assert str(own_home) not in str(refused["error"]["hint"])
         (own_home / "scratch").unlink()
         pool = await app.pools.runner(Isolation.PROCESS)
