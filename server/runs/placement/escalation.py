@@ -58,7 +58,7 @@ async def escalated(
         if in_process is None and (in_process := _of_failure(full_python)) is not None:
             outcome = _without_process(outcome)
         if in_process is not None and (job.session is not None or Isolation.CONTAINER not in executor.pools.offered):
-            return _hinted(outcome, in_process)
+            return _hinted(_without_process(outcome), in_process)
     if (told := full_python.set_up_for(refusal.modules)) is not None:
         return _hinted(outcome, told)
     obstacle = _obstacle(executor, job, refusal)

@@ -503,3 +503,20 @@ async def test_where_a_new_zygote_has_no_place_for_its_trial_the_earlier_one_goe
         assert pool._zygotes._renewing is not None
         await pool._zygotes._renewing
         assert pool.stats().zygotes == before + 1
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("open('plots/a.txt', 'w')", "Path('plots').mkdir(parents=True, exist_ok=True)` makes it"),
+        ("open('/workspace/plots/a.txt', 'w')", "Path('/workspace/plots').mkdir"),
+        ("raise OSError(\"Cannot save file into a non-existent directory: 'out/deep'\")", "Path('out/deep').mkdir"),
+        ("raise OSError(\"Cannot save file into a non-existent directory: '/home/me'\")", "write to a name in it"),
+        ("open('/home/me/a.txt', 'w')", "The workspace is the current directory"),
+        ("open('missing/a.txt')", "The workspace is the current directory"),
+    ],
+)
+async def test_the_hint_at_a_folder_that_is_not_there_says_how_to_make_it(pool: Pool, code: str, hint: str) -> None:
+    outcome = await run(pool, code)
+    assert outcome.error is not None
+    assert hint in str(outcome.error.hint)

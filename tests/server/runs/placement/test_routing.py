@@ -109,6 +109,7 @@ async def test_a_session_of_the_dialect_stays_and_the_answer_says_what_to_do(app
     assert (refused["status"], refused["isolation"]) == ("refused", "restricted")
     assert refused["error"] is not None
     assert "Give another session name" in str(refused["error"]["hint"])
+    assert 'isolation="process"' not in str(refused["error"]["hint"])  # which that session is refused too
     assert (await ran(app, "kept", session="old"))["result"] == 5
     assert (await ran(app, CODE, session="another"))["result"] == 42
 
