@@ -117,8 +117,8 @@ def _reason_in(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     reason = " ".join(lines[-_SAID_LINES:]).rstrip(".") or "the installer failed"
     if broken := _BROKEN_CONNECTION.findall(said):
-        reason = " ".join(line for line in lines if "connection broken" not in line).rstrip(".")
-        reason = f"its index cannot be reached ({broken[-1].rpartition('>: ')[2]}): {reason}".rstrip(": ")
+        last = lines[-1].removeprefix("ERROR: ").rstrip(".")
+        reason = f"the index cannot be reached ({broken[-1].rpartition('>: ')[2]}), so: {last}"
     return reason
 
 

@@ -8,12 +8,13 @@ import re
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from ..errors import PythonNotBuilt
 from ..startup.package_names import distribution_of
-from .environment import LOCK_FILE, locked_packages
+from .environment import LOCK_FILE, keep_problem, locked_packages
 
 TRY_AGAIN_SECONDS = (60.0, 300.0, 900.0, 3600.0)
 """How long after an attempt that failed code that needs it begins another; the last one holds for all that follow."""
@@ -65,6 +66,8 @@ class FirstNeed:
             set_up(self._folder, lambda step: _LOG.info("%s.", step), lock=LOCK_FILE)
         except PythonNotBuilt as error:
             pause = self._has_failed(str(error))
+            with suppress(OSError):
+                keep_problem(self._folder, str(error))  # `sealab data status` and `sealab doctor` tell it
             _LOG.error("Full Python could not be set up. %s Code that needs it in %s has it tried again.", error, pause)
         except Exception:  # noqa: BLE001 - the server goes on without
             pause = self._has_failed("The server's log says why.")

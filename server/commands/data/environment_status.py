@@ -112,7 +112,7 @@ def status_of(built: ManagedPython | None, home: Home, settings: Settings) -> Da
         note += " It was made from another lock than this version of sealab has: `sealab data setup` makes it anew."
     problem = last_problem(home.python)
     if problem is not None:
-        note += f" An environment that was made later is not in use: {problem}"
+        note += f" The last attempt to make one failed: {problem}"
     return DataStatus(
         there=built is not None,
         offered=reason is None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,19 @@ def test_a_failed_run_of_an_installer_names_neither_a_traceback_nor_leaves_a_bui
 
 def test_what_pandas_imports_only_when_it_is_asked_for_is_in_the_lock() -> None:
     assert {"jinja2", "openpyxl", "pyarrow", "tabulate", "xlsxwriter"} <= locked_packages(LOCK_FILE)
+
+
+def test_an_index_that_cannot_be_reached_is_named_as_the_cause(tmp_path: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # nobody listens there
+        address = f"http://127.0.0.1:{closed.getsockname()[1]}/simple"
+        held = lock(tmp_path / "lock.txt", wheel(tmp_path / "wheels", "pandas", "9.1", PANDAS))
+        ended = sealab(
+            *("data", "setup", "--home", str(tmp_path), "--lock", str(held)),
+            PIP_CONFIG_FILE=os.devnull,
+            PIP_INDEX_URL=address,
+            PIP_RETRIES="1",
+        )
+    assert ended.returncode == 1
+    assert "the index cannot be reached (Failed to establish a new connection" in ended.stderr
+    assert ended.stderr.count("No matching distribution") == 1

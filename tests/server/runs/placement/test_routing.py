@@ -226,6 +226,7 @@ async def test_a_set_up_that_failed_says_why_and_when_and_is_tried_again_after_a
         assert re.search(r"Code that needs it in \d+ seconds has it tried again", told)
         assert str(tmp_path) not in told
         assert "in 60 seconds" in caplog.text
+        assert "No matching distribution found" in sealab("data", "status", "--home", str(tmp_path)).stdout
         assert "could not be set up" in await hint_now(app)  # none is begun before the pause is over
         need._try_again = 0.0
         assert "in 5 minutes has it tried again" in await hint_when_it_ended(app)
