@@ -100,6 +100,7 @@ def test_a_package_is_added_without_changing_what_is_there(tmp_path: Path, wheel
     assert run(tmp_path, "import ratios\nratios.half").stdout.strip() == "0.5"
 
 
+@pytest.mark.slow
 def test_begun_anew_it_has_no_more_what_was_added(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     assert setup(tmp_path, folder).returncode == 0

@@ -200,6 +200,7 @@ async def test_with_data_setup_the_first_program_that_needs_it_has_it_made(
 
 
 @needs_kernel
+@pytest.mark.slow
 async def test_a_set_up_that_failed_says_why_and_when_and_is_tried_again_after_a_pause_that_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -364,8 +365,6 @@ def test_doctor_says_what_keeps_full_python_from_writing_to_the_workspace(own_ho
     (own_home / "scratch").write_text("a file is in its place")
     told = sealab("doctor", "--home", str(own_home)).stdout
     assert f"Have {own_home / 'scratch'} be a folder that the user who runs sealab can write to" in told
-    (own_home / "scratch").unlink()
-    assert "read-only" not in sealab("doctor", "--home", str(own_home)).stdout
 
 
 @needs_kernel
