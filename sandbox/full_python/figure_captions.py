@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from math import isfinite
+from math import floor, isfinite
 from typing import Any, Final
 
 from ..wire.shown_frames import CAPTION_CHARS_MAX
@@ -200,6 +200,11 @@ def _end(axes: Any, name: str, number: float) -> str:
     if type(axis.get_converter()).__name__ in {"DateConverter", "_SwitchableDateConverter", "ConciseDateConverter"}:
         dates = importlib.import_module("matplotlib.dates")  # loaded by the code
         return str(dates.num2date(number).strftime("%Y-%m-%d %H:%M")).removesuffix(" 00:00")
+    if name == "x" and (freq := getattr(axes, "freq", None)) is not None:
+        # pandas draws a regular time series by the ordinals of its periods, and keeps their length in the axes.
+        pandas = importlib.import_module("pandas")  # loaded by the code
+        period = pandas.Period(ordinal=floor(number), freq=freq)
+        return str(period.start_time.strftime("%Y-%m-%d %H:%M")).removesuffix(" 00:00")
     return _number(number)
 
 

@@ -39,7 +39,8 @@ class ToldWarnings:
     def _show(
         self, message: Any, category: type[Warning], _filename: str, _lineno: int, _file: Any = None, _line: Any = None
     ) -> None:
-        told = category.__name__, " ".join(str(message).split())[:_TEXT_CHARS_MAX]
+        text = " ".join(str(message).split())
+        told = category.__name__, text if len(text) <= _TEXT_CHARS_MAX else f"{text[:_TEXT_CHARS_MAX]} …"
         seen = self._seen[told] = self._seen.get(told, 0) + 1
         if seen > 1 or len(self._seen) > SHOWN_MAX:
             return

@@ -106,7 +106,8 @@ class PoolStats:
     """How the pool is doing.
 
     `running` jobs have a turn to compute, `resting` ones wait for something or for a turn to go on, and `waiting` ones
-    have not begun. `workers` and `zygotes` count those made so far.
+    have not begun. `workers` and `zygotes` count those made so far. `read_only` says why workers cannot write to the
+    workspace though they should, where the host cannot make the folders for it; a later run tries again.
     """
 
     spares: int
@@ -117,6 +118,7 @@ class PoolStats:
     zygotes: int
     layers: tuple[str, ...]
     resting: int = 0
+    read_only: str | None = None
 
 
 class Pool:
@@ -141,6 +143,8 @@ class Pool:
         self._run_folders = (
             None if settings.run_folders is None else RunFolders(settings.run_folders, settings.run_folder_bytes)
         )
+        self._preparing = asyncio.Lock()
+        self._beginning = 0
         self._idle: list[WorkerHandle] = []
         self._takers: deque[asyncio.Future[WorkerHandle]] = deque()
         self._memory = Memory()
@@ -169,11 +173,7 @@ class Pool:
 
     async def __aenter__(self) -> Self:
         if self._run_folders is not None:
-            try:
-                await asyncio.to_thread(self._run_folders.prepare)
-            except OSError as error:
-                _LOG.warning("Full Python sees the workspace read-only: %s.", error)
-                self._run_folders = None
+            await asyncio.to_thread(self._run_folders.prepare)
         self._refill()
         return self
 
@@ -204,7 +204,8 @@ class Pool:
         Raises `LimitRefused` above the operator's maximum, `SessionRefused`, `Busy` when it could not begin in time,
         and `LevelMissing` or `WorkerLost` when no worker can be made: in all these cases nothing of the code ran.
         """
-        if self._run_folders is not None:
+        await self._prepare_if_due()
+        if self._writable is not None:
             # All files of a worker together are bounded by its folder.
             file_size_mb = self._settings.maximum.file_size_mb
             job = replace(job, limits=replace(job.limits, file_size_mb=file_size_mb))
@@ -250,6 +251,7 @@ class Pool:
             workers=self._workers,
             zygotes=self._zygotes.started,
             layers=self._layers,
+            read_only=None if self._run_folders is None else self._run_folders.problem,
         )
 
     def layers(self) -> tuple[str, ...]:
@@ -385,10 +387,10 @@ class Pool:
     async def _make(self) -> None:
         if self._failures:
             await asyncio.sleep(_BACK_OFF_SECONDS[min(self._failures, len(_BACK_OFF_SECONDS) - 1)])
-        earlier_failures, installed = self._failures, self._installed
+        earlier_failures, beginning = self._failures, self._beginning
         try:
             zygote = await self._zygotes.ready()
-            run_folder = None if self._run_folders is None else await self._new_run_folder()
+            run_folder = None if self._writable is None else await self._new_run_folder(self._writable)
             worker = await WorkerHandle.make(
                 zygote,
                 self._settings.isolation,
@@ -403,8 +405,8 @@ class Pool:
             return
         self._failures = 0
         self._workers += 1
-        if installed != self._installed:
-            worker.end()  # it would not find what was added meanwhile; another is made
+        if beginning != self._beginning:
+            worker.end()  # its zygote was dropped meanwhile; another is made
             return
         if zygote is not self._zygotes.newest:
             self._outdated.add(worker)
@@ -412,10 +414,22 @@ class Pool:
         worker.on_exit(lambda: self._replace_dead_spare(worker))
         self._put(worker)
 
-    async def _new_run_folder(self) -> RunFolder:
-        assert self._run_folders is not None
+    async def _prepare_if_due(self) -> None:
+        """Try again to prepare the folders, where that failed before: earlier workers see the workspace read-only."""
+        if self._run_folders is None or not (self._run_folders.is_due or self._preparing.locked()):
+            return
+        async with self._preparing:
+            if self._run_folders.is_due and await asyncio.to_thread(self._run_folders.prepare):
+                await self._begin_anew()
+
+    @property
+    def _writable(self) -> RunFolders | None:
+        """The folders through which workers write to the workspace; None where it is read-only for them."""
+        return None if self._run_folders is None or self._run_folders.problem is not None else self._run_folders
+
+    async def _new_run_folder(self, folders: RunFolders) -> RunFolder:
         try:
-            return await asyncio.to_thread(self._run_folders.make)
+            return await asyncio.to_thread(folders.make)
         except OSError as error:
             raise WorkerLost(f"There is no place for what code writes: {error.strerror}.") from None
 
@@ -444,6 +458,7 @@ class Pool:
     def _config(self) -> ZygoteConfig:
         maximum = self._settings.maximum
         settings = self._settings
+        folders = self._writable
         standing = Allowance.of(maximum, session=True, processes=processes_of(settings.isolation, maximum))
         return ZygoteConfig(
             standing,
@@ -455,9 +470,16 @@ class Pool:
             settings.cpus,
             self._group,
             (*settings.packages, *(("", module) for module in self._ahead.modules)),
-            None if self._run_folders is None else self._run_folders.path,
-            "" if self._run_folders is None else self._run_folders.trial().name,
+            None if folders is None else folders.path,
+            "" if folders is None else self._trial_of(folders),
         )
+
+    @staticmethod
+    def _trial_of(folders: RunFolders) -> str:
+        try:
+            return folders.trial().name
+        except OSError as error:
+            raise WorkerLost(f"There is no place for what code writes: {error.strerror}.") from None
 
     async def _notice_packages(self) -> None:
         """Begin anew where other packages are installed: earlier workers would not find what was added."""
@@ -466,6 +488,11 @@ class Pool:
             return
         self._installed = installed
         self._ahead = LateImports()
+        await self._begin_anew()
+
+    async def _begin_anew(self) -> None:
+        """Have all later workers come from a new zygote; sessions keep the worker that they have."""
+        self._beginning += 1
         for worker in self._idle:
             worker.end()
         self._idle.clear()

@@ -60,6 +60,8 @@ _LOOKING_SHARE = 5
 _BLOCK_BYTES = 512  # of st_blocks, stat(2)
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _REMOVED_DEPTH = 32
+PREPARE_AGAIN_SECONDS = (1.0, 5.0, 15.0, 60.0)
+"""How long after `prepare` failed it is due again; the last one holds for all that follow."""
 _TRIES = 3
 _TRIALS_MAX = 2
 
@@ -83,9 +85,39 @@ class RunFolders:
         self._alive: set[RunFolder] = set()
         self._watches: set[Watch] = set()
         self._disk_timer: asyncio.TimerHandle | None = None
+        self.problem: str | None = None
+        """Why none can be made, as of the last `prepare`; None where they can."""
+        self._failures = 0
+        self._due = 0.0
 
-    def prepare(self) -> None:
-        """Make the folder that holds them, and remove what servers left that are gone. Raises OSError.
+    @property
+    def is_due(self) -> bool:
+        """Whether `prepare` failed, and may be tried again by now."""
+        return self.problem is not None and time.monotonic() >= self._due
+
+    def prepare(self) -> bool:
+        """Make the folder that holds them, and remove what servers left that are gone; return whether that worked.
+
+        Where it did not, `problem` says why, and it is due again after `PREPARE_AGAIN_SECONDS`.
+        """
+        try:
+            self._prepare()
+        except OSError as error:
+            seconds = PREPARE_AGAIN_SECONDS[min(self._failures, len(PREPARE_AGAIN_SECONDS) - 1)]
+            self._failures += 1
+            self._due = time.monotonic() + seconds
+            self.problem = f"the folder for what code writes cannot be made or used: {error.strerror}"
+            _LOG.warning(
+                "Full Python sees the workspace read-only, until it is tried again in %g s: %s", seconds, error
+            )
+            return False
+        if self.problem is not None:
+            _LOG.warning("Full Python can write to the workspace again.")
+        self._failures, self.problem = 0, None
+        return True
+
+    def _prepare(self) -> None:
+        """Make the folder. Raises OSError.
 
         Only its owner may enter it, whatever the rights are of what hostile code puts there. Workers of a root user are
         nobody, and reach it by a mount.

@@ -109,12 +109,14 @@ class Zygotes:
 
     async def _renew(self) -> None:
         drops = self._drops
-        successor = self._launch()
+        successor: Launches | None = None
         try:
+            successor = self._launch()
             await successor.start()
         except BaseException as error:
-            successor.retire()
-            await successor.close()
+            if successor is not None:
+                successor.retire()
+                await successor.close()
             if not isinstance(error, SandboxError):
                 raise
             _LOG.warning("The zygote could not be renewed, and goes on: %s", error)

@@ -29,6 +29,10 @@ from ..settings import PrivacyLevel, Settings
 from .data.environment_status import DataStatus, status_of
 
 _LANGUAGE = "language"
+_NO_FOLDERS = (
+    "The workspace is read-only for full Python: {why}. Have {folder} be a folder that the user who runs sealab can "
+    "write to, on a disk with room. A server that runs tries again with its later runs."
+)
 _OVERLAY = (
     "The workspace is read-only for full Python. Use Linux 5.11 or newer, and a home on ext4, xfs, btrfs or tmpfs, so "
     "that the workspace can be overlaid."
@@ -57,6 +61,8 @@ class IsolationFinding(TypedDict):
     problem: str | None
     workspace: NotRequired[str]
     """Of `process`, whether code finds the workspace `writable` or `read-only`."""
+    do: NotRequired[str]
+    """What makes a workspace writable that is read-only."""
 
 
 class PrivacyFinding(TypedDict):
@@ -270,9 +276,12 @@ async def _try_isolations(settings: Settings, home: Home, *, kernel: bool) -> tu
                 if isolation is Isolation.PROCESS and problem is None:
                     is_writable = await writes_workspace(app.pools, app.settings)
                     finding["workspace"] = "writable" if is_writable else "read-only"
-                    if not is_writable and full_python.is_default:
-                        full_python.cannot(READ_ONLY)
-                        finding["offered"], finding["problem"] = False, READ_ONLY
+                    if not is_writable:
+                        why = app.pools.stats()[isolation].read_only
+                        finding["do"] = _OVERLAY if why is None else _NO_FOLDERS.format(why=why, folder=home.scratch)
+                        if full_python.is_default:
+                            full_python.cannot(READ_ONLY)
+                            finding["offered"], finding["problem"] = False, READ_ONLY if why is None else finding["do"]
                 found.append(finding)
             missing = dict(app.executor.offer.missing)
             if full_python.why_not() == BELOW_KERNEL:
@@ -318,8 +327,8 @@ def as_lines(findings: Findings) -> Iterator[str]:
     for isolation in findings["isolations"]:
         state = "offered" if isolation["offered"] else "not offered"
         yield f"{isolation['isolation']:<14}{state:<24}{isolation['problem'] or ' '.join(isolation['layers'])}"
-        if isolation.get("workspace") == "read-only":
-            yield f"{'':<14}to do: {_OVERLAY}"
+        if "do" in isolation:
+            yield f"{'':<14}to do: {isolation['do']}"
     privacy = findings["privacy"]
     state = "off" if privacy["privacy"] == PrivacyLevel.OFF else f"{privacy['privacy']}, {privacy['mode']}"
     yield f"{'privacy':<14}{state:<24}{privacy['note'] or ''}".rstrip()

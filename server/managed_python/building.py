@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -29,19 +30,24 @@ _BUILDS_KEPT = 2
 _INSTALL_SECONDS = 1800
 _MIB = 1024 * 1024
 _SAID_LINES = 3
+_BROKEN_CONNECTION = re.compile(r"after connection broken by '\w+\([\"'](.+?)[\"'][,)]")
+"""What pip says of a connection that it tries again."""
 
 Tell = Callable[[str], None]
 
 
-def set_up(folder: Path, tell: Tell, *, lock: Path = LOCK_FILE, wheels: Sequence[Path] = ()) -> ManagedPython:
+def set_up(
+    folder: Path, tell: Tell, *, lock: Path = LOCK_FILE, wheels: Sequence[Path] = (), is_fresh: bool = False
+) -> ManagedPython:
     """Build the environment from a lock with hashes; one that holds just that already is returned as it is.
 
-    With `wheels`, folders of wheel files, nothing is asked of an index. What was added before is added again. Raises
-    `PythonNotBuilt`, with what to do, when it cannot be built; then the one before stays.
+    With `wheels`, folders of wheel files, nothing is asked of an index. What was added before is added again, unless it
+    `is_fresh`: then it is built in any case, of the lock alone. Raises `PythonNotBuilt`, with what to do, when it
+    cannot be built; then the one before stays.
     """
     wanted = hashlib.sha256(_read(lock)).hexdigest()
     with _alone(folder, tell):
-        before = current(folder)
+        before = None if is_fresh else current(folder)
         if before is not None and (before.lock, before.python_version) == (wanted, platform.python_version()):
             keep_problem(folder, None)
             return before
@@ -105,9 +111,17 @@ def _run(command: Sequence[str], what: str, advice: str = "Try again, or run sea
     except subprocess.TimeoutExpired:
         raise PythonNotBuilt(f"{what}: it took more than {_INSTALL_SECONDS:g} seconds. {advice}") from None
     if done.returncode:
-        lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        said = " ".join(lines[-_SAID_LINES:]).rstrip(".") or "the installer failed"
-        raise PythonNotBuilt(f"{what}: {said}. {advice}")
+        raise PythonNotBuilt(f"{what}: {_reason_in(done.stderr or done.stdout)}. {advice}")
+
+
+def _reason_in(said: str) -> str:
+    """Return why an installer failed, by what it said last; one that found no index complains of packages there."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    reason = " ".join(lines[-_SAID_LINES:]).rstrip(".") or "the installer failed"
+    if broken := _BROKEN_CONNECTION.findall(said):
+        last = lines[-1].removeprefix("ERROR: ").rstrip(".")
+        reason = f"the index cannot be reached ({broken[-1].rpartition('>: ')[2]}), so: {last}"
+    return reason
 
 
 def _check(folder: Path, build: Path, tell: Tell) -> None:

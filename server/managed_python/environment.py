@@ -50,7 +50,7 @@ def current(folder: Path) -> ManagedPython | None:
 
 
 def last_problem(folder: Path) -> str | None:
-    """Return why the newest environment that was made was not put in place; None where it was, or none was made."""
+    """Return why the last attempt to make an environment left none in place; None where one did, or none was made."""
     try:
         return (folder / _PROBLEM).read_text(encoding="utf-8") or None
     except (OSError, ValueError):
@@ -58,7 +58,7 @@ def last_problem(folder: Path) -> str | None:
 
 
 def keep_problem(folder: Path, problem: str | None) -> None:
-    """Keep, for `last_problem`, why an environment was not put in place, or that there is nothing to say."""
+    """Keep, for `last_problem`, why none was put in place, or that there is nothing to say."""
     if problem is None:
         (folder / _PROBLEM).unlink(missing_ok=True)
     else:

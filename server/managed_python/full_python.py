@@ -98,6 +98,11 @@ class FullPython:
             return None
         return NOT_SET_UP
 
+    @property
+    def is_set_up_by_itself(self) -> bool:
+        """Whether the server makes the environment when code first needs it."""
+        return self._sets_up
+
     def set_up_for(self, modules: Iterable[str]) -> str | None:
         """Begin to set it up where that would bring one of these modules; say so, or None where it is not done."""
         if not self._sets_up or self.why_not() != NOT_SET_UP:

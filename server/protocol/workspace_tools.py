@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import mimetypes
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Literal, NotRequired
@@ -22,7 +23,7 @@ from ..privacy.privacy import Privacy
 from ..runs.compact import written
 from ..runs.executor import Executor
 from ..runs.images import IMAGE_BYTES_MAX, Picture, image_type
-from ..runs.tables.table_previews import is_table, isolation_for, previewed
+from ..runs.tables.table_previews import ROWS, is_table, isolation_for, previewed
 from ..runs.truncation import SHOWN_CHARS
 from ..scopes import caller_of, scope_of
 from ..settings import OutputFormat
@@ -43,8 +44,9 @@ class ReadAnswer(TypedDict):
     """A file, or the slice asked for; `size` is that of the whole file, in bytes.
 
     Of an image, asked for without an encoding, the content is empty: the image follows as content of its own. Of a
-    table (parquet, npy, feather, xlsx) it is its columns and first rows, where full Python is allowed, which reads it.
-    Where more follows, `truncated` is true. `read_with` reads on where that is for lack of a limit.
+    table (parquet, npy, feather, xlsx) it is its columns and rows, which `offset` and `limit` count there, where full
+    Python is allowed, which reads it. Where more follows, `truncated` is true. `read_with` reads on where that is for
+    lack of a limit.
     """
 
     filename: str
@@ -126,9 +128,10 @@ def _read_workspace_file(workspace: Workspace, privacy: Privacy, executor: Execu
             and (picture := await _picture(workspace, filename, scope, offset, encoding)) is not None
         ):
             return _picture_answer(filename, picture)
-        where = isolation_for(executor) if encoding == "utf-8" and not offset and is_table(filename) else None
+        where = isolation_for(executor) if encoding == "utf-8" and is_table(filename) else None
         if where is not None:
-            return await _table_answer(workspace, executor, caller_of(ctx.request_context), filename, where)
+            caller = caller_of(ctx.request_context)
+            return await _table_answer(workspace, executor, caller, filename, where, offset=offset, limit=asked)
         if privacy.filters:
             read = await shown_slice(privacy, scope, workspace, filename, offset=offset, limit=limit, encoding=encoding)
         else:
@@ -156,17 +159,32 @@ def _picture_answer(filename: str, picture: Picture) -> CallToolResult:
 
 
 async def _table_answer(
-    workspace: Workspace, executor: Executor, caller: Caller, filename: str, isolation: Isolation
+    workspace: Workspace,
+    executor: Executor,
+    caller: Caller,
+    filename: str,
+    isolation: Isolation,
+    *,
+    offset: int,
+    limit: int | None,
 ) -> CallToolResult:
-    """Return what is in a file that holds a table, as text."""
+    """Return what is in a file that holds a table, as text: `limit` rows from `offset` on."""
     beginning = partial(workspace.read, filename, 0, 1, encoding="base64", owner=caller.scope)
     size = (await in_thread(Kind.FILES, beginning)).size
-    preview = await previewed(executor, caller, filename, isolation)
-    text = written(preview, OutputFormat.AUTO)
-    answer = ReadAnswer(filename=filename, content=text, size=size, truncated=True)
-    if len(text) > SHOWN_CHARS:
-        text = f"{text[:SHOWN_CHARS]}\n… [more follows in `content`; code reads the file itself]"
-    return answered(answer, text)
+    preview = await previewed(executor, caller, filename, isolation, offset=offset, limit=limit)
+    text = written(preview.shown, OutputFormat.AUTO)
+    following = preview.following
+    answer = ReadAnswer(filename=filename, content=text, size=size, truncated=preview.is_cut or following is not None)
+    if following is not None and (limit is None or following - offset < limit):
+        answer["read_with"] = _reader(filename, following, limit or ROWS, "utf-8")
+    if len(text) <= SHOWN_CHARS:
+        return answered(answer, "\n".join((text, *_more_rows(answer))))
+    return answered(answer, f"{text[:SHOWN_CHARS]}\n… [cut here; the structured content has more]")
+
+
+def _more_rows(answer: ReadAnswer) -> Iterator[str]:
+    if "read_with" in answer:
+        yield f"… [more rows follow: {answer['read_with']}]"
 
 
 def _short_text(read: Contents, offset: int, limit: int, encoding: Encoding) -> str:

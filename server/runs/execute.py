@@ -41,6 +41,7 @@ from .isolations import AUTO
 from .permitted_runs import permit_run
 from .placement.escalation import escalated
 from .placement.heavy_numbers import told_of_full_python
+from .placement.missing_packages import told_of_packages
 from .placement.routing import routed
 from .progress import ProgressReporter
 from .rebuilding import rebuild_of
@@ -271,6 +272,7 @@ async def _run(
                         background=request.background,
                         was_routed=True,
                     )
+                outcome = await told_of_packages(executor.offer.full_python, outcome)
             await reporter.flush()
         except Busy as busy:
             executor.audit.limited(request.caller, busy.limit)

@@ -148,7 +148,7 @@ def test_an_error_names_commands_and_no_tools_of_mcp(tmp_path: Path) -> None:
 
 def test_a_hint_names_options_and_no_arguments_of_mcp(tmp_path: Path) -> None:
     allowed = {"SEALAB_ALLOWED_ISOLATION": "restricted,process"}
-    ended = run(tmp_path, "import numpy_of_nobody", **allowed)
+    ended = run(tmp_path, "import ctypes", **allowed)
     assert "Or ask for --isolation process." in ended.stderr
     ended = run(tmp_path, "hoard = []\nwhile True: hoard.append(bytearray(1 << 20))", "--memory", "64")
     assert "--memory" in ended.stderr

@@ -46,6 +46,9 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     )
     add_wheels_to(setup)
     setup.add_argument("--lock", metavar="FILE", type=Path, help="requirements with hashes, in place of sealab's own")
+    setup.add_argument(
+        "--fresh", action="store_true", help="make it anew of the lock alone, without what `sealab packages add` added"
+    )
     make(
         "status",
         lambda chosen, _home: _status(chosen, *begin(chosen)),
@@ -88,6 +91,8 @@ def print_status(chosen: argparse.Namespace, built: ManagedPython | None, home: 
     else:
         holds = ", ".join(f"{name} {version}" for name, version in status["packages"].items())
         print(f"Python {built.python_version}, {built.megabytes} MB in {status['folder']}, with {holds}.")
+        if built.added:
+            print(f"Added: {', '.join(built.added)}. `sealab data setup --fresh` makes it anew without.")
         print(status["note"])
     return Exit.OK if built is not None else Exit.FAILED
 
@@ -107,7 +112,7 @@ def status_of(built: ManagedPython | None, home: Home, settings: Settings) -> Da
         note += " It was made from another lock than this version of sealab has: `sealab data setup` makes it anew."
     problem = last_problem(home.python)
     if problem is not None:
-        note += f" An environment that was made later is not in use: {problem}"
+        note += f" The last attempt to make one failed: {problem}"
     return DataStatus(
         there=built is not None,
         offered=reason is None,
@@ -136,7 +141,7 @@ def _set_up(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
 
     home.prepare()
     lock = LOCK_FILE if chosen.lock is None else chosen.lock.absolute()
-    built = set_up(home.python, tell_step, lock=lock, wheels=judged_wheels(chosen))
+    built = set_up(home.python, tell_step, lock=lock, wheels=judged_wheels(chosen), is_fresh=chosen.fresh)
     return print_status(chosen, built, home, settings)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,9 +10,11 @@ from typing import TYPE_CHECKING
 from ....sandbox.errors import ContainerMissing, WorkerLost
 from ....sandbox.guest_names import needs_network
 from ....sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal
-from ...startup.package_names import distribution_of
+from ...host_work import Kind, in_thread
+from ...startup.package_names import distribution_of, installed_distributions
 from ..files_home import FilesHome, accompanied
 from ..isolations import allowed_isolations
+from .missing_packages import HELPERS, without_process
 from .routing import can_start, why_not_for
 
 if TYPE_CHECKING:
@@ -21,10 +22,7 @@ if TYPE_CHECKING:
     from ...managed_python.full_python import FullPython
     from ..executor import Executor
 
-_ASKS_PROCESS = re.compile(r' ?Or ask for isolation="process"\.|isolation="process" or ')
 _LOG = logging.getLogger(__name__)
-_HELPERS = frozenset({"mcp", "skills", "tools"})
-"""Modules that are made of sealab's own helpers: no container has more of them."""
 
 
 async def escalated(
@@ -47,6 +45,7 @@ async def escalated(
     refusal = outcome.refusal
     if refusal is None or outcome.isolation is not Isolation.RESTRICTED:
         return outcome
+    await in_thread(Kind.FILES, installed_distributions, charged=False)
     full_python = executor.offer.full_python
     if (full_python.why_not() is None or full_python.obstacle) and full_python.has_one_of(refusal.modules):
         in_process = _obstacle_of_process(executor, job, caller, background=background)
@@ -56,7 +55,7 @@ async def escalated(
         if in_process is None and (in_process := _of_failure(full_python)) is not None:
             outcome = _without_process(outcome)
         if in_process is not None and (job.session is not None or Isolation.CONTAINER not in executor.pools.offered):
-            return _hinted(outcome, in_process)
+            return _hinted(_without_process(outcome), in_process)
     if (told := full_python.set_up_for(refusal.modules)) is not None:
         return _hinted(outcome, told)
     obstacle = _obstacle(executor, job, refusal)
@@ -112,7 +111,7 @@ async def _not_approved(outcome: Outcome, ask: Ask | None) -> str | None:
 def _obstacle(executor: Executor, job: Job, refusal: Refusal) -> str | None:
     """Say why a container cannot take the code and what would change that (or nothing), or None where it can."""
     package = None if refusal.module is None else refusal.module.partition(".")[0]
-    if package in _HELPERS or (package is not None and needs_network(package)):
+    if package in HELPERS or (package is not None and needs_network(package)):
         return ""
     if package in sys.stdlib_module_names:
         package = None
@@ -148,7 +147,6 @@ def _hinted(outcome: Outcome, told: str) -> Outcome:
 
 
 def _without_process(outcome: Outcome) -> Outcome:
-    """Take the advice to ask for `process` from the hint: the worker that gave it does not know that it fails."""
-    if outcome.error is None or outcome.error.hint is None:
+    if outcome.error is None:
         return outcome
-    return replace(outcome, error=replace(outcome.error, hint=_ASKS_PROCESS.sub("", outcome.error.hint).strip()))
+    return replace(outcome, error=replace(outcome.error, hint=without_process(outcome.error.hint)))

@@ -175,7 +175,10 @@ async def _started(executor: Executor) -> bool:
     except Busy:
         return True  # the run itself says so
     if not is_whole:
-        full_python.cannot(READ_ONLY)
+        if (why := executor.pools.stats()[Isolation.PROCESS].read_only) is None:
+            full_python.cannot(READ_ONLY)
+        else:
+            full_python.has_failed(f"Full Python cannot write to the workspace: {why}.")
         return False
     full_python.has_worked()
     return True

@@ -50,6 +50,14 @@ async def needs(pool: Pool, library: str) -> None:
         ("plt.pie([1, 3], labels=['a', 'b'])", 'pie of 2 parts ("a": 25 %, "b": 75 %)'),
         ("plt.imshow(np.eye(4)); plt.colorbar()", "picture of 4 x 4 values from 0 to 1"),
         ("plt.plot(pd.date_range('2024-01-01', periods=3), [1, 2, 3])", "x 2024-01-01 to 2024-01-03"),
+        (
+            "pd.Series(range(90), index=pd.date_range('2024-01-01', periods=90)).plot()",
+            "line of 90 points, x 2024-01-01 to 2024-03-30, y 0 to 89",
+        ),
+        (
+            "pd.Series(range(90), index=pd.date_range('2024-01-01', periods=90)).resample('ME').sum().plot()",
+            "line of 3 points, x 2024-01-01 to 2024-03-01",
+        ),
         ("plt.plot([1, 10]); plt.yscale('log')", "y axis (log) from"),
         ("plt.hist([1, 1, 2], bins=2)", "2 bars (2, 1), side by side from 1 to 2;"),
         (

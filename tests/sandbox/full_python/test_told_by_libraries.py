@@ -250,3 +250,37 @@ def test_what_cannot_be_told_of_a_library_of_another_version_is_said(monkeypatch
     monkeypatch.setattr(GUEST, "tells_reads", True)
     with pytest.warns(UserWarning, match="What polars reads by itself is not looked through for personal data"):
         native_reads.changes()["polars"](ModuleType("polars"))
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ('table["Price"]', "table has no column 'Price': did you mean 'price'?"),
+        ('table[["price", "where"]]', "table has the columns 'price', 'sold on'."),
+        ('table.groupby("where").sum()', "table has the columns 'price', 'sold on'."),
+        ('table.sort_values("sold_on")', "table has no column 'sold_on': did you mean 'sold on'?"),
+        ('table.merge(other, on="price")', "other has the columns 'where'."),
+        ("table.amount_total", "table has the columns 'price', 'sold on'."),
+    ],
+)
+async def test_the_hint_at_a_column_that_is_not_there_names_those_that_are(science: Pool, line: str, hint: str) -> None:
+    code = f"""
+import pandas as pd
+table, other = pd.DataFrame({{"price": [1], "sold on": [2]}}), pd.DataFrame({{"where": [3]}})
+{line}
+"""
+    outcome = await run(science, code)
+    assert outcome.error is not None
+    assert outcome.error.hint == hint
+
+
+async def test_a_row_that_is_not_there_is_no_matter_of_columns(science: Pool) -> None:
+    outcome = await run(science, 'import pandas as pd\npd.Series([1], index=["a"])["b"]')
+    assert outcome.error is not None
+    assert outcome.error.hint is None
+
+
+async def test_a_long_warning_says_that_it_is_cut(pool: Pool) -> None:
+    outcome = await run(pool, "import warnings\nwarnings.warn('x' * 600)")
+    assert outcome.stderr.endswith("x …\n")
+    assert len(outcome.stderr) < 550

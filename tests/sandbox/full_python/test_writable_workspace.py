@@ -538,3 +538,92 @@ def test_a_folder_that_cannot_be_made_whole_is_not_left_behind(tmp_path: Path, m
     with pytest.raises(OSError, match="No space"):
         folders.make()
     assert os.listdir(folders.path) == []
+
+
+async def test_a_folder_for_what_code_writes_that_could_not_be_made_is_tried_again_at_a_later_run(
+    workspace: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.write_text("a file is in its place")
+    settings = PoolSettings(spares=1, isolation=Isolation.PROCESS, workspace=str(workspace), run_folders=str(scratch))
+    monkeypatch.setattr(run_folders, "PREPARE_AGAIN_SECONDS", (1000.0, 2000.0))
+    async with Pool(settings) as pool:
+        assert (await run(pool, "import os\nos.getcwd()")).result == "/tmp"
+        assert "cannot be made or used" in str(pool.stats().read_only)
+        scratch.unlink()
+        assert (await run(pool, "import os\nos.getcwd()")).result == "/tmp"  # not due yet
+        assert pool._run_folders is not None
+        pool._run_folders._due = 0.0
+        codes = ["open('again.txt', 'w').write('x')\nimport os\nos.getcwd()"] * 3
+        outcomes = await asyncio.gather(*(run(pool, code) for code in codes))
+        assert [outcome.result for outcome in outcomes] == ["/workspace"] * 3
+        assert pool.stats().read_only is None
+        assert pool.stats().zygotes == 2  # the three that came at once tried it once
+    assert "tried again in 1000 s" in caplog.text
+    assert "can write to the workspace again" in caplog.text
+
+
+def test_each_attempt_that_fails_is_followed_by_a_longer_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scratch").write_text("")
+    folders = run_folders.RunFolders(str(tmp_path / "scratch"), 1000)
+    now = 0.0
+    monkeypatch.setattr(run_folders.time, "monotonic", lambda: now)
+    for seconds in (*run_folders.PREPARE_AGAIN_SECONDS, run_folders.PREPARE_AGAIN_SECONDS[-1]):
+        assert not folders.prepare()
+        now += seconds - 0.5
+        assert not folders.is_due
+        now += 0.5
+        assert folders.is_due
+    (tmp_path / "scratch").unlink()
+    assert folders.prepare()
+    assert (folders.problem, folders.is_due) == (None, False)
+
+
+async def test_where_a_new_zygote_has_no_place_for_its_trial_the_earlier_one_goes_on(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = PoolSettings(
+        spares=0,
+        isolation=Isolation.PROCESS,
+        workspace=str(workspace),
+        run_folders=str(tmp_path / "scratch"),
+        zygote_seconds=0.0,
+    )
+    async with Pool(settings) as pool:
+        await run(pool, "1")
+        if pool.stats().zygotes > 1:
+            await run(pool, "1")
+
+        def full(_folders: run_folders.RunFolders) -> run_folders.RunFolder:
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(run_folders.RunFolders, "trial", full)
+            for _ in range(3):
+                assert (await run(pool, "6 * 7")).result == 42
+                pool._zygotes.renew_if_due()
+                if pool._zygotes._renewing is not None:
+                    await pool._zygotes._renewing
+        before = pool.stats().zygotes
+        await run(pool, "1")
+        pool._zygotes.renew_if_due()
+        assert pool._zygotes._renewing is not None
+        await pool._zygotes._renewing
+        assert pool.stats().zygotes == before + 1
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("open('plots/a.txt', 'w')", "Path('plots').mkdir(parents=True, exist_ok=True)` makes it"),
+        ("open('/workspace/plots/a.txt', 'w')", "Path('/workspace/plots').mkdir"),
+        ("raise OSError(\"Cannot save file into a non-existent directory: 'out/deep'\")", "Path('out/deep').mkdir"),
+        ("raise OSError(\"Cannot save file into a non-existent directory: '/home/me'\")", "write to a name in it"),
+        ("open('/home/me/a.txt', 'w')", "The workspace is the current directory"),
+        ("open('missing/a.txt')", "The workspace is the current directory"),
+    ],
+)
+async def test_the_hint_at_a_folder_that_is_not_there_says_how_to_make_it(pool: Pool, code: str, hint: str) -> None:
+    outcome = await run(pool, code)
+    assert outcome.error is not None
+    assert hint in str(outcome.error.hint)

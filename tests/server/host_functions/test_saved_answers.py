@@ -11,8 +11,7 @@ from ..conftest import Caller, in_this_process
 from ..upstream_tools.test_registry import ONE_SPARE, configure
 
 UPSTREAM = """
-import base64
-import pathlib
+import asyncio, base64
 from mcp.server import MCPServer
 from mcp.types import CallToolResult, ImageContent, ResourceLink, TextContent, ToolAnnotations
 
@@ -59,11 +58,23 @@ def change() -> str:
     return 'changed'
 
 @server.tool(annotations=READS)
-def count() -> str:
-    'It counts its calls.'
-    with pathlib.Path(__file__).with_name('counted').open('a') as counted:
-        counted.write('.')
-    return 'counted'
+async def slow() -> str:
+    'It takes long.'
+    await asyncio.sleep(60)
+    return ''
+
+calls = []
+
+@server.tool(annotations=READS)
+def count() -> int:
+    'Count a call.'
+    calls.append(1)
+    return len(calls)
+
+@server.tool(annotations=READS)
+def counted() -> int:
+    'Calls that were counted.'
+    return len(calls)
 
 server.run()
 """
@@ -115,6 +126,33 @@ answers = [
     assert {each["name"] for each in files} == {each["filename"] for each in answers}
 
 
+@pytest.mark.parametrize("isolation", ["restricted", "process"])
+async def test_several_answers_that_come_at_once_are_all_saved(caller: Caller, isolation: str) -> None:
+    code = f"""
+saved = await asyncio.gather(*(tools.web.rows(count=n, save_to=f"{isolation}/at-once-{{n}}.json") for n in range(8)))
+[len(json.loads(open(each["filename"]).read())) for each in saved]
+"""
+    report = await caller.run(code, isolation=isolation)
+    assert report["result"] == list(range(8)), report
+
+
+async def test_full_python_that_is_stopped_while_it_waits_for_a_tool_says_nothing_of_its_own_end(
+    caller: Caller,
+) -> None:
+    report = await caller.run("await tools.web.slow()", isolation="process", timeout_seconds=1)
+    assert (report["status"], report.get("stderr", "")) == ("timeout", "")
+
+
+@pytest.mark.parametrize("isolation", ["restricted", "process"])
+async def test_no_tool_is_called_whose_answer_could_not_be_saved(caller: Caller, isolation: str) -> None:
+    for name in ("../outside", ".runs/x", "/etc/x", "a/../b", ""):
+        report = await caller.run(
+            "await tools.web.count(save_to=name)", isolation=isolation, context_vars={"name": name}
+        )
+        assert not report["success"]
+    assert (await caller.run("await tools.web.counted()", isolation=isolation))["result"] == 0
+
+
 async def test_a_tool_that_takes_the_argument_itself_is_given_it(caller: Caller) -> None:
     assert (await caller.run("await tools.web.own(save_to='x')"))["result"] == "saved to x"
 
@@ -149,14 +187,6 @@ async def test_a_picture_that_was_saved_is_not_kept_a_second_time(caller: Caller
     report = await caller.run("await tools.web.picture(save_to='once.png')")
     kept = caller.home / "workspace.runs" / report["run_id"]
     assert not kept.exists() or [each.name for each in kept.iterdir()] == ["code.py"]
-
-
-async def test_a_name_that_no_file_can_have_is_refused_before_the_tool_is_called(caller: Caller) -> None:
-    report = await caller.run("await tools.web.count(save_to='.runs/x')")
-    assert "kept by sealab" in report["error"]["message"]
-    assert not (caller.home / "counted").exists()
-    assert (await caller.run("await tools.web.count(save_to='x')"))["success"]
-    assert (caller.home / "counted").read_text() == "."
 
 
 async def test_what_cannot_be_saved_for_lack_of_room_is_still_there_to_be_read(caller: Caller) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
 
 from sealab.sandbox.installing import find_installer
+from sealab.server.managed_python.environment import LOCK_FILE, locked_packages
 
 from ..command_line import Ended, run, sealab
 from .wheels import lock, made_environment, wheel
@@ -17,7 +19,7 @@ from .wheels import lock, made_environment, wheel
 PANDAS = {"pandas/__init__.py": "class DataFrame:\n    def total(self):\n        return 42\n"}
 
 
-def setup(home: Path, folder: Path, **files: str) -> Ended:
+def setup(home: Path, folder: Path, *options: str, **files: str) -> Ended:
     """Make an environment that holds a module `pandas` of the tests' own."""
     made = wheel(folder, "pandas", "9.1", {**PANDAS, **files})
     return sealab(
@@ -30,6 +32,7 @@ def setup(home: Path, folder: Path, **files: str) -> Ended:
         str(folder),
         "--lock",
         str(lock(folder / "lock.txt", made)),
+        *options,
     )
 
 
@@ -99,6 +102,22 @@ def test_a_package_is_added_without_changing_what_is_there(home: Path, tmp_path:
     assert run(tmp_path, "import ratios\nratios.half").stdout.strip() == "0.5"
 
 
+@pytest.mark.slow
+def test_begun_anew_it_has_no_more_what_was_added(tmp_path: Path) -> None:
+    folder = tmp_path / "wheels"
+    assert setup(tmp_path, folder).returncode == 0
+    wheel(folder, "ratios", "1.0", {"ratios.py": "half = 0.5\n"}, ["pandas"])
+    assert sealab("packages", "add", "ratios", "--home", str(tmp_path), "--wheels", str(folder)).returncode == 0
+    told = sealab("data", "status", "--home", str(tmp_path)).stdout
+    assert "Added: ratios. `sealab data setup --fresh` makes it anew without." in told
+    kept = json.loads(setup(tmp_path, folder).stdout)
+    assert (kept["packages"], kept["added"]) == ({"pandas": "9.1", "ratios": "1.0"}, ["ratios"])
+    fresh = json.loads(setup(tmp_path, folder, "--fresh").stdout)
+    assert (fresh["packages"], fresh["added"]) == ({"pandas": "9.1"}, [])
+    assert run(tmp_path, "import ratios").returncode == 3
+    assert "Added" not in sealab("data", "status", "--home", str(tmp_path)).stdout
+
+
 def test_a_package_that_cannot_be_added_leaves_the_environment_as_it_was(home: Path, wheels: Path) -> None:
     before = sorted(path.name for path in (home / "python").iterdir())
     ended = sealab("packages", "add", "no-such-package", "--home", str(home), "--wheels", str(wheels))
@@ -148,3 +167,23 @@ def test_nothing_of_the_current_folder_is_run_or_read_by_what_installs(
     installer = find_installer()
     assert installer is not None
     assert os.path.isabs(installer.words[0])
+
+
+def test_what_pandas_imports_only_when_it_is_asked_for_is_in_the_lock() -> None:
+    assert {"jinja2", "openpyxl", "pyarrow", "tabulate", "xlsxwriter"} <= locked_packages(LOCK_FILE)
+
+
+def test_an_index_that_cannot_be_reached_is_named_as_the_cause(tmp_path: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # nobody listens there
+        address = f"http://127.0.0.1:{closed.getsockname()[1]}/simple"
+        held = lock(tmp_path / "lock.txt", wheel(tmp_path / "wheels", "pandas", "9.1", PANDAS))
+        ended = sealab(
+            *("data", "setup", "--home", str(tmp_path), "--lock", str(held)),
+            PIP_CONFIG_FILE=os.devnull,
+            PIP_INDEX_URL=address,
+            PIP_RETRIES="1",
+        )
+    assert ended.returncode == 1
+    assert "the index cannot be reached (Failed to establish a new connection" in ended.stderr
+    assert ended.stderr.count("No matching distribution") == 1

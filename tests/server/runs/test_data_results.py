@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -39,6 +40,80 @@ def written_in(report: Mapping[str, object]) -> list[dict[str, object]]:
     """Return the new files, as a run says them that changes the workspace by itself, or one that does not."""
     files = report["files"]
     return files["new"] if isinstance(files, dict) else files  # type: ignore[return-value]  # as the schema says
+
+
+async def read(caller: Caller, filename: str, **slice_: int) -> tuple[dict[str, object], dict[str, object], str]:
+    """Read a file of a table; return the answer, what its content says, and the text beside it."""
+    answer = await caller.call("read_workspace_file", filename=filename, **slice_)
+    assert answer.structured_content is not None, answer
+    content = str(answer.structured_content["content"])
+    return answer.structured_content, json.loads(content) if content.startswith("{") else {}, answer.content[0].text
+
+
+async def test_a_table_that_is_read_shows_the_rows_asked_for_and_says_whether_more_follow(caller: Caller) -> None:
+    code = """
+import numpy as np, pandas as pd
+rows = pd.DataFrame({"n": range(3000), "l": [[n] for n in range(3000)]})
+rows.to_parquet("rows.parquet", row_group_size=700)
+rows.to_feather("rows.feather")
+rows.iloc[:, :1].to_excel("rows.xlsx", index=False)
+np.save("rows.npy", np.arange(3000))
+pd.DataFrame({"n": [1, None, 3]}, dtype="Int64").to_excel("few.xlsx", index=False)
+"""
+    assert (await caller.run(code, isolation="process"))["success"]
+    for name in ("rows.parquet", "rows.feather"):
+        answer, told, text = await read(caller, name)
+        assert (told["rows"], [row["n"] for row in told["head"]]) == (3000, list(range(20)))  # type: ignore[attr-defined]
+        assert (answer["truncated"], "offset=20, limit=20" in str(answer["read_with"])) == (True, True)
+        assert text.endswith(f"{answer['read_with']}]")
+        answer, told, _text = await read(caller, name, offset=1399, limit=3)
+        assert [row["n"] for row in told["slice"]] == [1399, 1400, 1401]  # type: ignore[attr-defined]
+        assert (answer["truncated"], "read_with" in answer) == (True, False)
+        answer, told, _text = await read(caller, name, offset=2998)
+        assert ([row["n"] for row in told["slice"]], answer["truncated"]) == ([2998, 2999], False)  # type: ignore[attr-defined]
+        answer, told, _text = await read(caller, name, offset=5000)
+        assert (told["slice"], answer["truncated"]) == ([], False)
+        answer, told, _text = await read(caller, name, limit=0)
+        assert (told["head"], answer["truncated"]) == ([], True)
+    answer, told, _text = await read(caller, "rows.npy", offset=2999)
+    assert (told["slice"], answer["truncated"]) == ([2999], False)
+    answer, told, _text = await read(caller, "rows.xlsx", limit=2)
+    assert (told["rows"], told["head"], answer["truncated"]) == (3000, [{"n": 0}, {"n": 1}], True)
+    answer, told, _text = await read(caller, "few.xlsx")
+    assert (told["rows"], answer["truncated"]) == (3, False)
+
+
+async def test_of_a_table_too_wide_to_show_it_is_told_what_is_left_out_and_how_to_read_on(caller: Caller) -> None:
+    code = """
+import pandas as pd
+pd.DataFrame({f"c{n}": ["x" * 900] * 60 for n in range(45)}).to_parquet("wide.parquet")
+"""
+    assert (await caller.run(code, isolation="process"))["success"]
+    answer, told, _text = await read(caller, "wide.parquet")
+    rows = told["head"]
+    assert isinstance(rows, list)
+    assert 1 <= len(rows) < 20
+    assert answer["truncated"]
+    assert f"offset={len(rows)}, limit=20" in str(answer["read_with"])
+    assert told["left_out"] == "of 45 columns the rows show the first 30; texts are cut after 200 characters"
+    assert len(str(answer["content"])) < 20_000
+
+
+async def test_the_sheets_of_a_workbook_are_named(caller: Caller) -> None:
+    code = """
+import pandas as pd
+with pd.ExcelWriter("two.xlsx") as book:
+    pd.DataFrame({"a": [1]}).to_excel(book, sheet_name="First", index=False)
+    pd.DataFrame({"b": [2]}).to_excel(book, sheet_name="Second", index=False)
+"""
+    assert (await caller.run(code, isolation="process"))["success"]
+    _answer, told, _text = await read(caller, "two.xlsx")
+    assert (told["sheets"], told["sheet"], told["head"]) == (["First", "Second"], "First", [{"a": 1}])
+
+
+async def test_a_slice_of_a_table_that_cannot_be_is_refused(caller: Caller) -> None:
+    answer = await caller.call("read_workspace_file", filename="rows.parquet", offset=-1)
+    assert "count rows of a table" in answer.content[0].text
 
 
 async def test_a_large_table_is_taken_by_its_name_by_the_next_call_by_reading_and_by_a_skill(caller: Caller) -> None:

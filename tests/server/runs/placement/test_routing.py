@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,6 +28,7 @@ from sealab.server.runs.placement.routing import can_start
 from sealab.server.runs.report import Report
 from sealab.server.settings import Settings, Switch
 
+from ...command_line import sealab
 from ...managed_python.kernel import needs_kernel
 from ...managed_python.wheels import lock, wheel
 from .conftest import PANDAS
@@ -98,6 +101,7 @@ async def test_a_session_of_the_dialect_stays_and_the_answer_says_what_to_do(app
     assert (refused["status"], refused["isolation"]) == ("refused", "restricted")
     assert refused["error"] is not None
     assert "Give another session name" in str(refused["error"]["hint"])
+    assert 'isolation="process"' not in str(refused["error"]["hint"])  # which that session is refused too
     assert (await ran(app, "kept", session="old"))["result"] == 5
     assert (await ran(app, CODE, session="another"))["result"] == 42
 
@@ -171,6 +175,45 @@ async def test_with_data_setup_the_first_program_that_needs_it_has_it_made(
         building_thread = first_need.first_need_of(tmp_path / "python")._building
         assert building_thread is not None
         building_thread.join()
+        assert (await ran(app, CODE))["result"] == 42
+
+
+@needs_kernel
+@pytest.mark.slow
+async def test_a_set_up_that_failed_says_why_and_when_and_is_tried_again_after_a_pause_that_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "wheels"
+    monkeypatch.setattr(first_need, "LOCK_FILE", lock(tmp_path / "lock.txt", wheel(folder, "pandas", "9.1", PANDAS)))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", os.fspath(tmp_path / "away"))
+    need = first_need.first_need_of(tmp_path / "python")
+
+    async def hint_when_it_ended(app: App) -> str:
+        assert "is being set up" in await hint_now(app)
+        assert need._building is not None
+        await asyncio.to_thread(need._building.join)
+        return await hint_now(app)
+
+    async def hint_now(app: App) -> str:
+        refused = await ran(app, CODE)
+        assert refused["error"] is not None
+        return str(refused["error"]["hint"])
+
+    async with running(dataclasses.replace(ALONE, data_setup=Switch.ON), Home(tmp_path)) as app:
+        told = await hint_when_it_ended(app)
+        assert "No matching distribution found for pandas==9.1" in told
+        assert re.search(r"Code that needs it in \d+ seconds has it tried again", told)
+        assert str(tmp_path) not in told
+        assert "in 60 seconds" in caplog.text
+        assert "No matching distribution found" in sealab("data", "status", "--home", str(tmp_path)).stdout
+        assert "could not be set up" in await hint_now(app)  # none is begun before the pause is over
+        need._try_again = 0.0
+        assert "in 5 minutes has it tried again" in await hint_when_it_ended(app)
+        monkeypatch.setenv("PIP_FIND_LINKS", os.fspath(folder))
+        need._try_again = 0.0
+        assert "is being set up" in await hint_now(app)
+        await asyncio.to_thread(need._building.join)
         assert (await ran(app, CODE))["result"] == 42
 
 
@@ -277,10 +320,7 @@ async def test_that_a_worker_can_start_is_found_out_once(monkeypatch: pytest.Mon
 async def test_without_a_workspace_to_write_to_it_is_not_offered_by_default_however_it_is_asked_for(
     own_home: Path, monkeypatch: pytest.MonkeyPatch, isolation: str
 ) -> None:
-    def no_room(_folders: RunFolders) -> None:
-        raise OSError("no overlay here")
-
-    monkeypatch.setattr(RunFolders, "prepare", no_room)
+    monkeypatch.setattr(RunFolders, "trial", lambda _folders: SimpleNamespace(name="missing"))  # so no overlay is made
     async with running(ALONE, Home(own_home)) as app:
         if isolation == "auto":
             refused = await ran(app, CODE)
@@ -295,13 +335,32 @@ async def test_without_a_workspace_to_write_to_it_is_not_offered_by_default_howe
 
 
 @needs_kernel
-async def test_an_operator_who_allows_process_by_name_has_it_without_writing_to_the_workspace(
-    own_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_room(_folders: RunFolders) -> None:
-        raise OSError("no overlay here")
+async def test_where_there_was_no_folder_for_what_code_writes_a_later_call_tries_again(own_home: Path) -> None:
+    (own_home / "scratch").write_text("a file is in its place")
+    async with running(ALONE, Home(own_home)) as app:
+        refused = await ran(app, CODE)
+        assert refused["error"] is not None
+        assert "cannot write to the workspace: the folder for what code writes cannot be" in str(
+            refused["error"]["hint"]
+        )
+        assert str(own_home) not in str(refused["error"]["hint"])
+        (own_home / "scratch").unlink()
+        pool = await app.pools.runner(Isolation.PROCESS)
+        pool._run_folders._due = 0.0
+        report = await ran(app, f"{CODE}\nopen('kept.txt', 'w').write('x')")
+        assert (report["status"], report["files"]) == ("ok", {"new": [{"name": "kept.txt", "size": 1}]})
 
-    monkeypatch.setattr(RunFolders, "prepare", no_room)
+
+@needs_kernel
+def test_doctor_says_what_keeps_full_python_from_writing_to_the_workspace(own_home: Path) -> None:
+    (own_home / "scratch").write_text("a file is in its place")
+    told = sealab("doctor", "--home", str(own_home)).stdout
+    assert f"Have {own_home / 'scratch'} be a folder that the user who runs sealab can write to" in told
+
+
+@needs_kernel
+async def test_an_operator_who_allows_process_by_name_has_it_without_writing_to_the_workspace(own_home: Path) -> None:
+    (own_home / "scratch").write_text("a file is in its place")
     named = dataclasses.replace(ALONE, allowed_isolation=tuple(Isolation))
     async with running(named, Home(own_home)) as app:
         assert (await ran(app, CODE, isolation="process"))["result"] == 42
