@@ -159,7 +159,7 @@ async def test_a_wide_table_that_is_cut_in_the_text_says_so(caller: Caller) -> N
     assert read.structured_content is not None
     text = read.content[0].text  # type: ignore[union-attr]
     assert len(text) < len(read.structured_content["content"])
-    assert text.endswith("… [more follows in `content`; code reads the file itself]")
+    assert text.endswith("… [cut here; the structured content has more]")
 
 
 async def test_a_file_that_is_no_table_though_its_name_says_so_is_told(caller: Caller) -> None:
