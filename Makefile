@@ -62,11 +62,11 @@ PART ?= 0
 slow: setup ## The slow tests: what starts many processes or walks the library; with PARTS=3 PART=0, 1 or 2 a third of them
 	$(PYTEST) -m slow $$(grep -rl --include='test_*.py' 'mark[.]slow' tests | LC_ALL=C sort | awk 'NR % $(PARTS) == $(PART) % $(PARTS)')
 
-science: $(VENV)-science/.installed ## An interpreter with the packages of sealab[data], for the tests that use them
+science: $(VENV)-science/.installed ## An interpreter with the packages of sealab[data], plotly and altair, for the tests that use them
 
-$(VENV)-science/.installed: server/managed_python/requirements-data.txt | setup
+$(VENV)-science/.installed: server/managed_python/requirements-data.txt requirements-charts.txt | setup
 	$(BIN)/python -m venv $(VENV)-science
-	$(VENV)-science/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r $<
+	$(VENV)-science/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes $(addprefix -r ,$^)
 	@touch $@
 
 adversarial: setup ## Tests that attack, under WRAPPER, which must give them a throw-away machine
@@ -301,6 +301,7 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	printf 'mcp<2\nlangchain-mcp-adapters\nsmolagents[mcp]\ndeepagents\npytest>=8.3\n' | $(UV) - -o requirements-clients-mcp1.txt
 	printf 'mcp>=2\nfastmcp>=4.1\npydantic-ai-slim[mcp]>=2\nopenai-agents\nllama-index-tools-mcp\ngoogle-adk[mcp]>=2\npytest>=8.3\n' | $(UV) - -o requirements-clients-mcp2.txt
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["data"], sep="\n")' | $(UV) - -o server/managed_python/requirements-data.txt
+	printf 'plotly>=6\naltair>=5\n' | $(UV) -c server/managed_python/requirements-data.txt - -o requirements-charts.txt
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) $(VENV)-science $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-docs .venv-kubectl .site $(VENV)-packaging $(VENV)-plain .mcpb .bench .conformance .py314 .upstreams .azurite dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
