@@ -22,11 +22,6 @@ _MAP_ANONYMOUS = 0x20
 # Bits of open(2), the same on x86-64 and arm64: O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_APPEND, and O_TMPFILE's own.
 _OPEN_FOR_CHANGE = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000 | 0o20000000
 
-# Of these, what makes a file and so takes its mode: O_CREAT and O_TMPFILE's own.
-_OPEN_MAKES = 0o100 | 0o20000000
-# S_ISUID and S_ISGID, inode(7): what code writes lies on the host's disk while it runs.
-_SET_ID = 0o6000
-
 # Commands of fcntl(2): F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC. Not F_SETOWN and F_SETSIG,
 # which send signals to others.
 _FCNTL_OWN_DESCRIPTOR = (0, 1, 2, 3, 4, 1030)
@@ -133,17 +128,11 @@ _READ_ONLY = {
     "openat": Rule("reading the standard library", ((NoBits(2, _OPEN_FOR_CHANGE),),), refuse(errno.EACCES)),
 }
 
-
-def _made_plain(flags: int, mode: int) -> tuple[tuple[NoBits, ...], ...]:
-    """Return when open(2) makes no file that is set-user-id; without O_CREAT its mode is whatever stood there."""
-    return ((NoBits(flags, _OPEN_MAKES),), (NoBits(mode, _SET_ID),))
-
-
 _FULL_PYTHON = {
     # Files: where, the root and Landlock decide.
-    "open": Rule("files in the scratch directory and the workspace", _made_plain(1, 2), refuse(errno.EPERM)),
-    "openat": Rule("files in the scratch directory and the workspace", _made_plain(2, 3), refuse(errno.EPERM)),
-    "creat": Rule("files in the scratch directory", ((NoBits(1, _SET_ID),),), refuse(errno.EPERM)),
+    "open": Rule("files in the scratch directory"),
+    "openat": Rule("files in the scratch directory"),
+    "creat": Rule("files in the scratch directory"),
     "pwrite64": Rule("files in the scratch directory"),
     "preadv": Rule("files"),
     "pwritev": Rule("files in the scratch directory"),
@@ -151,6 +140,7 @@ _FULL_PYTHON = {
     "pwritev2": Rule("os.pwritev"),
     "ftruncate": Rule("files in the scratch directory"),
     "truncate": Rule("files in the scratch directory"),
+    "fallocate": Rule("files in the scratch directory"),
     "fsync": Rule("databases in the scratch directory"),
     "fdatasync": Rule("databases in the scratch directory"),
     "flock": Rule("databases in the scratch directory"),
@@ -167,12 +157,14 @@ _FULL_PYTHON = {
     "linkat": Rule("the scratch directory"),
     "symlink": Rule("the scratch directory"),
     "symlinkat": Rule("the scratch directory"),
-    "chmod": Rule("its own files, never set-user-id", ((NoBits(1, _SET_ID),),), refuse(errno.EPERM)),
-    "fchmod": Rule("its own files, never set-user-id", ((NoBits(1, _SET_ID),),), refuse(errno.EPERM)),
-    "fchmodat": Rule("its own files, never set-user-id", ((NoBits(2, _SET_ID),),), refuse(errno.EPERM)),
+    "chmod": Rule("its own files; nothing executes, nothing is set-user-id"),
+    "fchmod": Rule("its own files; nothing executes, nothing is set-user-id"),
+    "fchmodat": Rule("its own files; nothing executes, nothing is set-user-id"),
     "utimensat": Rule("shutil.copy2"),
     "copy_file_range": Rule("shutil.copy"),
     "sendfile": Rule("shutil.copy"),
+    "statfs": Rule("shutil.disk_usage"),
+    "fstatfs": Rule("shutil.disk_usage"),
     "chdir": Rule("os.chdir"),
     "fchdir": Rule("os.fchdir, shutil.rmtree"),
     "umask": Rule("tempfile"),
@@ -226,10 +218,6 @@ _SOCKETS = (
     *("sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg"),
 )
 
-_ATTRIBUTES = tuple(f"{kind}{verb}xattr" for verb in ("get", "set", "list") for kind in ("", "l", "f"))
-"""Calls for extended attributes: the marks of an overlay are some. `shutil` copies files without them where these are
-not supported, and no file at all for any other reason."""
-
 _DEADLY = frozenset(
     {
         # Other processes' memory, descriptors and secrets.
@@ -258,10 +246,7 @@ RESTRICTED = Policy(
 )
 PROCESS = Policy(
     allowed=_COMMON | _FULL_PYTHON,
-    refused={
-        **{name: refuse(errno.EPERM) for name in (*_ANOTHER_PROCESS, *_SOCKETS) if name not in _FULL_PYTHON},
-        **dict.fromkeys(_ATTRIBUTES, refuse(errno.ENOTSUP)),
-    },
+    refused={name: refuse(errno.EPERM) for name in (*_ANOTHER_PROCESS, *_SOCKETS) if name not in _FULL_PYTHON},
     deadly=_DEADLY,
 )
 
@@ -280,7 +265,6 @@ NAMES = tuple(
             *RESTRICTED.allowed,
             *PROCESS.allowed,
             *RESTRICTED.refused,
-            *_ATTRIBUTES,
             *sorted(RESTRICTED.deadly | PROCESS.deadly),
             *_SETTING_UP,
         )  # in this order

@@ -234,9 +234,7 @@ class BackgroundWork:
         try:
             return await active.task
         except asyncio.CancelledError:
-            if active.stopped is not Stop.CANCELLED:
-                return None
-            return cancelled(claimed.run_id, await self._executor().cancelled.left_by(claimed.run_id))
+            return cancelled(claimed.run_id) if active.stopped is Stop.CANCELLED else None
         except JournalNewer as error:
             _LOG.warning("The background run %s is left to a newer version of sealab: %s", claimed.run_id, error)
             return None

@@ -1,1 +1,0 @@
-"""What full Python reads of the workspace, where the host has to know what it holds."""

@@ -1,1 +1,0 @@
-"""The Python environment that `sealab data setup` makes for full Python, below the operator's home."""

@@ -1,1 +1,0 @@
-"""Tables and arrays that runs show, and files of them in the workspace."""
