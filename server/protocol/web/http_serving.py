@@ -115,11 +115,9 @@ async def _serve(
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     forgetting = asyncio.create_task(_keep_forgetting(app, own.sessions))
     async with signals() as signalled:
-        print(  # noqa: T201 - which port was taken for :0 is worth saying; stdout is not for this
-            f"sealab serves MCP at {exposure.scheme}://{address.in_url}:{port}{MCP_PATH}",
-            file=sys.stderr,
-            flush=True,
-        )
+        # Which port was taken for :0 is worth saying; stdout is not for this. One write: other threads log meanwhile.
+        sys.stderr.write(f"sealab serves MCP at {exposure.scheme}://{address.in_url}:{port}{MCP_PATH}\n")
+        sys.stderr.flush()
         with warming(own.tools):
             await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
         if signalled.first.done():
