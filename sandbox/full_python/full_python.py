@@ -10,6 +10,7 @@ import ast
 import asyncio
 import builtins
 import ctypes
+import errno
 import faulthandler
 import importlib
 import importlib.util
@@ -94,6 +95,12 @@ _IN_WORDS = {
 }
 
 
+def _no_attributes(_path: object = None, *, follow_symlinks: bool = True) -> list[str]:
+    """`os.listxattr` where there are no extended attributes. Raises OSError: ENOTSUP, as listxattr(2) says."""
+    del follow_symlinks
+    raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+
 class FullPython:
     """Code as any Python program, in a module `__main__` of its own."""
 
@@ -137,6 +144,9 @@ class FullPython:
         sys.argv[:] = [""]
         docstrings.preload()
         os.environ.update(_ENVIRONMENT)
+        # The filter refuses all calls for extended attributes. `shutil` copies files without them where these are not
+        # supported, and no file at all for any other reason.
+        os.listxattr = _no_attributes  # type: ignore[assignment]
         self._threads.find()
 
     def _begin_anew_without(self, name: str) -> None:

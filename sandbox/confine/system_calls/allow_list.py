@@ -226,10 +226,6 @@ _SOCKETS = (
     *("sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg"),
 )
 
-_ATTRIBUTES = tuple(f"{kind}{verb}xattr" for verb in ("get", "set", "list") for kind in ("", "l", "f"))
-"""Calls for extended attributes: the marks of an overlay are some. `shutil` copies files without them where these are
-not supported, and no file at all for any other reason."""
-
 _DEADLY = frozenset(
     {
         # Other processes' memory, descriptors and secrets.
@@ -258,10 +254,7 @@ RESTRICTED = Policy(
 )
 PROCESS = Policy(
     allowed=_COMMON | _FULL_PYTHON,
-    refused={
-        **{name: refuse(errno.EPERM) for name in (*_ANOTHER_PROCESS, *_SOCKETS) if name not in _FULL_PYTHON},
-        **dict.fromkeys(_ATTRIBUTES, refuse(errno.ENOTSUP)),
-    },
+    refused={name: refuse(errno.EPERM) for name in (*_ANOTHER_PROCESS, *_SOCKETS) if name not in _FULL_PYTHON},
     deadly=_DEADLY,
 )
 
@@ -280,7 +273,6 @@ NAMES = tuple(
             *RESTRICTED.allowed,
             *PROCESS.allowed,
             *RESTRICTED.refused,
-            *_ATTRIBUTES,
             *sorted(RESTRICTED.deadly | PROCESS.deadly),
             *_SETTING_UP,
         )  # in this order
