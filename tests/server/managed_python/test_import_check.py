@@ -35,6 +35,7 @@ MATPLOTLIB = {
 }
 
 
+@pytest.mark.slow
 def test_a_package_that_cannot_be_imported_is_named_and_the_environment_is_not_put_in_place(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     wheels = wheel(folder, "pandas", "9.1", PANDAS), wheel(folder, "broken", "1.0", BROKEN)
@@ -102,6 +103,7 @@ def test_of_a_package_one_module_beside_its_own_may_need_what_is_not_there(tmp_p
     assert current(tmp_path / "python") is not None
 
 
+@pytest.mark.slow
 def test_the_list_of_fonts_is_made_at_setup_and_no_run_makes_it(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     made_environment(tmp_path, folder, wheel(folder, "matplotlib", "9.1", MATPLOTLIB))

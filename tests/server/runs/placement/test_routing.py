@@ -241,6 +241,7 @@ def own_home(home: Home, tmp_path: Path) -> Path:
 
 
 @needs_kernel
+@pytest.mark.slow
 async def test_a_package_that_is_added_while_a_server_runs_is_there_for_the_next_program(own_home: Path) -> None:
     folder = own_home / "wheels"
     async with running(Settings(workers_spare=1), Home(own_home)) as app:
@@ -278,6 +279,7 @@ async def test_process_asked_for_by_name_names_the_cause_and_the_next_call_tries
 
 
 @needs_kernel
+@pytest.mark.slow
 async def test_after_several_failures_calls_are_answered_at_once_until_a_new_attempt_is_due(own_home: Path) -> None:
     async with running(ALONE, Home(own_home)) as app:
         with Broken(own_home):
