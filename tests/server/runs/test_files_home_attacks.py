@@ -299,7 +299,8 @@ for make in (lambda: os.mknod("white", 0o020600, 0), lambda: os.mknod("null", 0o
 sorted(told)
 """
     report = await full(caller, code)
-    assert report["result"] == [-1, 38, 95], report  # 38: no such call; 95: `os.listxattr`, of which no call goes to the kernel
+    # 38: no such call. 95: `os.listxattr`, of which no call goes to the kernel.
+    assert report["result"] == [-1, 38, 95], report
 
 
 async def test_what_is_removed_and_kept_mapped_without_a_descriptor_is_given_back_with_the_run(
