@@ -21,7 +21,7 @@ mkdir -p $(@D) && cp $(<D)/package.json $(<D)/package-lock.json $(@D)/
 cd $(@D) && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
 endef
 
-.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages bench bench-agents bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 azure upstreams clients schemas dist bundle image lock clean
+.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages bench bench-agents bench-data bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 azure upstreams clients schemas dist bundle image lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -62,11 +62,11 @@ PART ?= 0
 slow: setup ## The slow tests: what starts many processes or walks the library; with PARTS=3 PART=0, 1 or 2 a third of them
 	$(PYTEST) -m slow $$(grep -rl --include='test_*.py' 'mark[.]slow' tests | LC_ALL=C sort | awk 'NR % $(PARTS) == $(PART) % $(PARTS)')
 
-science: $(VENV)-science/.installed ## An interpreter with numpy, pandas and matplotlib, for the tests that use them
+science: $(VENV)-science/.installed ## An interpreter with the packages of sealab[data], plotly and altair, for the tests that use them
 
-$(VENV)-science/.installed: requirements-science.txt | setup
+$(VENV)-science/.installed: server/managed_python/requirements-data.txt requirements-charts.txt | setup
 	$(BIN)/python -m venv $(VENV)-science
-	$(VENV)-science/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements-science.txt
+	$(VENV)-science/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes $(addprefix -r ,$^)
 	@touch $@
 
 adversarial: setup ## Tests that attack, under WRAPPER, which must give them a throw-away machine
@@ -131,6 +131,14 @@ fuzz-host: setup ## Hostile input to every parser of the server, and what it del
 	@test -n "$(WRAPPER)" || { echo "say WRAPPER=/path/to/command: the delays run attack code and need a throw-away machine" >&2; exit 2; }
 	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m tests.fuzz.host
 	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m tests.benchmarks.hostile_delay
+
+# The interpreter that tasks use, and what isolation they ask for.
+DATA_PYTHON ?= $(abspath $(VENV)-science/bin/python)
+ISOLATION ?= auto
+DATA_TASKS = $(BIN)/python -m tests.benchmarks.data_work.bench $(DATA_PYTHON) --isolation $(ISOLATION)
+bench-data: setup $(if $(wildcard $(DATA_PYTHON)),,science) ## 120 tasks of data work beside plain CPython (ROUNDS), then with PRIVACY=auto, and what spares cost (DATA_PYTHON, ISOLATION)
+	status=0; $(DATA_TASKS) --rounds $(or $(ROUNDS),1) || status=1; $(DATA_TASKS) --privacy || status=1; \
+	  $(BIN)/python -m tests.benchmarks.data_work.spares $(DATA_PYTHON) || status=1; exit $$status
 
 bench-search: setup $(VENV)-clients-mcp2/.installed ## How well tools are found, on the sets of CORPORA, beside SQLite and FastMCP
 	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search --fastmcp $(VENV)-clients-mcp2/bin/python
@@ -233,7 +241,8 @@ $(VENV)-docs/.installed: requirements-docs.txt | setup
 reference: setup ## Write docs/reference from the program: tools, helpers, settings, commands
 	$(BIN)/python -m tests.docs.reference
 
-pictures: docs ## Make docs/pictures: of `sealab demo` from a run, of the site by a headless Chromium, which Debian has
+pictures: docs science ## Make docs/pictures: of docs/data.md from its programs, of `sealab demo` from a run, of the site by a headless Chromium, which Debian has
+	$(BIN)/python -m tests.docs.data_pictures $(SCIENCE_PYTHON)
 	$(BIN)/sealab demo | $(BIN)/python -m tests.docs.terminal_picture "sealab demo" docs/pictures/demo.svg
 	@command -v chromium >/dev/null || { echo 'There is no chromium on the PATH. Install it, on Debian by `apt-get install chromium`.' >&2; exit 1; }
 	chromium --headless $$([ $$(id -u) = 0 ] && echo --no-sandbox) --disable-gpu --hide-scrollbars --window-size=1400,860 \
@@ -291,7 +300,8 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	printf 'twine>=6\ncheck-wheel-contents>=0.6\ncyclonedx-bom>=7\nresvg-py>=0.2\n' | $(UV) - -o requirements-packaging.txt
 	printf 'mcp<2\nlangchain-mcp-adapters\nsmolagents[mcp]\ndeepagents\npytest>=8.3\n' | $(UV) - -o requirements-clients-mcp1.txt
 	printf 'mcp>=2\nfastmcp>=4.1\npydantic-ai-slim[mcp]>=2\nopenai-agents\nllama-index-tools-mcp\ngoogle-adk[mcp]>=2\npytest>=8.3\n' | $(UV) - -o requirements-clients-mcp2.txt
-	printf 'numpy>=2\npandas>=2\nmatplotlib>=3.9\n' | $(UV) - -o requirements-science.txt
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["data"], sep="\n")' | $(UV) - -o server/managed_python/requirements-data.txt
+	printf 'plotly>=6\naltair>=5\n' | $(UV) -c server/managed_python/requirements-data.txt - -o requirements-charts.txt
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) $(VENV)-science $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-docs .venv-kubectl .site $(VENV)-packaging $(VENV)-plain .mcpb .bench .conformance .py314 .upstreams .azurite dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

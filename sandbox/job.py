@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, TypeAlias, Union, cast
 
+from .shown_values import Held, Table
+
 Json: TypeAlias = Union[bool, int, float, str, Sequence["Json"], Mapping[str, "Json"], None]  # noqa: UP007 - recursive
 
 HostCalls: TypeAlias = Callable[[str, Mapping[str, Json]], Awaitable[Json]]
@@ -17,6 +19,8 @@ HostCalls: TypeAlias = Callable[[str, Mapping[str, Json]], Awaitable[Json]]
 
 TYPE_CHARS_MAX = 200
 SEED_BYTES = 32
+FONTS_FOLDER = "sealab-fonts"
+"""Beside the packages of full Python: holds the list of fonts that matplotlib calls `fontlist-v….json`."""
 
 
 class Status(StrEnum):
@@ -122,17 +126,40 @@ class Recorder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenFolder:
+    """What code of full Python changed in the workspace: the upper layer of an overlay, at a `path` of the host.
+
+    All that is in it is hostile. `known` is kept for as long as the worker lives, in a session over many jobs: it is
+    for whoever reads the folder to note there what was read already, by name. `made_ns` is when the worker got it, in
+    nanoseconds since the epoch.
+    """
+
+    path: str
+    known: dict[str, tuple[int, ...]]
+    made_ns: int
+
+
+TakesHome: TypeAlias = Callable[["Outcome", WrittenFolder], Awaitable["Outcome"]]
+"""Takes what a run wrote into the workspace, or keeps it elsewhere, and returns the outcome that says so.
+
+While it is called no process of the worker runs.
+"""
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One execution as asked for. `session` names the kept worker, or None for a fresh one.
 
     With `reads` the code only compiles, and the result is what it says of itself. `within` names the skill whose
     variables the code finds beside its own. A job that is `nested` was asked for by a running one, which waits for it:
-    it is never refused for others that wait. `caller` says for whom it runs, and `tenant` whose caller that is, where
+    it is never refused for others that wait. `threads` are those that each pool of threads of a library may have.
+    `caller` says for whom it runs, and `tenant` whose caller that is, where
     there is more than one: tenants, and the callers of each, share turns and sessions fairly.
     `arguments` are `sys.argv`, the program's name first; none leave it as it is. `literals` are texts, and what the
     program has in their place wherever its source has them in a constant; tracebacks show the source as it is. One that
     `tells_reads` asks the host (`learn_path`) before it opens a file of the workspace by itself, and has it hide the
-    texts of its figures (`hide_labels`).
+    texts of its figures (`hide_labels`). `takes_home` is given what full Python changed in the workspace; without it
+    that is dropped.
 
     In `restricted`, a job with the `start` and the `trace` (all pieces, joined) of an earlier run, with its code and
     variables, does what that run did, as long as its calls are answered as they were. Where the trace ends it goes on
@@ -155,6 +182,8 @@ class Job:
     tells_reads: bool = False
     start: Start | None = None
     trace: bytes = b""
+    threads: int = 1
+    takes_home: TakesHome | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +210,11 @@ class Failure:
 class Refusal:
     """That the dialect refused the code before any of it ran, though full Python might run it.
 
-    `module` is the module whose import was refused, if that was the reason.
+    `module` is the module whose import was refused, if that was the reason. `modules` are all whose imports would be.
     """
 
     module: str | None = None
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +224,9 @@ class Outcome:
     `notes` says where a value could not be shown as it was: `{"result.price": "nan became null"}`.
     `output` and `stderr` are what it wrote to standard output and to standard error.
     `queued_ms` is how long it waited to begin, before its clock ran. `session_ended` says why the session's worker is
-    gone, or None while it is open. `figures` are PNG images that the code showed or left open, in that order.
+    gone, or None while it is open. `figures` are PNG images that the code showed or left open, in that order, and
+    `captions` what each of them shows, in words. `tables` describe the tables in the result and in what the code
+    `displayed`, a list in its order. `held` are the variables of the run's session.
     `diverged` says that the run did not do what the trace of its job holds; `error` has the line and what it did.
     `rebuilt` is there where the job's session had lost its worker and was rebuilt.
     """
@@ -215,6 +247,10 @@ class Outcome:
     figures: tuple[bytes, ...] = ()
     diverged: bool = False
     rebuilt: Rebuilt | None = None
+    captions: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    displayed: Json = None
+    held: tuple[Held, ...] = ()
 
 
 RunBefore: TypeAlias = Callable[[Job, HostCalls], Awaitable[Outcome]]

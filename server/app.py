@@ -219,7 +219,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         background_pools = operators.background.executor().pools
         own = background_settings(settings)
         shared = _shared_offer(own, home, background_pools.runner, operators.background.executor().offer)
-        return Pools(with_whole_workspace(shared.makers, workspace)), shared
+        return Pools(with_whole_workspace(shared.makers, workspace), shared.is_there), shared
 
     executor = operators.executor
     shared = _Shared(
@@ -301,7 +301,7 @@ async def _composed(
         registry.refreshers.append(index.refresh)
         host_functions = _host_functions(workspace, privacy, registry)
         try:
-            async with Pools(with_whole_workspace(offered.makers, workspace)) as pools:
+            async with Pools(with_whole_workspace(offered.makers, workspace), offered.is_there) as pools:
                 places = None if shared.replicas is None else _places_of(shared.replicas, home)
                 host_functions.update(run_calls.handlers(pools, journal, places))
                 executor = Executor(
@@ -316,7 +316,9 @@ async def _composed(
                     Shares(settings, shared.cpu_days, home.tenant, parts=shared.parts),
                     policy=shared.policy,
                     audit=shared.audit,
+                    workspace=workspace,
                     places=places,
+                    wider_skills=service.wider_among,
                 )
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
@@ -389,7 +391,7 @@ def _audit(settings: Settings, home: Home, store: Callable[[], AuditStore], *, s
 def _own_background_pools(settings: Settings, home: Home) -> Callable[[Workspace], tuple[Pools, Offer]]:
     def made(workspace: Workspace) -> tuple[Pools, Offer]:
         offered = offer(background_settings(settings), home)
-        return Pools(with_whole_workspace(offered.makers, workspace)), offered
+        return Pools(with_whole_workspace(offered.makers, workspace), offered.is_there), offered
 
     return made
 
@@ -415,6 +417,7 @@ async def _background(
         yield Background(own_executor, executor.journal, work, settings.background_queue_max, executor.audit, place)
     finally:
         await work.aclose()
+        await executor.cancelled.aclose()
         for each in made:
             await each.pools.aclose()
 
@@ -427,12 +430,13 @@ def _prepare_process() -> None:
 
 def _host_functions(workspace: Workspace, privacy: Privacy, registry: Registry) -> dict[str, Handler]:
     """Return what code can call and needs neither workers nor skills."""
+    save = workspace_calls.saver(workspace)
     return {
         **workspace_calls.handlers(workspace),
         **file_calls.handlers(workspace),
         **privacy_calls.handlers(privacy, workspace),
-        **registry_calls.handlers(registry, privacy),
-        **resource_calls.handlers(registry, privacy),
+        **registry_calls.handlers(registry, privacy, save),
+        **resource_calls.handlers(registry, privacy, save),
     }
 
 

@@ -393,9 +393,22 @@ async def _serving(settings: Settings, home: Home, address: Address | None, expo
         if app.privacy.filters:
             asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
         await app.audit.server_started("stdio" if address is None else "http")
+        warming = asyncio.create_task(_warm_full_python(app))
         with watching(app.loop_stats):
             await serve(app)
+        warming.cancel()
         app.audit.server_stopped()
+
+
+async def _warm_full_python(app: App) -> None:
+    """Have workers of full Python ready before code comes, where it comes without being asked for."""
+    import asyncio
+
+    if app.executor.offer.full_python.is_default:
+        from .runs.placement.routing import can_start
+
+        await asyncio.sleep(_WARM_AFTER_SECONDS)
+        await can_start(app.executor)
 
 
 def _print_former_settings(home: Home) -> None:
@@ -515,7 +528,8 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "guard": ("put the privacy filter before any MCP server", _complete_guard),
     "tools": ("search and show upstream tools, write typed stubs for them", _complete_group),
     "policy": ("check, explain and test the rules of a policy", _complete_group),
-    "packages": ("check which modules of a package restricted code can import", _complete_group),
+    "data": ("make the environment in which code has numpy, pandas and the like, or show it", _complete_group),
+    "packages": ("add packages to that environment, or check which ones restricted code can import", _complete_group),
     "runs": ("list and show the runs that were journaled, and run them again", _complete_group),
     "approvals": ("answer what background runs wait for", _complete_group),
     "tokens": ("give out, list and revoke the tokens with which others call over HTTP", _complete_group),

@@ -12,6 +12,7 @@
     ├── SkillNameRefused  a skill cannot have this name
     ├── HostWorkRefused   a run asks the host to compute more than it may, or has ended
     │   └── HostWorkBusy      too much of the same kind waits, or waited too long; nothing of it was begun
+    ├── PythonNotBuilt    the environment of full Python cannot be built
     ├── AuditUnwritten    the line of a request cannot be kept in the audit log, which is required
     └── ArgumentsRefused  the arguments of a skill do not fit its parameters
 
@@ -124,6 +125,12 @@ class HostWorkBusy(HostWorkRefused):
     """Other work of the same kind is in the way; nothing of this was begun, so it may be asked for again."""
 
     code = "busy"
+
+
+class PythonNotBuilt(ServerError):
+    """The environment that full Python runs in cannot be built; the one before, if any, is as it was."""
+
+    code = "python_not_built"
 
 
 class AuditUnwritten(ServerError):

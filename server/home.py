@@ -52,6 +52,11 @@ class Home:
         return self.root / "workspace"
 
     @property
+    def scratch(self) -> Path:
+        """Where code of full Python writes while it runs."""
+        return self.root / "scratch"
+
+    @property
     def servers_file(self) -> Path:
         """The file of upstream servers, which need not exist."""
         return self.operators_root / "mcp.json"
@@ -85,6 +90,11 @@ class Home:
     def containers(self) -> Path:
         """Where the images for containers are, and what their engine keeps."""
         return self.operators_root / "container"
+
+    @property
+    def python(self) -> Path:
+        """Where the environment is that full Python runs in, with its packages for data work."""
+        return self.operators_root / "python"
 
     def prepare(self) -> None:
         """Make the folders, readable by their owner alone. Raises `HomeError` where that cannot be."""

@@ -43,6 +43,8 @@ class Kind(Enum):
 
     DATABASE = "database"
     FILES = "files"
+    LANDING = "landing"
+    """Taking home what a run of full Python wrote: maybe ten thousands of files, for which no other file waits."""
     SEARCH = "search"
     ANSWERS = "answers"
     """Large answers of upstream tools."""
@@ -51,13 +53,23 @@ class Kind(Enum):
     """Texts too long for the others to wait for: one at a time computes, in turns."""
 
 
-_THREADS = {Kind.DATABASE: 4, Kind.FILES: 4, Kind.SEARCH: 2, Kind.ANSWERS: 2, Kind.PRIVACY: 2, Kind.LONG_PRIVACY: 8}
+_THREADS = {
+    Kind.DATABASE: 4,
+    Kind.FILES: 4,
+    Kind.LANDING: 2,
+    Kind.SEARCH: 2,
+    Kind.ANSWERS: 2,
+    Kind.PRIVACY: 2,
+    Kind.LONG_PRIVACY: 8,
+}
 THREADS = MappingProxyType(_THREADS)
 """How many threads do the work of each kind at most."""
 QUEUE_MAX = 1000
 """How much work of a kind may wait."""
 QUEUE_SECONDS = 30.0
-"""How long it may wait until it is begun."""
+"""How long it may wait until it is begun, unless `_PATIENT` says otherwise."""
+_PATIENT = MappingProxyType({Kind.LANDING: 600.0})
+"""What a run wrote would be lost; as many wait as there are workers."""
 
 
 def use_threads(kind: Kind, count: int) -> None:
@@ -186,13 +198,13 @@ async def settled(seconds: float) -> bool:
 
 async def _done(kind: Kind, work: Callable[[], _T]) -> _T:
     submitted = _executor(kind).submit_for(OWNER.get(), work)
-    refused = False
+    refused, seconds = False, _PATIENT.get(kind, QUEUE_SECONDS)
 
     def refuse() -> None:
         nonlocal refused
         refused = submitted.cancel()  # which it cannot be once it has begun
 
-    timer = asyncio.get_running_loop().call_later(QUEUE_SECONDS, refuse)
+    timer = asyncio.get_running_loop().call_later(seconds, refuse)
     try:
         return await asyncio.wrap_future(submitted)
     except asyncio.CancelledError:
@@ -200,7 +212,7 @@ async def _done(kind: Kind, work: Callable[[], _T]) -> _T:
         if not refused or (task is not None and task.cancelling()):
             raise
         raise HostWorkBusy(
-            f"The server ({kind.value}) was busy with other calls for {QUEUE_SECONDS:g} seconds, so nothing was done. "
+            f"The server ({kind.value}) was busy with other calls for {seconds:g} seconds, so nothing was done. "
             "Try again in a moment."
         ) from None
     finally:

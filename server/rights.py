@@ -57,7 +57,7 @@ ISOLATIONS: Mapping[str, Rights] = MappingProxyType(
 HOST_FUNCTIONS: Mapping[str, Rights] = MappingProxyType(
     {
         **dict.fromkeys(("progress", "list_sessions", "close_session"), _NONE),
-        **dict.fromkeys(("judge_calls", "hide_labels", "learn_path", "sanitize_pii"), _NONE),
+        **dict.fromkeys(("judge_calls", "hide_labels", "learn_path", "learn_rows", "sanitize_pii"), _NONE),
         "restore_pii": (_R.PRIVACY_RESTORE,),
         **dict.fromkeys(("read_file", "write_file", "keep", "list_files", "delete_file"), _FILES),
         **dict.fromkeys(("file_open", "file_read", "file_write", "file_truncate", "file_status"), _FILES),

@@ -295,16 +295,20 @@ class Settings:
     """Processes and threads of a run, where code can start any."""
     cpus: float | None = _setting(_number(0.01), None)
     """Processors that code may use, such as `1.5`: all runs of an isolation together, in `container` each."""
-    allowed_isolation: tuple[Isolation, ...] = _setting(
-        _some_of(Isolation), (Isolation.RESTRICTED, Isolation.CONTAINER)
-    )
-    """What a caller may ask for. Add `process` for full CPython without a container."""
+    allowed_isolation: tuple[Isolation, ...] | None = _setting(_some_of(Isolation), None)
+    """What a caller may ask for. By default `restricted,container`, and `process` too once `sealab data setup` was run,
+    where the level is `kernel`. Name `process` to allow it elsewhere, or leave it out to forbid it.
+    """
     required_level: Level = _setting_from(_one_of(Level), default_level)
     """The protection below which the server refuses to serve. `limits` has it run on macOS itself instead of in a
     container.
     """
     workspace_quota_mb: int = _setting(_whole(0), 1000)
     """Megabytes in the workspace."""
+    scratch_mb: int = _setting(_whole(64), 2000)
+    """Megabytes that one run of full Python (`isolation="process"`) may have on disk at a time: what it writes to the
+    workspace, which comes home when it ends, and temporary files, to which libraries move what memory cannot hold.
+    """
     workspace_url: str | None = _setting(_store_address, None)
     """Where the files of the workspace are: `s3://bucket/prefix`, `gs://bucket/prefix` or `az://container/prefix` with
     the `store` extra, which several servers may share, or `file:///folder`. By default `<home>/workspace`. See
@@ -371,7 +375,13 @@ class Settings:
     [packages](../packages.md).
     """
     process_python: str | None = _setting(_text, None)
-    """The interpreter (3.11 or newer) whose packages `process` code sees. By default the server's own."""
+    """The interpreter (3.11 or newer) whose packages `process` code sees. By default that of `sealab data setup`, else
+    the server's own.
+    """
+    data_setup: Switch = _setting(_one_of(Switch), Switch.OFF)
+    """`on`: when code first asks for a package of `sealab data setup`, the server makes that environment by itself, in
+    the background, from the index that pip uses. Until then the code is refused, and told to come back.
+    """
     container_runtime: str | None = _setting(_text, None)
     """`podman`, `docker` or a path, with `:runsc` for gVisor. By default what is found. `kubernetes`, perhaps with `:`
     and a RuntimeClass, runs containers as [pods](../kubernetes.md#container-isolation-in-pods).

@@ -24,7 +24,8 @@ from sealab.server.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 GUEST_MODULES = ROOT / "sandbox" / "guest_modules"
-LOCKS = sorted(ROOT.glob("requirements*.txt"))
+DATA_LOCK = ROOT / "server" / "managed_python" / "requirements-data.txt"
+LOCKS = [*sorted(ROOT.glob("requirements*.txt")), DATA_LOCK]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
@@ -49,6 +50,12 @@ def test_every_dependency_of_the_project_stands_in_both_locks() -> None:
     for lock in ("requirements.txt", "requirements-dev.txt"):
         locked = set(re.findall(r"^([A-Za-z0-9._-]+)==", (ROOT / lock).read_text().lower(), re.MULTILINE))
         assert names <= {name.replace("_", "-") for name in locked}
+
+
+def test_the_lock_of_full_python_holds_every_package_of_the_data_extra() -> None:
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["data"]
+    locked = {_normal(name) for name in re.findall(r"^([A-Za-z0-9._-]+)==", DATA_LOCK.read_text(), re.MULTILINE)}
+    assert {_normal(re.split(r"[<>=!~\[ ]", line)[0]) for line in extra} <= locked
 
 
 def test_every_package_that_the_project_imports_is_declared() -> None:

@@ -17,6 +17,7 @@ import contextlib
 import errno
 import logging
 import os
+import stat
 import threading
 import time
 from collections import deque
@@ -30,7 +31,7 @@ from .paths import Folder, Root, refusing, write_all
 from .quota import LEDGER
 from .store import Workspace
 
-What: TypeAlias = Literal["code.py", "output.txt", "stderr.txt", "result.json", "dry_run.json"]
+What: TypeAlias = Literal["code.py", "output.txt", "stderr.txt", "result.json", "dry_run.json", "displayed.json"]
 
 BYTES_MAX = 256 * 1024 * 1024
 
@@ -104,7 +105,7 @@ class RunArchive:
     ) -> None:
         """Keep a run of `owner`; `output` and `result_json` are given when they were cut for the report.
 
-        `attached` are files beside them, by plain names.
+        `attached` are files beside them, by plain names; those of a folder beside them have a `/`.
 
         Raises `NameRefused` for a bad or taken `run_id`, `Unavailable` when the disk refuses.
         """
@@ -224,18 +225,42 @@ def _put(folder: Folder, name: str, files: dict[str, bytes], again: str | None) 
             if again is not None:
                 for leaf in inside.names():
                     if leaf not in files:
-                        inside.unlink(leaf)
-            for leaf, data in files.items():
-                handle = inside.recreate(leaf)
-                try:
-                    write_all(handle, data)
-                    os.ftruncate(handle, len(data))
-                finally:
-                    os.close(handle)
+                        _clear(inside, leaf)
+            for path, data in files.items():
+                _write(inside, path, data)
         folder.rename(new, name)
     except BaseException:
         _drop(folder, new)
         raise
+
+
+def _write(folder: Folder, path: str, data: bytes) -> None:
+    """Write a file of a run, and the folders that its path names. Raises `OSError`."""
+    first, _, rest = path.partition("/")
+    if rest:
+        with contextlib.suppress(FileExistsError):
+            folder.make(first)
+        with folder.enter(first) as deeper:
+            _write(deeper, rest, data)
+        return
+    handle = folder.recreate(first)
+    try:
+        write_all(handle, data)
+        os.ftruncate(handle, len(data))
+    finally:
+        os.close(handle)
+
+
+def _clear(folder: Folder, leaf: str) -> None:
+    """Remove a file of a run, or a folder with what is in it. Raises `OSError`."""
+    status = folder.status(leaf)
+    if status is None or not stat.S_ISDIR(status.st_mode):
+        folder.unlink(leaf)
+        return
+    with folder.enter(leaf) as inside:
+        for each in inside.names():
+            _clear(inside, each)
+    folder.remove(leaf)
 
 
 def _drop(folder: Folder, name: str) -> None:
@@ -244,5 +269,5 @@ def _drop(folder: Folder, name: str) -> None:
         with folder.enter(name) as inside:
             for leaf in inside.names():
                 with contextlib.suppress(OSError):
-                    inside.unlink(leaf)
+                    _clear(inside, leaf)
         folder.remove(name)

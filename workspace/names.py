@@ -33,6 +33,9 @@ PART_PREFIX = ".sealab-part-"
 TEMPORARY_PREFIX = ".sealab-temp-"
 """Names of the folders that hold the temporary files of one run; no caller can spell them and no list shows them."""
 
+LANDING_PREFIX = ".landing-"
+"""Names, beside the workspace, of the folders in which lies for a moment what a run wrote and is taking its place."""
+
 FOLDER_MARK = ".sealab-folder"
 """The object that says that a folder is there, in an object store, which has none; no caller can spell it."""
 

@@ -165,10 +165,16 @@ class Folder:
 
     def read(self, leaf: str) -> bytes:
         """Return the content of a plain file. Raises `OSError`, also when it is anything else."""
-        with open(os.open(_one(leaf), os.O_RDONLY | _FILE_FLAGS, dir_fd=self._handle), "rb") as file:
-            if not is_plain(os.fstat(file.fileno())):
-                raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
+        with open(self.open_plain(leaf), "rb") as file:
             return file.read()
+
+    def open_plain(self, leaf: str) -> int:
+        """Open a plain file for reading and return its descriptor. Raises `OSError`, also when it is anything else."""
+        handle = os.open(_one(leaf), os.O_RDONLY | _FILE_FLAGS, dir_fd=self._handle)
+        if is_plain(os.fstat(handle)):
+            return handle
+        os.close(handle)
+        raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
 
     def unlink(self, leaf: str) -> None:
         """Remove a file's name; a link is removed itself, never what it leads to. Raises `OSError`."""

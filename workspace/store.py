@@ -24,7 +24,18 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, TypeAlias
 
 from .errors import ContentRefused, NameRefused, NotAFile, NotFound, Reserved, Unavailable, WorkspaceError
-from .names import PART_PREFIX, RUNS, TEMPORARY_PREFIX, Name, is_run_of, run_folder, run_in, shown, speakable
+from .names import (
+    LANDING_PREFIX,
+    PART_PREFIX,
+    RUNS,
+    TEMPORARY_PREFIX,
+    Name,
+    is_run_of,
+    run_folder,
+    run_in,
+    shown,
+    speakable,
+)
 from .paths import Folder, Found, Root, judge, refusing, write_all
 from .quota import Ledger
 from .run_files import RunFiles
@@ -299,6 +310,14 @@ class Workspace:
                     gone += 1
             self.ledger.give_back(bytes_=gone_bytes, entries=gone)
 
+    def remove_landing(self, name: str) -> None:
+        """Remove a folder of what was taking its place, and what is left in it; what cannot be removed stays."""
+        with contextlib.suppress(WorkspaceError, OSError), self.beside.open_folder(()) as top:
+            with top.enter(name) as inside:
+                for leaf in inside.names():
+                    inside.unlink(leaf)
+            top.remove(name)
+
     def _remove_old_temporary(self) -> None:
         """Remove what runs left that ended together with their server; earlier versions left it in the workspace."""
         for root in (self.beside, self.root):
@@ -306,10 +325,14 @@ class Workspace:
                 old = [
                     name
                     for name, status in top.entries()
-                    if name.startswith(TEMPORARY_PREFIX) and time.time() - status.st_mtime > _TEMPORARY_SECONDS
+                    if name.startswith((TEMPORARY_PREFIX, LANDING_PREFIX))
+                    and time.time() - status.st_mtime > _TEMPORARY_SECONDS
                 ]
             for name in old:
-                self._remove_tree(root, name)
+                if name.startswith(TEMPORARY_PREFIX):
+                    self._remove_tree(root, name)
+                elif root is self.beside:
+                    self.remove_landing(name)
 
     def _removed_bytes(self) -> int:
         return sum(files.removed_bytes() for files in list(self.live))

@@ -10,9 +10,10 @@ layers = confine.enter(plan, keep_fds=…)    # in the worker, before it reads a
 from .confine_worker import enter, fork
 from .confine_zygote import prepare
 from .levels import Level, Probe, default_level, require
+from .overlay import see_anew
 from .plan import Plan
-from .probing import probe
-from .self_test import prove
+from .probing import probe, probe_overlay
+from .self_test import prove, with_overlay
 
 __all__ = [
     "Level",
@@ -23,6 +24,9 @@ __all__ = [
     "fork",
     "prepare",
     "probe",
+    "probe_overlay",
     "prove",
     "require",
+    "see_anew",
+    "with_overlay",
 ]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import sys
 from collections.abc import Collection
 from typing import NoReturn
 
-from . import landlock, layout, namespaces, privileges, root
+from . import landlock, layout, namespaces, overlay, privileges, root
 from .plan import SIGNALLED, Plan
 
 _STDERR = 2
@@ -31,17 +32,22 @@ def fork(plan: Plan) -> int:
     return namespaces.fork_into(namespaces.ALL if plan.own_network else namespaces.ALL_BUT_NET)
 
 
-def enter(plan: Plan, *, keep_fds: Collection[int]) -> tuple[str, ...]:
+def enter(
+    plan: Plan, *, keep_fds: Collection[int], run_folder: str = "", overlay_to: socket.socket | None = None
+) -> tuple[str, ...]:
     """Confine this worker as planned, for good, and return the names of the layers now active.
 
-    Only the descriptors in `keep_fds` stay open. Raises OSError, naming the call, when a step fails, after writing the
-    same to standard error: the worker must then end without reading its code (fail closed).
+    Under `plan.overlays` it writes to the workspace through its `run_folder`, where it is given one, and sends the
+    descriptor for `overlay.see_anew` through `overlay_to`. Only the descriptors in `keep_fds` stay open. Raises
+    OSError, naming the call, when a step fails, after writing the same to standard error: the worker must then end
+    without reading its code (fail closed).
     """
     kept = frozenset(keep_fds)
     try:
         if sys.platform == "linux":
-            _give_up_privileges(plan)
-            _forbid(plan, kept)
+            writes = plan.overlays and bool(run_folder)
+            _give_up_privileges(plan, run_folder if writes else "", overlay_to)
+            _forbid(plan, kept, (layout.WORKSPACE,) if writes else ())
         else:
             privileges.close_others(kept)
     except OSError as error:
@@ -51,14 +57,22 @@ def enter(plan: Plan, *, keep_fds: Collection[int]) -> tuple[str, ...]:
     return plan.layers
 
 
-def _give_up_privileges(plan: Plan) -> None:
+def _give_up_privileges(plan: Plan, run_folder: str, overlay_to: socket.socket | None) -> None:
     privileges.die_with_parent()
     if plan.scratch_bytes:
         # A file system needs an owner. Without one, a worker is nobody even in its own namespace, as getuid(2) says of
         # users that have no place there (user_namespaces(7)).
         privileges.set_dumpable(True)  # else this process's own /proc files belong to root
         namespaces.map_ids(plan.proc_fd, plan.uid, plan.gid)
-        root.mount_scratch(layout.SCRATCH, plan.scratch_bytes, plan.readable)
+        if run_folder:
+            picked_fd = overlay.mount(run_folder, plan.readable)
+            if overlay_to is not None:
+                socket.send_fds(overlay_to, [b"o"], [picked_fd])
+            os.close(picked_fd)
+        else:
+            root.mount_scratch(layout.SCRATCH, plan.scratch_bytes, plan.readable)
+        if plan.has_run_folders:
+            overlay.cover()
     if plan.own_init:
         worker = os.fork()
         if worker:
@@ -68,11 +82,13 @@ def _give_up_privileges(plan: Plan) -> None:
     privileges.no_new_privileges()
 
 
-def _forbid(plan: Plan, keep_fds: frozenset[int]) -> None:
+def _forbid(plan: Plan, keep_fds: frozenset[int], also_changeable: tuple[str, ...] = ()) -> None:
     if plan.landlock_abi:
         rules = plan.ruleset_fd
         landlock.restrict(
-            landlock.ruleset(plan.landlock_abi, plan.readable, plan.changeable) if rules is None else rules
+            landlock.ruleset(plan.landlock_abi, plan.readable, (*plan.changeable, *also_changeable))
+            if rules is None
+            else rules
         )
     privileges.set_dumpable(False)
     privileges.close_others(keep_fds)

@@ -24,6 +24,7 @@ def prepare(
     required: Level = Level.LIMITS,
     workspace: str | None = None,
     scratch_bytes: int = SCRATCH_BYTES,
+    run_folders: str | None = None,
     group: str | None = None,
     group_limits: tuple[int, int] | None = None,
     cpus: float | None = None,
@@ -33,10 +34,11 @@ def prepare(
     Call it once, with one thread, after everything was imported and run once. It cannot be undone: a root user is left
     for good, and where there are namespaces the process moves into the root in which its workers will live, without
     /proc and without the packages that `restricted` code never sees. `workspace` is shown read-only at /workspace to
-    full Python only. `group` names the control group that it shares with other zygotes; `group_limits` are bytes of
-    memory, and processes and threads, for this process and all its workers together; they hold (the layer "cgroup")
-    where control groups are writable, and nothing is said where they are not. `cpus` is how many processors all of them
-    may use together (the layer "cpus").
+    full Python only, which may be let write through a folder of each worker's own below `run_folders` (`overlay`);
+    whether that works is for `self_test.with_overlay` to find out. `group` names the control group that it shares with
+    other zygotes; `group_limits` are bytes of memory, and processes and threads, for this process and all its workers
+    together; they hold (the layer "cgroup") where control groups are writable, and nothing is said where they are not.
+    `cpus` is how many processors all of them may use together (the layer "cpus").
 
     Raises LevelMissing when the machine does not reach `required`, a layer that was found cannot be set up, or `cpus`
     cannot be held. That the layers hold is for `self_test.prove` to show, once the zygote is as its workers will find
@@ -55,6 +57,7 @@ def prepare(
             isolation,
             workspace if full_python else None,
             scratch_bytes if full_python else 0,
+            run_folders if full_python and workspace is not None and probe.has("namespaces") else None,
             pinned=held is processors.HeldBy.AFFINITY,
         )
     except OSError as error:
@@ -85,8 +88,16 @@ def _join_group(memory_bytes: int, processes: int, group: str | None) -> bool:
     return True
 
 
-def _confine(probe: Probe, isolation: Isolation, workspace: str | None, scratch_bytes: int, *, pinned: bool) -> Plan:
-    files = layout.layout_for(isolation, workspace)
+def _confine(
+    probe: Probe,
+    isolation: Isolation,
+    workspace: str | None,
+    scratch_bytes: int,
+    run_folders: str | None,
+    *,
+    pinned: bool,
+) -> Plan:
+    files = layout.layout_for(isolation, workspace, run_folders)
     namespaced = probe.has("namespaces")
     proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if namespaced else -1
     notes = move_in(files, proc_fd) if namespaced else ()
@@ -117,6 +128,7 @@ def _confine(probe: Probe, isolation: Isolation, workspace: str | None, scratch_
         scratch_bytes=scratch_bytes if namespaced else 0,
         notes=notes,
         own_init=namespaced and isolation is not Isolation.RESTRICTED,
+        has_run_folders=bool(files.changeable),
     )
 
 

@@ -13,6 +13,8 @@ from .root import Layout
 
 WORKSPACE = "/workspace"
 SCRATCH = "/tmp"  # noqa: S108 - a tmpfs of the worker's own, not the shared directory
+RUN_FOLDERS = "/.runs"
+"""Where the folders of all workers are that may write to the workspace; see `overlay`."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
@@ -20,12 +22,12 @@ _LIBRARY_CACHE = "/etc/ld.so.cache"
 _LINKED_FOLDERS = ("/lib", "/lib64", "/lib32", "/usr/lib64")
 
 
-def layout_for(isolation: Isolation, workspace: str | None) -> Layout:
+def layout_for(isolation: Isolation, workspace: str | None, run_folders: str | None = None) -> Layout:
     """Describe the root of a zygote that is this process, and its workers.
 
     `restricted` needs the standard library and the time zones, which are imported and read late; the packages of the
     machine are none of its business. Full Python gets them too, with the shared libraries of the system's C library,
-    a few devices, its scratch directory and the workspace.
+    a few devices, its scratch directory, the workspace, and the directory `run_folders`.
     """
     library = _existing({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), *_zipped_library()})
     zones = _existing(zoneinfo.TZPATH)
@@ -38,6 +40,7 @@ def layout_for(isolation: Isolation, workspace: str | None) -> Layout:
         code=frozenset(code),
         devices=_existing(DEVICES),
         placed={} if workspace is None else {WORKSPACE: workspace},
+        changeable={} if run_folders is None else {RUN_FOLDERS: run_folders},
         links={path: os.readlink(path) for path in _LINKED_FOLDERS if os.path.islink(path)},
         empty=(SCRATCH,),
     )

@@ -21,6 +21,8 @@ class Plan:
     `own_network` says that each worker has a network namespace of its own. Else it shares the zygote's, which is as
     empty: no interface is up, no process has a capability over it, and the filter allows no call that makes a socket
     with a name (`self_test` tries). To make and remove one takes the kernel as long as all other namespaces together.
+    `has_run_folders` says that the root shows the folders of workers, and `overlays` that each worker that has one may
+    write to the workspace; see `overlay`.
     `ruleset_fd` is the Landlock domain, made ahead where it is the same for all workers. `notes` say, in sentences,
     what works less well on this machine, though nothing is less safe.
     """
@@ -39,6 +41,8 @@ class Plan:
     gid: int = 0
     scratch_bytes: int = 0
     own_init: bool = False
+    has_run_folders: bool = False
+    overlays: bool = False
     notes: tuple[str, ...] = ()
 
     def status_of_worker(self, status: int) -> int:

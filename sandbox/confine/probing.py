@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Callable
 
 from ..job import Isolation
-from . import cgroups, confine_zygote, landlock, layout, namespaces, privileges, processors
+from . import cgroups, confine_zygote, landlock, layout, libc, namespaces, overlay, privileges, processors
 from .levels import LayerFinding, Probe
 from .system_calls import allow_list, numbers, seccomp
 
@@ -132,6 +133,58 @@ def _cpus() -> LayerFinding:
         detail = "CPUS takes whole processors here, held by affinity: no writable control group has the cpu controller"
         return LayerFinding(processors.LAYER, True, detail)
     return LayerFinding(processors.LAYER, True, f"CPUS can be any share: groups can be made in {where}")
+
+
+def probe_overlay(folder: str) -> LayerFinding:
+    """Try whether workers whose folders are below `folder`, which is made if missing, could write to the workspace.
+
+    Call it from a process with one thread. Leaves nothing behind in the folder.
+    """
+    if sys.platform != "linux":
+        return LayerFinding("overlay", False, _NO_LINUX, _ON_LINUX)
+    import tempfile  # which no zygote needs
+
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="trial-", dir=folder, ignore_cleanup_errors=True) as own:
+            parts = [os.path.join(own, part) for part in ("lower", "upper", "work", "merged")]
+            for part in parts:
+                os.mkdir(part, 0o700)
+            if os.geteuid() == 0:
+                for part in (own, *parts):
+                    os.chown(part, privileges.NOBODY, privileges.NOBODY)
+            failure = _attempt(lambda: _write_through_overlay(own))
+            with contextlib.suppress(OSError):
+                os.chmod(os.path.join(own, "work", "work"), 0o700)  # the kernel's, closed to all
+    except OSError as error:
+        failure = str(error)
+    if failure is None:
+        return LayerFinding("overlay", True, "full Python can write to the workspace through an overlay")
+    return LayerFinding(
+        "overlay",
+        False,
+        failure,
+        "Use Linux 5.11 or newer, and a home on ext4, xfs, btrfs or tmpfs, not on an overlay.",
+    )
+
+
+def _write_through_overlay(own: str) -> None:
+    proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    os.chdir(own)
+    privileges.leave_root()
+    uid, gid = os.geteuid(), os.getegid()
+    privileges.set_dumpable(True)
+
+    def write() -> None:
+        namespaces.map_ids(proc_fd, uid, gid)
+        libc.mount_private("/")
+        overlay.lay_over("lower", "upper", "work", at="merged")
+        os.mkdir("merged/a")
+        os.rename("merged/a", "merged/b")
+
+    failure = _attempt(write, lambda: namespaces.fork_into(namespaces.NEW_USER | namespaces.NEW_MOUNT))
+    if failure is not None:
+        raise OSError(failure)
 
 
 def _attempt(action: Callable[[], None], fork: Callable[[], int] = os.fork) -> str | None:

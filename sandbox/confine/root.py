@@ -28,6 +28,7 @@ _MOVE_MOUNT = 429
 _FSOPEN = 430
 _FSCONFIG = 431
 _FSMOUNT = 432
+_FSPICK = 433
 _MOUNT_SETATTR = 442
 
 # open_tree(2), move_mount(2), mount_setattr(2), fsopen(2).
@@ -38,13 +39,18 @@ _OPEN_TREE_CLONE = 1
 _OPEN_TREE_CLOEXEC = os.O_CLOEXEC
 _MOVE_MOUNT_F_EMPTY_PATH = 4
 _FSOPEN_CLOEXEC = 1
+_FSCONFIG_SET_FLAG = 0
 _FSCONFIG_SET_STRING = 1
 _FSCONFIG_CMD_CREATE = 6
+_FSCONFIG_CMD_RECONFIGURE = 7
 _FSMOUNT_CLOEXEC = 1
-_RDONLY = 0x01
+_FSPICK_CLOEXEC = 1
+READ_ONLY = 0x01
 _NOSUID = 0x02
 _NODEV = 0x04
 _NOEXEC = 0x08
+FOR_DATA = _NOSUID | _NODEV | _NOEXEC
+"""What holds where code may write: nothing there executes, is a device, or gives anything away."""
 _IDMAP = 0x00100000
 _MS_PRIVATE = 1 << 18
 _MNT_DETACH = 2
@@ -64,14 +70,15 @@ class Layout:
 
     `readable` are directories and files outside, each at the same path inside; `code` are those among them from which
     shared libraries may be mapped. `devices` are device files that work. `placed` are directories at another path
-    inside. `masked` are directories inside that look empty. `links` are symbolic links: path to target. `empty` are
-    directories to mount on later.
+    inside, and `changeable` such that may be written. `masked` are directories inside that look empty. `links` are
+    symbolic links: path to target. `empty` are directories to mount on later.
     """
 
     readable: Sequence[str] = ()
     code: frozenset[str] = frozenset()
     devices: Sequence[str] = ()
     placed: Mapping[str, str] = field(default_factory=dict)
+    changeable: Mapping[str, str] = field(default_factory=dict)
     masked: Sequence[str] = ()
     links: Mapping[str, str] = field(default_factory=dict)
     empty: Sequence[str] = ()
@@ -90,15 +97,15 @@ def move_in(layout: Layout, *, owner_map_fd: int | None = None) -> tuple[str, ..
     trees += placed
 
     libc.mount_private("/")
-    root = _tmpfs(_ROOT_BYTES, "755", 0)
-    _attach(root, _MOUNT_POINT)
+    root = tmpfs(_ROOT_BYTES, "755", 0)
+    attach(root, _MOUNT_POINT)
     os.fchdir(root)
     for path, tree in sorted(trees):
         _make_place(_inside(path), tree)
-        _attach(tree, _inside(path))
+        attach(tree, _inside(path))
         os.close(tree)
     _add_masks_and_links(layout)
-    _set_attributes(root, _RDONLY | _NOSUID | _NODEV | _NOEXEC)
+    _set_attributes(root, READ_ONLY | FOR_DATA)
     libc.syscall("pivot_root", numbers.number("pivot_root"), b".", b".")
     libc.umount(".", _MNT_DETACH)
     os.chdir("/")
@@ -111,8 +118,8 @@ def _shown_trees(layout: Layout) -> list[tuple[str, int]]:
     plain = [path for path in layout.readable if path not in layout.code]
     trees: list[tuple[str, int]] = []
     for paths, flags in (
-        (plain, _RDONLY | _NOSUID | _NODEV | _NOEXEC),
-        (sorted(layout.code), _RDONLY | _NOSUID | _NODEV),
+        (plain, READ_ONLY | FOR_DATA),
+        (sorted(layout.code), READ_ONLY | _NOSUID | _NODEV),
         (layout.devices, _NOSUID | _NOEXEC),
     ):
         trees += [(path, _detached_copy(path, flags)) for path in sorted(paths)]
@@ -124,18 +131,19 @@ def _placed_trees(layout: Layout, owner_map_fd: int | None) -> tuple[list[tuple[
     trees: list[tuple[str, int]] = []
     unmapped: list[str] = []
     for inside, outside in layout.placed.items():
-        tree = _detached_copy(outside, _RDONLY | _NOSUID | _NODEV | _NOEXEC)
+        tree = _detached_copy(outside, READ_ONLY | FOR_DATA)
         if owner_map_fd is not None and not _translate_owners(tree, owner_map_fd):
             unmapped.append(inside)
         trees.append((inside, tree))
+    trees += [(inside, _detached_copy(outside, FOR_DATA)) for inside, outside in layout.changeable.items()]
     return trees, unmapped
 
 
 def _add_masks_and_links(layout: Layout) -> None:
     """Hide what is masked, and make the empty directories and the links; the root is the current directory."""
     for path in layout.masked:
-        mask = _tmpfs(4096, "555", _RDONLY | _NOSUID | _NODEV | _NOEXEC)
-        _attach(mask, _inside(path))
+        mask = tmpfs(4096, "555", READ_ONLY | FOR_DATA)
+        attach(mask, _inside(path))
         os.close(mask)
     for path in layout.empty:
         os.makedirs(_inside(path), exist_ok=True)
@@ -145,27 +153,32 @@ def _add_masks_and_links(layout: Layout) -> None:
 
 
 def mount_scratch(path: str, size_bytes: int, readable: Sequence[str] = ()) -> None:
-    """Mount an empty tmpfs that holds at most `size_bytes` on a directory of the root, and go there.
+    """Mount an empty tmpfs that holds at most `size_bytes` on a directory of the root, and go there."""
+    scratch = tmpfs(size_bytes, "700", FOR_DATA, bytes_of_an_inode=_BYTES_OF_A_SCRATCH_INODE)
+    mount_over(scratch, path, readable)
+
+
+def mount_over(scratch: int, path: str, readable: Sequence[str] = ()) -> None:
+    """Mount what code may write on a directory of the root, and go there; the descriptor is closed.
 
     Nothing in it executes. Those of the `readable` paths that lie beneath (an interpreter installed in a temporary
     directory) stay where they are, read-only as before, and so are the directories that lead to them.
     """
-    beneath = [(kept, _copied(kept)) for kept in readable if kept.startswith(path.rstrip("/") + "/")]
-    scratch = _tmpfs(size_bytes, "700", _NOSUID | _NODEV | _NOEXEC, bytes_of_an_inode=_BYTES_OF_A_SCRATCH_INODE)
-    _attach(scratch, path)
+    beneath = [(kept, copied(kept)) for kept in readable if kept.startswith(path.rstrip("/") + "/")]
+    attach(scratch, path)
     os.fchdir(scratch)
     places = [(os.path.relpath(kept, path), tree) for kept, tree in beneath]
     leading: list[int] = []
     for first in sorted({place.partition("/")[0] for place, _tree in places if "/" in place}):
-        leading.append(_tmpfs(_ROOT_BYTES, "755", _NOSUID | _NODEV | _NOEXEC))
+        leading.append(tmpfs(_ROOT_BYTES, "755", FOR_DATA))
         os.mkdir(first)
-        _attach(leading[-1], first)
+        attach(leading[-1], first)
     for place, tree in places:
         _make_place(place, tree)
-        _attach(tree, place)
+        attach(tree, place)
         os.close(tree)
     for mounted in leading:
-        _set_attributes(mounted, _RDONLY)
+        _set_attributes(mounted, READ_ONLY)
         os.close(mounted)
     os.close(scratch)
 
@@ -176,10 +189,10 @@ def show_as_another(directory: str, owner_map_fd: int) -> bool:
     For a process in a mount namespace of its own, with CAP_SYS_ADMIN over it; nothing of it is seen outside.
     """
     libc.mount_private("/")
-    tree = _detached_copy(directory, _RDONLY | _NOSUID | _NODEV | _NOEXEC)
+    tree = _detached_copy(directory, READ_ONLY | FOR_DATA)
     translated = _translate_owners(tree, owner_map_fd)
     if translated:
-        _attach(tree, directory)
+        attach(tree, directory)
     os.close(tree)
     return translated
 
@@ -197,12 +210,13 @@ def _translate_owners(tree: int, owner_map_fd: int) -> bool:
 
 def _detached_copy(path: str, flags: int) -> int:
     """Copy the mount at `path`, and those beneath it, to a tree that stands nowhere yet and grants no more."""
-    tree = _copied(path)
+    tree = copied(path)
     _set_attributes(tree, flags, recursive=True)
     return tree
 
 
-def _copied(path: str) -> int:
+def copied(path: str) -> int:
+    """Copy the mount at `path`, and those beneath it, to a tree that stands nowhere yet. Raises OSError."""
     flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE
     return libc.syscall(f"open_tree {path}", _OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags)
 
@@ -214,19 +228,41 @@ def _set_attributes(tree: int, flags: int, *, recursive: bool = False, owner_map
     libc.syscall("mount_setattr", _MOUNT_SETATTR, tree, b"", at, attributes, len(attributes))
 
 
-def _tmpfs(size_bytes: int, mode: str, flags: int, *, bytes_of_an_inode: int = _BYTES_OF_AN_INODE) -> int:
+def tmpfs(size_bytes: int, mode: str, flags: int, *, bytes_of_an_inode: int = _BYTES_OF_AN_INODE) -> int:
+    """Make a tmpfs that stands nowhere yet, and return it. Raises OSError."""
     inodes = max(size_bytes // bytes_of_an_inode, 4)
-    context = libc.syscall("fsopen", _FSOPEN, b"tmpfs", _FSOPEN_CLOEXEC)
+    return made("tmpfs", {"size": str(size_bytes), "nr_inodes": str(inodes), "mode": mode}, flags)
+
+
+def made(kind: str, options: Mapping[str, str | None], flags: int) -> int:
+    """Make a file system that stands nowhere yet; an option without a value is a flag. Raises OSError."""
+    context = libc.syscall(f"fsopen {kind}", _FSOPEN, kind.encode(), _FSOPEN_CLOEXEC)
     try:
-        for key, value in (("size", str(size_bytes)), ("nr_inodes", str(inodes)), ("mode", mode)):
-            libc.syscall("fsconfig", _FSCONFIG, context, _FSCONFIG_SET_STRING, key.encode(), value.encode(), 0)
-        libc.syscall("fsconfig", _FSCONFIG, context, _FSCONFIG_CMD_CREATE, None, None, 0)
-        return libc.syscall("fsmount", _FSMOUNT, context, _FSMOUNT_CLOEXEC, flags)
+        for key, value in options.items():
+            given, word = (_FSCONFIG_SET_FLAG, None) if value is None else (_FSCONFIG_SET_STRING, os.fsencode(value))
+            libc.syscall(f"fsconfig {kind} {key}", _FSCONFIG, context, given, key.encode(), word, 0)
+        libc.syscall(f"fsconfig {kind}", _FSCONFIG, context, _FSCONFIG_CMD_CREATE, None, None, 0)
+        return libc.syscall(f"fsmount {kind}", _FSMOUNT, context, _FSMOUNT_CLOEXEC, flags)
     finally:
         os.close(context)
 
 
-def _attach(tree: int, path: str) -> None:
+def picked(path: str) -> int:
+    """Return a descriptor by which the file system mounted at a path can be `reconfigured` (fspick(2))."""
+    return libc.syscall(f"fspick {path}", _FSPICK, _AT_FDCWD, os.fsencode(path), _FSPICK_CLOEXEC)
+
+
+def reconfigured(picked_fd: int) -> None:
+    """Mount a file system again as it is, by which the kernel drops all that it remembers of names there.
+
+    Needs CAP_SYS_ADMIN in the user namespace in which it was mounted, which the owner of that namespace has, from the
+    one above (user_namespaces(7)). Raises OSError.
+    """
+    libc.syscall("fsconfig reconfigure", _FSCONFIG, picked_fd, _FSCONFIG_CMD_RECONFIGURE, None, None, 0)
+
+
+def attach(tree: int, path: str) -> None:
+    """Mount a tree that stands nowhere yet at a path. Raises OSError."""
     libc.syscall(f"move_mount {path}", _MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(path), _MOVE_MOUNT_F_EMPTY_PATH)
 
 

@@ -91,7 +91,14 @@ class Containers:
         """Start the first container. Raises `ContainerMissing`, `WorkerLost`."""
         self._free.append(await self._new())
 
-    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> WorkerProcess:
+    async def fork(
+        self,
+        channel: socket.socket,
+        output_fd: int,
+        *,
+        spare: bool = True,
+        run_folder: str = "",  # noqa: ARG002 - a container shows the workspace read-only
+    ) -> WorkerProcess:
         """Have a worker made in a container that holds no other. Raises `WorkerLost`, `ContainerMissing`."""
         if spare:
             await asyncio.sleep(SPARE_SECONDS)
@@ -345,8 +352,19 @@ class _ContainedWorker:
         """Return False: it cannot be stopped from here."""
         return False
 
+    async def see_workspace_anew(self) -> None:
+        """No-op: it sees the workspace itself."""
+
+    def has_stopped(self) -> bool:
+        """Return False, as above."""
+        return False
+
     def resume(self) -> None:
         """No-op: it was never stopped."""
+
+    def is_gone(self) -> bool:
+        """Return whether the container said how it ended."""
+        return self.exit.done()
 
     def has_ended(self, ended: ProcessExit) -> None:
         """Take note of how it ended."""

@@ -40,7 +40,7 @@ def main() -> NoReturn:
     """Run as the first process of a container until its standard input ends."""
     limits.prefer_for_oom_kill()
     dialect = dialect_of(Isolation.CONTAINER)
-    dialect.prepare(())  # it may begin this process anew, so nothing has been read yet
+    dialect.prepare((("", "matplotlib.pyplot"),))  # it may begin this process anew, so nothing has been read yet
     link: Link = DirectLink(socket.socket(fileno=messages.CONTROL_FD)) if _was_passed_in() else StreamLink()
     try:
         _ForkServer(link, dialect).work()

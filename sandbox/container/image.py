@@ -25,6 +25,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 from ..errors import ContainerMissing
+from ..installing import find_installer, modules_in
 
 PYTHON_INSIDE = "/usr/local/bin/python3"
 LIBRARIES_INSIDE = "/usr/local/lib/native"
@@ -134,7 +135,7 @@ def _fill(place: Path, packages: Sequence[str], progress: Callable[[str], None])
         python=PYTHON_INSIDE,
         python_version=platform.python_version(),
         packages=installed,
-        modules=_modules(library / "site-packages"),
+        modules=modules_in(library / "site-packages"),
     )
     manifest = {key: value for key, value in asdict(image).items() if key != "root"}
     (place / "manifest.json").write_text(json.dumps(manifest, indent=2), encoding="utf-8")
@@ -209,7 +210,12 @@ def _lay_out(root: Path) -> Path:
 def _install(packages: Sequence[str], target: Path) -> dict[str, str]:
     """Install packages with what they need, as wheels only: a build script would run with the user's rights."""
     if packages:
-        command = [*_installer(), "install", "--target", str(target), "--only-binary", ":all:", "--", *packages]
+        installer = find_installer()
+        if installer is None:
+            raise ContainerMissing(
+                "Packages cannot be installed without pip. Run `python -m ensurepip`, or install uv."
+            )
+        command = installer.install(["--target", str(target), "--", *packages])
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_SECONDS, check=False)
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines()
@@ -218,30 +224,6 @@ def _install(packages: Sequence[str], target: Path) -> dict[str, str]:
                 "Look for a misspelt name, and whether pip reaches its index."
             )
     return {found.metadata["Name"]: found.version for found in distributions(path=[str(target)])}
-
-
-def _installer() -> list[str]:
-    """Find pip: installed, as the wheel that comes with Python, or as uv."""
-    tried = subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False)
-    if tried.returncode == 0:
-        return [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    bundled = sorted(Path(sysconfig.get_path("stdlib"), "ensurepip", "_bundled").glob("pip-*.whl"))
-    if bundled:
-        return [sys.executable, f"{bundled[-1]}/pip", "--quiet", "--disable-pip-version-check"]
-    uv = shutil.which("uv")
-    if uv is not None:
-        return [uv, "pip", "--quiet", "--python", sys.executable]
-    raise ContainerMissing("Packages cannot be installed without pip. Run `python -m ensurepip`, or install uv.")
-
-
-def _modules(target: Path) -> tuple[str, ...]:
-    """Name what can be imported from a folder of packages."""
-    names = {
-        entry.name.partition(".")[0]
-        for entry in target.iterdir()
-        if (entry.is_dir() and any(entry.rglob("*.py"))) or entry.suffix in (".py", ".so")
-    }
-    return tuple(sorted(name for name in names if name.isidentifier()))
 
 
 def _bring_libraries(root: Path) -> None:

@@ -97,11 +97,17 @@ class RestrictedPython:
         """Keep what CPython would write itself to nobody."""
         sys.stderr = self._nowhere
 
+    def rehearse(self) -> None:
+        """Do nothing more than the zygote did."""
+
     def begin(self) -> None:
         """Clear the notes of earlier runs, and restore the streams they exchanged."""
         self._unawaited.begin()
         event_loop.take_cancelled()
         streams.restore()
+
+    def use_threads(self, count: int) -> None:
+        """Do nothing: there are no such libraries."""
 
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
         """Take time and random bytes from the start of the run, and have it recorded."""

@@ -1,4 +1,4 @@
-"""The figures of matplotlib that code shows or leaves open, as PNG images.
+"""The figures of matplotlib that code shows or leaves open, and the charts of plotly and altair, as PNG images.
 
 matplotlib itself is imported by the code, or ahead by the zygote, never here.
 """
@@ -11,14 +11,28 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from math import sqrt
 from types import ModuleType
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from ..guest.guest import GUEST
-from ..wire.frames import FIGURE_BYTES_MAX, FIGURE_PIXELS_MAX, FIGURES_MAX
+from ..wire.frames import FIGURE_BYTES_MAX, FIGURES_MAX
+from ..wire.shown_frames import CAPTION_CHARS_MAX
+from . import altair_charts, box_plots, chart_drawing, plotly_charts
+from .figure_captions import caption_of
 
 FIGURES_BYTES_MAX = 8 * 1024 * 1024
 """Of all figures of a run together, so that they and the largest result fit one frame."""
+
+SIDE_PIXELS_MAX = 1568
+"""The most that a figure is wide or high: a model gets a larger image made smaller (Anthropic, "Vision")."""
+PIXELS_A_TOKEN = 750
+"""About so many pixels of an image are one token (Anthropic, "Vision": width x height / 750)."""
+TOKENS_MAX = 1_600
+"""About how many tokens a figure may take, and a share of what is left of `ALL_TOKENS_MAX`."""
+ALL_TOKENS_MAX = 8_000
+_SHARE = 4
+_TOKENS_LEAST = 200
 
 _SIZE = struct.Struct(">II")
 _SIZE_AT = 16  # in a PNG's first chunk
@@ -41,10 +55,12 @@ class _Manager(Protocol):
 
 
 class Figures:
-    """What one run shows. At most `FIGURES_MAX` of them, none wider or higher than `FIGURE_PIXELS_MAX`."""
+    """What one run shows. At most `FIGURES_MAX` of them, each drawn no larger than a model looks at it."""
 
     def __init__(self) -> None:
         self._images: list[bytes] = []
+        self._captions: list[str] = []
+        self._tokens_left = ALL_TOKENS_MAX
         self._left_out: list[str] = []
 
     def take_over(self) -> None:
@@ -66,6 +82,7 @@ class Figures:
         pyplot.show = show  # type: ignore[attr-defined]  # a module of a library that may be missing
         bases.FigureManagerBase.show = show_manager
         _keep_own_fonts(sys.modules["matplotlib.font_manager"])
+        box_plots.watch()
 
     def take_open(self) -> None:
         """Take every figure that is open, and close it."""
@@ -79,11 +96,54 @@ class Figures:
     def forget(self) -> None:
         """Begin anew."""
         self._images.clear()
+        self._captions.clear()
         self._left_out.clear()
+        self._tokens_left = ALL_TOKENS_MAX
 
     def images(self) -> tuple[bytes, ...]:
         """Give what was shown, in order."""
         return tuple(self._images)
+
+    def captions(self) -> tuple[str, ...]:
+        """Give what each of them shows, in words."""
+        return tuple(self._captions)
+
+    def take(self, value: object) -> int | None:
+        """Show a figure now, and close it; return its number among the images.
+
+        None is what is no figure, and a figure that is not shown.
+
+        What holds a figure is taken for it: axes, and grids of panels.
+        """
+        if is_chart(value):
+            return self._take_chart(value)
+        figures = sys.modules.get("matplotlib.figure")
+        if figures is None:
+            return None
+        figure = value if isinstance(value, figures.Figure) else getattr(value, "figure", None)
+        if not isinstance(figure, figures.Figure):
+            return None
+        shown = len(self._images)
+        self._take(cast("_Figure", figure))
+        pyplot = sys.modules.get("matplotlib.pyplot")
+        if pyplot is not None:
+            pyplot.close(figure)
+        return len(self._images) if len(self._images) > shown else None
+
+    def _take_chart(self, chart: Any) -> int | None:
+        """Show what plotly's or altair's own images would show, drawn here from its data."""
+        library = "plotly" if _is_plotly(chart) else "altair"
+        shown = len(self._images)
+        try:
+            panels, title = (plotly_charts if library == "plotly" else altair_charts).panels_of(chart)
+            figure = chart_drawing.drawn(panels, title)
+        except Exception as error:  # noqa: BLE001 - a library may raise anything at the code's own objects
+            why = str(error)[:200] if isinstance(error, chart_drawing.NotDrawable) else type(error).__name__
+            number = len(self._images) + len(self._left_out) + 1
+            self._left_out.append(f"figure {number}, of {library}, cannot be drawn: {why}; matplotlib and seaborn can")
+            return None
+        self._take(figure, f" (Drawn by matplotlib from the chart's data: {library}'s own images need a browser.)")
+        return len(self._images) if len(self._images) > shown else None
 
     def notes(self) -> dict[str, str]:
         """Say which figures are missing, and why."""
@@ -92,28 +152,52 @@ class Figures:
         told = "; ".join(self._left_out[:FIGURES_MAX])
         return {"images": f"{told}. Save such figures with savefig(path) and bring them home with keep(path)."}
 
-    def _take(self, figure: _Figure) -> None:
+    def _take(self, figure: _Figure, said: str = "") -> None:
         number = len(self._images) + len(self._left_out) + 1
         if len(self._images) >= FIGURES_MAX:
             self._left_out.append(f"figure {number} is more than the {FIGURES_MAX} that a report shows")
             return
+        caption = caption_of(figure)
+        tokens = max(_TOKENS_LEAST, min(TOKENS_MAX, self._tokens_left // _SHARE))
         try:
-            with _hidden_texts(figure):
-                image = _as_png(figure)
+            with _hidden_texts(figure, tokens * PIXELS_A_TOKEN):
+                image, smaller = _as_png(figure, tokens * PIXELS_A_TOKEN)
         except Exception as error:  # noqa: BLE001 - drawing runs the code's own objects
             self._left_out.append(f"figure {number} could not be drawn ({type(error).__name__}: {str(error)[:200]})")
             return
-        if len(image) > FIGURE_BYTES_MAX or max(_SIZE.unpack_from(image, _SIZE_AT)) > FIGURE_PIXELS_MAX:
+        said += smaller
+        self._add(image, f"{caption[: CAPTION_CHARS_MAX - len(said)]}{said}")
+
+    def _add(self, image: bytes, caption: str) -> None:
+        number = len(self._images) + len(self._left_out) + 1
+        if len(self._images) >= FIGURES_MAX:
+            self._left_out.append(f"figure {number} is more than the {FIGURES_MAX} that a report shows")
+            return
+        width, height = _SIZE.unpack_from(image, _SIZE_AT)
+        if len(image) > FIGURE_BYTES_MAX or max(width, height) > SIDE_PIXELS_MAX:
             self._left_out.append(f"figure {number} is too large to show ({len(image)} bytes)")
             return
         if sum(map(len, self._images)) + len(image) > FIGURES_BYTES_MAX:
             self._left_out.append(f"figure {number} is more than the {FIGURES_BYTES_MAX} bytes that a report shows")
             return
         self._images.append(image)
+        self._captions.append(caption)
+        self._tokens_left -= width * height // PIXELS_A_TOKEN
+
+
+def is_chart(value: object) -> bool:
+    """Return whether a value is a figure of plotly or a chart of altair."""
+    altair = sys.modules.get("altair")
+    return _is_plotly(value) or (altair is not None and isinstance(value, altair.TopLevelMixin))
+
+
+def _is_plotly(value: object) -> bool:
+    plotly = sys.modules.get("plotly.basedatatypes")
+    return plotly is not None and isinstance(value, plotly.BaseFigure)
 
 
 @contextmanager
-def _hidden_texts(figure: _Figure) -> Iterator[None]:
+def _hidden_texts(figure: _Figure, pixels: int) -> Iterator[None]:
     """Have each text of a figure drawn as the host shows it, where everything that is shown is filtered.
 
     matplotlib makes some texts only when it draws, such as those of ticks: so a first drawing says which there are.
@@ -135,7 +219,7 @@ def _hidden_texts(figure: _Figure) -> Iterator[None]:
     try:
         for name, draw in plain.items():
             setattr(renderer, name, drawing(draw))
-        _as_png(figure)
+        _as_png(figure, pixels)
         texts = list(shown)
         hidden = GUEST.call_host("hide_labels", {"texts": texts}) if texts else None
         shown.update(zip(texts, cast("Sequence[str]", hidden or texts), strict=True))
@@ -145,12 +229,17 @@ def _hidden_texts(figure: _Figure) -> Iterator[None]:
             setattr(renderer, name, draw)
 
 
-def _as_png(figure: _Figure) -> bytes:
-    """Draw a figure, with fewer dots per inch where it would be larger than a report shows."""
-    longest = max(float(side) for side in figure.get_size_inches())
+def _as_png(figure: _Figure, pixels: int) -> tuple[bytes, str]:
+    """Draw a figure with fewer dots per inch where it would be larger than a report shows; say so if it was."""
+    width, height = (float(side) for side in figure.get_size_inches())
+    wanted = float(figure.dpi)
+    dpi = min(wanted, (SIDE_PIXELS_MAX - 1) / max(width, height), sqrt(pixels / (width * height)))
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=min(float(figure.dpi), (FIGURE_PIXELS_MAX - 1) / longest))
-    return file.getvalue()
+    figure.savefig(file, format="png", dpi=dpi)
+    if dpi >= wanted:
+        return file.getvalue(), ""
+    sizes = (f"{int(width * each)} x {int(height * each)}" for each in (dpi, wanted))
+    return file.getvalue(), f" (Drawn with {' of '.join(sizes)} pixels; savefig(path) keeps all.)"
 
 
 def _keep_own_fonts(fonts: ModuleType) -> None:

@@ -10,6 +10,8 @@ import ast
 import asyncio
 import builtins
 import ctypes
+import errno
+import faulthandler
 import importlib
 import importlib.util
 import linecache
@@ -29,25 +31,31 @@ from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel
 from ..guest.program_values import NO_LITERALS, put_in
 from ..guest.runtime import PRELOADED, Program, RunExtras
-from ..guest_api import host_modules, hosted_skills, keeping
+from ..guest_api import host_modules, hosted_skills
 from ..job import Json, Start
 from ..report.results import result_of
 from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import own_paths, told_reads
+from . import changed_libraries, first_times, local_files, own_paths
 from .figures import Figures
-from .plain_values import plainly
+from .plain_values import PlainValues
+from .reads import native_reads, told_reads
 from .stream_output import StreamOutput
+from .tables import measured
+from .thread_pools import VARIABLES, ThreadPools
 from .thread_semaphores import ThreadSemaphore
 from .threaded_channel import ThreadedChannel
+from .told_warnings import ToldWarnings
 
-AHEAD = ("numpy", "pandas", "matplotlib.pyplot")
-"""What the zygote imports where it is installed: in a worker it would cost a run up to seconds."""
+AHEAD = ("numpy", "pandas")
+"""What the zygote always imports where it is installed: in a worker it would cost a run up to seconds."""
 
+_REHEARSAL = "<rehearsal>"
 _LAST_VALUE = "<last value>"
 _STDIN = 0
+_STANDARD_ERROR = 2
 _SCRATCH = "/tmp"  # noqa: S108 - the worker's own
 _ENVIRONMENT = {
     "HOME": _SCRATCH,
@@ -56,8 +64,12 @@ _ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "MPLBACKEND": "agg",
     "MPLCONFIGDIR": f"{_SCRATCH}/.matplotlib",
-    # A process with threads must not fork.
-    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
+    # It asks the processor by code that it writes to memory, which is refused here.
+    "POLARS_SKIP_CPU_CHECK": "1",
+    "POLARS_TEMP_DIR": _SCRATCH,
+    # A process with threads must not fork: the allocators of Arrow and polars would start one (jemalloc(3), TUNING).
+    **dict.fromkeys(VARIABLES, "1"),
+    **dict.fromkeys(("JE_ARROW_MALLOC_CONF", "_RJEM_MALLOC_CONF"), "background_thread:false"),
 }
 
 _THREAD_STACK_BYTES = 8 * 1024 * 1024
@@ -83,6 +95,12 @@ _IN_WORDS = {
 }
 
 
+def _no_attributes(_path: object = None, *, follow_symlinks: bool = True) -> list[str]:
+    """`os.listxattr` where there are no extended attributes. Raises OSError: ENOTSUP, as listxattr(2) says."""
+    del follow_symlinks
+    raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+
 class FullPython:
     """Code as any Python program, in a module `__main__` of its own."""
 
@@ -93,30 +111,52 @@ class FullPython:
 
     def __init__(self) -> None:
         self._figures = Figures()
+        self._plain = PlainValues(self._figures.take)
+        self._warnings = ToldWarnings()
+        self._threads = ThreadPools()
+        self._late: tuple[str, ...] = ()
         self._unawaited = Unawaited()
 
-    def prepare(self, packages: Sequence[tuple[str, str]]) -> None:  # noqa: ARG002 - full Python imports what is installed
-        """Set the environment and import ahead what is installed of `AHEAD`; on Linux without leaving a thread."""
+    def prepare(self, packages: Sequence[tuple[str, str]]) -> None:
+        """Set the environment and import ahead what is installed of `AHEAD` and `packages`.
+
+        On Linux none may leave a thread: one that does is imported by each spare.
+        """
         GUEST.full_python = True
-        GUEST.plain = plainly
+        GUEST.plain = self._plain
+        GUEST.measure = measured
+        GUEST.draw = self._figures.take
         os.environ.update(_ENVIRONMENT)
         sys.dont_write_bytecode = True
         _small_thread_stacks()
-        late = sys._xoptions.get("late", "")
+        changed_libraries.take_over(self._figures.take_over)
+        self._late = tuple(filter(None, str(sys._xoptions.get("late", "")).split(",")))
         # Libraries that keep files of their own must not do so in the host's scratch directory.
         with tempfile.TemporaryDirectory() as own:
             os.environ.update(MPLCONFIGDIR=own, HOME=own)
-            for name in AHEAD:
-                if name not in str(late).split(","):
+            for name in (*AHEAD, *(module for _folder, module in packages)):
+                if name not in self._late:
                     _import_ahead(name)
-                    if _threads() > 1:
-                        # It cannot be undone: begin anew without.
-                        again = f"late={late},{name}"
-                        os.execv(sys.executable, [sys.executable, "-X", again, *sys.orig_argv[1:]])  # noqa: S606 - itself
+                    self._begin_anew_without(name)
+            if _REHEARSAL not in self._late:
+                first_times.rehearse()
+                self._begin_anew_without(_REHEARSAL)
         sys.argv[:] = [""]
         docstrings.preload()
         os.environ.update(_ENVIRONMENT)
-        self._figures.take_over()
+        # The filter refuses all calls for extended attributes. `shutil` copies files without them where these are not
+        # supported, and no file at all for any other reason.
+        os.listxattr = _no_attributes  # type: ignore[assignment]
+        self._threads.find()
+
+    def _begin_anew_without(self, name: str) -> None:
+        """Begin this process anew where what was just done left a thread, which cannot be undone, without that."""
+        if _threads() > 1:
+            given = (
+                sys.orig_argv[3:] if self._late else sys.orig_argv[1:]
+            )  # of an option given twice, the last one counts
+            again = f"late={','.join((*self._late, name))}"
+            os.execv(sys.executable, [sys.executable, "-X", again, *given])  # noqa: S606 - itself
 
     def compile_modules(self) -> Mapping[str, bytes]:
         """Compile none: full Python imports what its interpreter has installed."""
@@ -140,7 +180,7 @@ class FullPython:
         host_modules.install()
         own = cast("dict[str, object]", vars(main))
         own.update({name: importlib.import_module(name) for name in PRELOADED})
-        own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit, exec=_exec)
+        own.update(helpers, **local_files.helpers(), exit=_exit, quit=_exit, exec=_exec)
         own["__builtins__"] = builtins
         self._unawaited.given(own)
         return own
@@ -154,7 +194,7 @@ class FullPython:
         made = ModuleType(name)
         own = cast("dict[str, object]", vars(made))
         own.update({known: importlib.import_module(known) for known in PRELOADED})
-        own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit, exec=_exec)
+        own.update(helpers, **local_files.helpers(), exit=_exit, quit=_exit, exec=_exec)
         own["__builtins__"] = builtins
         sys.modules[name] = made
         self.run(program, own)
@@ -174,6 +214,7 @@ class FullPython:
     def start(self) -> None:
         """Write to the output, seed every generator, and explain what the kernel refuses."""
         self._output.become_standard_streams()
+        _tell_crashes()
         random.seed()
         multiprocessing = importlib.import_module("_multiprocessing")
         multiprocessing.SemLock = ThreadSemaphore  # type: ignore[attr-defined]  # no stubs speak of this module
@@ -184,14 +225,29 @@ class FullPython:
         sys.addaudithook(_refuse_in_words)
         sys.addaudithook(told_reads.tell)
         self._unawaited.watch()
+        self._warnings.take_over()
+
+    def use_threads(self, count: int) -> None:
+        """Bound the pools of BLAS, polars, Arrow and DuckDB."""
+        self._threads.bound(count)
 
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
         """Do nothing: what full Python does cannot be held to a trace."""
 
+    def rehearse(self) -> None:
+        """Import what the zygote could not, and use pandas once."""
+        for name in self._late:
+            if name != _REHEARSAL:
+                _import_ahead(name)
+        first_times.sum_by_group()
+
     def begin(self) -> None:
-        """Drop figures and notes of earlier runs."""
+        """Drop figures and notes of earlier runs, and have libraries tell what they read, if that is to be told."""
         self._figures.forget()
+        self._plain.forget()
+        self._warnings.begin()
         self._unawaited.begin()
+        native_reads.begin()
 
     def compile(self, source: str, filename: str, literals: Mapping[str, Json] = NO_LITERALS) -> Program:
         """Compile as Python does, with `await` at the top level. Raises `SyntaxError` and the like."""
@@ -231,11 +287,18 @@ class FullPython:
         with suppress(Exception):
             self._figures.take_open()
         with suppress(Exception):
+            self._warnings.end()
+        with suppress(Exception):
             self._output.write_out()
         notes = dict(self._figures.notes())
         with suppress(Exception):
             notes.update(self._unawaited.notes(GUEST.namespace))
-        return RunExtras(notes=notes, figures=self._figures.images())
+        return RunExtras(
+            notes=notes,
+            figures=self._figures.images(),
+            captions=self._figures.captions(),
+            tables=self._plain.tables(),
+        )
 
 
 def _import_ahead(name: str) -> None:
@@ -249,6 +312,12 @@ def _import_ahead(name: str) -> None:
 
 def _threads() -> int:
     return len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 1
+
+
+def _tell_crashes() -> None:
+    """Have a signal that ends the process write where each thread is to standard error, which the host reads."""
+    options = {"c_stack": False} if sys.version_info >= (3, 14) else {}
+    faulthandler.enable(_STANDARD_ERROR, all_threads=True, **options)
 
 
 def _small_thread_stacks() -> None:

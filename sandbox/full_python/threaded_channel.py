@@ -123,11 +123,17 @@ class ThreadedChannel(HostChannel):
                     self._news.notify_all()
 
     def _receive_unless_read(self) -> None:
-        """Take in what has come, unless a thread waits for it: that one hands everything out."""
+        """Take in what has come, unless a thread waits for it: that one hands everything out.
+
+        Where the host is gone nothing will come. It is about to end this process, so the loop waits for that: an error
+        of a callback would be told on standard error, again and again.
+        """
         with self._news:
             if not self._is_read:
                 try:
                     self.receive()
+                except HostGone:
+                    asyncio.get_running_loop().remove_reader(self.descriptor)
                 finally:
                     self._news.notify_all()
 

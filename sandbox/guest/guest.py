@@ -45,7 +45,13 @@ class Guest:
     such modules by their file names, `answers` the shapes of the tools' newest answers, and `run` counts the runs that
     this process was given.
     `full_python` says that no dialect limits the code, and `wider` names the isolations that run full Python and that
-    its author may ask for instead. `plain` gives what a library's value is in plain Python, or the value itself.
+    its author may ask for instead. `plain` gives what a library's value is in plain Python, or the value itself, where
+    it is told the place of the value in a result. `draw` shows a figure as an image and gives its number, or None for
+    what is none.
+    `measure` gives about how many bytes a library's value takes and how large it is in words, or None for any other.
+    `displayed` are the values that the run displayed, as JSON, `displayed_notes` what is said of them, and
+    `displayed_size` their bytes and how many values they are made of.
+    `writes_workspace` says that it changes files of the workspace by itself, which the host brings home when it ends.
     `tells_reads` says that the host is to know of each file of the workspace before it is opened.
     """
 
@@ -62,8 +68,18 @@ class Guest:
     run: int = 0
     full_python: bool = False
     wider: tuple[str, ...] = ()
-    plain: Callable[[object], object] | None = None
+    plain: Callable[[object, str], object] | None = None
+    draw: Callable[[object], int | None] | None = None
+    measure: Callable[[object], tuple[int, str] | None] | None = None
+    displayed: list[Json] = field(default_factory=list)
+    displayed_notes: dict[str, str] = field(default_factory=dict)
+    displayed_size: list[int] = field(default_factory=lambda: [0, 0])
     tells_reads: bool = False
+    writes_workspace: bool = False
+
+    def forget_displayed(self) -> None:
+        """Begin a run, which has displayed nothing yet."""
+        self.displayed, self.displayed_notes, self.displayed_size = [], {}, [0, 0]
 
 
 GUEST = Guest()

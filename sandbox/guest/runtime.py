@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Protocol
 
 from ..job import Json, Start
+from ..shown_values import Table
 from ..wire.output import Output
 from .host_channel import HostChannel
 from .program_values import NO_LITERALS
@@ -29,7 +30,9 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class RunExtras:
-    """What a run left beside its result: notes by what they are about, and figures as PNG.
+    """What a run left beside its result: notes by what they are about, and figures as PNG, with a caption each.
+
+    `tables` describe the tables that were shown.
 
     `failure` says why the run is void: it did not do what its trace says, or met more than can be recorded.
     """
@@ -37,6 +40,8 @@ class RunExtras:
     notes: Mapping[str, str] = field(default_factory=dict)
     failure: BaseException | None = None
     figures: Sequence[bytes] = ()
+    captions: Sequence[str] = ()
+    tables: Sequence[Table] = ()
 
 
 class Dialect(Protocol):
@@ -51,7 +56,8 @@ class Dialect(Protocol):
     def prepare(self, packages: Sequence[tuple[str, str]]) -> None:
         """Import, in the zygote and with all its rights, what workers would else have to import one by one.
 
-        `packages` are the modules of packages, each as the directory that it is in and its name.
+        `packages` are the modules of packages, each as the directory that it is in and its name; of full Python, which
+        finds them itself, those that are imported ahead besides what always is.
         """
 
     def seal(self) -> None:
@@ -90,8 +96,14 @@ class Dialect(Protocol):
     def start(self) -> None:
         """Get the worker ready for code, once it is confined."""
 
+    def rehearse(self) -> None:
+        """Do in a spare, which has time, what its code is likely to need done."""
+
     def begin(self) -> None:
         """Prepare for a run."""
+
+    def use_threads(self, count: int) -> None:
+        """Let pools of threads that libraries make have so many threads."""
 
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
         """Begin a run at its start, and let it do what its trace says. Raises `ReplayDiverged`."""

@@ -12,7 +12,7 @@ from typing import cast
 from ..guest.facade import Facade
 from ..guest.guest import GUEST
 from ..job import Json
-from . import hosted_privacy, hosted_runs, hosted_skills, hosted_tools
+from . import displaying, hosted_privacy, hosted_runs, hosted_skills, hosted_tools
 from .answers import awaitable
 
 _SLICE = 3 * 1024 * 1024
@@ -129,6 +129,7 @@ def helpers() -> dict[str, object]:
         **hosted_skills.helpers(),
         **hosted_privacy.helpers(),
         **hosted_runs.helpers(),
+        **displaying.helpers(),
     }
 
 

@@ -38,7 +38,8 @@ async def call_tool(*arguments: Mapping[str, object] | str | None, **named: obje
     """Call an upstream tool by its full name, such as "git.git_log", with its arguments as one dict.
 
     Server and tool may also be two texts: call_tool("git", "git_log", {…}). The names may be given as name= or tool=,
-    and server=. Returns its structured content, else parsed JSON, else text. Raises ToolError with the server's
+    and server=. Returns its structured content, else parsed JSON, else text. With save_to="name" what it answers
+    becomes a file of the workspace instead, and `{filename, size}` is returned. Raises ToolError with the server's
     message.
     """
     names = [*takewhile(lambda each: type(each) is str, cast("tuple[str, ...]", arguments[:2]))]
@@ -87,12 +88,14 @@ def list_servers() -> object:
     return _asked("list_servers")
 
 
-def read_resource(server: str, uri: str) -> object:
+def read_resource(server: str, uri: str, save_to: str | None = None) -> object:
     """Read a resource of an upstream server: its text, parsed if it is JSON, else `{mime_type, size, handle, uri}`.
 
-    Raises ToolError with the server's message.
+    With `save_to` it becomes a file of the workspace instead, and the answer is `{filename, size}`. Raises ToolError
+    with the server's message.
     """
-    return _asked("read_resource", server=server, uri=uri)
+    where = {} if save_to is None else {"save_to": save_to}
+    return _asked("read_resource", server=server, uri=uri, **where)
 
 
 def list_resources(server: str) -> object:
@@ -268,7 +271,8 @@ async def _call(name: str, positional: tuple[object, ...], named: Mapping[str, o
     if positional:
         request["positional"] = _plain(name, list(positional))  # the host knows how they are named
     answer = answer_of(await GUEST.call_host_async("call_tool", request))
-    answer_shapes.note(GUEST.answers, name, answer)
+    if "save_to" not in named:
+        answer_shapes.note(GUEST.answers, name, answer)
     return answer
 
 

@@ -292,6 +292,12 @@ class Connection:
             content = b""
         except OSError:
             raise OperationalError("unable to open database file") from None
+        if os.path.exists(self._path + "-wal") and os.path.getsize(self._path + "-wal"):
+            # What stands there is part of the database, and would be missing without a word.
+            raise OperationalError(
+                "this database has a write-ahead log beside it, which full Python left: open and close it once there "
+                "(isolation='process')"
+            )
         self._seen = self._status()
         self._generation = _saved.get(self._path, 0)
         return content

@@ -17,7 +17,7 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
@@ -27,8 +27,10 @@ from ..errors import ContainerMissing, LevelMissing, LimitRefused, WorkerLost
 from ..job import HostCalls, Isolation, Job, Limits, Outcome, Rebuild, Recorder
 from ..wire.zygote_config import ZygoteConfig
 from .free_memory import Memory
+from .late_imports import LateImports
 from .repl_sessions import SessionRoom, Sessions, SessionState
 from .run_bounds import RunBounds
+from .run_folders import RunFolder, RunFolders
 from .scheduler import Room, Scheduler, Seat
 from .worker import WorkerHandle
 from .worker_process import Launches
@@ -37,6 +39,10 @@ from .zygotes import Zygotes
 
 WORKER_BYTES = 128 * 1024 * 1024
 """What a worker may hold besides its job's memory: the interpreter with its libraries, and its output."""
+MB_OF_A_THREAD = 48
+"""A pool of a library has a thread more for each so many MB of a job's memory: its stack takes 8 of them."""
+PROCESSES_OF_A_THREAD = 4
+"""And one more for each so many processes and threads that the job may have."""
 MACHINE_SHARE_MAX = 0.9
 """How much of the memory of the machine, or of a control group, a zygote and its workers may take together."""
 _PROCESSES_MAX = 32_768
@@ -67,7 +73,9 @@ class PoolSettings:
     each for `queue_seconds`. A zygote is renewed after `zygote_seconds`, if code ran. `packages` are the modules of
     packages that restricted code may import, each as the directory that it is in and its name. Pools that share
     `bounds` count the runs of a caller together. `caller_sessions_max` and `tenant_sessions_max` lower what one may
-    have of `sessions_max`; 0 leaves it.
+    have of `sessions_max`; 0 leaves it. When what `installed` returns changes, other packages are installed for
+    `python`, and later workers see these. Each worker of full Python writes to the workspace through a folder of its
+    own below `run_folders`, of at most `run_folder_bytes`, where that is given and the machine can do it (`overlay`).
     """
 
     spares: int = 2
@@ -88,6 +96,9 @@ class PoolSettings:
     bounds: RunBounds = field(default_factory=RunBounds)
     caller_sessions_max: int = 0
     tenant_sessions_max: int = 0
+    installed: Callable[[], object] = lambda: None
+    run_folders: str | None = None
+    run_folder_bytes: int = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +106,8 @@ class PoolStats:
     """How the pool is doing.
 
     `running` jobs have a turn to compute, `resting` ones wait for something or for a turn to go on, and `waiting` ones
-    have not begun. `workers` and `zygotes` count those made so far.
+    have not begun. `workers` and `zygotes` count those made so far. `read_only` says why workers cannot write to the
+    workspace though they should, where the host cannot make the folders for it; a later run tries again.
     """
 
     spares: int
@@ -106,6 +118,7 @@ class PoolStats:
     zygotes: int
     layers: tuple[str, ...]
     resting: int = 0
+    read_only: str | None = None
 
 
 class Pool:
@@ -123,7 +136,15 @@ class Pool:
             lambda: launch(self._config()),
             seconds=settings.zygote_seconds,
             renewed=self._replace_spares,
+            failed=self._import_less_ahead,
         )
+        self._ahead = LateImports()
+        self._installed = settings.installed()
+        self._run_folders = (
+            None if settings.run_folders is None else RunFolders(settings.run_folders, settings.run_folder_bytes)
+        )
+        self._preparing = asyncio.Lock()
+        self._beginning = 0
         self._idle: list[WorkerHandle] = []
         self._takers: deque[asyncio.Future[WorkerHandle]] = deque()
         self._memory = Memory()
@@ -151,6 +172,8 @@ class Pool:
         )
 
     async def __aenter__(self) -> Self:
+        if self._run_folders is not None:
+            await asyncio.to_thread(self._run_folders.prepare)
         self._refill()
         return self
 
@@ -181,10 +204,24 @@ class Pool:
         Raises `LimitRefused` above the operator's maximum, `SessionRefused`, `Busy` when it could not begin in time,
         and `LevelMissing` or `WorkerLost` when no worker can be made: in all these cases nothing of the code ran.
         """
+        await self._prepare_if_due()
+        if self._writable is not None:
+            # All files of a worker together are bounded by its folder.
+            file_size_mb = self._settings.maximum.file_size_mb
+            job = replace(job, limits=replace(job.limits, file_size_mb=file_size_mb))
         self._check(job, is_recorded=recorder is not None or bool(job.trace))
-        if job.session is not None:
-            return await self._sessions.run(job.session, job, host_calls, recorder, rebuild)
+        if job.isolation is Isolation.PROCESS:
+            if self._ahead.add(job.code):
+                self._zygotes.outdate()
+            await self._notice_packages()
+        if (session := job.session) is not None:
+            if job.isolation is Isolation.PROCESS:
+                job = self._bounded(job, self._scheduler.running + 1)
+            return await self._sessions.run(session, job, host_calls, recorder, rebuild)
         async with self._scheduler.seat(job) as seat:
+            if job.isolation is Isolation.PROCESS:
+                await asyncio.sleep(0)  # so that those that came together are counted together
+                job = self._bounded(job, self._scheduler.running)
             return await self._run_once(job, host_calls, seat, recorder)
 
     def has_session(self, name: str) -> bool:
@@ -214,6 +251,7 @@ class Pool:
             workers=self._workers,
             zygotes=self._zygotes.started,
             layers=self._layers,
+            read_only=None if self._run_folders is None else self._run_folders.problem,
         )
 
     def layers(self) -> tuple[str, ...]:
@@ -238,6 +276,8 @@ class Pool:
         while self._idle:
             self._idle.pop().end()
         await self._zygotes.aclose()
+        if self._run_folders is not None:
+            await self._run_folders.aclose()
 
     async def _run_once(self, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None) -> Outcome:
         for _try in range(_TRIES - 1):
@@ -252,7 +292,7 @@ class Pool:
         self, worker: WorkerHandle, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None
     ) -> Outcome:
         try:
-            return await worker.run(job, host_calls, seat, recorder)
+            return await worker.run_whole(job, host_calls, seat, recorder)
         finally:
             # The caller goes on first: to end a process and to make another takes as long as a small job and its reply.
             self._retired.append(worker)
@@ -347,26 +387,51 @@ class Pool:
     async def _make(self) -> None:
         if self._failures:
             await asyncio.sleep(_BACK_OFF_SECONDS[min(self._failures, len(_BACK_OFF_SECONDS) - 1)])
-        earlier_failures = self._failures
+        earlier_failures, beginning = self._failures, self._beginning
         try:
             zygote = await self._zygotes.ready()
+            run_folder = None if self._writable is None else await self._new_run_folder(self._writable)
             worker = await WorkerHandle.make(
                 zygote,
                 self._settings.isolation,
                 self._settings.maximum.output_bytes_max,
                 spare=not any(not taker.done() for taker in self._takers),
+                run_folder=run_folder,
             )
         except (ContainerMissing, LevelMissing, WorkerLost) as error:
             _LOG.warning("No worker could be made: %s", error)
+            self._import_less_ahead()
             self._failed(error, earlier_failures)
             return
         self._failures = 0
         self._workers += 1
+        if beginning != self._beginning:
+            worker.end()  # its zygote was dropped meanwhile; another is made
+            return
         if zygote is not self._zygotes.newest:
             self._outdated.add(worker)
         self._layers = worker.layers
         worker.on_exit(lambda: self._replace_dead_spare(worker))
         self._put(worker)
+
+    async def _prepare_if_due(self) -> None:
+        """Try again to prepare the folders, where that failed before: earlier workers see the workspace read-only."""
+        if self._run_folders is None or not (self._run_folders.is_due or self._preparing.locked()):
+            return
+        async with self._preparing:
+            if self._run_folders.is_due and await asyncio.to_thread(self._run_folders.prepare):
+                await self._begin_anew()
+
+    @property
+    def _writable(self) -> RunFolders | None:
+        """The folders through which workers write to the workspace; None where it is read-only for them."""
+        return None if self._run_folders is None or self._run_folders.problem is not None else self._run_folders
+
+    async def _new_run_folder(self, folders: RunFolders) -> RunFolder:
+        try:
+            return await asyncio.to_thread(folders.make)
+        except OSError as error:
+            raise WorkerLost(f"There is no place for what code writes: {error.strerror}.") from None
 
     def _failed(self, error: ContainerMissing | LevelMissing | WorkerLost, earlier: int) -> None:
         self._failures = max(self._failures, earlier + 1)  # those that failed together failed for one reason
@@ -393,6 +458,7 @@ class Pool:
     def _config(self) -> ZygoteConfig:
         maximum = self._settings.maximum
         settings = self._settings
+        folders = self._writable
         standing = Allowance.of(maximum, session=True, processes=processes_of(settings.isolation, maximum))
         return ZygoteConfig(
             standing,
@@ -403,8 +469,51 @@ class Pool:
             None if settings.isolation is Isolation.CONTAINER else self._group_limits(standing),
             settings.cpus,
             self._group,
-            settings.packages,
+            (*settings.packages, *(("", module) for module in self._ahead.modules)),
+            None if folders is None else folders.path,
+            "" if folders is None else self._trial_of(folders),
         )
+
+    @staticmethod
+    def _trial_of(folders: RunFolders) -> str:
+        try:
+            return folders.trial().name
+        except OSError as error:
+            raise WorkerLost(f"There is no place for what code writes: {error.strerror}.") from None
+
+    async def _notice_packages(self) -> None:
+        """Begin anew where other packages are installed: earlier workers would not find what was added."""
+        installed = self._settings.installed()
+        if installed == self._installed:
+            return
+        self._installed = installed
+        self._ahead = LateImports()
+        await self._begin_anew()
+
+    async def _begin_anew(self) -> None:
+        """Have all later workers come from a new zygote; sessions keep the worker that they have."""
+        self._beginning += 1
+        for worker in self._idle:
+            worker.end()
+        self._idle.clear()
+        await self._zygotes.drop()
+
+    def _bounded(self, job: Job, running: int) -> Job:
+        """Return a job of full Python with the threads that each pool of a library may have.
+
+        They are a fair share of the processors among those that run, and those that wait, which will run beside it; and
+        so few that several pools leave most of the job's memory and threads to its code. BLAS makes all at once, each
+        with a stack, and ends the process where it cannot.
+        """
+        processors = _processors() if self._settings.cpus is None else max(1, int(self._settings.cpus))
+        share = processors // (running + self._scheduler.waiting)
+        limits = job.limits
+        most = min(share, limits.memory_mb // MB_OF_A_THREAD, limits.pids_max // PROCESSES_OF_A_THREAD)
+        return replace(job, threads=max(1, most))
+
+    def _import_less_ahead(self) -> None:
+        """Leave to the code what could not be imported ahead."""
+        self._ahead.drop_newest()
 
     def _group_limits(self, standing: Allowance) -> tuple[int, int]:
         """Bound all workers together by the sum of what each may use, and by what the machine can spare."""
@@ -420,8 +529,11 @@ def _turns(settings: PoolSettings) -> int:
     """Return how many runs compute at once: no more than keep the processors busy, since each one more delays all."""
     if settings.isolation is Isolation.CONTAINER:  # where it is not seen from outside what waits
         return settings.workers_max
-    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return min(settings.workers_max, processors + 1)
+    return min(settings.workers_max, _processors() + 1)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _alive_max(settings: PoolSettings, memory: Memory) -> int:

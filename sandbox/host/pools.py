@@ -57,11 +57,16 @@ class Pools:
     """Hands each job to the pool of its isolation. A session belongs to the isolation that it began in.
 
     `makers` says, for each isolation offered, how its pool is made; the first one is the default and starts with the
-    context, the others with their first job.
+    context, the others with their first job. `is_there` says whether one of the others can be had now.
     """
 
-    def __init__(self, makers: Mapping[Isolation, Callable[[], JobRunner]]) -> None:
+    def __init__(
+        self,
+        makers: Mapping[Isolation, Callable[[], JobRunner]],
+        is_there: Callable[[Isolation], bool] = lambda _isolation: True,
+    ) -> None:
         self._makers = makers
+        self._is_there = is_there
         self._alive: dict[Isolation, JobRunner] = {}
         self._stack = AsyncExitStack()
         self._starting = asyncio.Lock()
@@ -83,7 +88,7 @@ class Pools:
     @property
     def offered(self) -> tuple[Isolation, ...]:
         """The isolations that a job may ask for, the default first."""
-        return tuple(self._makers)
+        return tuple(each for each in self._makers if self._is_there(each))
 
     async def ready(self, isolation: Isolation | None = None) -> None:
         """Wait until a job could start at once there. Raises `SandboxError` when none ever can."""
@@ -130,8 +135,8 @@ class Pools:
     async def runner(self, isolation: Isolation) -> JobRunner:
         """Return what runs the jobs of an isolation, started. Raises `LimitRefused` for one that is not offered."""
         maker = self._makers.get(isolation)
-        if maker is None:
-            raise LimitRefused(f"The isolation {isolation} is not offered here. Ask for {' or '.join(self._makers)}.")
+        if maker is None or (isolation not in self._alive and not self._is_there(isolation)):
+            raise LimitRefused(f"The isolation {isolation} is not offered here. Ask for {' or '.join(self.offered)}.")
         if isolation not in self._alive:
             async with self._starting:
                 if isolation not in self._alive:

@@ -14,6 +14,8 @@ from contextlib import suppress
 
 _COMPUTING = frozenset(b"RD")
 """States of a thread that uses a processor, waits for one, or waits for a disk."""
+_AT_REST = frozenset(b"TtZXx")
+"""States of a thread that is stopped or has ended."""
 
 
 def cpu_seconds(pid: int) -> float | None:
@@ -57,6 +59,20 @@ def family_computes(pid: int) -> bool | None:
     return False if seen else None
 
 
+def family_has_stopped(pid: int) -> bool:
+    """Return whether every thread of a process and of those below it is stopped, or has ended."""
+    for each in family(pid):
+        try:
+            threads = os.listdir(f"/proc/{each}/task")
+        except FileNotFoundError:
+            continue
+        for thread in threads:
+            state = _state(f"/proc/{each}/task/{thread}/stat")
+            if state is not None and state not in _AT_REST:
+                return False
+    return True
+
+
 def signal_family(pid: int, number: signal.Signals) -> None:
     """Send a signal to a process and all below it; those that have ended are left out."""
     for each in family(pid):
@@ -69,6 +85,12 @@ def signal_family(pid: int, number: signal.Signals) -> None:
 
 
 def _computes(stat: str) -> bool | None:
+    state = _state(stat)
+    return None if state is None else state in _COMPUTING
+
+
+def _state(stat: str) -> int | None:
+    """Return the letter that says what a thread does, or None where it has ended."""
     try:
         descriptor = os.open(stat, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -81,7 +103,7 @@ def _computes(stat: str) -> bool | None:
         os.close(descriptor)
     # "pid (comm) state …", where the name may hold anything, a parenthesis too.
     after = data.rpartition(b") ")[2]
-    return after[0] in _COMPUTING if after else None
+    return after[0] if after else None
 
 
 def _children(pid: int) -> Iterator[int]:

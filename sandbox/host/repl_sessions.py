@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import SessionNotRebuilt, SessionRefused, WorkerLost
 from ..job import HostCalls, Isolation, Job, Outcome, Rebuild, Rebuilt, Recorder, Status
+from ..shown_values import Held
 from .fair_queue import Owner, of_one_caller
 from .scheduler import Seat
 from .worker import WorkerHandle
@@ -39,11 +40,16 @@ def shown(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """A session as its owner sees it; `idle_seconds` is None while a call is at work in it or waits for it."""
+    """A session as its owner sees it; `idle_seconds` is None while a call is at work in it or waits for it.
+
+    `memory_mb` is what it may have, and `held` are its largest variables after the call that ended last.
+    """
 
     name: str
     calls: int
     idle_seconds: float | None
+    memory_mb: int = 0
+    held: tuple[Held, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,7 @@ class _Session:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     worker: WorkerHandle | None = None
     memory_mb: int = 0
+    held: tuple[Held, ...] = ()
     calls: int = 0
     ended_calls: int = 0
     lost: str | None = None
@@ -122,6 +129,7 @@ class Sessions:
                 async with self._seat(job) as seat:
                     rebuilt = await self._rebuilt(session, job, seat, rebuild)
                     outcome = await self._run_in(session, job, host_calls, seat, recorder)
+                    session.held = outcome.held
                     return replace(self._with_endings(session, outcome, returns=rebuild is not None), rebuilt=rebuilt)
             finally:
                 session.turn.release()
@@ -152,7 +160,11 @@ class Sessions:
         return sorted(
             (
                 SessionState(
-                    shown(each.name), each.ended_calls, None if each.calls else round(now - each.idle_since, 1)
+                    shown(each.name),
+                    each.ended_calls,
+                    None if each.calls else round(now - each.idle_since, 1),
+                    each.memory_mb,
+                    each.held,
                 )
                 for each in self._alive.values()
                 if each.owner.caller == caller
@@ -267,7 +279,7 @@ class Sessions:
             return (
                 await self._run_fresh(session, job, host_calls, seat, recorder)
                 if worker is None
-                else await worker.run(job, host_calls, seat, recorder)
+                else await worker.run_whole(job, host_calls, seat, recorder)
             )
         except WorkerLost:
             if worker is None:
@@ -344,12 +356,12 @@ class Sessions:
         for _try in range(_TRIES - 1):
             session.worker = await self._take_worker()
             try:
-                return await session.worker.run(job, host_calls, seat, recorder)
+                return await session.worker.run_whole(job, host_calls, seat, recorder)
             except WorkerLost:
                 session.worker.end()
                 session.worker = None
         session.worker = await self._take_worker()
-        return await session.worker.run(job, host_calls, seat, recorder)
+        return await session.worker.run_whole(job, host_calls, seat, recorder)
 
     def _lay_down(self, session: _Session, why: str) -> None:
         """End a session's process and remember why, for its next report."""

@@ -79,6 +79,7 @@ class SharedRunner:
 
     def stats(self) -> PoolStats:
         """Count what the tenant has there; of others it shows nothing."""
+        shared = self._shared.stats()
         return PoolStats(
             spares=0,
             running=self._running,
@@ -86,7 +87,8 @@ class SharedRunner:
             sessions=len(self._alive()),
             workers=self._done + self._running,
             zygotes=0,
-            layers=self._shared.stats().layers,
+            layers=shared.layers,
+            read_only=shared.read_only,
         )
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +37,9 @@ from ..wire.output import Output
 from ..wire.zygote_packets import ProcessExit
 from .call_slots import CALL_SLOT
 from .cpu_meter import note_cpu
+from .last_words import WORDS_BYTES_MAX, last_words, with_last_words
 from .run_clock import CLOCK, Clock
+from .run_folders import RunFolder, Watch
 from .scheduler import Seat
 from .worker_process import Launches, WorkerProcess
 
@@ -48,9 +51,16 @@ Those that only wait (`call_slots`) do not count."""
 _READY_SECONDS = 10.0
 _EXIT_SECONDS = 2.0
 _EXIT_WAIT_SECONDS = 0.25
+_LEAVING_SECONDS = 30.0
+"""How long a worker may take to end or to stop before its files are given up: on a busy machine that may be seconds."""
+_LOOK_SECONDS = (0.001, 0.05)
+_WRITING = frozenset({"write_file", "delete_file", "keep"})
 _READ_BYTES = 1 << 16
 _OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, EXIT_WITHOUT_REPORT})
 """How a process may end that has no memory left."""
+_ASKED_TOO_MUCH = re.compile(r"\bmemory allocation of (\d{1,20}) bytes failed\b")
+"""What Rust's libraries, polars for one, write before they end a process that has no memory left (std::alloc)."""
+_END_CHARS = 2_000
 _OUT_OF_TIME = "The run's time was over before this answer arrived."
 _LOG = logging.getLogger(__name__)
 
@@ -61,8 +71,18 @@ _LARGE = ThreadPoolExecutor(max_workers=2, thread_name_prefix="frames")
 class WorkerHandle:
     """One confined process that waits for a job. Made by `make`; its owner must `end` it."""
 
-    def __init__(self, forked: WorkerProcess, channel: socket.socket, shared: Output, isolation: Isolation) -> None:
+    def __init__(
+        self,
+        forked: WorkerProcess,
+        channel: socket.socket,
+        shared: Output,
+        isolation: Isolation,
+        run_folder: RunFolder | None = None,
+    ) -> None:
         self._forked = forked
+        self._run_folder = run_folder
+        self._watch: Watch | None = None
+        self._excess: str | None = None
         self._channel = channel
         self._output = shared
         self._isolation = isolation
@@ -77,7 +97,7 @@ class WorkerHandle:
         self._broken_off = False
         self._programs = 0
         self._killed = False
-        self._at_work = False
+        self._at_work = 0
         self._to_end = False
         self._ended = False
         self.layers: tuple[str, ...] = ()
@@ -85,17 +105,24 @@ class WorkerHandle:
 
     @classmethod
     async def make(
-        cls, launcher: Launches, isolation: Isolation, output_bytes: int, *, spare: bool = True
+        cls,
+        launcher: Launches,
+        isolation: Isolation,
+        output_bytes: int,
+        *,
+        spare: bool = True,
+        run_folder: RunFolder | None = None,
     ) -> WorkerHandle:
-        """Have a worker forked and wait until it is confined. Raises `WorkerLost`."""
+        """Have a worker forked and wait until it is confined; it owns its `run_folder`. Raises `WorkerLost`."""
         ours, theirs, output_fd = _ends(output_bytes)
         shared: Output | None = None
         worker: WorkerHandle | None = None
         try:
             with theirs:
-                forked = await launcher.fork(theirs, output_fd, spare=spare)
+                name = "" if run_folder is None else run_folder.name
+                forked = await launcher.fork(theirs, output_fd, spare=spare, run_folder=name)
             shared = Output(output_fd)
-            worker = cls(forked, ours, shared, isolation)
+            worker = cls(forked, ours, shared, isolation, run_folder)
             async with asyncio.timeout(_READY_SECONDS):
                 frame = _first_frame(await worker._next_body())
         except BaseException as error:
@@ -103,6 +130,8 @@ class WorkerHandle:
                 os.close(output_fd)
             if worker is None:
                 ours.close()
+                if run_folder is not None:
+                    run_folder.remove_soon()
             else:
                 worker.end()
             if isinstance(error, TimeoutError | FrameError | EOFError):
@@ -169,6 +198,11 @@ class WorkerHandle:
         loop.remove_reader(descriptor)
         loop.remove_writer(descriptor)
         self._forked.close()
+        if self._watch is not None:
+            self._watch.stop()
+        if self._run_folder is not None:
+            remove = self._run_folder.remove_soon
+            self._forked.exit.add_done_callback(lambda _exit: remove())
         self._channel.close()
         self._output.close()
 
@@ -194,8 +228,32 @@ class WorkerHandle:
         if not self._ended:
             self._forked.resume()
 
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Put off `end` for as long as something of the worker is needed."""
+        self._at_work += 1
+        try:
+            yield
+        finally:
+            self._at_work -= 1
+            if self._to_end:
+                self.end()
+
+    async def run_whole(self, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None = None) -> Outcome:
+        """Run one job as `run`, and have what it wrote in the workspace taken home, or kept where it did not end well.
+
+        So it is where the run is cancelled: then the files are looked after before that is raised.
+        """
+        with self._working():
+            try:
+                outcome = await self.run(job, host_calls, seat, recorder)
+            except asyncio.CancelledError:
+                await self._with_files(Outcome(Status.CANCELLED, isolation=self._isolation, layers=self.layers), job)
+                raise
+            return await self._with_files(outcome, job)
+
     async def run(self, job: Job, host_calls: HostCalls, seat: Seat, recorder: Recorder | None = None) -> Outcome:
-        """Run one job here and report it; the worker is kept only after a report of its own.
+        """Run one job here and report it; the worker is kept only after a report of its own. Its files are left alone.
 
         The `recorder` is given what the job can be run again from.
 
@@ -207,6 +265,7 @@ class WorkerHandle:
         if (problem := self.unfit()) is not None:
             self.kill()
             raise WorkerLost(problem)
+        await self._look_after_files()
         self._output.hand_over()
         self._forked.begin()
         cpu_before = self._forked.cpu_ms()
@@ -219,7 +278,7 @@ class WorkerHandle:
         seat.begin(self, clock)
         if recorder is not None:
             recorder.started(start, self._programs - 1)
-        self._at_work = True
+        self._at_work += 1
         try:
             await self._send_job(frame)
             done = await self._converse(host_calls, clock, seat, recorder, TRACE_BYTES_MAX - len(job.trace))
@@ -244,10 +303,61 @@ class WorkerHandle:
             CLOCK.reset(inherited)
             CALL_SLOT.reset(slot)
             self._drop_calls()
-            self._at_work = False
+            self._at_work -= 1
             if self._to_end:
                 self.end()
         return outcome
+
+    async def _look_after_files(self) -> None:
+        """Have a session see the workspace as it is now, and what is written be watched. Raises `WorkerLost`."""
+        if self._run_folder is None:
+            return
+        if self._programs:
+            await self._forked.see_workspace_anew()
+        if self._watch is None:
+            # For as long as it lives: threads of a session go on between its calls.
+            self._watch = self._run_folder.watch(self._end_for_excess)
+
+    async def _with_files(self, outcome: Outcome, job: Job) -> Outcome:
+        """Have what a run wrote in the workspace taken home, and return the outcome that says so.
+
+        The worker's processes are gone by then, or stopped in a session that goes on. They stay so until it is over,
+        though the run be cancelled meanwhile.
+        """
+        folder = self._run_folder
+        if folder is None or job.takes_home is None or not folder.is_changed():
+            return outcome
+        goes_on = job.session is not None and not self.gone and not self._to_end
+        if not goes_on:
+            self.kill()
+        try:
+            if not await (self._has_stopped() if goes_on else self._has_gone()):
+                self.kill()
+                return _with_files_lost(outcome)
+            taking = asyncio.ensure_future(job.takes_home(outcome, folder.written))
+            try:
+                return await asyncio.shield(taking)
+            except asyncio.CancelledError:
+                await asyncio.wait([taking])
+                raise
+        finally:
+            if goes_on:
+                self.resume()
+
+    async def _has_gone(self) -> bool:
+        """Wait until no process of it runs any more; return whether that is so."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LEAVING_SECONDS):
+                await asyncio.shield(self._forked.exit)
+        # Where its zygote ended, nobody said how it did, nor that it has.
+        return await _until(self._forked.is_gone)
+
+    async def _has_stopped(self) -> bool:
+        return self.suspend() and await _until(self._forked.has_stopped)
+
+    def _end_for_excess(self, excess: str) -> None:
+        self._excess = excess
+        self.kill()
 
     def _clock_of(self, job: Job) -> Clock:
         return Clock(
@@ -275,6 +385,10 @@ class WorkerHandle:
             refusal=done.refusal,
             figures=done.figures,
             diverged=done.diverged,
+            captions=done.captions,
+            tables=done.tables,
+            displayed=done.displayed,
+            held=done.held,
         )
 
     async def _outcome_of_loss(
@@ -284,9 +398,20 @@ class WorkerHandle:
         if isinstance(error, EOFError) and not began and not clock.expired:
             raise WorkerLost("The worker ended before it began with the job.") from None
         duration_ms = clock.elapsed_ms
+        outcome = await self._outcome_without_report(job, clock, error)
+        printed = await self._printed()
+        after = self._output.read_after(WORDS_BYTES_MAX)
+        if outcome.status is Status.CRASHED and (asked := _ASKED_TOO_MUCH.search(printed[-_END_CHARS:] + after)):
+            outcome = replace(
+                outcome, status=Status.MEMORY, error=_used_up(job, f" It asked for {asked[1]} bytes more.")
+            )
+        elif outcome.status is Status.CRASHED and isinstance(error, EOFError) and outcome.error is not None:
+            filename = "<code>" if self._programs == 1 else f"<call {self._programs}>"
+            words = last_words(after, filename, job.code)
+            outcome = replace(outcome, error=with_last_words(outcome.error, words, filename, job.code))
         return replace(
-            await self._outcome_without_report(job, clock, error),
-            output=await self._printed(),
+            outcome,
+            output=printed,
             stderr=self._output.read_errors(),
             duration_ms=duration_ms,
             queued_ms=seat.queued_ms,
@@ -428,6 +553,9 @@ class WorkerHandle:
         except Exception:  # noqa: BLE001 - what goes wrong in the host may hold what the code must not know
             _LOG.exception("A host call failed: %s", call.name)
             frame = _error_answer(number, "RuntimeError", f"{call.name} failed in the server; its log says why.")
+        if self._run_folder is not None and _writes_to_workspace(call):
+            with suppress(WorkerLost):
+                await self._forked.see_workspace_anew()
         await seat.wait_to_resume()
         # A frame that has begun is sent to its end, even when the run ends meanwhile: a session reads on after it.
         send = asyncio.create_task(self._send(frame))
@@ -455,7 +583,7 @@ class WorkerHandle:
                 ended = await asyncio.shield(self._forked.exit)
         except TimeoutError:
             ended = ProcessExit()
-        status, failure = _cause(job, clock, error, ended)
+        status, failure = _cause(job, clock, error, ended) if self._excess is None else _ended_for(self._excess)
         return Outcome(status=status, error=failure, cpu_ms=ended.cpu_ms)
 
 
@@ -478,6 +606,27 @@ def _ends(output_bytes: int) -> tuple[socket.socket, socket.socket, int]:
 @lru_cache(maxsize=16)  # all workers of a zygote say the same
 def _first_frame(body: bytes) -> ChildFrame:
     return child_frame(body)
+
+
+async def _until(is_so: Callable[[], bool]) -> bool:
+    """Wait until something is so that nobody tells, for `_LEAVING_SECONDS` at most; return whether it is.
+
+    To look takes time of the event loop, where there are many threads: so the pauses grow.
+    """
+    shortest, longest = _LOOK_SECONDS
+    until, pause = asyncio.get_running_loop().time() + _LEAVING_SECONDS, shortest
+    while not is_so():
+        if asyncio.get_running_loop().time() > until:
+            return False
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, longest)
+    return True
+
+
+def _writes_to_workspace(call: Call) -> bool:
+    """Return whether the host changes the workspace for a call: code may have looked for the file before."""
+    given = call.arguments.get("arguments", call.arguments)
+    return call.name in _WRITING or (isinstance(given, Mapping) and "save_to" in given)
 
 
 async def _encoded(answer: Mapping[str, Json]) -> bytes:
@@ -509,8 +658,7 @@ def _cause(job: Job, clock: Clock, error: EOFError | FrameError, ended: ProcessE
         and ended.memory_peak_mb is not None
         and ended.memory_peak_mb >= limits.memory_mb * 0.9
     ):
-        message = f"The code used up its {limits.memory_mb} MB of memory and its process was ended."
-        return Status.MEMORY, Failure("MemoryError", message, hint="Hold less at once, or ask for more memory.")
+        return Status.MEMORY, _used_up(job, f" At its peak {ended.memory_peak_mb:.0f} MB were in use.")
     if ended.status is None:
         how = "ended together with the sandbox"
     elif ended.status < 0:
@@ -519,6 +667,26 @@ def _cause(job: Job, clock: Clock, error: EOFError | FrameError, ended: ProcessE
         how = f"ended by itself with exit status {ended.status}"
     message = f"The process that ran the code {how}. How far the code came is not known."
     return Status.CRASHED, Failure("ProcessCrashed", message)
+
+
+def _ended_for(excess: str) -> tuple[Status, Failure]:
+    message = f"The code was stopped, since {excess}."
+    return Status.ERROR, Failure(
+        "OSError", message, hint="Write less, and remove temporary files that are no longer needed."
+    )
+
+
+def _with_files_lost(outcome: Outcome) -> Outcome:
+    told = "Files that the code wrote in the workspace are lost: its process did not end in time, and was killed."
+    if outcome.status is not Status.OK:
+        return replace(outcome, notes={**outcome.notes, "files": told})
+    return replace(outcome, status=Status.ERROR, error=Failure("OSError", told, hint="Run it again."))
+
+
+def _used_up(job: Job, more: str) -> Failure:
+    message = f"The code used up its {job.limits.memory_mb} MB of memory and its process was ended.{more}"
+    hint = "Hold less at once, read in parts or only the columns that are needed, or ask for more memory."
+    return Failure("MemoryError", message, hint=hint)
 
 
 async def _too_late(_name: str, _arguments: Mapping[str, Json]) -> Json:

@@ -34,6 +34,9 @@ class WorkerProcess(Protocol):
     def begin(self) -> None:
         """Prepare for a job that is about to be sent: the output begins anew."""
 
+    async def see_workspace_anew(self) -> None:
+        """Have it see what was changed in the workspace since it last looked. Raises `WorkerLost` where it cannot."""
+
     def cpu_ms(self) -> float | None:
         """Return how much CPU time it has used, or None where that cannot be seen."""
         ...
@@ -46,8 +49,16 @@ class WorkerProcess(Protocol):
         """Stop it until `resume`; return False where that cannot be done."""
         ...
 
+    def has_stopped(self) -> bool:
+        """Return whether no thread of it or of a process below it can run before `resume`, after `suspend`."""
+        ...
+
     def resume(self) -> None:
         """Let it compute again."""
+
+    def is_gone(self) -> bool:
+        """Return whether no process of it runs any more, whether or not `exit` says so. Not called after `close`."""
+        ...
 
 
 class Launches(Protocol):
@@ -66,8 +77,12 @@ class Launches(Protocol):
     async def start(self) -> None:
         """Get ready. Raises `SandboxError` when it cannot make workers as required."""
 
-    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> WorkerProcess:
+    async def fork(
+        self, channel: socket.socket, output_fd: int, *, spare: bool = True, run_folder: str = ""
+    ) -> WorkerProcess:
         """Make a worker that holds the other ends of channel and output, at leisure if it is a spare.
+
+        It writes to the workspace through the folder of the name `run_folder`, where it has one.
 
         Raises `WorkerLost`.
         """

@@ -7,14 +7,18 @@ import asyncio
 import logging
 import os
 import resource
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from ..confine import cgroups
@@ -62,7 +66,7 @@ class ForkedWorker:
     """A worker process that the zygote forked: `pidfd` belongs to the receiver.
 
     `behind_init` says that it is the first process of a pid namespace, and that its one child runs the code. One that
-    is `alone` can have neither threads nor children.
+    is `alone` can have neither threads nor children. `refresh` has it see the workspace anew.
     """
 
     pid: int
@@ -70,6 +74,12 @@ class ForkedWorker:
     exit: asyncio.Future[ProcessExit]
     behind_init: bool = False
     alone: bool = True
+    refresh: Callable[[], Awaitable[None]] | None = None
+
+    async def see_workspace_anew(self) -> None:
+        """Have it see what was changed in the workspace since it last looked. Raises `WorkerLost` where it cannot."""
+        if self.refresh is not None:
+            await self.refresh()
 
     def kill(self) -> None:
         """End it now, if it has not ended."""
@@ -103,9 +113,19 @@ class ForkedWorker:
         self._signal(signal.SIGSTOP)
         return True
 
+    def has_stopped(self) -> bool:
+        """Return whether nothing of it can run before `resume`."""
+        return process_state.family_has_stopped(self.pid)
+
     def resume(self) -> None:
         """Let them compute again."""
         self._signal(signal.SIGCONT)
+
+    def is_gone(self) -> bool:
+        """Return whether no process of it runs any more; the first of a pid namespace ends after all others there."""
+        looking = select.poll()
+        looking.register(self.pidfd, select.POLLIN)
+        return bool(looking.poll(0))
 
     def _signal(self, number: signal.Signals) -> None:
         if not self.alone:
@@ -125,6 +145,7 @@ class ZygoteLauncher:
         self._retired = False
         self._forks: dict[int, asyncio.Future[ForkedWorker]] = {}
         self._exits: dict[int, asyncio.Future[ProcessExit]] = {}
+        self._refreshing: dict[int, deque[asyncio.Future[bool]]] = {}
         self._hello: asyncio.Future[None] | None = None
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -210,7 +231,14 @@ class ZygoteLauncher:
         """Leave the control group to the other one."""
         self._retired = True
 
-    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> ForkedWorker:  # noqa: ARG002 - every one is made at once
+    async def fork(
+        self,
+        channel: socket.socket,
+        output_fd: int,
+        *,
+        spare: bool = True,  # noqa: ARG002 - every one is made at once
+        run_folder: str = "",
+    ) -> ForkedWorker:
         """Have a worker forked that holds the two descriptors. Raises `WorkerLost`."""
         if self._control is None or self._loop is None:
             raise WorkerLost("The sandbox's zygote has ended.")
@@ -220,12 +248,32 @@ class ZygoteLauncher:
         self._forks[number] = forked
         try:
             # A few dozen bytes into a socket that the zygote empties: this does not block.
-            socket.send_fds(self._control, [zygote_packets.request(number)], [channel.fileno(), output_fd])
+            socket.send_fds(self._control, [zygote_packets.request(number, run_folder)], [channel.fileno(), output_fd])
         except OSError as error:
             del self._forks[number]
             self._lost()
             raise WorkerLost(f"The sandbox's zygote does not listen: {error}.") from None
         return await forked
+
+    async def _refresh(self, number: int) -> None:
+        """Have a worker see the workspace anew. Those that ask while the zygote is at it share the next time."""
+        if self._control is None or self._loop is None:
+            raise WorkerLost("The sandbox's zygote has ended.")
+        asked = self._refreshing.setdefault(number, deque())
+        if len(asked) <= 1:
+            asked.append(self._loop.create_future())
+        refreshed = asked[-1]
+        if len(asked) == 1:
+            self._ask_to_refresh(number)
+        if not await asyncio.shield(refreshed):
+            raise WorkerLost("The worker's view of the workspace cannot be renewed.")
+
+    def _ask_to_refresh(self, number: int) -> None:
+        assert self._control is not None
+        try:
+            self._control.send(zygote_packets.refresh(number))
+        except OSError:
+            self._lost()  # which all that wait are told
 
     async def close(self) -> None:
         """End the zygote and wait until it is gone; the kernel ends its workers with it."""
@@ -271,7 +319,8 @@ class ZygoteLauncher:
                         waiting.set_exception(WorkerLost(NO_DESCRIPTORS))
                     return
                 alone = self._config.isolation is Isolation.RESTRICTED
-                forked = ForkedWorker(pid, pidfd, ended, behind_init, alone)
+                refresh = partial(self._refresh, number) if self._config.run_folders is not None else None
+                forked = ForkedWorker(pid, pidfd, ended, behind_init, alone, refresh)
                 if waiting.done():
                     forked.close()  # its caller was cancelled
                 else:
@@ -280,9 +329,17 @@ class ZygoteLauncher:
                 waiting = self._forks.pop(number)
                 if not waiting.done():
                     waiting.set_exception(WorkerLost(f"A worker cannot be made: {reason}."))
+            case zygote_packets.Refreshed(number, done):
+                self._refreshing[number].popleft().set_result(done)
+                if self._refreshing[number]:
+                    self._ask_to_refresh(number)
+                else:
+                    del self._refreshing[number]
             case zygote_packets.Ended(number, how):
                 self._exits.pop(number).set_result(how)
-            case zygote_packets.Started(None):
+            case zygote_packets.Started(None, _code, notes):
+                for note in notes:
+                    _LOG.warning("%s", note)
                 self._hello.set_result(None)
             case zygote_packets.Started(failed, code):
                 self._hello.set_exception(LevelMissing(failed) if code == "level" else WorkerLost(failed))
@@ -300,11 +357,12 @@ class ZygoteLauncher:
         if self._hello is not None and not self._hello.done():
             reason = f"The sandbox did not start: {self._last_stderr_line()}."
         error = WorkerLost(reason)
-        for waiting in (self._hello, *self._forks.values()):
+        for waiting in (self._hello, *self._forks.values(), *chain.from_iterable(self._refreshing.values())):
             if waiting is not None and not waiting.done():
                 waiting.set_exception(error)
                 waiting.exception()  # seen, since the caller that waited may have been cancelled
         self._forks.clear()
+        self._refreshing.clear()
         for ended in self._exits.values():
             ended.set_result(ProcessExit())
         self._exits.clear()

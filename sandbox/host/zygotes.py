@@ -22,15 +22,25 @@ class Zygotes:
     """The zygotes of one pool, of which the newest makes workers.
 
     `launch` makes one that is not started. A successor is started once one is older than `seconds`; `renewed` is called
-    when it has taken over.
+    when it has taken over, `failed` when it could not start.
     """
 
-    def __init__(self, launch: Callable[[], Launches], *, seconds: float, renewed: Callable[[], None]) -> None:
-        self._launch = launch
+    def __init__(
+        self,
+        launch: Callable[[], Launches],
+        *,
+        seconds: float,
+        renewed: Callable[[], None],
+        failed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._launch_it = launch
+        self._outdated = False
         self._seconds = seconds
         self._renewed = renewed
+        self._failed = failed
         self.newest: Launches | None = None
         self.started = 0
+        self._drops = 0
         self._since = 0.0
         self._launching = asyncio.Lock()
         self._renewing: asyncio.Task[None] | None = None
@@ -56,8 +66,25 @@ class Zygotes:
         if self._renewing is not None or self.newest is None or not self.newest.alive or self._launching.locked():
             return
         loop = asyncio.get_running_loop()
-        if loop.time() - self._since > self._seconds:
+        if self._outdated or loop.time() - self._since > self._seconds:
             self._renewing = loop.create_task(self._renew())
+
+    def outdate(self) -> None:
+        """Have a successor started as soon as there is time, since it would be another one."""
+        self._outdated = True
+
+    async def drop(self) -> None:
+        """Have the next worker wait for a new one: the newest makes no more, and ends with the last that it made.
+
+        A successor that is starting does not take over.
+        """
+        self._drops += 1
+        async with self._launching:
+            if self.newest is not None:
+                self.newest.retire()
+                self._retired.append(self.newest)
+                self.newest = None
+        self.end_retired()
 
     def end_retired(self) -> None:
         """End the earlier ones whose workers have all ended."""
@@ -76,24 +103,36 @@ class Zygotes:
         if self.newest is not None:
             await self.newest.close()  # the last one, which removes what all shared
 
+    def _launch(self) -> Launches:
+        self._outdated = False
+        return self._launch_it()
+
     async def _renew(self) -> None:
-        successor = self._launch()
+        drops = self._drops
+        successor: Launches | None = None
         try:
+            successor = self._launch()
             await successor.start()
         except BaseException as error:
-            successor.retire()
-            await successor.close()
+            if successor is not None:
+                successor.retire()
+                await successor.close()
             if not isinstance(error, SandboxError):
                 raise
             _LOG.warning("The zygote could not be renewed, and goes on: %s", error)
             self._since = asyncio.get_running_loop().time()
+            self._failed()
         else:
             async with self._launching:  # one that is starting since the earlier died is not ended in the middle
-                if self.newest is not None:
-                    self.newest.retire()
-                    self._retired.append(self.newest)
-                self._take_over(successor)
-            self._renewed()
+                is_wanted = drops == self._drops
+                replaced = self.newest if is_wanted else successor
+                if replaced is not None:
+                    replaced.retire()
+                    self._retired.append(replaced)
+                if is_wanted:
+                    self._take_over(successor)
+            if is_wanted:
+                self._renewed()
             self.end_retired()
         finally:
             self._renewing = None

@@ -28,10 +28,13 @@ from .near_names import names_in_scope, nearest, public_names, string_keys
 from .plain_functions import AWAIT, await_at
 from .subscripts import SOURCE_CHARS_MAX, Missed, is_text, looped_dict, missed_by, taken_of_answer
 from .substitutes import OF_BUILTINS, instead_of, is_elsewhere
+from .table_columns import columns_of_tables
 
 HINT_CHARS_MAX = 400
 
 _LINES: Final = "text.splitlines() or io.StringIO(text)"
+_NO_FOLDER: Final = re.compile(r"non-existent directory: '(.+)'$")
+"""What pandas says where a file is to be written into a folder that is not there."""
 _KEYS_SHOWN = 8
 _KEY_CHARS_MAX = 40
 _SURE = 0.8
@@ -288,15 +291,17 @@ def _of_attribute_error(error: BaseException, _message: str, scene: Scene) -> st
     if type(owner) is ModuleType and (hint := _of_server(vars(owner).get("__name__"), name, scene)) is not None:
         return hint
     close = nearest(name, public_names(owner), _LIKELY)
-    return None if close is None else f"Did you mean {close!r}?"
+    if close is None:
+        return columns_of_tables(name, scene.source, scene.line, scene.frame)
+    return f"Did you mean {close!r}?"
 
 
 def _of_key_error(error: BaseException, _message: str, scene: Scene) -> str | None:
     missed = _missed(scene, dict)
-    if missed is None:
-        return None
     arguments = _args_of(error)
     wanted = arguments[0] if len(arguments) == 1 else None
+    if missed is None:
+        return columns_of_tables(wanted, scene.source, scene.line, scene.frame)
     keys = string_keys(missed.container)
     if "dry_run" in keys:
         return (
@@ -351,21 +356,34 @@ def _of_memory_error(_error: BaseException, _message: str, _scene: Scene) -> str
 
 
 def _of_file_not_found(error: BaseException, _message: str, scene: Scene) -> str | None:
-    if GUEST.full_python:
+    if GUEST.full_python and not GUEST.writes_workspace:
         return "The workspace can be read at /workspace, and list_files() shows what is in it; write to /tmp."
     path = _name_of_file(error)
     folder = path.rpartition("/")[0] if type(path) is str else ""
     if folder.startswith("~"):
         return f"`~` is no folder here: leave it out. {_OF_WORKSPACE}"
-    if folder and _WRITING_A_FILE.search(scene.text()):
+    if folder and _WRITING_A_FILE.search(scene.text()) and _may_be_made(folder):
+        return f"The folder may be missing: {_making(folder)}. {_OF_WORKSPACE}"
+    if GUEST.writes_workspace:
         return (
-            f"The folder may be missing: `from pathlib import Path; Path({folder!r}).mkdir(parents=True, "
-            f"exist_ok=True)` makes it. {_OF_WORKSPACE}"
+            "The workspace is the current directory, and list_files() shows what is in it; other files cannot be seen."
         )
     return _OF_WORKSPACE
 
 
-def _of_os_error(error: BaseException, _message: str, _scene: Scene) -> str | None:
+def _may_be_made(folder: str) -> bool:
+    return not folder.startswith("/") or folder.startswith("/workspace") or not GUEST.full_python
+
+
+def _making(folder: str) -> str:
+    return f"`from pathlib import Path; Path({folder!r}).mkdir(parents=True, exist_ok=True)` makes it"
+
+
+def _of_os_error(error: BaseException, message: str, _scene: Scene) -> str | None:
+    if GUEST.writes_workspace and (missing := _NO_FOLDER.search(message)) is not None:
+        if _may_be_made(missing[1]):
+            return f"{sentence(_making(missing[1]))}"
+        return "The workspace is the current directory: write to a name in it, such as 'out/table.csv'."
     arguments = _args_of(error)
     number = arguments[0] if GUEST.full_python and arguments else None
     if type(number) is not int:
@@ -378,6 +396,8 @@ _OF_NUMBER: Final = {
     errno.EACCES: "Only the workspace at /workspace, /tmp and Python's own files can be seen.",
     errno.EPERM: "The system does not let code here do this: no other processes, no network.",
     errno.ENOSPC: "The scratch space at /tmp is full: delete what is done with, or write_file() to the workspace.",
+    errno.EFBIG: "A run may have as much on disk as SCRATCH_MB says: write less, or in a form that is packed.",
+    errno.EXDEV: "A folder that was there before the run can be copied, not renamed: use shutil.move().",
 }
 
 

@@ -54,7 +54,7 @@ _ALWAYS: Mapping[str, str] = MappingProxyType(
         "use dataclasses": "pydantic attrs attr marshmallow cattrs msgspec",
         "use unittest, or plain assert": "pytest nose hypothesis",
         "use string.Template or f-strings": "jinja2 mako chevron pystache",
-        "print() plain text": "tqdm rich colorama termcolor alive_progress click_spinner blessed pyfiglet",
+        "print() plain text": "rich colorama termcolor alive_progress click_spinner blessed pyfiglet",
         'align columns with f-strings: f"{name:<20}{price:>10.2f}"': "tabulate prettytable texttable",
         "use logging": "loguru structlog",
         "use hashlib, hmac and secrets": "cryptography Crypto nacl bcrypt passlib",
@@ -91,6 +91,7 @@ _ALWAYS: Mapping[str, str] = MappingProxyType(
 _IN_RESTRICTED: Mapping[str, str] = MappingProxyType(
     {
         "use math, statistics and lists": "numpy",
+        "use progress(done / total, message)": "tqdm",
         "use statistics and math": "scipy statsmodels sklearn",
         "use csv.DictReader, lists of dicts, collections and statistics": "pandas polars pyarrow duckdb dask modin",
         "write an SVG with write_file, or print the figures": "matplotlib seaborn plotly bokeh altair",
@@ -139,7 +140,6 @@ OF_BUILTINS: Mapping[str, str] = MappingProxyType(
         "unicode": "in Python 3 it is str",
         "xrange": "in Python 3 it is range",
         "reload": "modules cannot be reloaded here",
-        "display": "print the value, or make it the last line",
         "get_ipython": "there is no notebook here: write plain Python",
     }
 )

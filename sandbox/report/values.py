@@ -17,7 +17,7 @@ own, and a property that a dataclass has for a field. What comes out consists of
 | bytes, bytearray, memoryview | base64, noted |
 | NaN, infinities | null, noted |
 | a cycle, more than `depth_max` levels, more than `size_max` bytes of JSON | marked or cut, noted |
-| values of numpy and pandas, in full Python | see `plain_values` |
+| tables and arrays of libraries, in full Python | see `plain_values` |
 | anything else | its `repr`, bounded, noted; iterators and generators are never iterated |
 """
 
@@ -52,7 +52,7 @@ common parsers stop."""
 SIZE_MAX = 20 * 1024 * 1024
 """Bytes of UTF-8 JSON, so that a report fits one frame."""
 
-NODES_MAX = 990_000
+NODES_MAX = 970_000
 """Values within one result, a list or object counting as two: within `frames.VALUES_MAX`."""
 
 DIGITS_MAX = 4300
@@ -230,7 +230,7 @@ class _Walk(Rendering):
 
     def from_textual(self, value: object, path: Path, levels: int) -> Json:
         """Render a value whose usual text says all of it, through the method of its base."""
-        if _plain(value) is None:  # pandas.NaT, which is a datetime to Python
+        if self._plain(value, path) is None:  # pandas.NaT, which is a datetime to Python
             return None
         for base in mro_of(type(value)):
             speak = TEXTS.get(id(base))
@@ -252,7 +252,7 @@ class _Walk(Rendering):
         return self.from_other(value, path, levels)
 
     def from_other(self, value: object, path: Path, levels: int) -> Json:
-        plain = _plain(value)
+        plain = self._plain(value, path)
         if plain is not value and self._enter(value, path, levels):
             rendered = self.render(plain, path, levels - 1)
             del self._open[id(value)]
@@ -262,6 +262,15 @@ class _Walk(Rendering):
         else:
             self.notes.add(path, f"{type_name(type(value))} object shown as its repr")
         return self._text(repr_of(value), path)
+
+    def _plain(self, value: object, path: Path) -> object:
+        """Return what a value of a library is in plain Python, where code may have such; else the value itself."""
+        if GUEST.plain is None:
+            return value
+        try:
+            return GUEST.plain(value, self.notes.place(path))
+        except Exception:  # noqa: BLE001 - then its `repr` has to do
+            return value
 
     # Containers.
 
@@ -383,13 +392,3 @@ _RENDERERS: dict[int, _Renderer] = {
     **dict.fromkeys(TEXTS, _Walk.from_textual),
     **dict.fromkeys(ITERATE, _Walk.from_sequence),
 }
-
-
-def _plain(value: object) -> object:
-    """Return what a value of a library is in plain Python, where code may have such; else the value itself."""
-    if GUEST.plain is None:
-        return value
-    try:
-        return GUEST.plain(value)
-    except Exception:  # noqa: BLE001 - then its `repr` has to do
-        return value

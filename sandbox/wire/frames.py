@@ -19,7 +19,9 @@ from typing import TypeAlias, cast
 
 from ..errors import FrameError
 from ..job import Failure, Json, Refusal, Status
+from ..shown_values import Held, Table
 from .bounded_json import DEPTH_MAX, STEP_CHARS, is_light, read, read_in_steps, write, write_in_steps
+from .shown_frames import captions_of, displayed_of, held_of, tables_of
 
 FRAME_BYTES_MAX = 32 * 1024 * 1024
 CALL_BYTES_MAX = 5 * 1024 * 1024
@@ -37,6 +39,7 @@ DONE_START = b'{"t":"done",'
 NAME_CHARS_MAX = 256
 TEXT_CHARS_MAX = 256 * 1024
 NOTES_MAX = 1000
+_MODULES_MAX = 50
 FIGURES_MAX = 10
 FIGURE_BYTES_MAX = 2 * 1024 * 1024
 FIGURE_PIXELS_MAX = 2000
@@ -48,6 +51,7 @@ _LENGTH = struct.Struct(">I")
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 _PNG = struct.Struct(f">{len(_PNG_SIGNATURE)}sII")
 HEADER_BYTES = _LENGTH.size
+_MAY_HAVE = frozenset({"refusal", "figures", "diverged", "captions", "tables", "displayed", "held"})
 _REPORTABLE = frozenset({Status.OK, Status.ERROR, Status.REFUSED, Status.MEMORY})
 """What a child may say of itself; time-outs, crashes and cancellations only the parent can see."""
 
@@ -78,6 +82,10 @@ class Done:
     refusal: Refusal | None = None
     figures: tuple[bytes, ...] = ()
     diverged: bool = False
+    captions: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    displayed: Json = None
+    held: tuple[Held, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,13 +206,14 @@ def child_frame(body: bytes) -> ChildFrame:
 
 
 def _done(frame: Mapping[str, Json]) -> Done:
-    _keys(frame, {"t", "status", "result", "error", "notes"}, may={"refusal", "figures", "diverged"})
+    _keys(frame, {"t", "status", "result", "error", "notes"}, may=_MAY_HAVE)
     status = frame["status"]
     if not isinstance(status, str) or status not in _REPORTABLE:
         raise FrameError("A done frame has no status that a child may report.")
     notes = frame["notes"]
     if not isinstance(notes, dict) or len(notes) > NOTES_MAX:
         raise FrameError("A done frame's notes are not a small object.")
+    figures = _figures(frame.get("figures"))
     return Done(
         status=Status(status),
         result=frame["result"],
@@ -213,8 +222,12 @@ def _done(frame: Mapping[str, Json]) -> Done:
             _text(where, "note", TEXT_CHARS_MAX): _text(note, "note", TEXT_CHARS_MAX) for where, note in notes.items()
         },
         refusal=_refusal(frame.get("refusal")),
-        figures=_figures(frame.get("figures")),
+        figures=figures,
         diverged=frame.get("diverged") is True,
+        captions=captions_of(frame.get("captions"), len(figures)),
+        tables=tables_of(frame.get("tables")),
+        displayed=displayed_of(frame.get("displayed")),
+        held=held_of(frame.get("held")),
     )
 
 
@@ -228,8 +241,14 @@ def _refusal(value: Json) -> Refusal | None:
         return None
     if not isinstance(value, dict):
         raise FrameError("A done frame's refusal is not an object.")
-    _keys(value, {"module"})
-    return Refusal(None if value["module"] is None else _text(value["module"], "module", NAME_CHARS_MAX))
+    _keys(value, {"module", "modules"})
+    modules = value["modules"]
+    if not isinstance(modules, list) or len(modules) > _MODULES_MAX:
+        raise FrameError(f"A refusal's modules are not a list of at most {_MODULES_MAX}.")
+    return Refusal(
+        None if value["module"] is None else _text(value["module"], "module", NAME_CHARS_MAX),
+        tuple(_text(module, "module", NAME_CHARS_MAX) for module in modules),
+    )
 
 
 def _figures(value: Json) -> tuple[bytes, ...]:

@@ -36,5 +36,6 @@ def encode_job(job: Job, isolation: Isolation, *, records: bool = False) -> byte
             "time_ns": start.time_ns,
             "trace": base64.b64encode(job.trace).decode("ascii"),
             "records": records,
+            "threads": job.threads,
         }
     )

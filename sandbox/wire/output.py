@@ -137,6 +137,15 @@ class Output:
         """Give the text so far (in the parent), whatever the child wrote there."""
         return self._decoded(HEADER_BYTES, self.length)
 
+    def read_after(self, bytes_max: int) -> str:
+        """Give what native code wrote behind the text before its process ended (in the parent), or what is left there.
+
+        It was written to the descriptor itself, so that the length does not tell of it.
+        """
+        at = HEADER_BYTES + self.length
+        end = min(at + bytes_max, HEADER_BYTES + self._text_bytes_max)
+        return bytes(self._memory[at:end]).partition(b"\0")[0].decode("utf-8", "replace")
+
     def read_errors(self) -> str:
         """Give the text of standard error so far (in the parent), whatever the child wrote there."""
         return self._decoded(HEADER_BYTES + self._text_bytes_max, self.error_length)

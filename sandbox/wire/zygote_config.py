@@ -29,7 +29,9 @@ class ZygoteConfig:
     and that the code's author may ask for. `group_limits` are bytes of memory, and processes and threads, for the
     zygotes of a pool and all their workers together. `cpus` are the processors that they may use together, and `group`
     names their control group. `packages` are the modules of packages that restricted code may import, each as the
-    directory that it is in and its name.
+    directory that it is in and its name; for full Python, those that are imported ahead besides what always is.
+    `run_folders` is the directory below which each worker of full Python has a folder of its own, through which it may
+    write to the workspace, and `trial_folder` the name of one for a trial.
     """
 
     standing: Allowance
@@ -41,6 +43,8 @@ class ZygoteConfig:
     cpus: float | None = None
     group: str | None = None
     packages: tuple[tuple[str, str], ...] = ()
+    run_folders: str | None = None
+    trial_folder: str = ""
 
     def to_json(self) -> str:
         """Write it for a zygote or a container."""
@@ -60,6 +64,8 @@ class ZygoteConfig:
             value["cpus"],
             value["group"],
             tuple((folder, name) for folder, name in value["packages"]),
+            value["run_folders"],
+            value["trial_folder"],
         )
 
 

@@ -1,21 +1,24 @@
 """The packets between the host and a zygote: fixed and small, since a zygote that writes little copies little.
 
-Down goes the number of the worker that is asked for, with its two descriptors. Up go, once, how the start went, as a
-JSON object (`{}` when it is warm, or `{"failed": message, "code": code}`), and then one packet for each worker that was
-forked (with its pidfd), or refused, or has ended.
+Down goes the number of the worker that is asked for, and the name of its folder where it has one (`confine.overlay`),
+with its two descriptors; or the number of a worker that is to see the workspace as it is now. Up go, once, how the
+start went, as a JSON object (`{"notes": […]}` when it is warm, or `{"failed": message, "code": code}`), and then one
+packet for each worker that was forked (with its pidfd), or refused, or has ended, or sees the workspace anew.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-_REQUEST = struct.Struct("=Q")
+_REQUEST = struct.Struct("=cQ")
 _FORKED = struct.Struct("=cQi?")
 _ENDED = struct.Struct("=cQidd")
 _REFUSED = struct.Struct("=cQ")
+_REFRESHED = struct.Struct("=cQ?")
 _WORDS_BYTES_MAX = 1000
 
 
@@ -58,28 +61,52 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The zygote is warm; or, where `failed` says why, it will never be."""
+    """The zygote is warm; or, where `failed` says why, it will never be. `notes` say what works less well here."""
 
     failed: str | None = None
     code: str = ""
+    notes: tuple[str, ...] = ()
 
 
-Packet: TypeAlias = Forked | ForkRefused | Ended | Started
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """A worker sees the workspace as it is now; `done` is False where it does not."""
+
+    number: int
+    done: bool
 
 
-def request(number: int) -> bytes:
-    """Ask for worker `number`."""
-    return _REQUEST.pack(number)
+Packet: TypeAlias = Forked | ForkRefused | Ended | Started | Refreshed
 
 
-def requested(packet: bytes) -> int:
-    """Read what `request` made."""
-    return int(_REQUEST.unpack(packet)[0])
+def request(number: int, run_folder: str = "") -> bytes:
+    """Ask for worker `number`, with a folder of this name to write to."""
+    return _REQUEST.pack(b"W", number) + run_folder.encode()
 
 
-def started() -> bytes:
-    """Say that the zygote is warm."""
-    return b"{}"
+def refresh(number: int) -> bytes:
+    """Ask that worker `number` sees the workspace as it is now."""
+    return _REQUEST.pack(b"R", number)
+
+
+def is_refresh(packet: bytes) -> bool:
+    """Return whether `refresh` made it."""
+    return packet[:1] == b"R"
+
+
+def requested(packet: bytes) -> tuple[int, str]:
+    """Read what `request` or `refresh` made."""
+    return int(_REQUEST.unpack_from(packet)[1]), packet[_REQUEST.size :].decode()
+
+
+def refreshed(number: int, *, done: bool) -> bytes:
+    """Say whether worker `number` sees the workspace as it is now."""
+    return _REFRESHED.pack(b"S", number, done)
+
+
+def started(notes: Sequence[str] = ()) -> bytes:
+    """Say that the zygote is warm, and what works less well on this machine."""
+    return json.dumps({"notes": [note[:_WORDS_BYTES_MAX] for note in notes]}).encode()
 
 
 def failed(message: str, code: str) -> bytes:
@@ -112,6 +139,8 @@ def read(packet: bytes) -> Packet:
             return Ended(number, ProcessExit(*how))
         case b"R":
             return ForkRefused(_REFUSED.unpack_from(packet)[1], packet[_REFUSED.size :].decode("utf-8", "replace"))
+        case b"S":
+            return Refreshed(*_REFRESHED.unpack(packet)[1:])
         case _:
             told = json.loads(packet)
-            return Started(told.get("failed"), told.get("code", ""))
+            return Started(told.get("failed"), told.get("code", ""), tuple(told.get("notes", ())))

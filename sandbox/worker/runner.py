@@ -31,11 +31,11 @@ from ..guest.spelling import PREFIX
 from ..guest.trace import ReplayDiverged
 from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools, judged_programs
 from ..job import Failure, Isolation, Job, Json, Reading, Start, Status
-from ..report import failures, values
+from ..report import failures, held_values, memory_hints, values
 from ..report.results import exit_text
 from ..skill_source import facts
 from ..wire import output
-from ..wire.frames import EXIT_WITHOUT_REPORT, FRAME_BYTES_MAX, encode
+from ..wire.frames import EXIT_WITHOUT_REPORT, FRAME_BYTES_MAX, NAME_CHARS_MAX, encode
 from ..wire.job_frame import encode_job
 from . import skill_modules
 
@@ -106,13 +106,23 @@ def warm(dialect: Dialect, *, rounds: int = WARM_ROUNDS) -> None:
         worker.output.close()
 
 
-def serve(prepared: Prepared, channel_fd: int, output_fd: int) -> NoReturn:
-    """Run a worker until the host closes the channel. Never returns; fails closed when a layer cannot be set up."""
+def serve(
+    prepared: Prepared,
+    channel_fd: int,
+    output_fd: int,
+    run_folder: str = "",
+    overlay_to: socket.socket | None = None,
+) -> NoReturn:
+    """Run a worker until the host closes the channel. Never returns; fails closed when a layer cannot be set up.
+
+    Full Python writes to the workspace through its `run_folder`, where that is possible.
+    """
     status = EXIT_WITHOUT_REPORT
     worker = prepared.worker
     try:
         keep_fds = prepared.dialect.open(channel_fd, output_fd)
-        confine.enter(prepared.plan, keep_fds=keep_fds)
+        confine.enter(prepared.plan, keep_fds=keep_fds, run_folder=run_folder, overlay_to=overlay_to)
+        GUEST.writes_workspace = prepared.plan.overlays and bool(run_folder)
         prepared.bounds.apply()
         prepared.dialect.start()
         worker.channel.send(prepared.ready)
@@ -137,6 +147,8 @@ class Worker:
         self._namespace = starting_namespace(dialect)
         self.channel, self.output = dialect.connections()
         self._memory_mb = 0
+        self._given = dict(self._namespace)
+        self._peak_before_mb: int | None = None
         self._calls: dict[str, str] = {}
         GUEST.output, GUEST.error_output = self.output.write, self.output.write_error
         GUEST.call_host = self.channel.call
@@ -147,6 +159,7 @@ class Worker:
 
     def rehearse(self) -> None:
         """Run a job of nothing, while there is time: each page that a job writes to is copied after a fork."""
+        self._dialect.rehearse()
         self._dialect.begin()
         self._encoded(_with(self._run("0", {}), self._dialect.end(session=True)))
 
@@ -161,9 +174,13 @@ class Worker:
         GUEST.write, GUEST.write_error = GUEST.output, GUEST.error_output  # an earlier call may have redirected them
         GUEST.run += 1
         GUEST.answers.clear()
+        GUEST.forget_displayed()
         GUEST.tells_reads = bool(frame["tells_reads"])
         self._dialect.begin()
+        self._dialect.use_threads(cast("int", frame["threads"]))
         self._memory_mb = allowance.memory_bytes // limits.MIB
+        if self._peak_before_mb is None:
+            self._peak_before_mb = memory_hints.peak_mb()
         if frame["arguments"]:
             self._dialect.take_arguments(cast("Sequence[str]", frame["arguments"]))
         try:
@@ -181,6 +198,8 @@ class Worker:
                 report = self._failed(extras.failure, code, self._filename)
                 if isinstance(extras.failure, ReplayDiverged):
                     report["diverged"] = True
+            if session and bounds is not None:
+                report["held"] = self._held()
             data = self._encoded(_with(report, extras))
         except MemoryError:
             limits.open_reserve()
@@ -188,6 +207,12 @@ class Worker:
         self.channel.report(data)
         # Frames of functions that live on in a session lead back to the call that made them.
         self._calls[self._filename] = cast("str", frame["code"])
+
+    def _held(self) -> list[Json]:
+        """Return what the session holds; nothing where there is no memory left to find out."""
+        with suppress(Exception):
+            return [each.to_json() for each in held_values.held_in(self._namespace, self._given)]
+        return []
 
     def _follow(self, frame: Mapping[str, Json]) -> None:
         start = Start(bytes.fromhex(cast("str", frame["seed"])), cast("int", frame["time_ns"]))
@@ -218,7 +243,7 @@ class Worker:
             GUEST.sources[filename] = code
         except Refused as refusal:
             report = _report(Status.REFUSED, error=failures.describe_refusal(refusal, code, filename))
-            return report if refusal.type == "ValueError" else {**report, "refusal": {"module": refusal.module}}
+            return report if refusal.type == "ValueError" else {**report, "refusal": _told(refusal)}
         except BaseException as error:  # noqa: BLE001 - a parser may raise anything at hostile source
             return self._failed(error, code, filename)
         own = self._namespace
@@ -251,19 +276,31 @@ class Worker:
         if type(error) is SystemExit:
             with suppress(output.OutputFull):
                 GUEST.error_output(exit_text(error))
-        if isinstance(error, MemoryError):
+        of_memory = memory_hints.is_of_memory(error)
+        if of_memory:
             limits.open_reserve()
         failure = failures.describe(error, code, filename, earlier={**self._calls, **GUEST.sources})
-        if not isinstance(error, MemoryError):
+        if not of_memory:
             cut = len(failure.message) > failures.MESSAGE_CHARS_MAX
             notes = {"error.message": "cut; raise with less text, and print() or write_file() the rest"} if cut else {}
             return _report(Status.ERROR, error=failure, notes=notes)
-        failure = replace(
-            failure,
-            message=f"The code used up its {self._memory_mb} MB of memory.",
-            hint="Hold less at once, or ask for more with memory_mb.",
-        )
-        return _report(Status.MEMORY, error=failure)
+        return _report(Status.MEMORY, error=self._out_of_memory(failure))
+
+    def _out_of_memory(self, failure: Failure) -> Failure:
+        """Say what was used, by what, and what would need less."""
+        peak_mb = max(0, memory_hints.peak_mb() - (self._peak_before_mb or 0))
+        asking = "it asked" if failure.line is None else f"line {failure.line} asked"
+        told = f"The code used up its {self._memory_mb} MB of memory. It had taken {peak_mb} MB when {asking} for more"
+        said = f": {failure.message}" if failure.message else "."
+        hints = [memory_hints.advice_for(failure.traceback or "") or "Hold less at once."]
+        with suppress(Exception):
+            variables = held_values.held_in(self._namespace, self._given)
+            if words := held_values.in_words(variables, self._memory_mb * limits.MIB // 20, 3):
+                hints.append(f"Held are {words}.")
+        if GUEST.wider and not GUEST.full_python:
+            hints.append(f'Of many numbers numpy and pandas hold a tenth of the bytes: isolation="{GUEST.wider[0]}".')
+        hints.append("Or ask for more with memory_mb.")
+        return replace(failure, type="MemoryError", message=f"{told}{said}", hint=" ".join(hints))
 
     def _encoded(self, report: dict[str, Json]) -> bytes:
         try:
@@ -275,7 +312,14 @@ class Worker:
                 f"The result is larger than {FRAME_BYTES_MAX} bytes, too large to show. "
                 "Write it to a file with write_file() and read it in slices."
             )
-            return encode({**report, "result": None, "notes": {"result": told}, "figures": []})
+            return encode(
+                {**report, "result": None, "notes": {"result": told}, "figures": [], "captions": [], "displayed": []}
+            )
+
+
+def _told(refusal: Refused) -> dict[str, Json]:
+    named = dict.fromkeys(each.module for each in (refusal, *refusal.others) if each.module is not None)
+    return {"module": refusal.module, "modules": [module for module in named if len(module) <= NAME_CHARS_MAX]}
 
 
 def _variable(name: str) -> str:
@@ -290,9 +334,15 @@ def _variable(name: str) -> str:
 
 
 def _with(report: dict[str, Json], extras: RunExtras) -> dict[str, Json]:
-    notes = {**cast("Mapping[str, str]", report["notes"]), **extras.notes}
-    figures: Sequence[str] = [base64.b64encode(figure).decode("ascii") for figure in extras.figures]
-    return {**report, "notes": notes, "figures": figures} if figures else {**report, "notes": notes}
+    """Return a report with what the run left beside its result."""
+    notes = {**cast("Mapping[str, str]", report["notes"]), **GUEST.displayed_notes, **extras.notes}
+    beside: dict[str, Sequence[Json]] = {
+        "figures": [base64.b64encode(figure).decode("ascii") for figure in extras.figures],
+        "captions": list(extras.captions),
+        "tables": [table.to_json() for table in extras.tables],
+        "displayed": GUEST.displayed,
+    }
+    return {**report, "notes": notes, **{name: told for name, told in beside.items() if told}}
 
 
 def _refused_calls(code: str, names: Mapping[str, object], filename: str, within: str | None) -> dict[str, Json] | None:

@@ -57,6 +57,7 @@ class _Zygote:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._children: dict[int, tuple[int, int]] = {}
+        self._overlays: dict[int, socket.socket | int] = {}
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
         config = read_start_file()
@@ -73,12 +74,14 @@ class _Zygote:
         address_space = AddressSpace()
         heap = HeapMap()
         self._plan = _confined(probe, config)
+        trial_folder = config.trial_folder
         standing, native = config.standing, config.isolation is not Isolation.RESTRICTED
         packages = bool(config.packages)
         # They name the workspace's place on the host, and what exists below is never freed.
         del config
         dialect.seal()
         confine.prove(self._plan)
+        self._plan = confine.with_overlay(self._plan, trial_folder)
         # Classes that were sealed have lost their places in the interpreter's caches.
         runner.warm(dialect, rounds=2)
         prepared = runner.Worker(dialect)
@@ -92,7 +95,7 @@ class _Zygote:
         heap.collapse()
         if packages:
             self._compile_packages()
-        connection.send(zygote_packets.started())
+        connection.send(zygote_packets.started(self._plan.notes))
 
     def _compile_packages(self) -> None:
         """Wait until the modules of the packages are compiled, so that they are there from the first import on."""
@@ -123,7 +126,10 @@ class _Zygote:
             data, ancillary = b"", []
         if not data:
             os._exit(0)
-        number = zygote_packets.requested(data)
+        number, run_folder = zygote_packets.requested(data)
+        if zygote_packets.is_refresh(data):
+            self._connection.send(zygote_packets.refreshed(number, done=self._refresh(number)))
+            return
         received = b"".join(packed for _level, _type, packed in ancillary)
         if len(received) != _DESCRIPTORS.size:  # the kernel leaves out those that there is no room for
             for (descriptor,) in _DESCRIPTOR.iter_unpack(received):
@@ -131,34 +137,65 @@ class _Zygote:
             self._connection.send(zygote_packets.refused(number, "its zygote has no file descriptors left"))
             return
         channel_fd, output_fd = _DESCRIPTORS.unpack(received)
+        overlay: socket.socket | None = None
+        overlay_to: socket.socket | None = None
         try:
+            if run_folder and self._plan.overlays:
+                overlay, overlay_to = socket.socketpair()
             pid = confine.fork(self._plan)
         except OSError as error:
+            if overlay is not None:
+                overlay.close()
             self._connection.send(zygote_packets.refused(number, str(error)))
         else:
             if pid == 0:
-                runner.serve(self._prepared, channel_fd, output_fd)
-            self._announce(number, pid)
+                runner.serve(self._prepared, channel_fd, output_fd, run_folder, overlay_to)
+            self._announce(number, pid, overlay)
         finally:
+            if overlay_to is not None:
+                overlay_to.close()
             os.close(channel_fd)
             os.close(output_fd)
 
-    def _announce(self, number: int, pid: int) -> None:
+    def _announce(self, number: int, pid: int, overlay: socket.socket | None) -> None:
         try:
             pidfd = os.pidfd_open(pid)
         except OSError as error:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
+            if overlay is not None:
+                overlay.close()
             self._connection.send(zygote_packets.refused(number, str(error)))
             return
         self._children[pidfd] = (pid, number)
+        if overlay is not None:
+            self._overlays[number] = overlay
         self._poll.register(pidfd, select.POLLIN)
         message = zygote_packets.forked(number, pid, behind_init=self._plan.own_init)
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, _DESCRIPTOR.pack(pidfd))
         self._connection.sendmsg((message,), (rights,))
 
+    def _refresh(self, number: int) -> bool:
+        """Have a worker see the workspace as it is now; return whether it does."""
+        overlay = self._overlays.get(number)
+        try:
+            if isinstance(overlay, socket.socket):
+                _data, received, _flags, _address = socket.recv_fds(overlay, 1, 1, socket.MSG_DONTWAIT)
+                overlay.close()
+                overlay = self._overlays[number] = received[0]
+            if overlay is not None:
+                confine.see_anew(overlay)
+        except (OSError, IndexError):
+            return False
+        return True
+
     def _reap(self, pidfd: int) -> None:
         pid, number = self._children.pop(pidfd)
+        overlay = self._overlays.pop(number, None)
+        if isinstance(overlay, socket.socket):
+            overlay.close()
+        elif overlay is not None:
+            os.close(overlay)
         self._poll.unregister(pidfd)
         os.close(pidfd)
         _pid, status, usage = os.wait4(pid, 0)
@@ -173,6 +210,7 @@ def _confined(probe: confine.Probe, config: ZygoteConfig) -> confine.Plan:
         isolation=config.isolation,
         required=config.required,
         workspace=config.workspace,
+        run_folders=config.run_folders,
         group=config.group,
         group_limits=config.group_limits,
         cpus=config.cpus,

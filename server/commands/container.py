@@ -17,7 +17,7 @@ from ...sandbox.errors import ContainerMissing
 from ...sandbox.job import Isolation
 from ..errors import Exit, UsageError
 from ..home import Home
-from ..runs.isolations import NO_IMAGE, chosen_image
+from ..runs.isolations import NO_IMAGE, allowed_isolations, chosen_image
 from ..settings import Settings
 from ..startup.package_names import misnamed
 from .terminal import print_error
@@ -110,7 +110,7 @@ def _status(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
 async def _status_of(settings: Settings, home: Home) -> ContainerStatus:
     """Run a container, if there is an image for it, and see."""
     chosen = chosen_image(settings, home)
-    allowed = Isolation.CONTAINER in settings.allowed_isolation
+    allowed = Isolation.CONTAINER in allowed_isolations(settings)
     found: EngineTraits | None = None
     problem = None if allowed else "ALLOWED_ISOLATION leaves out container. Add it to use containers."
     try:

@@ -6,6 +6,7 @@ import asyncio
 import platform
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NotRequired
 
 from typing_extensions import TypedDict
 
@@ -19,11 +20,23 @@ from ..app import App, running
 from ..database import HomeDatabase, database_of
 from ..errors import Exit, ServerError, SettingsError
 from ..home import Home
+from ..managed_python.environment import current
+from ..managed_python.full_python import BELOW_KERNEL, READ_ONLY
 from ..notices.readiness import told_of_servers
 from ..policy.policy_file import PolicyFile, path_of
+from ..runs.placement.routing import writes_workspace
 from ..settings import PrivacyLevel, Settings
+from .data.environment_status import DataStatus, status_of
 
 _LANGUAGE = "language"
+_NO_FOLDERS = (
+    "The workspace is read-only for full Python: {why}. Have {folder} be a folder that the user who runs sealab can "
+    "write to, on a disk with room. A server that runs tries again with its later runs."
+)
+_OVERLAY = (
+    "The workspace is read-only for full Python. Use Linux 5.11 or newer, and a home on ext4, xfs, btrfs or tmpfs, so "
+    "that the workspace can be overlaid."
+)
 
 
 class LayerFinding(TypedDict):
@@ -46,6 +59,10 @@ class IsolationFinding(TypedDict):
     offered: bool
     layers: list[str]
     problem: str | None
+    workspace: NotRequired[str]
+    """Of `process`, whether code finds the workspace `writable` or `read-only`."""
+    do: NotRequired[str]
+    """What makes a workspace writable that is read-only."""
 
 
 class PrivacyFinding(TypedDict):
@@ -98,6 +115,7 @@ class Findings(TypedDict):
     database: DatabaseFinding
     files: FilesFinding
     policy: PolicyFinding
+    python: DataStatus
     problem: str | None
 
 
@@ -107,7 +125,7 @@ def examined(settings: Settings, home: Home) -> Findings:
     Call it from a process with one thread and no event loop: trying a layer forks.
     """
     probe = confine.probe()
-    isolations, problem = asyncio.run(_try_isolations(settings, home))
+    isolations, problem = asyncio.run(_try_isolations(settings, home, kernel=probe.reaches(confine.Level.KERNEL)))
     reached = probe.reaches(settings.required_level) and bool(isolations) and isolations[0]["offered"]
     database = _database(settings, home)
     files = _files(settings, home)
@@ -143,6 +161,7 @@ def examined(settings: Settings, home: Home) -> Findings:
         database=database,
         files=files,
         policy=policy,
+        python=status_of(current(home.python), home, settings),
         problem=problem,
     )
 
@@ -239,21 +258,35 @@ def _has_another_key(settings: Settings, home: Home, database: HomeDatabase) -> 
     return not all(keys.marked(each) for each in alive)
 
 
-async def _try_isolations(settings: Settings, home: Home) -> tuple[list[IsolationFinding], str | None]:
+async def _try_isolations(settings: Settings, home: Home, *, kernel: bool) -> tuple[list[IsolationFinding], str | None]:
     """Run one line of code at every isolation offered, the default first; say too what keeps code from running."""
     found: list[IsolationFinding] = []
     failed: str | None = None
     try:
         async with running(replace(settings, workers_spare=0), home) as app:
+            full_python = app.executor.offer.full_python
+            if not kernel:
+                full_python.cannot(BELOW_KERNEL)
             for isolation in app.pools.offered:
                 layers, problem = await _try(app, isolation)
                 failed = failed or problem
-                found.append(
-                    IsolationFinding(
-                        isolation=isolation.value, offered=problem is None, layers=list(layers), problem=problem
-                    )
+                finding = IsolationFinding(
+                    isolation=isolation.value, offered=problem is None, layers=list(layers), problem=problem
                 )
-            for isolation, reason in app.executor.offer.missing.items():
+                if isolation is Isolation.PROCESS and problem is None:
+                    is_writable = await writes_workspace(app.pools, app.settings)
+                    finding["workspace"] = "writable" if is_writable else "read-only"
+                    if not is_writable:
+                        why = app.pools.stats()[isolation].read_only
+                        finding["do"] = _OVERLAY if why is None else _NO_FOLDERS.format(why=why, folder=home.scratch)
+                        if full_python.is_default:
+                            full_python.cannot(READ_ONLY)
+                            finding["offered"], finding["problem"] = False, READ_ONLY if why is None else finding["do"]
+                found.append(finding)
+            missing = dict(app.executor.offer.missing)
+            if full_python.why_not() == BELOW_KERNEL:
+                missing[Isolation.PROCESS] = BELOW_KERNEL
+            for isolation, reason in missing.items():
                 found.append(IsolationFinding(isolation=isolation.value, offered=False, layers=[], problem=reason))
     except (SandboxError, ServerError) as error:
         return found, str(error)
@@ -294,6 +327,8 @@ def as_lines(findings: Findings) -> Iterator[str]:
     for isolation in findings["isolations"]:
         state = "offered" if isolation["offered"] else "not offered"
         yield f"{isolation['isolation']:<14}{state:<24}{isolation['problem'] or ' '.join(isolation['layers'])}"
+        if "do" in isolation:
+            yield f"{'':<14}to do: {isolation['do']}"
     privacy = findings["privacy"]
     state = "off" if privacy["privacy"] == PrivacyLevel.OFF else f"{privacy['privacy']}, {privacy['mode']}"
     yield f"{'privacy':<14}{state:<24}{privacy['note'] or ''}".rstrip()
@@ -306,5 +341,14 @@ def as_lines(findings: Findings) -> Iterator[str]:
         state = "in force" if policy["problem"] is None else "not usable"
         rules = f"{policy['rules']} rules of {policy['policy']}"
         yield f"{'policy':<14}{state:<24}{policy['problem'] or rules}"
+    python = findings["python"]
+    if python["there"]:
+        held = ", ".join(f"{name} {version}" for name, version in python["packages"].items())
+        state = "offered" if python["offered"] else "not offered"
+        yield f"{'full python':<14}{state:<24}Python {python['python']}, {python['megabytes']} MB: {held}"
+        if python["outdated"] or not python["offered"] or python["problem"]:
+            yield f"{'':<14}to do: {python['note']}"
+    elif python["problem"]:
+        yield f"{'full python':<14}{'not set up':<24}{python['problem']}"
     yield f"level: {findings['level']} (required: {findings['required_level']})"
     yield "ok" if findings["problem"] is None else findings["problem"]

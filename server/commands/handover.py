@@ -22,7 +22,7 @@ from ..errors import EXIT_OF_CODE, AddressRefused, Exit
 from .seccomp_profile import write_profile
 
 ENGINES = ("docker", "podman")
-RUNS_CODE = frozenset({"serve", "run", "demo", "doctor", "skills", "packages", "container"})
+RUNS_CODE = frozenset({"serve", "run", "demo", "doctor", "skills", "packages", "data", "container"})
 """Commands that run code; on macOS the others need nothing that it lacks."""
 HOME_INSIDE = "/home/sealab/home"
 HERE_INSIDE = "/here"

@@ -1,4 +1,4 @@
-"""`sealab packages`: says what the dialect makes of a package, before PACKAGES lets code import it."""
+"""`sealab packages`: adds packages to full Python, and says what the dialect makes of one before PACKAGES names it."""
 # ruff: noqa: T201 - printing is what a command line does
 
 from __future__ import annotations
@@ -6,12 +6,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from ..errors import Exit, RequestRefused, UsageError
+from .data.environment_status import add_wheels_to, judged_wheels, print_status, tell_step
 from .group import Begin, Options, add_commands
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ class Module(TypedDict):
     lines: list[Line]
 
 
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?(?:[<>=!~]=?=?[0-9A-Za-z.*+!,<>=~-]+)?")
+"""The name of a distribution, perhaps with extras and versions: no address, no path and no option of an installer."""
+
 _IMPORTING = """
 reasons = {}
 for name in names:
@@ -55,6 +60,26 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
         "import every module of a package as restricted code would, and say which cannot be",
     )
     check.add_argument("names", metavar="NAME", nargs="+", help="an installed distribution, such as more-itertools")
+    adding = make(
+        "add",
+        lambda chosen, _home: _add(chosen, *begin(chosen)),
+        "add packages to the environment that `sealab data setup` made for full Python",
+    )
+    adding.add_argument("names", metavar="NAME", nargs="+", help="a distribution, such as sympy or sympy==1.14")
+    add_wheels_to(adding)
+
+
+def _add(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    from ..managed_python.building import add
+    from ..startup.package_names import misnamed
+
+    for name in chosen.names:
+        if not _REQUIREMENT.fullmatch(name):
+            raise UsageError(f"{name[:100]!r} is not the name of a package. Give names such as sympy or sympy==1.14.")
+        if meant := misnamed(name):
+            raise UsageError(f"{name} is a module of {meant}. Write `sealab packages add {meant}`.")
+    built = add(home.python, chosen.names, tell_step, wheels=judged_wheels(chosen))
+    return print_status(chosen, built, home, settings)
 
 
 def _check(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:

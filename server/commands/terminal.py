@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
+from ..runs.tables.table_reports import tables_lines
 
 if TYPE_CHECKING:
     from ..runs.report import Report
@@ -34,9 +35,13 @@ def print_run(report: Report) -> None:
     """Print what the code wrote and its result; its own errors, how it failed, and what was cut, go to stderr."""
     if report["output"]:
         print(report["output"], end="" if report["output"].endswith("\n") else "\n")
+    for shown in report.get("displayed", []):
+        print(json.dumps(shown, ensure_ascii=False, indent=2))
     if report["result"] is not None:
         print(json.dumps(report["result"], ensure_ascii=False, indent=2))
     sys.stdout.flush()
+    for line in tables_lines(report.get("tables", [])):
+        print_error(f"sealab: {line}")
     print_error(report.get("stderr", "").rstrip("\n"))
     error = report["error"]
     if error is not None:
@@ -45,6 +50,9 @@ def print_run(report: Report) -> None:
         print_error((error["traceback"] or "").rstrip("\n").removesuffix(last))
         print_error(f"sealab: {report['status']}{where}: {error['type']}: {terminal_message(error['message'])}")
         print_error(terminal_message(error["hint"] or ""))
+    for image in report.get("images", []):
+        if "shows" in image:
+            print_error(f"sealab: figure: {image['shows']}")
     if "images" in report:
         count = len(report["images"])
         print_error(

@@ -22,7 +22,7 @@ FILES_MAX = 1_000
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _STEM_CHARS_MAX = 80
-_OF_THE_RUN = frozenset({"code.py", "output.txt", "result.json", "dry_run.json"})
+_OF_THE_RUN = frozenset({"code.py", "output.txt", "stderr.txt", "result.json", "dry_run.json", "displayed.json"})
 
 
 @dataclass(slots=True)

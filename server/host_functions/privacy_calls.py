@@ -9,6 +9,7 @@ from typing import cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
+from ...workspace.errors import NotFound
 from ...workspace.run_files import HERE
 from ...workspace.store import Workspace
 from ..errors import ServerError
@@ -20,6 +21,8 @@ from .broker import Arguments, Calls, Handler
 from .file_calls import files_of
 
 FIGURE = "figure"
+LEARN_ROWS = "learn_rows"
+"""By this a worker tells the values of a table that it is about to open, which the host cannot read."""
 _ANY = (str, int, float, list, dict, type(None))
 _LONGEST = {"content": CHARS_MAX}
 
@@ -30,6 +33,7 @@ def handlers(privacy: Privacy, workspace: Workspace) -> Mapping[str, Handler]:
         LEARN_PATH: Handler(
             partial(_learn_path, privacy, workspace), {"filename": (str,)}, frozenset({"filename"}), is_of_files=True
         ),
+        LEARN_ROWS: Handler(partial(_learn_rows, privacy), {"rows": (list,)}, frozenset({"rows"}), is_of_files=True),
         "hide_labels": Handler(partial(_hide_labels, privacy), {"texts": (list,)}, frozenset({"texts"})),
         "sanitize_pii": Handler(partial(_sanitize, privacy), {"content": _ANY}, frozenset({"content"}), _LONGEST),
         "restore_pii": Handler(partial(_restore, privacy), {"content": _ANY}, frozenset({"content"}), _LONGEST),
@@ -49,6 +53,19 @@ async def _learn_path(privacy: Privacy, workspace: Workspace, calls: Calls, argu
         await learn_path(
             privacy, calls.caller.scope, files_of(calls, workspace), path, known, run_tokens=calls.run_tokens
         )
+    except NotFound:
+        return None  # full Python made it by itself, out of what it had read before
+    except ServerError as error:
+        raise HostCallError(f"The file cannot be read here. {error}", type="PermissionError") from error
+    return None
+
+
+async def _learn_rows(privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
+    """Learn rows of a table that only a library of the worker reads."""
+    if not privacy.filters:
+        return None
+    try:
+        await privacy.learn(calls.caller.scope, arguments["rows"], calls.run_tokens)
     except ServerError as error:
         raise HostCallError(f"The file cannot be read here. {error}", type="PermissionError") from error
     return None

@@ -31,11 +31,13 @@ from ..upstream_tools.approval import Decision
 from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
 from ..upstream_tools.wiring import config_of
+from . import saved_answers
 from .approval_questions import approved, is_granted, judge_calls
 from .audited_calls import AuditedCall, audited
 from .broker import Arguments, Calls, Handler, Tell
 from .call_log import BYTES_MAX, RETURNS_MAX
 from .run_calls import MESSAGE_CHARS_MAX
+from .saved_answers import Save
 from .sign_in_questions import signed_in, with_sign_in
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ _WHOLE_OR_NONE = (int, type(None))
 _NAMES_MAX = 20
 
 
-def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
+def handlers(registry: Registry, privacy: Privacy, save: Save) -> Mapping[str, Handler]:
     """Return what answers for upstream tools, by name; `privacy` puts values in for tokens where policy allows it."""
     asked = {
         "search_tools": Handler(
@@ -73,7 +75,7 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
         "capability_summary": Handler(partial(_capability_summary, registry), {}, frozenset()),
     }
     call = Handler(
-        partial(_call_tool, registry, privacy),
+        partial(_call_tool, registry, privacy, save),
         {"name": _TEXT, "arguments": (dict,), "positional": (list,)},
         frozenset({"name", "arguments"}),
     )
@@ -81,7 +83,7 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
     return {**asked, "call_tool": call, "judge_calls": judge}
 
 
-async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
+async def _call_tool(registry: Registry, privacy: Privacy, save: Save, calls: Calls, arguments: Arguments) -> Json:
     name = cast("str", arguments["name"])
     given = cast("Mapping[str, Json]", arguments["arguments"])
     may_change = False
@@ -96,8 +98,8 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             server, decision = await _judged(registry, line, tool)
             if decision is Decision.REFUSE:
                 raise failed(approval.why_refused(tool.name, server))
-            if "positional" in arguments:
-                given = await _named(tool, name, cast("Sequence[Json]", arguments["positional"]), given)
+            save_to, given = await saved_answers.taken_out(calls, privacy, tool, given)
+            given = await _named(tool, name, cast("Sequence[Json]", arguments.get("positional", ())), given)
             given = await given_to_tool(privacy, calls, tool, server, given)
             try:
                 tool, fitting = await _fitting(registry, calls.caller.identity, tool, given)
@@ -129,9 +131,11 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=kind) from error
         (await registry.usage()).called(calls.caller.scope, tool.full_name)
         value = _with_attachments(result)
-        ANSWERED_BY.set(f"{tool.server}.{tool.name}")
         line.chars_out = await chars_of(value)
         pay(calls, line.chars_out)
+        if save_to is not None:
+            return await saved_answers.save_result(calls, save, tool.server, result, save_to)
+        ANSWERED_BY.set(f"{tool.server}.{tool.name}")
         await _note_returns(registry, calls, tool)
         return value
 
@@ -258,6 +262,8 @@ def pay(calls: Calls, count: int) -> None:
 
 async def _named(tool: Tool, name: str, positional: Sequence[Json], given: Mapping[str, Json]) -> Mapping[str, Json]:
     """Return the arguments by name, those by position too."""
+    if not positional:
+        return given
     from ..upstream_tools.tool_arguments import named
 
     return await in_thread(Kind.SEARCH, partial(named, tool, name, positional, given))

@@ -25,6 +25,7 @@ from .approval_questions import approved
 from .audited_calls import audited
 from .broker import Arguments, Calls, Handler
 from .registry_calls import failed, given_to_tool, pay
+from .saved_answers import SAVE_TO, Save, judge_saving, save_value
 from .sign_in_questions import with_sign_in
 
 _KEPT_AS = f"{READ_RESOURCE}\0"
@@ -32,19 +33,24 @@ _KEPT_AS = f"{READ_RESOURCE}\0"
 _TEXT = (str,)
 
 
-def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
+def handlers(registry: Registry, privacy: Privacy, save: Save) -> Mapping[str, Handler]:
     """Return what answers for resources and prompts, by name."""
     return {
         READ_RESOURCE: Handler(
-            partial(_read_resource, registry, privacy), {"server": _TEXT, "uri": _TEXT}, frozenset({"server", "uri"})
+            partial(_read_resource, registry, privacy, save),
+            {"server": _TEXT, "uri": _TEXT, SAVE_TO: _TEXT},
+            frozenset({"server", "uri"}),
         ),
         "list_resources": Handler(partial(_list, registry, "resources"), {"server": _TEXT}, frozenset({"server"})),
         "list_prompts": Handler(partial(_list, registry, "prompts"), {"server": _TEXT}, frozenset({"server"})),
     }
 
 
-async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
+async def _read_resource(registry: Registry, privacy: Privacy, save: Save, calls: Calls, arguments: Arguments) -> Json:
     named = cast("str", arguments["server"])
+    save_to = cast("str | None", arguments.get(SAVE_TO))
+    if save_to is not None:
+        save_to = await judge_saving(calls, privacy, save_to)
     with calls.log.call(f"{named}.{READ_RESOURCE}") as entry, audited(calls, entry) as line:
         try:
             name = await discovery.server_name(registry, calls.caller.identity, named)
@@ -70,7 +76,7 @@ async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arg
             raise failed(str(error)) from error
         line.chars_out = await chars_of(value)
         pay(calls, line.chars_out)
-        return value
+        return value if save_to is None else await save_value(calls, save, value, save_to)
 
 
 async def _list(registry: Registry, kind: Literal["resources", "prompts"], calls: Calls, arguments: Arguments) -> Json:

@@ -20,6 +20,7 @@ from ..privacy.reading.encodings import SAMPLE_BYTES, encoding_of
 from .attachments import slice_of
 from .broker import Arguments, Calls, Handler
 from .file_calls import files_of
+from .saved_answers import Save
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 """What the server holds of one run's files while their parts arrive: as much as a worker's scratch directory."""
@@ -68,6 +69,15 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
             changes=lambda _arguments: MADE_HERE,
         ),
     }
+
+
+def saver(workspace: Workspace) -> Save:
+    """Return what writes a file for a run, which the code did not write itself."""
+
+    async def save(calls: Calls, name: str, content: bytes) -> Json:
+        return await _written(workspace, calls, {"filename": name}, content)
+
+    return save
 
 
 async def _read_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:

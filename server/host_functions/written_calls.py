@@ -14,6 +14,7 @@ from ...sandbox.job import Json
 from ...tools_registry.errors import ToolAmbiguous, ToolUnknown
 from ...tools_registry.models import Tool
 from ..host_work import checkpoint
+from .saved_answers import SAVE_TO, is_of_tool
 
 if TYPE_CHECKING:
     from ...tools_registry.describing.details import Describer
@@ -163,7 +164,12 @@ def _faults_of(tool: Tool, call: WrittenCall, describer: Describer) -> Iterator[
     if call.positional > len(names):
         yield too_many_by_position(tool, describer.call(tool))
         return
-    yield from misfits_as_written(tool, call.given, (*call.others, *names[: call.positional]), more=call.more)
+    others = (*call.others, *names[: call.positional])
+    given = call.given
+    if (SAVE_TO in given or SAVE_TO in others) and not is_of_tool(tool):
+        given = {name: value for name, value in given.items() if name != SAVE_TO}
+        others = tuple(name for name in others if name != SAVE_TO)
+    yield from misfits_as_written(tool, given, others, more=call.more)
 
 
 def _read(line: int, sent: Json) -> WrittenCall | None:

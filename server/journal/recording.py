@@ -214,6 +214,11 @@ class RunJournal:
         """Have what is recorded so far written at once; nobody waits for it."""
         self._writer.hurry()
 
+    @property
+    def is_left_open(self) -> bool:
+        """Whether another process goes on with the run."""
+        return self._is_left_open
+
     def leave_open(self) -> None:
         """Have the journal not end when the run is broken off."""
         self._is_left_open = True

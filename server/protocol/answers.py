@@ -114,6 +114,8 @@ def answered_run(execution: Execution, form: OutputFormat, *, default: OutputFor
         report["truncated"] = {**report.get("truncated", {}), "format": Cut(note=why).to_json()}
     text = as_text(report, form)
     report["result"] = in_form(cast("Json", report["result"]), form)
+    if "displayed" in report:
+        report["displayed"] = [in_form(cast("Json", each), form) for each in report["displayed"]]
     answer = answered(brief(report, layers=layers), text, failed=not report["success"])
     answer.content.extend(map(image_content, execution.images))
     return answer

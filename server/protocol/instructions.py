@@ -40,7 +40,8 @@ CAPABILITIES = """\
 Available without import: json re math datetime statistics collections itertools functools random string decimal \
 fractions asyncio
 Tools: await tools.<server>.<tool>(**arguments) calls an upstream MCP tool and returns its structured content, else \
-parsed JSON, else text; await call_tool("<server>.<tool>", {{…}}) does by name; where one server alone has a tool, \
+parsed JSON, else text; await call_tool("<server>.<tool>", {{…}}) does by name; \
+save_to="name" on either has the answer become a workspace file; where one server alone has a tool, \
 await tools.<tool>(…) finds it; ToolError has the server's message
 Discovery: search_tools(query, category=None, detail_level="summary", limit=None), get_tool_definition(tool_name), \
 list_servers(); of a picture or file a tool gives a handle, which read_file(handle, encoding=None) reads
@@ -61,6 +62,7 @@ Async: top-level await works; asyncio.gather, sleep, wait_for, create_task, Queu
 Sessions: execute_code(session="name") keeps variables, functions and imports from call to call, as in a REPL; \
 list_sessions(), close_session(name)
 Progress: progress(fraction, message="") tells the client how far the code is, from 0 to 1
+Display: display(value) shows a value, table or figure in the report beside the result, in order
 Not available: network, files outside the workspace, processes, native modules; threads run one at a time
 {full_python}\
 Limits of a call: {timeout_seconds:g} s (at most {max_timeout_seconds:g}), {memory_mb} MB (at most {max_memory_mb}), \
@@ -68,6 +70,9 @@ Limits of a call: {timeout_seconds:g} s (at most {max_timeout_seconds:g}), {memo
 """
 
 FULL_PYTHON = """\
-Full Python ({asked}): every import, installed packages such as numpy, threads, files in /tmp; the workspace is at \
-/workspace, read-only; keep(path, name) copies a file into it; matplotlib figures shown or left open come back as images
+Full Python ({asked}): every import, installed packages such as numpy (a program that imports one runs there by \
+itself), threads; the workspace is the current directory, and what code writes there is kept once the run ends well \
+(in a container it is read-only at /workspace, and keep(path, name) copies a file into it); matplotlib figures shown \
+or left open come back as images; a DataFrame as result is shown with its types, and a large one becomes a parquet \
+file in tables/, which `read_with` reads
 """

@@ -11,7 +11,9 @@ from typing_extensions import TypedDict
 
 from ...sandbox.confine.levels import LayerFinding, Level, Probe
 from ...sandbox.host.pool import PoolStats
+from ...sandbox.host.repl_sessions import SessionState
 from ...sandbox.job import Isolation
+from ...sandbox.shown_values import Held
 from ...skills_db.errors import SkillsDbError
 from ..app import App
 from ..caller import Caller
@@ -92,6 +94,26 @@ class EventLoopReport(TypedDict):
     held_ms_max: float
 
 
+class HeldReport(TypedDict):
+    """A variable that a session holds: its class, about how many bytes it takes, and how large it is in words."""
+
+    name: str
+    kind: str
+    bytes: int
+    extent: NotRequired[str]
+
+
+class SessionHolds(TypedDict):
+    """A session of the caller: the memory that it may have, and its largest variables after its last call."""
+
+    name: str
+    isolation: str
+    calls: int
+    idle_seconds: float | None
+    memory_mb: int
+    held: list[HeldReport]
+
+
 class WorkspaceReport(TypedDict):
     """How full the workspace is, in bytes and in files and folders together."""
 
@@ -148,6 +170,7 @@ class Statistics(TypedDict):
     isolation: IsolationReport
     runs: Runs
     shares: SharesReport
+    sessions: list[SessionHolds]
     pool: NotRequired[PoolReport]
     server: NotRequired[Process]
     workers: NotRequired[Process]
@@ -173,6 +196,7 @@ async def statistics_of(app: App, caller: Caller, *, of_machine: bool = True) ->
         isolation=_isolation(app, pools, of_machine=of_machine),
         runs=app.executor.stats.summary(),
         shares=app.executor.shares.report(caller.scope),
+        sessions=[_session(isolation, each) for isolation, each in app.pools.sessions_of(caller.scope)],
         workspace=WorkspaceReport(used_bytes=usage.used_bytes, quota_bytes=usage.quota_bytes, entries=usage.entries),
         vault=vault,
         skills=skills,
@@ -233,6 +257,24 @@ def _one(pool: PoolStats, *, of_machine: bool) -> OneIsolation:
     told = OneIsolation(layers=list(pool.layers), level=level_of(pool.layers).value)
     if of_machine:
         told |= {"spares": pool.spares, "running": pool.running, "sessions": pool.sessions}
+    return told
+
+
+def _session(isolation: Isolation, session: SessionState) -> SessionHolds:
+    return SessionHolds(
+        name=session.name,
+        isolation=isolation.value,
+        calls=session.calls,
+        idle_seconds=session.idle_seconds,
+        memory_mb=session.memory_mb,
+        held=[_held(each) for each in session.held],
+    )
+
+
+def _held(held: Held) -> HeldReport:
+    told = HeldReport(name=held.name, kind=held.kind, bytes=held.bytes)
+    if held.extent:
+        told["extent"] = held.extent
     return told
 
 

@@ -49,6 +49,20 @@ list_servers(); skills.<name>(), save_skill(name, code), list_skills(); read_fil
 delete_file; sanitize_pii, restore_pii(text); summarize_list, filter_by_field, aggregate_stats, format_output.\
 """
 
+DATA_MODULES = (
+    "numpy",
+    "pandas",
+    "polars",
+    "duckdb",
+    "pyarrow",
+    "openpyxl",
+    "matplotlib",
+    "seaborn",
+    "scipy",
+    "sklearn",
+)
+"""Those whose absence would have a model write otherwise."""
+
 RUN_PYTHON = """\
 Run Python in a sandbox: no network, no disk. Return little: `result` or the last expression; print() too. Top-level \
 await works. `servers` names the MCP servers that the code uses. Helpers: await mcp_<server>.<tool>(**args); \
@@ -74,7 +88,7 @@ def tools_of(app: App) -> list[StrictTool]:
         *registry_tools(app.registry),
         *skill_tools(app.skills, conversations, reported_layers),
         *privacy_tools(app.privacy),
-        *workspace_tools(app.workspace, app.privacy, chars_max),
+        *workspace_tools(app.workspace, app.privacy, app.executor, chars_max),
         _get_execution_stats(app),
     ]
     return [tool.bound(chars_max) for tool in tools]
@@ -118,12 +132,21 @@ def _execute_code(app: App, conversations: Conversations, reported_layers: Repor
     run = _runner(app, reported_layers)
     tool = StrictTool.published(
         execute_code,
-        EXECUTE_CODE if settings.surface is Surface.FULL else EXECUTE_CODE_ALONE,
+        (EXECUTE_CODE if settings.surface is Surface.FULL else EXECUTE_CODE_ALONE) + _packages(app),
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
         always_loaded=True,
     )
     _adapt_to_settings(tool.parameters["properties"], app)
     return tool
+
+
+def _packages(app: App) -> str:
+    """Say which packages for data work code can import, where it can import any."""
+    full_python = app.executor.offer.full_python
+    if full_python.why_not() is not None:
+        return ""
+    there = [module for module in DATA_MODULES if module in full_python.modules()]
+    return f" Import too: {', '.join(there)}." if there else ""
 
 
 def _adapt_to_settings(properties: dict[str, dict[str, object]], app: App) -> None:

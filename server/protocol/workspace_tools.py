@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import mimetypes
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Literal, NotRequired
@@ -13,13 +14,19 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
 from typing_extensions import TypedDict
 
+from ...sandbox.job import Isolation
 from ...workspace.store import Contents, Workspace
+from ..caller import Caller
 from ..host_work import Kind, in_thread
 from ..privacy.gates.file_gate import shown_slice
 from ..privacy.privacy import Privacy
+from ..runs.compact import written
+from ..runs.executor import Executor
 from ..runs.images import IMAGE_BYTES_MAX, Picture, image_type
+from ..runs.tables.table_previews import ROWS, is_table, isolation_for, previewed
 from ..runs.truncation import SHOWN_CHARS
-from ..scopes import scope_of
+from ..scopes import caller_of, scope_of
+from ..settings import OutputFormat
 from .answers import READS, OptionalWhole, answered, image_content
 from .strict_tool import StrictTool
 
@@ -36,8 +43,10 @@ class WrittenAnswer(TypedDict):
 class ReadAnswer(TypedDict):
     """A file, or the slice asked for; `size` is that of the whole file, in bytes.
 
-    Of an image, asked for without an encoding, the content is empty: the image follows as content of its own.
-    Where more follows, `truncated` is true. `read_with` reads on where that is for lack of a limit.
+    Of an image, asked for without an encoding, the content is empty: the image follows as content of its own. Of a
+    table (parquet, npy, feather, xlsx) it is its columns and rows, which `offset` and `limit` count there, where full
+    Python is allowed, which reads it. Where more follows, `truncated` is true. `read_with` reads on where that is for
+    lack of a limit.
     """
 
     filename: str
@@ -73,14 +82,14 @@ class DeletedAnswer(TypedDict):
     deleted: bool
 
 
-def workspace_tools(workspace: Workspace, privacy: Privacy, chars_max: int) -> list[StrictTool]:
-    """Return the tools that write, read, list and delete workspace files.
+def workspace_tools(workspace: Workspace, privacy: Privacy, executor: Executor, chars_max: int) -> list[StrictTool]:
+    """Return the tools that write, read, list and delete workspace files; `executor` reads files of tables.
 
     Without a limit reading gives at most `chars_max` characters, and of base64 as many bytes as that is.
     """
     return [
         _write_workspace_file(workspace),
-        _read_workspace_file(workspace, privacy, chars_max),
+        _read_workspace_file(workspace, privacy, executor, chars_max),
         _list_workspace_files(workspace),
         _delete_workspace_file(workspace),
     ]
@@ -101,7 +110,7 @@ def _write_workspace_file(workspace: Workspace) -> StrictTool:
     )
 
 
-def _read_workspace_file(workspace: Workspace, privacy: Privacy, chars_max: int) -> StrictTool:
+def _read_workspace_file(workspace: Workspace, privacy: Privacy, executor: Executor, chars_max: int) -> StrictTool:
     async def read_workspace_file(
         filename: str,
         ctx: Context[None, None],
@@ -119,6 +128,10 @@ def _read_workspace_file(workspace: Workspace, privacy: Privacy, chars_max: int)
             and (picture := await _picture(workspace, filename, scope, offset, encoding)) is not None
         ):
             return _picture_answer(filename, picture)
+        where = isolation_for(executor) if encoding == "utf-8" and is_table(filename) else None
+        if where is not None:
+            caller = caller_of(ctx.request_context)
+            return await _table_answer(workspace, executor, caller, filename, where, offset=offset, limit=asked)
         if privacy.filters:
             read = await shown_slice(privacy, scope, workspace, filename, offset=offset, limit=limit, encoding=encoding)
         else:
@@ -143,6 +156,35 @@ def _picture_answer(filename: str, picture: Picture) -> CallToolResult:
     shown = answered(answer, f"{filename} is an image ({picture.mime_type}, {size} bytes)")
     shown.content.append(image_content(picture))
     return shown
+
+
+async def _table_answer(
+    workspace: Workspace,
+    executor: Executor,
+    caller: Caller,
+    filename: str,
+    isolation: Isolation,
+    *,
+    offset: int,
+    limit: int | None,
+) -> CallToolResult:
+    """Return what is in a file that holds a table, as text: `limit` rows from `offset` on."""
+    beginning = partial(workspace.read, filename, 0, 1, encoding="base64", owner=caller.scope)
+    size = (await in_thread(Kind.FILES, beginning)).size
+    preview = await previewed(executor, caller, filename, isolation, offset=offset, limit=limit)
+    text = written(preview.shown, OutputFormat.AUTO)
+    following = preview.following
+    answer = ReadAnswer(filename=filename, content=text, size=size, truncated=preview.is_cut or following is not None)
+    if following is not None and (limit is None or following - offset < limit):
+        answer["read_with"] = _reader(filename, following, limit or ROWS, "utf-8")
+    if len(text) <= SHOWN_CHARS:
+        return answered(answer, "\n".join((text, *_more_rows(answer))))
+    return answered(answer, f"{text[:SHOWN_CHARS]}\n… [cut here; the structured content has more]")
+
+
+def _more_rows(answer: ReadAnswer) -> Iterator[str]:
+    if "read_with" in answer:
+        yield f"… [more rows follow: {answer['read_with']}]"
 
 
 def _short_text(read: Contents, offset: int, limit: int, encoding: Encoding) -> str:

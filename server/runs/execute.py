@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from ...sandbox.errors import Busy
-from ...sandbox.job import Failure, HostCalls, Job, Json, Limits, Outcome, Start, Status
+from ...sandbox.job import Failure, HostCalls, Isolation, Job, Json, Limits, Outcome, Start, Status
 from ...workspace.errors import WorkspaceError
 from ...workspace.names import RUNS
 from ..caller import LOCAL, Caller, Progress
@@ -22,14 +22,27 @@ from ..host_work import Account, Kind, charged_to, in_thread
 from ..journal.journal import BegunRun, Kept, recorder_of
 from ..journal.recording import RunJournal
 from ..privacy.gates.program_gate import ProgramTokens, with_values
-from ..privacy.gates.run_gate import CalledTool, EndedRun, Gate, LeftTokens, ReturnedShape, ShownRun, WrittenName
+from ..privacy.gates.run_gate import (
+    CalledTool,
+    EndedRun,
+    Gate,
+    LeftTokens,
+    ReturnedShape,
+    ShownRun,
+    WrittenName,
+)
 from ..rights import ISOLATIONS, require
 from ..scopes import session_of
-from .escalation import escalated
+from .cancelled_runs import LeftFiles
+from .files_home import FilesHome, accompanied, changed_files, changed_names, written_files
 from .ids import new_run_id
 from .images import PNG, Picture, pictured
 from .isolations import AUTO
 from .permitted_runs import permit_run
+from .placement.escalation import escalated
+from .placement.heavy_numbers import told_of_full_python
+from .placement.missing_packages import told_of_packages
+from .placement.routing import routed
 from .progress import ProgressReporter
 from .rebuilding import rebuild_of
 from .report import (
@@ -43,8 +56,8 @@ from .report import (
     SessionReport,
     TokensLeft,
     ToolCall,
-    WrittenFile,
 )
+from .tables.table_reports import table_report
 from .truncation import SHOWN_CHARS, Cut, Fitted, fit, fits
 
 ENTRIES_MAX = 20
@@ -123,7 +136,7 @@ async def execute_here(
     """Run the code on this server and return its report; as `execute`."""
     run_id = request.run_id or new_run_id()
     try:
-        judged = allowed(request, executor)
+        judged = await routed(executor, request, allowed(request, executor))
     except KNOWN_ERRORS as error:
         executor.audit.run_refused(request.caller, run_id, error)
         raise
@@ -179,18 +192,26 @@ async def executed(
         audit=executor.audit,
     )
     answer = begun.answering(calls, gate)
+    files = None if executor.workspace is None else FilesHome(executor.workspace, calls, run_id)
+    job = replace(job, takes_home=files)
     try:
         await _audited_begin(executor, request, job, run_id)
-        outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter)
+        outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter, files=files)
         _go_on_without_worker(request, outcome, journal)
+        outcome = told_of_full_python(job, outcome, executor.pools.offered)
         outcome = _unstored(outcome, await calls.stored())
         await _confirm(executor, job)
     except BaseException as error:
-        gate.drop()
         journal.broken_off(Status.CANCELLED.value, job.isolation.value, _called(calls))
         _audit_broken_off(executor, request, job, calls, error)
         if isinstance(error, asyncio.CancelledError):
             executor.stats.count_cancelled()
+        if isinstance(error, asyncio.CancelledError) and files is not None and files.running is not None:
+            goes_on = isinstance(journal, RunJournal) and journal.is_left_open
+            leaving = partial(_left_behind, executor, job, calls, files, gate)
+            executor.cancelled.begin(run_id, files.running, None if goes_on else leaving, gate.drop)
+        else:
+            gate.drop()
         raise
     finally:
         await calls.ended()
@@ -201,7 +222,7 @@ async def executed(
         incomplete = await journal.stored()  # the next call may have to be given its session anew
         await _confirm(executor, job)
     outcome = _noted(outcome, incomplete)
-    shown = await gate.shown(_ended(outcome, job, calls))
+    shown = await gate.shown(_ended(outcome, job, calls, files))
     shown, images = _pictured(shown, run_id, filters=executor.privacy.filters)
     owner = request.caller.scope
     fitted = _kept_soon(executor, run_id, owner, shown.run)
@@ -227,6 +248,7 @@ async def _run(
     *,
     journal: Kept,
     reporter: ProgressReporter,
+    files: FilesHome | None,
 ) -> Outcome:
     """Run the job, then send the progress that is left. A run for which there was no place in time is `busy`."""
     with reporter, charged_to(Account.of(job.limits.timeout_seconds)) as account:
@@ -237,16 +259,53 @@ async def _run(
             ):
                 recorder = recorder_of(journal, job.isolation)
                 rebuild = None if recorder is None else rebuild_of(executor, request, job)
-                outcome = await executor.pools.run(job, answer, recorder, rebuild)
+                running = executor.pools.run(job, answer, recorder, rebuild)
+                outcome = await (running if job.isolation is not Isolation.PROCESS else accompanied(files, running))
                 if request.isolation == AUTO:
                     outcome = await escalated(
-                        executor, job, answer, outcome, caller=gate.caller, background=request.background
+                        executor,
+                        job,
+                        answer,
+                        outcome,
+                        caller=gate.caller,
+                        files=files,
+                        background=request.background,
+                        was_routed=True,
                     )
+                outcome = await told_of_packages(executor.offer.full_python, outcome)
             await reporter.flush()
         except Busy as busy:
             executor.audit.limited(request.caller, busy.limit)
             return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     return outcome
+
+
+async def _left_behind(executor: Executor, job: Job, calls: Calls, files: FilesHome, gate: Gate) -> LeftFiles | None:
+    """Keep what a cancelled run had written, and return what is said of it; None where that is nothing."""
+    if files.cancelled is None and not files.landed.is_anything:
+        return None
+    outcome = files.cancelled or Outcome(Status.CANCELLED, isolation=Isolation.PROCESS)
+    shown = (await gate.shown(_ended(outcome, job, calls, files))).run
+    run_id, note = calls.attachments.run_id, shown.outcome.notes.get("files")
+    if shown.attached:
+        keeping = partial(
+            executor.archive.archive.keep,
+            run_id,
+            owner=job.caller,
+            code=shown.code,
+            attached=shown.attached,
+        )
+        try:
+            await in_thread(Kind.FILES, keeping, charged=False)
+        except WorkspaceError as error:
+            _LOG.warning("The files of the cancelled run %s could not be kept: %s", run_id, error)
+            return LeftFiles(note=f"What the code wrote could not be kept: {error}")
+    changed = shown.changed
+    return (
+        LeftFiles(note=note)
+        if changed is None
+        else LeftFiles(changed_files(changed, ENTRIES_MAX), len(changed.kept), note)
+    )
 
 
 async def _confirm(executor: Executor, job: Job) -> None:
@@ -340,7 +399,7 @@ def _count(executor: Executor, run_id: str, outcome: Outcome, calls: Calls) -> N
     )
 
 
-def _ended(outcome: Outcome, job: Job, calls: Calls) -> EndedRun:
+def _ended(outcome: Outcome, job: Job, calls: Calls, files: FilesHome | None) -> EndedRun:
     """Put together all that there is of a run. The name of a tool that there is not is the code's own text."""
     return EndedRun(
         outcome,
@@ -357,6 +416,7 @@ def _ended(outcome: Outcome, job: Job, calls: Calls) -> EndedRun:
         ),
         calls.log.dry,
         calls.attachments.files,
+        None if files is None or outcome.isolation is not Isolation.PROCESS else changed_names(files, calls),
     )
 
 
@@ -423,6 +483,7 @@ def _kept_soon(executor: Executor, run_id: str, owner: str, run: EndedRun) -> Fi
     if (
         run.attached
         or run.dry_calls
+        or outcome.displayed
         or not fits(outcome.result, outcome.output, outcome.stderr, max_chars=max_chars)
         or not executor.archive.soon(run_id, owner=owner, code=run.code)
     ):
@@ -439,10 +500,15 @@ def _kept_and_fitted(executor: Executor, run_id: str, owner: str, run: EndedRun)
         outcome.output,
         stderr=outcome.stderr,
         dry_run=run.dry_calls or (),
+        displayed=cast("Sequence[Json]", outcome.displayed or ()),
         max_chars=executor.settings.output_max_chars,
     )
     fitted = cut(run_id=run_id, notes=outcome.notes)
-    for name, whole in (("dry_run.json", fitted.whole_dry_run), ("stderr.txt", fitted.whole_stderr)):
+    for name, whole in (
+        ("dry_run.json", fitted.whole_dry_run),
+        ("stderr.txt", fitted.whole_stderr),
+        ("displayed.json", fitted.whole_displayed),
+    ):
         if whole is not None:
             attached = {**attached, name: whole.encode(errors="backslashreplace")}
     try:
@@ -513,6 +579,10 @@ def _report(
         isolation=outcome.isolation.value,
         layers=list(outcome.layers),
     )
+    if fitted.displayed:
+        report["displayed"] = list(fitted.displayed)
+    if outcome.tables:
+        report["tables"] = [table_report(each) for each in outcome.tables]
     if fitted.stderr:
         report["stderr"] = fitted.stderr
     if outcome.queued_ms >= 1:
@@ -523,13 +593,19 @@ def _report(
         report["returns"] = {each.tool: each.shape for each in run.returns}
     if dry_run:
         report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
-    if run.written:
-        report["files"] = [WrittenFile(name=each.name, size=each.size) for each in run.written[:ENTRIES_MAX]]
-    truncated = {**fitted.truncated(), **_left_out(report, run)}
+    if run.changed is not None:
+        if changed := changed_files(run.changed, ENTRIES_MAX):
+            report["files"] = changed
+    elif run.written:
+        report["files"] = written_files(run.written, ENTRIES_MAX)
+    truncated = fitted.truncated()
+    for what, cut in _left_out(report, run).items():
+        truncated[what] = {**cast("Mapping[str, Json]", truncated.get(what, {})), **cast("Mapping[str, Json]", cut)}
     if truncated:
         report["truncated"] = truncated
     if images:
-        report["images"] = [Image(mime_type=each.mime_type, size=len(each.content)) for each in images]
+        captions = [*outcome.captions, *[""] * len(images)]
+        report["images"] = [_image(each, shows) for each, shows in zip(images, captions, strict=False)]
     if outcome.session_ended is not None:
         report["session_ended"] = outcome.session_ended
     privacy = _privacy(shown, program)
@@ -542,6 +618,13 @@ def _report(
             truncated["left"] = Cut(note=f"{told} of {there} tokens, of {len(run.left)} tools").to_json()
             report["truncated"] = truncated
     return report
+
+
+def _image(picture: Picture, shows: str) -> Image:
+    told = Image(mime_type=picture.mime_type, size=len(picture.content))
+    if shows:
+        told["shows"] = shows
+    return told
 
 
 def _privacy(shown: ShownRun, program: ProgramTokens) -> PrivacyReport:
@@ -576,6 +659,11 @@ def _left_out(report: Report, run: EndedRun) -> dict[str, Json]:
     told = sum(each.get("count", 1) for each in report.get("tool_calls", ()))
     if told < len(run.called):
         left_out["tool_calls"] = Cut(told, len(run.called), note="calls, of the first tools alone").to_json()
-    if len(run.written) > ENTRIES_MAX:
+    if run.changed is not None:
+        every = (run.changed.new, run.changed.changed, run.changed.deleted, run.changed.kept)
+        if max(map(len, every)) > ENTRIES_MAX:
+            named = sum(min(len(each), ENTRIES_MAX) for each in every)
+            left_out["files"] = Cut(named, sum(map(len, every)), "list_files() in code").to_json()
+    elif len(run.written) > ENTRIES_MAX:
         left_out["files"] = Cut(ENTRIES_MAX, len(run.written), "list_files() in code", "files").to_json()
     return left_out

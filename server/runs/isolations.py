@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,10 +19,9 @@ from ...sandbox.job import Isolation, Limits
 from ...sandbox.python_versions import require_walked
 from ..errors import RequestRefused, SettingsError
 from ..home import Home
+from ..managed_python.full_python import NOT_SET_UP, OR_SET_UP, FullPython
 from ..settings import Settings
 from ..storage.opening import shown_folder
-
-_ANSWER_SECONDS = 10
 
 NO_IMAGE = "There is no image for containers yet. Run `sealab container build`, or set CONTAINER_IMAGE."
 
@@ -35,34 +33,59 @@ AUTO = "auto"
 CHOICES = (AUTO, *(isolation.value for isolation in Isolation))
 
 
+ALLOWED_BY_DEFAULT = (Isolation.RESTRICTED, Isolation.CONTAINER)
+"""What a caller may ask for where ALLOWED_ISOLATION is not set; `managed_python.full_python` adds `process`."""
+
+
+def allowed_isolations(settings: Settings) -> tuple[Isolation, ...]:
+    """Return what the operator allows by name, or what is allowed where nothing was said."""
+    return ALLOWED_BY_DEFAULT if settings.allowed_isolation is None else settings.allowed_isolation
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """What a request may ask for: how each isolation's pool is made, and why others that are allowed are missing.
 
     The first one is what a request gets that does not ask. `image` is what containers run, where they are offered.
+    `full_python` is what `process` runs; it may come and go while the server runs.
     """
 
     makers: Mapping[Isolation, Callable[[], JobRunner]]
     missing: Mapping[Isolation, str]
+    full_python: FullPython
     image: ContainerImage | None = None
+
+    def is_there(self, isolation: Isolation) -> bool:
+        """Return whether an isolation can be had now."""
+        return isolation is not Isolation.PROCESS or self.full_python.why_not() is None
 
     def named(self, choice: str, settings: Settings) -> Isolation | None:
         """Return the isolation that a request asks for, or None for `auto`. Raises `RequestRefused`."""
         if choice == AUTO:
             return None
-        for isolation in self.makers:
+        for isolation in self._there():
             if isolation == choice:
                 return isolation
-        offered = ", ".join((AUTO, *self.makers))
+        others = self.others()
         if choice not in CHOICES:
-            raise RequestRefused(f"There is no isolation {choice!r}. Give one of {offered}.")
+            raise RequestRefused(f"There is no isolation {choice!r}. {others}")
         isolation = Isolation(choice)
         if isolation in self.missing:
-            raise RequestRefused(f"{self.missing[isolation]} Give one of {offered}.")
+            raise RequestRefused(f"{self.missing[isolation]} {others}")
+        why = self.full_python.why_not() if isolation in self.makers else None
+        if why not in (None, NOT_SET_UP):
+            raise RequestRefused(f"{why} {others}")
         raise RequestRefused(
-            f"isolation={choice!r} is not allowed here: ALLOWED_ISOLATION is {','.join(settings.allowed_isolation)}. "
-            f"Give one of {offered}, or ask the operator to add {choice}."
+            f"isolation={choice!r} is not allowed here: ALLOWED_ISOLATION is {','.join(allowed_isolations(settings))}. "
+            f"{others[:-1]}, or ask the operator to add {choice}{'' if why is None else OR_SET_UP}."
         )
+
+    def others(self) -> str:
+        """Say which isolations can be asked for now."""
+        return f"Give one of {', '.join((AUTO, *self._there()))}."
+
+    def _there(self) -> list[Isolation]:
+        return [isolation for isolation in self.makers if self.is_there(isolation)]
 
 
 def offer(settings: Settings, home: Home) -> Offer:
@@ -76,8 +99,10 @@ def offer(settings: Settings, home: Home) -> Offer:
     missing: dict[Isolation, str] = {}
     image: ContainerImage | None = None
     bounds = RunBounds(settings.caller_runs_max, settings.tenant_runs_max)
+    full_python = FullPython(settings, home)
+    allowed = {*allowed_isolations(settings), *((Isolation.PROCESS,) if settings.allowed_isolation is None else ())}
     for isolation in Isolation:
-        if isolation not in settings.allowed_isolation:
+        if isolation not in allowed:
             continue
         match isolation:
             case Isolation.RESTRICTED:
@@ -85,8 +110,7 @@ def offer(settings: Settings, home: Home) -> Offer:
                 packages = _found(settings.packages)
                 makers[isolation] = partial(_restricted_pool, settings, home, bounds, wider, packages)
             case Isolation.PROCESS:
-                _judge_python(settings.process_python)
-                makers[isolation] = lambda: Pool(_pool_settings(settings, home, bounds, Isolation.PROCESS))
+                makers[isolation] = partial(_process_pool, settings, home, bounds, full_python)
             case Isolation.CONTAINER:
                 image = chosen_image(settings, home)
                 reason = _no_container(settings, image)
@@ -94,11 +118,17 @@ def offer(settings: Settings, home: Home) -> Offer:
                     missing[isolation] = reason or NO_IMAGE
                 else:
                     makers[isolation] = partial(_container_pool, settings, home, bounds, image)
-        if isolation in makers and isolation is not Isolation.RESTRICTED:
+        is_there = isolation is not Isolation.PROCESS or full_python.why_not() is None
+        if isolation in makers and isolation is not Isolation.RESTRICTED and is_there:
             wider.append(isolation)
     if not makers:
         raise SettingsError(f"ALLOWED_ISOLATION leaves nothing to run code in: {' '.join(missing.values())}")
-    return Offer(makers, missing, image if Isolation.CONTAINER in makers else None)
+    return Offer(makers, missing, full_python, image if Isolation.CONTAINER in makers else None)
+
+
+def why_no_process(settings: Settings, home: Home) -> str | None:
+    """Say why code cannot run in full Python beside this server, or None where it can. Raises `SettingsError`."""
+    return FullPython(settings, home).why_not()
 
 
 def chosen_image(settings: Settings, home: Home) -> ContainerImage | None:
@@ -129,6 +159,12 @@ def _restricted_pool(
         settings, home, bounds, Isolation.RESTRICTED, tuple(wider)
     )  # read late: `wider` grows meanwhile
     return Pool(replace(pool, packages=packages))
+
+
+def _process_pool(settings: Settings, home: Home, bounds: RunBounds, full_python: FullPython) -> JobRunner:
+    pool = _pool_settings(settings, home, bounds, Isolation.PROCESS)
+    python, level = full_python.python(), full_python.required_level
+    return Pool(replace(pool, python=python, required_level=level, installed=full_python.installed))
 
 
 def _container_pool(settings: Settings, home: Home, bounds: RunBounds, image: ContainerImage) -> JobRunner:
@@ -162,16 +198,19 @@ def _pool_settings(
             timeout_seconds=settings.max_timeout_seconds,
             memory_mb=settings.max_memory_mb,
             pids_max=settings.pids_max,
+            file_size_mb=settings.scratch_mb * 9 // 10 if isolation is Isolation.PROCESS else Limits().file_size_mb,
         ),
         isolation=isolation,
         required_level=settings.required_level,
-        python=settings.process_python if full_python and settings.process_python is not None else sys.executable,
+        python=sys.executable,
         workspace=str(shown_folder(settings, home).absolute()) if full_python else None,
         wider=wider,
         cpus=settings.cpus,
         bounds=bounds,
         caller_sessions_max=settings.caller_sessions_max,
         tenant_sessions_max=settings.tenant_sessions_max,
+        run_folders=str(home.scratch.absolute()) if isolation is Isolation.PROCESS else None,
+        run_folder_bytes=settings.scratch_mb * 1_000_000,
     )
 
 
@@ -189,21 +228,3 @@ def _found(packages: Sequence[str]) -> tuple[tuple[str, str], ...]:
     from ..startup.packages import find_packages
 
     return find_packages(packages)
-
-
-def _judge_python(python: str | None) -> None:
-    """Raise `SettingsError` unless full Python can run on that interpreter."""
-    if python is None:
-        return
-    question = "import sys; print(sys.version_info >= (3, 11))"
-    advice = "Name a Python interpreter of version 3.11 or newer by its absolute path."
-    if not os.path.isabs(python):
-        raise SettingsError(f"PROCESS_PYTHON is {python}, but must be an absolute path. {advice}")
-    try:
-        answer = subprocess.run(
-            [python, "-I", "-S", "-c", question], capture_output=True, check=True, text=True, timeout=_ANSWER_SECONDS
-        ).stdout
-    except (OSError, subprocess.SubprocessError) as error:
-        raise SettingsError(f"PROCESS_PYTHON is {python}, which cannot be run: {error}. {advice}") from None
-    if answer.strip() != "True":
-        raise SettingsError(f"PROCESS_PYTHON is {python}, which is too old. {advice}")

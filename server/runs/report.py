@@ -12,6 +12,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from ...sandbox.job import Isolation, Json
 from ..settings import OutputFormat
 from .compact import shortened, written
+from .tables.table_reports import TableReport, tables_lines
 from .truncation import FIRST_OF, SHOWN_CHARS, fit
 
 _NEW_LINE = "\n"
@@ -68,11 +69,28 @@ class WrittenFile(TypedDict):
     size: int
 
 
+class FileChanges(TypedDict):
+    """What a run of full Python changed in the workspace. Keys that would be empty are left out.
+
+    `new` and `changed` are files that it wrote, `deleted` the names of those that it removed. `kept` are files of a
+    failed run, which are not in the workspace: they are read below `.runs/<run_id>/files/`.
+    """
+
+    new: NotRequired[list[WrittenFile]]
+    changed: NotRequired[list[WrittenFile]]
+    deleted: NotRequired[list[str]]
+    kept: NotRequired[list[WrittenFile]]
+
+
 class Image(TypedDict):
-    """A figure of the run, or an image of its result: `size` in bytes. Over MCP the images follow as content."""
+    """A figure of the run, or an image of its result: `size` in bytes. Over MCP the images follow as content.
+
+    `shows` says of a figure in words what it shows.
+    """
 
     mime_type: str
     size: int
+    shows: NotRequired[str]
 
 
 PRIVACY_MS_LEAST = 100.0
@@ -126,6 +144,8 @@ class Report(TypedDict):
 
     The host's own reports have all keys that stand first; `brief` leaves out what callers over MCP do not need.
 
+    `displayed` are the values that the code showed with `display`, in order; one that is `{"image": n}` is the n-th of
+    `images`. `tables` says what the tables in these and in the result are.
     `returns` says what tools return that the code called, where the caller has not seen it before. A dry run has
     `dry_run`, even where there was nothing to note down; `made_up` says of which tools the code was given made-up
     answers, and why.
@@ -135,6 +155,8 @@ class Report(TypedDict):
     success: bool
     status: str
     result: object
+    displayed: NotRequired[list[object]]
+    tables: NotRequired[list[TableReport]]
     output: NotRequired[str]
     stderr: NotRequired[str]
     error: NotRequired[ErrorReport | None]
@@ -147,7 +169,7 @@ class Report(TypedDict):
     truncated: NotRequired[Mapping[str, object]]
     isolation: NotRequired[str]
     layers: NotRequired[list[str]]
-    files: NotRequired[list[WrittenFile]]
+    files: NotRequired[list[WrittenFile] | FileChanges]
     images: NotRequired[list[Image]]
     session: NotRequired[SessionReport]
     session_ended: NotRequired[str]
@@ -182,6 +204,8 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     shown = _shown(report, form)
     if shown.result is not None:
         lines.append(f"result:{_NEW_LINE if _NEW_LINE in shown.result else ' '}{shown.result}")
+    lines += [f"displayed:{_NEW_LINE if _NEW_LINE in text else ' '}{text}" for text in shown.displayed]
+    lines += tables_lines(report.get("tables", []))
     if failed is not None:
         lines += _failure(failed)
     if shown.output:
@@ -189,8 +213,7 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     if shown.stderr:
         lines += ["stderr:", shown.stderr.rstrip(_NEW_LINE)]
     lines += [f"{what}: {_said_of(note)}" for what, note in shown.notes.items()]
-    for file in report.get("files", []):
-        lines.append(f"wrote {file['name']} ({file['size']} bytes)")
+    lines += _files_said(report.get("files", []))
     for tool, shape in report.get("returns", {}).items():
         lines.append(f"{tool} returns {shape}")
     if "dry_run" in report:
@@ -201,7 +224,7 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
         lines.append(f"The code was given made-up answers of these tools, and so was what it made of them: {tools}.")
     lines += _not_done(report.get("dry_run", []))
     for image in report.get("images", []):
-        lines.append(f"image ({image['mime_type']}, {image['size']} bytes)")
+        lines.append(f"image ({image['mime_type']}, {image['size']} bytes){_shows(image)}")
     if "session" in report:
         session = report["session"]
         lines.append(f"session: {session['name']} was rebuilt from its {session['programs']} programs")
@@ -226,6 +249,22 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     return _NEW_LINE.join(lines)
 
 
+def _files_said(files: list[WrittenFile] | FileChanges) -> Iterator[str]:
+    """Say in lines which files were written, changed, deleted and kept."""
+    changes = files if isinstance(files, dict) else FileChanges(new=files)
+    for word, files_of_word in (("wrote", changes.get("new", [])), ("changed", changes.get("changed", []))):
+        for file in files_of_word:
+            yield f"{word} {file['name']} ({file['size']} bytes)"
+    for name in changes.get("deleted", []):
+        yield f"deleted {name}"
+    for file in changes.get("kept", []):
+        yield f"not in the workspace: {file['name']} ({file['size']} bytes)"
+
+
+def _shows(image: Image) -> str:
+    return f": {image['shows']}" if "shows" in image else ""
+
+
 def _not_done(calls: Sequence[DryCall]) -> Iterator[str]:
     """Say in lines what a dry run did not do; of each tool a few calls, and how many more there are."""
     counts: Counter[str] = Counter()
@@ -245,6 +284,7 @@ class _Shown(NamedTuple):
     output: str
     stderr: str
     notes: Mapping[str, object]
+    displayed: Sequence[str]
 
 
 def _brief_ms(ms: float) -> str:
@@ -254,21 +294,26 @@ def _brief_ms(ms: float) -> str:
 
 def _shown(report: Report, form: OutputFormat) -> _Shown:
     result, output, stderr = cast("Json", report["result"]), report["output"], report.get("stderr", "")
+    displayed = cast("Sequence[Json]", report.get("displayed", ()))
     notes: dict[str, object] = dict(report.get("truncated", {}))
-    text = written(result, form)
-    if len(text) + len(output) + len(stderr) > SHOWN_CHARS and len(text) > SHOWN_CHARS // 2:
+    text, own = written(result, form), [written(each, form) for each in displayed]
+    beside = len(output) + len(stderr) + sum(map(len, own))
+    if len(text) + beside > SHOWN_CHARS and len(text) > SHOWN_CHARS // 2:
         result = shortened(result)
         text = written(result, form)
-    if len(text) + len(output) + len(stderr) > SHOWN_CHARS:
+    if len(text) + beside > SHOWN_CHARS:
         kept = None if "run" in notes else report["run_id"]
         before = cast("Json", report["result"])
-        fitted = fit(result, output, stderr=stderr, max_chars=SHOWN_CHARS, run_id=kept, before=before)
+        fitted = fit(
+            result, output, stderr=stderr, max_chars=SHOWN_CHARS, run_id=kept, before=before, displayed=displayed
+        )
         text, output, stderr = written(fitted.result, form), fitted.output, fitted.stderr
+        own = [written(each, form) for each in fitted.displayed]
         for what, cut in fitted.cuts.items():
             notes[what] = _of_whole(cut.to_json(), notes.get(what))
     elif result != report["result"]:
         notes.setdefault("result", {"note": "long texts are shortened here; the structured content has them whole"})
-    return _Shown(text if result is not None or report["success"] else None, output, stderr, notes)
+    return _Shown(text if result is not None or report["success"] else None, output, stderr, notes, own)
 
 
 def _said_of(cut: object) -> str:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from json.encoder import encode_basestring
 from os.path import commonprefix
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from ...sandbox.job import Json
 from ...sandbox.wire.bounded_json import is_light, write, write_in_steps
@@ -83,7 +83,8 @@ class Fitted:
 
     `whole_result` (JSON text), `whole_output` and `whole_stderr` are what the archive has to keep; None where nothing
     is ever cut.
-    `dry_run` are the calls that a dry run did not make, and `whole_dry_run` their JSON text where some are left out.
+    `dry_run` are the calls that a dry run did not make, and `whole_dry_run` their JSON text where some are left out;
+    so it is with what the code `displayed`.
     """
 
     result: Json
@@ -95,6 +96,8 @@ class Fitted:
     whole_stderr: str | None = None
     dry_run: Sequence[Json] = ()
     whole_dry_run: str | None = None
+    displayed: Sequence[Json] = ()
+    whole_displayed: str | None = None
 
     def truncated(self) -> dict[str, Json]:
         """Return the report's `truncated`; empty when nothing was cut or noted."""
@@ -111,8 +114,9 @@ def fit(
     dry_run: Sequence[Json] = (),
     stderr: str = "",
     before: Json = None,
+    displayed: Sequence[Json] = (),
 ) -> Fitted:
-    """Limit the JSON texts of the result and of `dry_run`, the output and `stderr` to `max_chars` characters together.
+    """Limit the JSON of result, `dry_run` and `displayed`, the output and `stderr` to `max_chars` characters in all.
 
     What is small is kept whole, and the others share the rest. `run_id` is where the whole is kept
     (`.runs/<run_id>/`), None where it is not. `notes` are the sandbox's own. `before` is the result before somebody
@@ -123,7 +127,8 @@ def fit(
     text = _compact(result)
     calls = _compact(dry_run) if dry_run else ""
     room = max_chars if result is not None else max_chars + len(text)
-    level = _level([len(text), len(output), len(stderr), len(calls)], room)
+    own = _compact(displayed) if displayed else ""
+    level = _level([len(text), len(output), len(stderr), len(calls), len(own)], room)
     slice_chars = max(max_chars // 2 - _QUOTES, 1)
     whole_result = text if len(text) > min(level, SHOWN_CHARS) else None
     whole_output = output if len(output) > min(level, SHOWN_CHARS) else None
@@ -139,8 +144,35 @@ def fit(
     whole_dry_run = calls if len(calls) > level else None
     if whole_dry_run is not None:
         dry_run, cuts["dry_run"] = _fit_calls(dry_run, level, _reader(run_id, "dry_run.json", slice_chars))
+    whole_displayed = own if len(own) > level else None
+    if whole_displayed is not None:
+        displayed = _fit_displayed(displayed, own, level, _reader(run_id, "displayed.json", slice_chars), cuts)
     _add_notes(cuts, notes or {})
-    return Fitted(result, output, cuts, whole_result, whole_output, stderr, whole_stderr, dry_run, whole_dry_run)
+    return Fitted(
+        result,
+        output,
+        cuts,
+        whole_result,
+        whole_output,
+        stderr,
+        whole_stderr,
+        dry_run,
+        whole_dry_run,
+        displayed,
+        whole_displayed,
+    )
+
+
+def _fit_displayed(
+    displayed: Sequence[Json], text: str, max_chars: int, read_with: str | None, cuts: dict[str, Cut]
+) -> Sequence[Json]:
+    """Cut what was displayed as a result is cut; `text` is its JSON."""
+    cutter = _Cutter()
+    fitted = cast("Sequence[Json]", cutter.cut(list(displayed), max_chars, ()))
+    cuts["displayed"] = Cut(len(_compact(fitted)), len(text), read_with, "characters of JSON")
+    inner = {place("displayed", steps): replace(cut, read_with=read_with) for steps, cut in cutter.cuts if steps}
+    cuts.update(dict(list(inner.items())[:CUTS_MAX]))
+    return fitted
 
 
 def _add_notes(cuts: dict[str, Cut], notes: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ and a record that cannot be written is only logged.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -41,6 +41,10 @@ class _EndedRun:
     duration_ms: float
     status: str
     isolation: str
+
+
+_USED_MAX = 100
+"""Skills that one uses, looked through for one that needs full Python; what is beyond says so when it is used."""
 
 
 class SkillService:
@@ -83,6 +87,13 @@ class SkillService:
             self._changes_told = self._store.changes
             self.have_changed()
         return answer
+
+    async def wider_among(self, names: Collection[str]) -> frozenset[str]:
+        """Return those of the named skills that the dialect refuses, or that use one that it refuses.
+
+        Raises `SkillsDbError`.
+        """
+        return await self.ask(lambda store: frozenset(name for name in names if _is_wider(store, name)))
 
     def have_changed(self) -> None:
         """Tell the watchers that skills have changed, or may have; returns at once."""
@@ -168,3 +179,19 @@ class SkillService:
     def _asked(self, question: Callable[[SkillStore], T]) -> T:
         self._ended.flush()
         return question(self.store())
+
+
+def _is_wider(store: SkillStore, name: str) -> bool:
+    from ...skills_db.errors import SkillNotFound
+
+    waiting, seen = [name], {name}
+    while waiting and len(seen) <= _USED_MAX:
+        try:
+            draft = store.load(waiting.pop()).draft
+        except SkillNotFound:
+            continue
+        if draft.extra.get("wider"):
+            return True
+        waiting += [used for used in draft.skills if used not in seen]
+        seen.update(draft.skills)
+    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from ...sandbox.wire.bounded_json import write_in_steps
 from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
 from ..host_work import Account, Kind, in_thread
-from ..runs.escalation import escalated
+from ..runs.placement.escalation import escalated
 
 if TYPE_CHECKING:
     from ..runs.executor import Executor
@@ -29,7 +30,10 @@ _ASKING = re.compile(r'[,.]? or ask for isolation="\w+"\.', re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class SkillFacts:
-    """What `sandbox.skill_source.facts` returned, checked. `wider` says that the dialect refuses the code."""
+    """What `sandbox.skill_source.facts` returned, checked.
+
+    `wider` says that the dialect refuses the code, or that of a skill that it uses.
+    """
 
     code: str
     entry: str
@@ -80,12 +84,24 @@ async def facts_of(
         if wider:
             outcome = await escalated(executor, job, _no_calls, outcome, caller=replace(caller, ask=None))
     if outcome.status is not Status.OK:
-        raise SkillUnfit(_why(reading.name, outcome))
-    return await in_thread(Kind.SEARCH, partial(_judged, reading.name, outcome.result, wider=wider))
+        raise SkillUnfit(_why(reading.name, outcome) + _without_full_python(executor, outcome))
+    facts = await in_thread(Kind.SEARCH, partial(_judged, reading.name, outcome.result, wider=wider))
+    used = [name for name in facts.skills if name != reading.name]
+    if not wider and used and executor.wider_skills is not None and await executor.wider_skills(used):
+        return replace(facts, wider=True)
+    return facts
 
 
 async def _no_calls(_name: str, _arguments: Mapping[str, Json]) -> Json:
     return None
+
+
+def _without_full_python(executor: Executor, outcome: Outcome) -> str:
+    """Say why full Python, which may have the packages that the code imports, is not there."""
+    why = executor.offer.full_python.why_not()
+    modules = () if outcome.refusal is None else outcome.refusal.modules
+    packages = [each for each in modules if each.partition(".")[0] not in sys.stdlib_module_names]
+    return "" if why is None or not packages else f" A skill that imports {packages[0]} needs full Python. {why}"
 
 
 def _why(name: str, outcome: Outcome) -> str:

@@ -438,7 +438,9 @@ async def _warnings(context: SkillContext, who: Identity, draft: SkillDraft, fac
     if not plan_of(draft).tests_something:
         warnings.append("It has no test: give asserts as tests, or examples in the docstring.")
     if facts.wider:
-        warnings.append("The restricted dialect refuses its code, so it runs with full Python only.")
+        warnings.append(
+            "The restricted dialect refuses its code or a skill that it uses, so it runs with full Python only."
+        )
     if facts.undefined:
         names = ", ".join(facts.undefined)
         warnings.append(f"It uses {names}, which nothing defines: a call that comes there fails with a NameError.")

@@ -6,6 +6,7 @@ Of a module that is in neither, nothing is said: a distribution that merely has 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 _OF_THE_SAME_NAME = """
@@ -69,10 +70,16 @@ def distribution_of(module: str) -> str | None:
         return _OF_ANOTHER_NAME[top]
     if top in _OF_THE_SAME_NAME.split():
         return top.replace("_", "-")
+    installed = sorted(set(installed_distributions().get(top, ())))
+    return installed[0] if len(installed) == 1 else None
+
+
+@lru_cache(maxsize=1)
+def installed_distributions() -> Mapping[str, list[str]]:
+    """Return the distributions of each top module that is installed here; the first call reads all their files."""
     from importlib.metadata import packages_distributions
 
-    installed = sorted(set(packages_distributions().get(top, ())))
-    return installed[0] if len(installed) == 1 else None
+    return packages_distributions()
 
 
 def misnamed(distribution: str) -> str | None:

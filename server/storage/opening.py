@@ -40,6 +40,7 @@ def open_workspace(settings: Settings, home: Home, database: Callable[[], Databa
     from ...workspace.objects.stored_workspace import StoredWorkspace
 
     use_threads(Kind.FILES, STORE_THREADS)
+    use_threads(Kind.LANDING, STORE_THREADS)
     return StoredWorkspace(
         shown_folder(settings, home),
         bucket,

@@ -60,7 +60,7 @@ GROUPS = {
     ),
     "Skills": ("skills", "save_skill", "load_skill", "list_skills", "call_skill"),
     "Personal data": ("sanitize_pii", "restore_pii"),
-    "Runs and sessions": ("progress", "list_sessions", "close_session"),
+    "Runs and sessions": ("display", "progress", "list_sessions", "close_session"),
     "Small data helpers": ("summarize_list", "filter_by_field", "aggregate_stats", "format_output"),
 }
 

@@ -26,10 +26,12 @@ from sealab.server.privacy.detection.added.registry_file import read_recognizers
 from sealab.server.settings import read_settings
 from sealab.tools_registry.configuration import read as read_servers
 
+from ..sandbox.science import science_python
 from ..server.conftest import Caller, in_this_process
+from . import data_pictures
 from .blocks import KINDS, PAGES, Block, agree, agree_json, blocks_of, commands_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # one page installs 850 MB of packages
 
 BIN = Path(sys.executable).parent
 KEY = "a passphrase for these tests alone"
@@ -37,11 +39,15 @@ KEY = "a passphrase for these tests alone"
 
 @dataclass(frozen=True)
 class Given:
-    """What a page takes for granted: settings, files in the current folder, and code that ran before its first block."""
+    """What a page takes for granted: settings, files in the current folder, and code that ran before its first block.
+
+    One with `full_python` runs in an interpreter with numpy, pandas and matplotlib, where there is one.
+    """
 
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     code: str = ""
+    full_python: bool = False
 
 
 TOP_WORDS = '''\
@@ -54,6 +60,7 @@ POLICY = [block for block in blocks_of("docs/policy.md") if block.kind == "text"
 GIVEN: Mapping[str, Given] = {
     "docs/policy.md": Given(files={"team.cedar": POLICY[1].text, "expected.yaml": POLICY[2].text}),
     "README.md": Given(env=AUTO),
+    "docs/data.md": Given(full_python=True),
     "docs/privacy.md": Given(
         env=AUTO,
         files={"customers.csv": "name,email\nJane Roe,jane@example.com\n"},
@@ -131,6 +138,8 @@ async def test_the_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     env = {"SEALAB_VAULT_KEY": KEY, **given.env}
+    if given.full_python:
+        env |= data_pictures.environment(science_python())
     blocks = RUNNABLE[page]
     if not any(block.kind == "python" for block in blocks):
         await _Run(tmp_path, env, None).all(blocks)
@@ -143,7 +152,7 @@ async def test_the_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: 
     async with in_this_process(home, env, elicitation_callback=_yes) as caller:
         if given.code:
             assert (await caller.run(given.code, session="page"))["success"]
-        await _Run(tmp_path, env, caller).all(blocks)
+        await _Run(tmp_path, env, caller, "process" if given.full_python else "auto").all(blocks)
 
 
 async def _yes(*_asked: Any) -> ElicitResult:
@@ -157,6 +166,7 @@ class _Run:
     folder: Path
     env: Mapping[str, str]
     caller: Caller | None
+    isolation: str = "auto"
     report: dict[str, Any] | None = None
 
     async def all(self, blocks: list[Block]) -> None:
@@ -166,7 +176,7 @@ class _Run:
                 self._shown(block)
             elif block.kind == "python":
                 assert self.caller is not None
-                self.report = await self.caller.run(block.text, session="page")
+                self.report = await self.caller.run(block.text, session="page", isolation=self.isolation)
                 fails = after is not None and after.shows == "error"
                 assert self.report["success"] is not fails, f"{block}\n{self.report}"
             elif block.kind == "console":

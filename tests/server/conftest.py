@@ -89,7 +89,7 @@ def _said_by(process: subprocess.Popen[str]) -> list[str]:
     """Return what a server says up to the line with its address."""
     assert process.stderr is not None
     said: list[str] = []
-    while select.select([process.stderr], [], [], 20)[0]:
+    while select.select([process.stderr], [], [], 120)[0]:
         line = process.stderr.readline()
         said.append(line)
         if "http://" in line:

@@ -148,7 +148,7 @@ def test_an_error_names_commands_and_no_tools_of_mcp(tmp_path: Path) -> None:
 
 def test_a_hint_names_options_and_no_arguments_of_mcp(tmp_path: Path) -> None:
     allowed = {"SEALAB_ALLOWED_ISOLATION": "restricted,process"}
-    ended = run(tmp_path, "import numpy_of_nobody", **allowed)
+    ended = run(tmp_path, "import ctypes", **allowed)
     assert "Or ask for --isolation process." in ended.stderr
     ended = run(tmp_path, "hoard = []\nwhile True: hoard.append(bytearray(1 << 20))", "--memory", "64")
     assert "--memory" in ended.stderr
@@ -292,7 +292,7 @@ def test_every_command_and_option_says_what_it_is_for() -> None:
     commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
     assert set(commands.choices) == {
         *("serve", "run", "demo", "doctor", "container", "servers", "tools", "skills", "pii", "packages"),
-        *("completion", "guard", "init", "runs", "approvals", "tokens", "tenants", "policy", "audit"),
+        *("completion", "data", "guard", "init", "runs", "approvals", "tokens", "tenants", "policy", "audit"),
     }
     for parser in commands.choices.values():
         assert all(action.help for action in parser._actions)

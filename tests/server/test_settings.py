@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sealab.sandbox.job import Isolation
 from sealab.server.errors import SettingsError
+from sealab.server.runs.isolations import allowed_isolations
 from sealab.server.settings import _NAMES, Settings, Surface, _parsed, read_settings
 
 
@@ -27,7 +28,8 @@ def test_with_nothing_set_the_defaults_of_the_contract_hold(tmp_path: Path) -> N
     settings = read(tmp_path)
     assert (settings.timeout_seconds, settings.max_timeout_seconds) == (30, 120)
     assert (settings.memory_mb, settings.max_memory_mb, settings.pids_max) == (500, 2000, 64)
-    assert settings.allowed_isolation == (Isolation.RESTRICTED, Isolation.CONTAINER)
+    assert settings.allowed_isolation is None
+    assert allowed_isolations(settings) == (Isolation.RESTRICTED, Isolation.CONTAINER)
     assert (settings.workspace_quota_mb, settings.output_max_chars, settings.tool_calls_max) == (1000, 20_000, 1000)
     assert (settings.runs_kept, settings.workers_spare, settings.workers_max) == (200, 2, 8)
     assert (settings.sessions_max, settings.session_idle_seconds) == (8, 600)

@@ -16,7 +16,7 @@ import mimetypes
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Never, TypeVar, cast
 
@@ -53,10 +53,15 @@ _NO_REASON = re.compile(r"Error executing tool [\w.-]+[:.]?\s*")
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call gave; `attachments` is what the value does not hold, since structured content stands for it."""
+    """What a call gave; `attachments` is what the value does not hold, since structured content stands for it.
+
+    `parts` are the texts and attachments as they came; with `is_structured` the value is none of them.
+    """
 
     value: Json
     attachments: tuple[Attachment, ...] = ()
+    parts: tuple[Json, ...] = field(default=(), compare=False)
+    is_structured: bool = field(default=False, compare=False)
 
 
 def wraps_result(output_schema: object) -> bool:
@@ -115,9 +120,10 @@ async def value_of(
         if isinstance(structured, Mapping) and set(structured) == {"result"}:
             wrapped = wraps_result(output_schema) if output_schema is not None else await _is_wrapped(structured, parts)
             structured = structured["result"] if wrapped else structured
-        return ToolResult(structured, tuple(part for part in parts if isinstance(part, Mapping)))
+        attachments = tuple(part for part in parts if isinstance(part, Mapping))
+        return ToolResult(structured, attachments, tuple(parts), is_structured=True)
     values = await parsed_all(parts, read_large, in_thread)
-    return ToolResult(None if not values else values[0] if len(values) == 1 else values)
+    return ToolResult(None if not values else values[0] if len(values) == 1 else values, parts=tuple(parts))
 
 
 def parsed(text: str) -> Json:

@@ -22,6 +22,11 @@ _MAP_ANONYMOUS = 0x20
 # Bits of open(2), the same on x86-64 and arm64: O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_APPEND, and O_TMPFILE's own.
 _OPEN_FOR_CHANGE = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000 | 0o20000000
 
+# Of these, what makes a file and so takes its mode: O_CREAT and O_TMPFILE's own.
+_OPEN_MAKES = 0o100 | 0o20000000
+# S_ISUID and S_ISGID, inode(7): what code writes lies on the host's disk while it runs.
+_SET_ID = 0o6000
+
 # Commands of fcntl(2): F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC. Not F_SETOWN and F_SETSIG,
 # which send signals to others.
 _FCNTL_OWN_DESCRIPTOR = (0, 1, 2, 3, 4, 1030)
@@ -128,11 +133,17 @@ _READ_ONLY = {
     "openat": Rule("reading the standard library", ((NoBits(2, _OPEN_FOR_CHANGE),),), refuse(errno.EACCES)),
 }
 
+
+def _made_plain(flags: int, mode: int) -> tuple[tuple[NoBits, ...], ...]:
+    """Return when open(2) makes no file that is set-user-id; without O_CREAT its mode is whatever stood there."""
+    return ((NoBits(flags, _OPEN_MAKES),), (NoBits(mode, _SET_ID),))
+
+
 _FULL_PYTHON = {
     # Files: where, the root and Landlock decide.
-    "open": Rule("files in the scratch directory"),
-    "openat": Rule("files in the scratch directory"),
-    "creat": Rule("files in the scratch directory"),
+    "open": Rule("files in the scratch directory and the workspace", _made_plain(1, 2), refuse(errno.EPERM)),
+    "openat": Rule("files in the scratch directory and the workspace", _made_plain(2, 3), refuse(errno.EPERM)),
+    "creat": Rule("files in the scratch directory", ((NoBits(1, _SET_ID),),), refuse(errno.EPERM)),
     "pwrite64": Rule("files in the scratch directory"),
     "preadv": Rule("files"),
     "pwritev": Rule("files in the scratch directory"),
@@ -140,7 +151,6 @@ _FULL_PYTHON = {
     "pwritev2": Rule("os.pwritev"),
     "ftruncate": Rule("files in the scratch directory"),
     "truncate": Rule("files in the scratch directory"),
-    "fallocate": Rule("files in the scratch directory"),
     "fsync": Rule("databases in the scratch directory"),
     "fdatasync": Rule("databases in the scratch directory"),
     "flock": Rule("databases in the scratch directory"),
@@ -157,14 +167,12 @@ _FULL_PYTHON = {
     "linkat": Rule("the scratch directory"),
     "symlink": Rule("the scratch directory"),
     "symlinkat": Rule("the scratch directory"),
-    "chmod": Rule("its own files; nothing executes, nothing is set-user-id"),
-    "fchmod": Rule("its own files; nothing executes, nothing is set-user-id"),
-    "fchmodat": Rule("its own files; nothing executes, nothing is set-user-id"),
+    "chmod": Rule("its own files, never set-user-id", ((NoBits(1, _SET_ID),),), refuse(errno.EPERM)),
+    "fchmod": Rule("its own files, never set-user-id", ((NoBits(1, _SET_ID),),), refuse(errno.EPERM)),
+    "fchmodat": Rule("its own files, never set-user-id", ((NoBits(2, _SET_ID),),), refuse(errno.EPERM)),
     "utimensat": Rule("shutil.copy2"),
     "copy_file_range": Rule("shutil.copy"),
     "sendfile": Rule("shutil.copy"),
-    "statfs": Rule("shutil.disk_usage"),
-    "fstatfs": Rule("shutil.disk_usage"),
     "chdir": Rule("os.chdir"),
     "fchdir": Rule("os.fchdir, shutil.rmtree"),
     "umask": Rule("tempfile"),

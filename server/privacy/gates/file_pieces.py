@@ -14,11 +14,14 @@ from dataclasses import dataclass
 
 from ....sandbox.job import Json
 from ..reading.encodings import encoding_of
+from ..reading.legacy_encodings import encodings_of
 
 _FILES_MAX = 256
 """Files whose last pieces are kept; of one that is read on after so many others, a seam may be missed."""
 _BEFORE_BYTES = 8 * 1024
 _FIRST_LINE_BYTES = 4 * 1024
+_LOST_AT_SEAMS = 6
+"""Bytes that UTF-8 may lose at both ends of a piece."""
 _MARKS_OF_UTF_16 = frozenset({codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE})
 
 
@@ -72,11 +75,15 @@ class FilePieces:
 
 
 def _text_of(data: bytes) -> str | None:
-    """Return the text that bytes are, as far as they are text cut anywhere; None for other bytes."""
+    """Return the text that bytes are, as far as they are text cut anywhere; None for other bytes.
+
+    One that is no Unicode is told in each encoding that it may have, one after the other.
+    """
     encoding = encoding_of(data) if b"\0" in data or data[:2] in _MARKS_OF_UTF_16 else None
     if encoding is not None:
         return data.decode(encoding, "replace")
     text = data.decode("utf-8", "replace")
-    if text.count("\N{REPLACEMENT CHARACTER}") * 20 > len(text):
-        return data.decode("latin-1") if data.count(0) == 0 else None
-    return text
+    lost = text.count("\N{REPLACEMENT CHARACTER}")
+    if lost > _LOST_AT_SEAMS and b"\0" not in data:
+        return "\n\n".join(data.decode(each, "replace") for each in encodings_of(data) or ("latin-1",))
+    return None if lost * 20 > len(text) else text

@@ -1,7 +1,7 @@
 """What full Python reads of the workspace, and what code unpacks, under `PRIVACY=auto`: learned before the code has it.
 
 A security boundary for programs as they are written, not for hostile ones: a worker with full Python says itself what
-it opens. What a native library opens by itself goes unseen.
+it opens, and the libraries that it knows how to ask say so too. What others open in native code goes unseen.
 """
 
 from __future__ import annotations

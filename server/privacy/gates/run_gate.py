@@ -71,6 +71,16 @@ class WrittenName:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedNames:
+    """The names of files of the workspace that full Python changed, and of those that are `kept` with a failed run."""
+
+    new: tuple[WrittenName, ...] = ()
+    changed: tuple[WrittenName, ...] = ()
+    deleted: tuple[str, ...] = ()
+    kept: tuple[WrittenName, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CalledTool:
     """One call of an upstream tool; `unknown` is the name as the code wrote it, where no tool has it."""
 
@@ -114,6 +124,7 @@ class EndedRun:
     left: tuple[LeftTokens, ...] = ()
     dry_calls: Sequence[Json] | None = ()
     attached: Mapping[str, bytes] = field(default_factory=dict)
+    changed: ChangedNames | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,4 +425,8 @@ def _withheld(outcome: Outcome, failed: PrivacyFailed) -> Outcome:
         error=Failure(type="PrivacyFailed", message=message),
         session_ended=outcome.session_ended and "ended",
         figures=(),
+        captions=(),
+        tables=(),
+        displayed=None,
+        held=(),
     )

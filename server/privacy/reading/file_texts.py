@@ -24,6 +24,7 @@ from ...errors import PrivacyFailed
 from ...host_work import checkpoint
 from . import spreadsheets
 from .encodings import SAMPLE_BYTES, encoding_of
+from .legacy_encodings import encodings_of
 
 PIECE_CHARS = 1_000_000
 """Characters that are looked through at once."""
@@ -82,9 +83,8 @@ def texts_of(file: IO[bytes], size: int, *, deep: int = 0) -> Iterator[Json]:
             )
         yield from _of_database(file.read())
         return
-    encoding = encoding_of(beginning)
-    if encoding is not None:
-        yield from _pieces(file, encoding)
+    if encodings := encodings_of(beginning):
+        yield from _pieces(file, encodings)
 
 
 def _unpacked(file: IO[bytes], deep: int) -> Iterator[Json]:
@@ -97,9 +97,8 @@ def _unpacked(file: IO[bytes], deep: int) -> Iterator[Json]:
         yield from texts_of(io.BytesIO(whole), len(whole), deep=deep + 1)
         return
     is_tape = beginning[_TAPE_AT].startswith(_TAPE)
-    encoding = encoding_of(beginning.replace(b"\0", b"") if is_tape else beginning)
-    if encoding is not None:
-        yield from _pieces(rest, encoding)
+    if encodings := encodings_of(beginning.replace(b"\0", b"") if is_tape else beginning):
+        yield from _pieces(rest, encodings)
 
 
 def _whole(file: _Unpacking) -> bytes:
@@ -146,22 +145,33 @@ class _Reads(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def _pieces(file: _Reads, encoding: str) -> Iterator[str]:
-    """Give a text in pieces that end with a line; each begins with the first line, which may say what columns hold."""
-    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-    first_line, held = "", ""
+def _pieces(file: _Reads, encodings: Sequence[str]) -> Iterator[str]:
+    """Give a text in pieces, in each of its encodings."""
+    readings = [_Reading(encoding) for encoding in encodings]
     while some := file.read(SAMPLE_BYTES):
         checkpoint()
-        held += decoder.decode(some).replace("\0", "\n")
-        if len(held) < PIECE_CHARS:
-            continue
-        cut = held.rfind("\n") + 1 or len(held)
-        yield first_line + held[:cut]
-        first_line = first_line or _first_line(held)
-        held = held[cut:]
-    held += decoder.decode(b"", final=True)
-    if held:
-        yield first_line + held
+        for reading in readings:
+            yield from reading.pieces(some)
+    for reading in readings:
+        yield from reading.pieces(b"", is_last=True)
+
+
+class _Reading:
+    """A text in one encoding: its pieces end with a line and begin with the first, which may say what columns hold."""
+
+    def __init__(self, encoding: str) -> None:
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        self._first_line = ""
+        self._held = ""
+
+    def pieces(self, some: bytes, *, is_last: bool = False) -> Iterator[str]:
+        self._held += self._decoder.decode(some, final=is_last).replace("\0", "\n")
+        if not self._held or (len(self._held) < PIECE_CHARS and not is_last):
+            return
+        cut = len(self._held) if is_last else self._held.rfind("\n") + 1 or len(self._held)
+        yield self._first_line + self._held[:cut]
+        self._first_line = self._first_line or _first_line(self._held)
+        self._held = self._held[cut:]
 
 
 def _first_line(text: str) -> str:

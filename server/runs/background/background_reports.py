@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
 
-from ....sandbox.job import Status
+from ....sandbox.job import Isolation, Status
 from ...identity import identity_told
+from ..cancelled_runs import LeftFiles
 from ..execute import CodeRequest, Execution
 from ..images import Picture
 from ..report import ErrorReport, Report
+from ..truncation import Cut
 
 CANCELLED = "The run was cancelled. What it had done by then stands; `sealab runs show` says what that was."
 
@@ -122,6 +124,18 @@ def without_result(run_id: str, status: Status, kind: str, message: str) -> Exec
     return Execution(report)
 
 
-def cancelled(run_id: str) -> Execution:
-    """Return the report of a run that was cancelled."""
-    return without_result(run_id, Status.CANCELLED, "Cancelled", CANCELLED)
+def cancelled(run_id: str, left: LeftFiles | None = None) -> Execution:
+    """Return the report of a run that was cancelled; `left` is what is known of the files that it had written."""
+    execution = without_result(run_id, Status.CANCELLED, "Cancelled", CANCELLED)
+    if left is None:
+        return execution
+    report = execution.report
+    report["isolation"] = Isolation.PROCESS.value
+    if left.changes:
+        report["files"] = left.changes
+    named = len(left.changes.get("kept", ()))
+    if named < left.kept:
+        report["truncated"] = {"files": Cut(named, left.kept, "list_files() in code", left.note).to_json()}
+    elif left.note is not None:
+        report["truncated"] = {"files": Cut(note=left.note).to_json()}
+    return execution

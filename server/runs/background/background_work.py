@@ -234,7 +234,9 @@ class BackgroundWork:
         try:
             return await active.task
         except asyncio.CancelledError:
-            return cancelled(claimed.run_id) if active.stopped is Stop.CANCELLED else None
+            if active.stopped is not Stop.CANCELLED:
+                return None
+            return cancelled(claimed.run_id, await self._executor().cancelled.left_by(claimed.run_id))
         except JournalNewer as error:
             _LOG.warning("The background run %s is left to a newer version of sealab: %s", claimed.run_id, error)
             return None

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from ....sandbox.job import Failure, Isolation, Json, Outcome, Status
+from ....workspace.names import RUNS
 from ...caller import Caller
 from ...host_work import Account
 from ...journal.replaying import recorded_calls
@@ -34,6 +35,9 @@ async def recorded(executor: Executor, record: RunRecord) -> Execution:
     if not ends:
         status = Status(run.status) if run.status in {each.value for each in Status} else Status.CRASHED
         message = "The run left no result. `sealab runs show` says what it had done."
+        left = await executor.cancelled.left_by(run.run_id)
+        if left is not None and "kept" in left.changes:
+            message += f" What it wrote is kept below {RUNS}/{run.run_id}/files/."
         return without_result(run.run_id, status, "RunCut", message)
     outcome = await _shown(executor, record, _outcome_of(record, ends[-1]))
     fitted = fit(

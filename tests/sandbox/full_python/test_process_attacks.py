@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sealab.sandbox.host import pool as pool_module
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Isolation, Job, Limits, Outcome, Status
 
@@ -186,3 +187,16 @@ except OSError as error:
     result = "refused"
 """
     assert (await run(pool, code)).result == "refused"
+
+
+@pytest.mark.parametrize(
+    ("memory_mb", "pids_max", "threads"), [(16, 64, 1), (500, 64, 10), (500, 8, 2), (8000, 512, 96)]
+)
+async def test_pools_of_libraries_leave_memory_and_threads_to_the_code_however_many_processors_there_are(
+    monkeypatch: pytest.MonkeyPatch, memory_mb: int, pids_max: int, threads: int
+) -> None:
+    monkeypatch.setattr(pool_module, "_processors", lambda: 96)
+    most = Limits(memory_mb=8000, pids_max=512)
+    async with Pool(PoolSettings(spares=0, isolation=Isolation.PROCESS, workers_max=1, maximum=most)) as own:
+        outcome = await run(own, "import os\nos.environ['OMP_NUM_THREADS']", memory_mb=memory_mb, pids_max=pids_max)
+    assert outcome.result == str(threads), outcome

@@ -12,6 +12,7 @@ import pytest
 
 from sealab.sandbox.confine import cgroups
 from sealab.sandbox.host.pool import Pool, PoolSettings
+from sealab.sandbox.host.worker import WorkerHandle
 from sealab.sandbox.job import Isolation, Job, Limits
 
 from ...processes import alive, children
@@ -158,3 +159,42 @@ async def test_jobs_at_once_lose_nothing_over_many_renewals():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(pool._zygotes._renewing or asyncio.sleep(0)), 10)
         await until(lambda: not pool._zygotes._retired)
+
+
+async def test_one_that_began_to_start_before_all_were_dropped_does_not_take_over():
+    async with Pool(PoolSettings(spares=1, zygote_seconds=SOON)) as pool:
+        await pool.ready()
+        launch, launched = pool._zygotes._launch_it, []
+
+        def noted():
+            launched.append(launch())
+            return launched[-1]
+
+        pool._zygotes._launch_it = noted
+        while pool._zygotes._renewing is None:
+            await value(pool, "1")
+        renewing = pool._zygotes._renewing
+        await pool._zygotes.drop()
+        await renewing
+        await value(pool, "1")
+        assert pool._zygotes.newest is launched[1]
+        await until(lambda: not launched[0].alive)
+
+
+async def test_a_worker_that_was_being_made_while_packages_were_added_is_not_used(monkeypatch):
+    builds, made = ["first"], []
+    make = WorkerHandle.make
+
+    async def made_meanwhile(*arguments, **options):
+        made.append(await make(*arguments, **options))
+        if len(made) == 1:
+            builds.append("second")
+            await pool._notice_packages()
+        return made[-1]
+
+    monkeypatch.setattr(WorkerHandle, "make", made_meanwhile)
+    async with Pool(PoolSettings(spares=1, installed=lambda: builds[-1])) as pool:
+        await pool.ready()
+        assert pool._idle == [made[1]]
+        assert made[0].gone
+        assert await value(pool, "6 * 7") == 42

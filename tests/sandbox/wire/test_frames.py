@@ -216,11 +216,13 @@ def png(width: int = 4, height: int = 3, more: bytes = b"") -> str:
 
 
 def test_figures_and_refusals_are_read_where_there_are_any():
-    frame = child_frame(done(figures=[png(), png(2000, 1)], refusal={"module": "numpy"}))
+    frame = child_frame(
+        done(figures=[png(), png(2000, 1)], refusal={"module": "numpy", "modules": ["numpy", "pandas"]})
+    )
     assert isinstance(frame, Done)
     assert [len(figure) for figure in frame.figures] == [24, 24]
-    assert frame.refusal == Refusal("numpy")
-    assert child_frame(done(refusal={"module": None})).refusal == Refusal(None)
+    assert frame.refusal == Refusal("numpy", ("numpy", "pandas"))
+    assert child_frame(done(refusal={"module": None, "modules": []})).refusal == Refusal(None)
     assert child_frame(done()) == Done(Status.OK, 1, None, {})
 
 
@@ -239,8 +241,12 @@ def test_figures_and_refusals_are_read_where_there_are_any():
         {"figures": [png(more=bytes(2 * 1024 * 1024))]},
         {"refusal": "numpy"},
         {"refusal": {}},
-        {"refusal": {"module": 1}},
-        {"refusal": {"module": "m" * 257}},
+        {"refusal": {"module": None}},
+        {"refusal": {"module": 1, "modules": []}},
+        {"refusal": {"module": "m" * 257, "modules": []}},
+        {"refusal": {"module": None, "modules": "numpy"}},
+        {"refusal": {"module": None, "modules": [1]}},
+        {"refusal": {"module": None, "modules": ["m"] * 51}},
         {"images": []},
     ],
 )

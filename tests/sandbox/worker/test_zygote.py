@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -17,6 +19,8 @@ import pytest
 from sealab.sandbox.errors import LevelMissing
 from sealab.sandbox.host import zygote_launcher
 from sealab.sandbox.host.pool import Pool, PoolSettings
+from sealab.sandbox.wire import zygote_packets
+from sealab.sandbox.worker.zygote import _Zygote
 
 from ...processes import alive, children
 from ...waiting import until
@@ -124,3 +128,18 @@ async def test_layers_that_do_not_hold_are_refused_at_the_start(monkeypatch):
     async with Pool(PoolSettings(spares=1)) as pool:
         with pytest.raises(LevelMissing, match="still could: file, socket"):
             await pool.ready()
+
+
+def test_a_zygote_without_descriptors_refuses_the_worker_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left() -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        zygote = _Zygote.__new__(_Zygote)
+        zygote._connection, zygote._plan = theirs, SimpleNamespace(overlays=True)  # type: ignore[assignment]
+        socket.send_fds(ours, [zygote_packets.request(7, "folder")], [0, 1])
+        monkeypatch.setattr("sealab.sandbox.worker.zygote.socket.socketpair", none_left)
+        zygote._handle_request()
+        answer = zygote_packets.read(ours.recv(1000))
+    assert answer == zygote_packets.ForkRefused(7, f"[Errno {errno.EMFILE}] {os.strerror(errno.EMFILE)}")

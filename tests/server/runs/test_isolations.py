@@ -89,7 +89,7 @@ async def test_helpers_reach_the_workspace_that_full_python_also_sees(with_proce
     code = "write_file('a.txt', 'text')\nopen('b.txt', 'w').write(open('/workspace/a.txt').read() * 2)\nkeep('b.txt')"
     report = await with_process.run(code, isolation="process")
     assert report["result"] == {"filename": "b.txt", "size": 8}
-    assert report["files"] == [{"name": "a.txt", "size": 4}, {"name": "b.txt", "size": 8}]
+    assert report["files"] == {"new": [{"name": "a.txt", "size": 4}, {"name": "b.txt", "size": 8}]}
     assert (await with_process.run("read_file('b.txt')"))["result"] == "texttext"
 
 
@@ -124,7 +124,9 @@ async def test_figures_come_as_image_content_beside_a_report_that_lists_them(tmp
     images = answer.structured_content["images"]
     shown = [content for content in answer.content if content.type == "image"]
     assert [content.mime_type for content in shown] == ["image/png", "image/png"]
+    shows = [each.pop("shows") for each in images]
     assert images == [{"mime_type": "image/png", "size": len(base64.b64decode(each.data))} for each in shown]
+    assert all(each.startswith("line of 2 points, x 0 to 1, y 1 to 2") for each in shows)
     assert all(base64.b64decode(each.data).startswith(b"\x89PNG") for each in shown)
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from sealab.sandbox.job import Isolation, Job, Refusal
-from sealab.server.runs.escalation import _obstacle
+from sealab.server.runs.placement.escalation import _obstacle
 from sealab.server.settings import Settings
 from sealab.server.startup.package_names import _OF_ANOTHER_NAME, distribution_of, misnamed
 

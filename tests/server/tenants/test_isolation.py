@@ -188,6 +188,7 @@ HOSTS: tuple[Line, ...] = (
     code("judge_calls", "1", ANY, ANY),
     code("hide_labels", "1", ANY, ANY),
     code("learn_path", "1", ANY, ANY),
+    code("learn_rows", "1", ANY, ANY),
     code("sanitize_pii", "1", ANY, ANY),  # as the tool
     code("restore_pii", "restore_pii('PII')"),
     code("read_file", "read_file('canary.txt')"),

@@ -10,16 +10,25 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import product
 
 from ..findings import PiiType
 from ..scripts import without_accents
 from .local_keys import local_rule_for
 from .name_keys import is_name_key, looks_like_full_name, person
+from .roles import is_role
 from .rules import BEGINS_WITH_NAME, GENERIC_KEYS, LIKELY, SURE, FieldRule, FieldVerdict, rule_for
 from .values import digits
 
 _MAX_KEY_WORDS = 8
 _MAX_VALUE = 4096
+_LOST = re.compile("\ufffd{1,2}")
+"""What stands for a letter that cannot be read: two of them where it was two bytes of UTF-8."""
+_LOST_MAX = 2
+_VOWELS = ("a", "e", "i", "o", "u", "ae", "oe", "ue", "")
+_MAY_BE_LOST = (*_VOWELS, "c", "n", "s", "z", "l", "y", "r", "t", "d", "ss")
+_EITHER_GENDER = re.compile(r"[*:/_(]-?in(?:nen)?\)?(?=\Z|[\s_-])")
+"""What is put behind a word in German that it may be a woman: `Käufer*in`, `Käufer:innen`, `Käufer/-in`, `Käufer(in)`."""
 _WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_A-Za-z]+")
 KEYS_OF_THINGS = frozenset(
     "price prices unit_price unitprice list_price sku brand qty quantity color colour stock in_stock instock currency weight upc "
@@ -82,6 +91,48 @@ def _names_secret(rule: FieldRule, key: str, value: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def in_words(key: str) -> str:
-    """Return a key as lower-case words of plain letters with single spaces: `kundenName` is `kunden name`."""
-    said = key[:200]
+    """Return a key as lower-case words of plain letters with single spaces: `kundenName` is `kunden name`.
+
+    A key that was read in another encoding than it is written in, `kÃ¤ufer` or `k\ufffdufer`, is what it was.
+    """
+    said = _EITHER_GENDER.sub("", key[:200])
+    if said.isascii():
+        return _words_of(said)
+    if _LOST.search(said):
+        return _with_lost_letters(said)
+    return _words_of(_read_anew(said))
+
+
+def _words_of(said: str) -> str:
     return " ".join(_WORDS.findall(said if said.isascii() else without_accents(said))).lower()
+
+
+def _read_anew(said: str) -> str:
+    """Return what was UTF-8 and was read as Windows-1252 or Latin-1; anything else as it is."""
+    for encoding in ("cp1252", "latin-1"):
+        try:
+            return said.encode(encoding).decode()
+        except UnicodeError:
+            continue
+    return said
+
+
+def _with_lost_letters(said: str) -> str:
+    """Return words with such letters in place of the lost ones that they are a label, if there are such.
+
+    Where more than one is lost only vowels are tried, and only what people are called: of hostile text each label may
+    be another, and to look through all rules takes long.
+    """
+    lost = len(_LOST.findall(said))
+    if lost > _LOST_MAX:
+        return _words_of(said)
+    for letters in product(_MAY_BE_LOST if lost == 1 else _VOWELS, repeat=lost):
+        words = _words_of(_filled(said, letters))
+        if is_role(words) or is_name_key(words) or (lost == 1 and rule_for(words) is not None):
+            return words
+    return _words_of(said)
+
+
+def _filled(said: str, letters: Sequence[str]) -> str:
+    left = iter(letters)
+    return _LOST.sub(lambda _found: next(left), said)

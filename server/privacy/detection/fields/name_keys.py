@@ -7,6 +7,7 @@ import re
 from ..findings import PiiType
 from ..names.local_names import looks_like_local_name
 from .local_keys import names_people
+from .roles import is_role
 from .rules import LIKELY, NEVER, SURE, FieldVerdict, phrases
 from .values import PLACEHOLDERS, digits, letters
 
@@ -19,6 +20,7 @@ _NAME_KEYS = phrases(
     "fornavn, etternavn, efternavn, navn, soyad*, =ad, ad soyad, jmeno, prijmeni, ime, prezime, priimek, keresztnev, vezeteknev, nev, ansprechpartner*,"
     "kunde*, kundenname, mitarbeiter, name des kunden, nume, prenume,"
     "nombre y apellidos, titular*, titulaire*, intestatari*, osoba kontaktowa, contactpersoon, versicherte person, klient*, klant*, =kunde, kundin, isim, =adi, adi soyadi, ad soyad, musteri ad*, soyisim, nome e cognome, nom du client, nom et prenom*, rekeninghouder, kontoinhaber*, imie i nazwisko, nazwisko i imie,"
+    "jmeno a prijmeni, meno, priezvisko, meno a priezvisko, imie nazwisko, nume si prenume, teljes nev, ime i prezime, ho va ten, ho ten, nama lengkap, fullt namn, koko nimi, fulde navn,"
     "beneficiari*, beneficiai*, vollstandiger name, voller name, kontaktperson*, destinatai*, destinatari*, ontvanger*, odbiorca, odbiorcy, tam adi, alici, alici adi"
 )
 _PERSON_WORDS = frozenset(
@@ -43,7 +45,8 @@ _PERSON_KEYS = phrases(
     "=reviewers, =approver, =requester, =organizer, =organiser, =contact, =lead, =teacher, =student, =doctor, =physician, =guest, =guests, =tenant,"
     "=landlord, =applicant, =candidate, =supervisor, =spouse, =participants, =participant, =members, =committer, =signatory, =insured, =claimant,"
     "=driver, =instructor, =speaker, =person, =mother, =father, =buyer, =seller, =consignee, =traveler, =traveller, =ceo, =full, =display,"
-    "=posted by, =written by, =holder, =team lead, =arzt, =arztin, =hausarzt, =medico, =medecin, =project lead, =project manager, =account manager, =sales rep, =agent, =caller, =interviewer, =witness"
+    "=posted by, =written by, =holder, =team lead, =arzt, =arztin, =hausarzt, =medico, =medecin, =project lead, =project manager, =account manager, =sales rep, =agent, =caller, =interviewer, =witness,"
+    "=bestellt von, =unterschrieben von, =erstellt von, =commande par, =vendu a, =pedido por, =ordinato da, =besteld door"
 )
 _ROLES_OF_MACHINES = frozenset(
     "account agent profile tenant host identity operator worker handler actor owner manager client lead".split()
@@ -104,6 +107,8 @@ def person(key: str, parent: str, value: str) -> FieldVerdict | None:
             if _named(value) and not is_machine and not _COMPANY.search(value)
             else None
         )
+    if is_role(key) and any(word[0].isupper() or _uncased(word[0]) for word in value.split()):
+        return FieldVerdict(PiiType.PERSON, 0.8) if not _COMPANY.search(value) else None
     if key.rpartition(" ")[2] in _PERSON_WORDS - _ROLES_OF_MACHINES and looks_like_full_name(value):
         return FieldVerdict(PiiType.PERSON, LIKELY)
     if key == "user" and looks_like_full_name(value):

@@ -1,4 +1,7 @@
-"""Tables with a heading: CSV with any separator, TSV, Markdown, what `psql` and `mysql` print, INSERT statements."""
+"""Tables with a heading: CSV with any separator, TSV, Markdown, INSERT statements, and as programs print them.
+
+Such are those of `psql` and `mysql`, the boxes of polars and DuckDB, and the aligned columns of pandas.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _SEPARATORS = ("|", "\t", ";", ",")
 _HEADING_CELL = re.compile(r"[^\W\d][\w .,()/#'’&°№-]{0,40}|[№〒][\w .]{0,24}")
 _NO_HEADING = re.compile(r"[{}=\[\]<>]|://|, [a-z]+ [a-z]+ [a-z]+")
 _RULE = re.compile(r"[\s|:+=-]{1,2000}")
-_LONGEST_HEADING = 2000
+_LONGEST_HEADING = _LONGEST_LINE = 2000
 _FEWEST_CELLS = 2
 _INSERT = re.compile(
     r"(?i)\b(?:insert|replace)\s{1,20}(?:ignore\s{1,20})?into\s{1,20}[\w.\"`\[\]]{1,120}\s{0,20}\(([^()]{1,2000})\)\s{0,20}values\b"
@@ -24,6 +27,17 @@ _COPY = re.compile(
 _SQL_VALUE = re.compile(
     r"[ \t\r\n]{0,40}(?:[NEB]?('(?:[^'\\]|''|\\.){0,4000}')|([^\s,()'][^,()']{0,400}))\s{0,40}(?=[,)])"
 )
+_BOX = str.maketrans(
+    {**dict.fromkeys("│┆┃║", "|"), **dict.fromkeys("─━═┄╌", "-"), **dict.fromkeys("┌┐└┘├┤┬┴┼╞╪╡╭╮╰╯╔╗╚╝╠╣╦╩╬", "+")}
+)
+"""The lines of a box, as characters of which tables in ASCII are made."""
+_GAP = re.compile(r" {2,}")
+_WRAPPED = re.compile(r" {1,4}\\?\Z")
+_LEFT_OUT = "..."
+"""Stands in a heading for columns that are not shown."""
+_SERIES = re.compile(r"Name: (.{1,60}), (?:Length: \d{1,12}, )?dtype: ")
+_LABELLED = re.compile(r"\S.{0,200}? {4,}(?=\S)| {4,}(?=\S)")
+_SERIES_LINES_MAX = 1000
 _Span = tuple[int, int]
 
 
@@ -35,7 +49,11 @@ def columns(text: str, headings: Sequence[str], cells: Sequence[_Span]) -> Itera
 
 def tables(text: str) -> Iterator[Finding]:
     """Yield the cells that their headings make personal."""
+    if not text.isascii():
+        text = text.translate(_BOX)
     rows = list(_lines(text))
+    yield from _aligned(text, rows)
+    yield from _series(text, rows)
     index = 0
     while index < len(rows) - 1:
         found = _heading(text, rows, index)
@@ -55,6 +73,82 @@ def tables(text: str) -> Iterator[Finding]:
                 break
             yield from columns(text, headings, cells)
             index += 1
+
+
+def _aligned(text: str, rows: Sequence[_Span]) -> Iterator[Finding]:
+    """Yield what headings say of columns that end where these end, as pandas prints a table; of its index, too."""
+    headings: list[tuple[str, int]] = []
+    index_name = ""
+    for start, end in rows:
+        raw = text[start:end]
+        line = _WRAPPED.sub("", raw)
+        if len(line) > _LONGEST_LINE:
+            headings = []
+        elif headings and _is_row(line, headings):
+            yield from _row(text, start, line, headings, index_name)
+        elif (
+            headings
+            and not index_name
+            and len(raw) >= headings[-1][1]
+            and line[:1].strip()
+            and not _GAP.search(raw.strip())
+        ):
+            index_name = raw.strip()
+        elif not headings or line.strip(". "):  # points stand for the rows between head and tail
+            headings, index_name = _ended_columns(line), ""
+
+
+def _is_row(line: str, headings: Sequence[tuple[str, int]]) -> bool:
+    return len(line) == headings[-1][1] and all(
+        line[right - 1] != " " and line[right : right + 1] in {"", " "} for _, right in headings
+    )
+
+
+def _row(text: str, start: int, line: str, headings: Sequence[tuple[str, int]], index_name: str) -> Iterator[Finding]:
+    first = line[: headings[0][1]]
+    gaps = list(_GAP.finditer(first))
+    left = gaps[-1].end() if gaps else first.rfind(" ") + 1
+    label = first[: gaps[-1].start() if gaps else left].strip()
+    if label and index_name:
+        at = start + line.find(label)
+        yield from field(text, (index_name,), at, at + len(label))
+    for heading, right in headings:
+        # Of a table on its side each row has a heading.
+        yield from field(text, (label if heading.isdecimal() else heading,), start + left, start + right)
+        left = right
+
+
+def _ended_columns(line: str) -> list[tuple[str, int]]:
+    """Return the headings in a line, each with the place where it and its column end."""
+    found: list[tuple[str, int]] = []
+    at = 0
+    for heading in _GAP.split(line.strip()):
+        if _HEADING_CELL.fullmatch(heading) is None and not heading.isdecimal() and heading != _LEFT_OUT:
+            return []
+        at = line.find(heading, at) + len(heading)
+        found.append((heading, at))
+    return found if line.startswith(" ") or len(found) >= _FEWEST_CELLS else []
+
+
+def _series(text: str, rows: Sequence[_Span]) -> Iterator[Finding]:
+    """Yield what the name of a column says that pandas prints below it, and that of its index above it."""
+    begin = 0  # behind the column before: so no line is looked at twice
+    for number, (start, end) in enumerate(rows):
+        named = _SERIES.match(text, start, end)
+        if named is None:
+            continue
+        labels: list[_Span] = []
+        first, begin = max(begin, number - _SERIES_LINES_MAX), number + 1
+        for left, right in reversed(rows[first:number]):
+            value = _LABELLED.match(text, left, right)
+            if value is None and text[left:right].strip(". "):
+                for label in labels:
+                    yield from field(text, (text[left:right],), *label)
+                break
+            if value is not None:
+                labels.append((left, value.end()))
+                heading = text[left : value.end()].strip() if named[1].isdecimal() else named[1]
+                yield from field(text, (heading,), value.end(), right)
 
 
 def _lines(text: str) -> Iterator[_Span]:

@@ -6,6 +6,8 @@ import pytest
 
 from sealab.server.privacy.detection.columns import SAMPLE, ColumnFinder
 from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Finding, KeyedText, Mode
+from sealab.server.privacy.detection.fields import judging
+from sealab.server.privacy.detection.recognizers import tables
 
 MANY = SAMPLE * 5
 
@@ -51,6 +53,13 @@ def test_each_cell_is_judged_as_it_is_alone(plain: Counting, heading: str) -> No
         mine = found.within.get(text, [])
         assert covered <= (set(range(len(text))) if text in whole else {p for f in mine for p in range(f.start, f.end)})
         assert alone or (text not in whole and not mine)
+
+
+@pytest.mark.parametrize("heading", ["buyer", "Käufer", "Verkäuferin", "acheteur", "vendedor", "venditore", "verkoper"])
+def test_who_buys_and_who_sells_is_a_person_in_other_languages_too(plain: Counting, heading: str) -> None:
+    names = ["Anders Papadakis", "Xela Quorvath"]
+    found = plain.find_leaves([KeyedText(("0", heading), name) for name in names])
+    assert [[(each.start, each.end) for each in of_cell] for of_cell in found] == [[(0, len(name))] for name in names]
 
 
 @pytest.mark.parametrize(
@@ -113,3 +122,112 @@ def test_what_the_operator_allows_or_asks_for_holds_in_columns() -> None:
     own = ColumnFinder(detector(patterns={"STAFF_ID": "70[0-9]{4}7"}))
     numbers = [str(number) for number in range(7_000_000, 7_000_000 + MANY)]
     assert own.find(("0", "ref"), numbers).whole["STAFF_ID"] == [each for each in numbers if each.endswith("7")]
+
+
+PRINTED = [
+    # pandas: rows, an index with a name, a wrapped table, one on its side; a column, with an index, and a row
+    "   id           name  amount\n0   0  Xela Quorvath     9.5\n1   1  Ib Brandstett    10.0",
+    "               id  amount\nname                     \nIb Brandstett   1    10.0\nXela Quorvath   0     9.5",
+    "            name  amount  \\\n0  Xela Quorvath     9.5   \n\n                    c  \n0  xxxxxxxxxxxxxxxxxx  ",
+    "            name  ...             d\n0  Xela Quorvath  ...  yyyyyyyyyyyy\n\n[1 rows x 4 columns]",
+    "                    0              1\nid                  0              1\nname    Xela Quorvath  Ib Brandstett",
+    "id\n0    Xela Quorvath\n1    Ib Brandstett\nName: name, dtype: str",
+    "name\nIb Brandstett    10.0\nXela Quorvath     9.5\nName: amount, dtype: float64",
+    "id                    0\nname      Xela Quorvath\namount              9.5\nName: 0, dtype: object",
+    # polars, DuckDB
+    """
+┌─────┬───────────────┐
+│ id  ┆ name          │
+│ --- ┆ ---           │
+│ i64 ┆ str           │
+╞═════╪═══════════════╡
+│ 0   ┆ Xela Quorvath │
+└─────┴───────────────┘
+""",
+    """
+┌───────┬───────────────┐
+│  id   │     name      │
+│ int32 │    varchar    │
+├───────┼───────────────┤
+│     1 │ Xela Quorvath │
+└───────┴───────────────┘
+""",
+]
+
+
+@pytest.mark.parametrize("printed", PRINTED)
+def test_the_heading_of_a_column_speaks_of_what_is_printed_below_it(plain: Counting, printed: str) -> None:
+    found = {printed[each.start : each.end] for each in plain.find(printed) if each.type == "PERSON"}
+    assert "Xela Quorvath" in found
+
+
+def test_of_aligned_columns_only_those_are_personal_whose_headings_say_so(plain: Counting) -> None:
+    printed = "   city_count        product          owner\n0           3  Xela Quorvath  Ib Brandstett"
+    assert [printed[each.start : each.end] for each in plain.find(printed)] == ["Ib Brandstett"]
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "Käufer*in",
+        "k\ufffdufer",
+        "k\ufffd\ufffdufer",
+        "kupuj\ufffdc\ufffd",
+        "kÃ¤ufer",
+        "Name des Käufers",
+        "nabywca",
+        "zákazník",
+        "vásárló",
+        "cumpărător",
+        "köpare",
+        "køber",
+        "ostaja",
+        "kupac",
+        "Müşteri",
+        "élève",
+        "paciente",
+        "inquilino",
+        "huurder",
+        "khách hàng",
+        "pembeli",
+        "покупатель",
+        "купувач",
+        "購入者",
+        "买家",
+        "구매자",
+        "खरीदार",
+        "المشتري",
+        "πελάτης",
+        "לקוח",
+        "ลูกค้า",
+    ],
+)
+def test_who_somebody_is_to_somebody_is_said_in_many_languages(plain: Counting, heading: str) -> None:
+    (found,) = plain.find_leaves([KeyedText(("0", heading), "Xela Quorvath")])
+    assert [(each.start, each.end, each.type) for each in found] == [(0, 13, "PERSON")]
+
+
+@pytest.mark.parametrize(
+    "heading", ["Größe", "host", "tag", "Käufertyp", "student count", "имя файла", "商品名", "k\ufffdrbe"]
+)
+def test_what_no_person_is_called_names_nobody(plain: Counting, heading: str) -> None:
+    assert plain.find_leaves([KeyedText(("0", heading), "Xela Quorvath")]) == [[]]
+
+
+def test_columns_that_are_printed_one_below_the_other_are_each_looked_at_once(
+    plain: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = []
+    monkeypatch.setattr(tables, "field", lambda *given: looked_at.append(given) or [])
+    assert list(tables.tables("Name:     a, dtype: object\n" * 500)) == []
+    assert len(looked_at) < 1000
+
+
+def test_a_heading_with_lost_letters_is_tried_with_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr(judging, "rule_for", tried.append)
+    monkeypatch.setattr(judging, "is_name_key", lambda words: bool(tried.append(words)))  # type: ignore[func-returns-value]  # none is one
+    for heading in ("zq\ufffdx", "zq\ufffdx\ufffdy", "zq\ufffdx\ufffdy\ufffdz"):
+        tried.clear()
+        judging.in_words(heading)
+        assert len(tried) < 100

@@ -17,7 +17,15 @@ from sealab.sandbox.job import Failure, Json, Outcome, Status
 from sealab.server.caller import Caller
 from sealab.server.database import HomeDatabase
 from sealab.server.host_work import Account
-from sealab.server.privacy.gates.run_gate import CalledTool, EndedRun, Gate, LeftTokens, ReturnedShape, WrittenName
+from sealab.server.privacy.gates.run_gate import (
+    CalledTool,
+    ChangedNames,
+    EndedRun,
+    Gate,
+    LeftTokens,
+    ReturnedShape,
+    WrittenName,
+)
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.settings import PrivacyLevel, PrivacyMode, Settings
 
@@ -81,8 +89,11 @@ async def test_an_address_in_any_field_is_hidden_also_in_fields_that_a_later_ver
         left=(LeftTokens("mail.send", 1, (ADDRESS,), (ADDRESS,), {"EMAIL": 1}),),
         dry_calls=[{"tool": "mail.send", "arguments": {"to": ADDRESS}}],
         attached={"letter.txt": ADDRESS.encode(), "image.png": b"\x89PNG\xff"},
+        changed=ChangedNames(
+            (WrittenName(ADDRESS, 1),), (WrittenName(ADDRESS, 1),), (ADDRESS,), (WrittenName(ADDRESS, 1),)
+        ),
     )
-    assert written(run).count(ADDRESS) >= len(fields(Failure)) + 12
+    assert written(run).count(ADDRESS) >= len(fields(Failure)) + 16
     shown = await gate.shown(run)
     told = written(shown.run)
     assert ADDRESS not in told
@@ -90,7 +101,7 @@ async def test_an_address_in_any_field_is_hidden_also_in_fields_that_a_later_ver
     assert shown.types == {"EMAIL": 1}
     assert shown.run.attached["image.png"] == b"\x89PNG\xff"
     assert {each.name for each in fields(EndedRun)} == {
-        *("outcome", "code", "written", "called", "returns", "left", "dry_calls", "attached"),
+        *("outcome", "code", "written", "called", "returns", "left", "dry_calls", "attached", "changed"),
     }
 
 

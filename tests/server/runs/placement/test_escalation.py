@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sealab.sandbox.job import Failure, Outcome, Status
-from sealab.server.runs import escalation
+from sealab.server.runs.placement import escalation
 
 REFUSED = Outcome(status=Status.REFUSED, error=Failure("ImportError", "module 'numpy' is not available here"))
 

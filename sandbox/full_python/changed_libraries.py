@@ -1,0 +1,205 @@
+"""Changes libraries that would draw on a terminal or in a browser, when they are imported, ahead or by the code.
+
+The bars of tqdm become the progress of the run, and those of DuckDB, which would fill the output, are off; figures of
+matplotlib and charts of plotly and altair that are shown come into the report. `IPython.display` is there without
+IPython. No library is imported here.
+
+threadpoolctl, which scikit-learn asks in many of its methods, finds no libraries to inspect. To find them it reads
+/proc/self/maps, which workers do not see, or has C call back into Python (dl_iterate_phdr(3)). For that ctypes needs
+memory that is written and executed: the sandbox has none, and a `MemoryError` ends the program. Without libraries it
+bounds nothing: the pools keep the threads that they have.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any, Final
+
+from ..guest.guest import GUEST
+from ..guest_api.hosted_runs import progress
+from ..job import FONTS_FOLDER
+from . import notebook_names
+from .reads import native_reads
+
+_MESSAGE_CHARS_MAX: Final = 100
+_BUILDING_FONTS: Final = "building the font cache"
+_FILE_AT: Final = 4
+"""Where `file` stands among the arguments of a bar."""
+
+
+def take_over(take_figures: Callable[[], None]) -> None:
+    """Change them when they are imported; with matplotlib, `take_figures` is called."""
+    changes = {**_CHANGES, "matplotlib.pyplot": lambda _module: take_figures()}
+    sys.meta_path.insert(0, _Finder(changes))
+
+
+class _Finder(MetaPathFinder):
+    """Finds the modules, as others would, and has each changed once it is loaded."""
+
+    def __init__(self, changes: Mapping[str, Callable[[Any], None]]) -> None:
+        self._changes = changes
+        self._asks = False
+
+    def find_spec(
+        self, fullname: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        change = self._changes.get(fullname)
+        if self._asks or (change is None and fullname not in notebook_names.NAMES):
+            return None
+        self._asks = True
+        try:
+            spec = find_spec(fullname)
+        except ModuleNotFoundError:
+            spec = None
+        finally:
+            self._asks = False
+        if change is None:
+            return notebook_names.stand_in(fullname) if spec is None else spec
+        if spec is not None and spec.loader is not None:
+            spec.loader = _LOADERS.get(fullname, _Changing)(spec.loader, change)
+        return spec
+
+
+class _Changing(Loader):
+    """Loads a module as its own loader does."""
+
+    def __init__(self, loader: Loader, change: Callable[[Any], None]) -> None:
+        self._loader = loader
+        self._change = change
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        # A library of another version works as it is.
+        with suppress(Exception):
+            self._change(module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+
+class _ChangingDuckdb(_Changing):
+    """Has it draw no bars, which it does where `__main__` has no file: it takes that for a console."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        main = vars(sys.modules["__main__"])
+        if "__file__" in main:
+            super().exec_module(module)
+            return
+        main["__file__"] = ""
+        try:
+            super().exec_module(module)
+        finally:
+            main.pop("__file__", None)
+
+
+class _PreparingFonts(_Changing):
+    """Has it find the list of fonts, which it reads when it is loaded."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        with suppress(Exception):
+            _use_kept_fonts()
+        super().exec_module(module)
+
+
+def _use_kept_fonts() -> None:
+    """Copy the list of fonts that setup made to where matplotlib looks; without, it makes its own and says nothing.
+
+    It reads the list only from a folder that it may write to. To make it takes seconds in the first run of a worker.
+    """
+    logging.getLogger("matplotlib.font_manager").addFilter(lambda record: _BUILDING_FONTS not in str(record.msg))
+    matplotlib: Any = sys.modules["matplotlib"]
+    kept = os.path.join(os.path.dirname(os.path.dirname(matplotlib.__file__)), FONTS_FOLDER)
+    if os.path.isdir(kept):
+        for name in os.listdir(kept):
+            target = os.path.join(matplotlib.get_cachedir(), name)
+            if not os.path.exists(target):
+                shutil.copyfile(os.path.join(kept, name), target)
+
+
+def _change_tqdm(module: Any) -> None:
+    """Have every bar report how far it is. Of bars within bars the outermost speaks, since they share one run."""
+    bar = module.tqdm
+    begin = bar.__init__
+
+    def begun(self: Any, *arguments: Any, **options: Any) -> None:
+        self.is_outermost = not any(not getattr(each, "disable", True) for each in getattr(bar, "_instances", ()))
+        if len(arguments) <= _FILE_AT and options.get("file") is None:
+            options["file"] = _NoFile()
+        begin(self, *arguments, **options)
+
+    def display(self: Any, msg: str | None = None, pos: int | None = None) -> bool:
+        del msg, pos
+        total = getattr(self, "total", None)
+        if total and self.is_outermost:
+            said = f"{self.desc.rstrip(': ')}: " if getattr(self, "desc", "") else ""
+            # A run must not fail for the sake of a bar.
+            with suppress(Exception):
+                progress(min(1.0, self.n / total), f"{said[:_MESSAGE_CHARS_MAX]}{self.n} of {total}")
+        return True
+
+    bar.__init__ = begun
+    bar.display = display
+
+
+class _NoFile(io.StringIO):
+    """What a bar writes to besides: it is kept nowhere."""
+
+    def write(self, text: str, /) -> int:
+        return len(text)
+
+
+def _leave(module: Any) -> None:
+    """Leave the module as it was made: it looked around when it was loaded."""
+    del module
+
+
+def _change_threadpoolctl(module: Any) -> None:
+    """Take its search for libraries away."""
+    module.ThreadpoolController._load_libraries = _find_none
+
+
+def _find_none(_controller: object) -> None:
+    """Find no library."""
+
+
+def _change_plotly(module: Any) -> None:
+    """Have `show` bring a figure into the report."""
+    module.BaseFigure.show = _show
+
+
+def _change_altair(module: Any) -> None:
+    """Have `show` and `display` bring a chart into the report."""
+    module.TopLevelMixin.show = module.TopLevelMixin.display = _show
+
+
+def _show(chart: Any, *_arguments: Any, **_options: Any) -> None:
+    """Show the chart in the report."""
+    if GUEST.draw is not None:
+        GUEST.draw(chart)
+
+
+_CHANGES: Final[Mapping[str, Callable[[Any], None]]] = {
+    **native_reads.changes(),
+    "altair": _change_altair,
+    "matplotlib.font_manager": _leave,
+    "plotly.basedatatypes": _change_plotly,
+    "threadpoolctl": _change_threadpoolctl,
+    "tqdm.std": _change_tqdm,
+}
+_LOADERS: Final[Mapping[str, type[_Changing]]] = {
+    "duckdb": _ChangingDuckdb,
+    "matplotlib.font_manager": _PreparingFonts,
+}

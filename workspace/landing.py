@@ -1,0 +1,407 @@
+"""Brings what a run wrote to an overlay home into the workspace: all of it, or nothing with the reason.
+
+First everything is copied to files beside the workspace, then the lock is taken, the quota judged for all changes
+together, and each file takes its place by `rename(2)`: who reads meanwhile sees the old content or the new one. Where
+the run only opened a file for writing, and left it as it was, nothing is done. Of two runs that change one file at a
+time, the one that ends last wins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from .changes import REFUSED_MAX, ChangedFolder, Changes, WrittenFile
+from .copying import copy, copy_over, same_content, whole
+from .errors import NotAFile, NotFound, WorkspaceError
+from .names import LANDING_PREFIX, Name
+from .paths import Folder, Found, is_plain, refusing
+from .store import Workspace
+
+STORED_BYTES_MAX = 256 * 1024 * 1024
+"""The largest file that is put into an object store: it is in memory meanwhile."""
+
+_OVERTAKEN = "another changed it meanwhile, and this run seems only to have opened it"
+
+
+@dataclass(slots=True)
+class Landed:
+    """What became of changes: names, and sizes in bytes. `not_kept` says why something stayed behind."""
+
+    new: dict[str, int] = field(default_factory=dict)
+    changed: dict[str, int] = field(default_factory=dict)
+    deleted: list[str] = field(default_factory=list)
+    not_kept: dict[str, str] = field(default_factory=dict)
+    more_not_kept: int = 0
+
+    @property
+    def is_anything(self) -> bool:
+        """Whether the workspace is another than before."""
+        return bool(self.new or self.changed or self.deleted)
+
+
+def land(workspace: Workspace, changed: ChangedFolder, changes: Changes, *, begun_ns: int) -> Landed:
+    """Apply changes that a run made which began at `begun_ns`, and say what was done. Blocks.
+
+    Raises `WorkspaceError` where they do not all fit the quota, or the disk refuses: then nothing is done. Where the
+    disk refuses in the middle, what was not done is in `not_kept`, with what was refused when the changes were read.
+    """
+    landing = _Landing(workspace, changed, begun_ns)
+    landed = Landed(not_kept=dict(changes.refused), more_not_kept=changes.more_refused)
+    if workspace.is_stored:
+        landing.store(changes, landed)
+    else:
+        landing.apply(changes, landed)
+    return landed
+
+
+@dataclass(slots=True)
+class KeptFiles:
+    """Files of a run that do not come home, in memory; `left_out` says why others are not there."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    more_left_out: int = 0
+
+
+def read_kept(
+    workspace: Workspace,
+    changed: ChangedFolder,
+    changes: Changes,
+    *,
+    begun_ns: int,
+    bytes_max: int,
+    files_max: int,
+) -> KeptFiles:
+    """Read what a run wrote, the smallest files first, as far as `bytes_max` and `files_max` go. Blocks."""
+    landing = _Landing(workspace, changed, begun_ns)
+    kept = KeptFiles(left_out=dict(changes.refused), more_left_out=changes.more_refused)
+    for file in sorted(changes.files, key=lambda each: each.size):
+        name = "/".join(file.parts)
+        try:
+            if file.size > bytes_max:
+                why = f"its {file.size} bytes are too many to be kept"
+            elif len(kept.files) >= files_max:
+                why = "there are too many files to keep them all"
+            else:
+                with changed.open(file) as source:
+                    if not landing.is_as_before(file, source):
+                        kept.files[name] = whole(source, file.size)
+                        bytes_max -= file.size
+                continue
+        except OSError as error:
+            why = error.strerror or "it cannot be read"
+        if len(kept.left_out) < REFUSED_MAX:
+            kept.left_out[name] = why
+        else:
+            kept.more_left_out += 1
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    file: WrittenFile
+    leaf: str
+    """Its name beside the workspace."""
+
+
+class _Landing:
+    def __init__(self, workspace: Workspace, changed: ChangedFolder, begun_ns: int) -> None:
+        self._workspace = workspace
+        self._changed = changed
+        self._begun_ns = begun_ns
+
+    def _was_overtaken(self, file: WrittenFile, source: int) -> bool:
+        """Return whether another changed a file since the run began, which itself may only have opened it.
+
+        The kernel copies what is opened for writing, with its time. What the run wrote itself has a time of the run,
+        unless it set another.
+        """
+        if file.modified_ns >= self._begun_ns or "/".join(file.parts) in self._changed.known:
+            return False  # the second: a session that took it home before has changed it again
+        if not self._changed.is_copied_up(source):
+            return False
+        status = self._status(file.parts)
+        return status is not None and status.st_ctime_ns >= self._begun_ns
+
+    def is_as_before(self, file: WrittenFile, source: int) -> bool:
+        """Return whether an open file of the run is what the workspace has."""
+        before = self._before(Name(file.parts))
+        if before is None:
+            return False
+        try:
+            return self._is_same(file, source, before)
+        finally:
+            os.close(before)
+
+    # In a folder.
+
+    def apply(self, changes: Changes, landed: Landed) -> None:
+        workspace = self._workspace
+        with _stage(workspace) as stage, contextlib.ExitStack() as stack:
+            self._judge(changes)  # before anything is copied
+            staged = [made for file in changes.files if (made := self._staged(file, stage, landed)) is not None]
+            beside = stack.enter_context(workspace.beside.open_folder((stage,)))
+            with workspace.ledger.locked():
+                leaving, staying = self._leaving(changes, landed)
+                gone = {each.parts for each in leaving}
+                folders = [parts for parts in changes.folders if staying.isdisjoint(_upwards(parts))]
+                staged = [made for made in staged if self._takes_place(made, gone, staying, landed)]
+                more_bytes, more_entries = self._difference(staged, folders, leaving)
+                try:
+                    with workspace.ledger.change(more_bytes=more_bytes, more_entries=more_entries):
+                        for found in leaving:
+                            self._remove(found, landed)
+                        for parts in folders:
+                            self._make_folder(parts)
+                        for made in staged:
+                            self._put(made, beside, landed)
+                except WorkspaceError as error:
+                    if not landed.is_anything:
+                        raise
+                    _note_the_rest(leaving, staged, landed, str(error))
+                    return
+        self._remember(changes)
+
+    def _judge(self, changes: Changes) -> None:
+        """Raise `QuotaFull` where what was written would not even fit an empty workspace."""
+        ledger = self._workspace.ledger
+        written = sum(file.size for file in changes.files)
+        entries = len(changes.files) + len(changes.folders)
+        if written > ledger.quota_bytes or entries > ledger.files_max:
+            with ledger.locked():
+                ledger.judge(more_bytes=written, more_entries=entries)
+
+    def _staged(self, file: WrittenFile, stage: str, landed: Landed) -> _Staged | None:
+        """Copy a file to the folder beside the workspace; None where it stayed behind, or is as it was before."""
+        name = Name(file.parts)
+        try:
+            with self._changed.open(file) as source:
+                if self.is_as_before(file, source):
+                    return None
+                if self._was_overtaken(file, source):
+                    landed.not_kept[str(name)] = _OVERTAKEN
+                    return None
+                leaf = secrets.token_hex(8)
+                replaces = self._status(file.parts) is not None
+                with refusing(name), self._workspace.beside.open_folder((stage,)) as folder:
+                    copy(source, folder, leaf, sync=replaces)
+        except OSError as error:
+            landed.not_kept[str(name)] = error.strerror or "it cannot be read"
+            return None
+        return _Staged(file, leaf)
+
+    def _before(self, name: Name) -> int | None:
+        """Open what has a name in the workspace now; None where that is nothing, or no plain file."""
+        try:
+            return self._workspace.root.open_file(name)[0]
+        except WorkspaceError:
+            return None
+
+    def _is_same(self, file: WrittenFile, source: int, before: int) -> bool:
+        """Return whether a file is what the workspace has."""
+        status = os.fstat(before)
+        return status.st_size == file.size and same_content(source, before, file.size)
+
+    def _takes_place(
+        self,
+        made: _Staged,
+        gone: Collection[tuple[str, ...]],
+        staying: set[tuple[str, ...]],
+        landed: Landed,
+    ) -> bool:
+        """Return whether a file may stand where it would; what stands there stays where it is no plain file."""
+        parts = made.file.parts
+        if not staying.isdisjoint(_upwards(parts[:-1])):
+            landed.not_kept["/".join(parts)] = "what has the name of its folder in the workspace is no folder"
+            return False
+        if parts in gone:
+            return True
+        status = self._status(parts)
+        if status is None or is_plain(status):
+            return True
+        landed.not_kept["/".join(parts)] = "what has this name in the workspace is no regular file with one name"
+        return False
+
+    def _status(self, parts: tuple[str, ...]) -> os.stat_result | None:
+        with contextlib.suppress(NotFound, NotAFile), self._workspace.root.open_folder(parts[:-1]) as folder:
+            return folder.status(parts[-1])
+        return None
+
+    def _leaving(self, changes: Changes, landed: Landed) -> tuple[list[Found], set[tuple[str, ...]]]:
+        """Find what is deleted, the deepest first, and what stays since it is no plain file; call with the lock held.
+
+        Raises `WorkspaceError` where the workspace cannot be looked at.
+        """
+        found: dict[tuple[str, ...], Found] = {}
+        written = {file.parts for file in changes.files}
+        there = written | set(changes.folders)
+        for parts in changes.deleted:
+            found.update({each.parts: each for each in self._below(parts, itself=True)})
+        for parts in changes.replaced:
+            found.update({each.parts: each for each in self._below(parts) if each.parts not in there})
+        for parts in written:
+            # A file where a folder was: the folder was deleted.
+            found.update({each.parts: each for each in self._below(parts, itself=True, folders_alone=True)})
+        for parts in changes.folders:
+            found.update({each.parts: each for each in self._file_at(parts)})
+        staying = {each.parts for each in found.values() if not each.is_folder and not each.is_plain}
+        for parts in staying:
+            del found[parts]
+            landed.not_kept["/".join(parts)] = "it is no regular file with one name, so it is not deleted"
+        return sorted(found.values(), key=lambda each: -len(each.parts)), staying
+
+    def _below(self, parts: tuple[str, ...], *, itself: bool = False, folders_alone: bool = False) -> Iterator[Found]:
+        with contextlib.suppress(NotFound, NotAFile):
+            status = self._status(parts)
+            if status is None:
+                return
+            if stat.S_ISDIR(status.st_mode):
+                if itself:
+                    yield Found(parts, 0, 0, is_folder=True, is_plain=False)
+                yield from self._workspace.root.walk(parts)
+            elif itself and not folders_alone:
+                yield _found(parts, status)
+
+    def _file_at(self, parts: tuple[str, ...]) -> Iterator[Found]:
+        status = self._status(parts)
+        if status is not None and not stat.S_ISDIR(status.st_mode):
+            yield _found(parts, status)
+
+    def _difference(
+        self, staged: list[_Staged], folders: list[tuple[str, ...]], leaving: list[Found]
+    ) -> tuple[int, int]:
+        """Return by how many bytes and entries the workspace grows."""
+        gone = {each.parts for each in leaving}
+        more_bytes = -sum(each.size for each in leaving)
+        more_entries = -len(leaving)
+        for made in staged:
+            more_bytes += made.file.size
+            status = None if made.file.parts in gone else self._status(made.file.parts)
+            if status is None:
+                more_entries += 1
+            else:
+                more_bytes -= status.st_size
+        for parts in folders:
+            status = self._status(parts)
+            more_entries += status is None or parts in gone
+        return more_bytes, more_entries
+
+    def _remove(self, found: Found, landed: Landed) -> None:
+        name = Name(found.parts)
+        with (
+            contextlib.suppress(NotFound),
+            refusing(name),
+            self._workspace.root.open_folder(found.parts[:-1]) as folder,
+        ):
+            if not found.is_folder:
+                folder.unlink(name.leaf)
+                landed.deleted.append(str(name))
+                return
+            try:
+                folder.remove(name.leaf)
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:  # something in it stays, or was added meanwhile
+                    raise
+
+    def _make_folder(self, parts: tuple[str, ...]) -> None:
+        with (
+            refusing(Name(parts)),
+            self._workspace.root.open_folder(parts[:-1]) as folder,
+            contextlib.suppress(FileExistsError),
+        ):
+            folder.make(parts[-1])
+
+    def _put(self, made: _Staged, beside: Folder, landed: Landed) -> None:
+        name = Name(made.file.parts)
+        with refusing(name), self._workspace.root.open_folder(name.folder) as folder:
+            current = folder.status(name.leaf)
+            try:
+                beside.rename(made.leaf, name.leaf, into=folder)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                copy_over(beside, made.leaf, folder, name.leaf)
+        was_deleted = str(name) in landed.deleted
+        if was_deleted:
+            landed.deleted.remove(str(name))
+        (landed.new if current is None and not was_deleted else landed.changed)[str(name)] = made.file.size
+
+    def _remember(self, changes: Changes) -> None:
+        """Note what was read, for the next call of a session."""
+        known = self._changed.known
+        known.update({"/".join(file.parts): file.mark for file in changes.files})
+        known.update(changes.marks)
+
+    # In an object store.
+
+    def store(self, changes: Changes, landed: Landed) -> None:
+        """Apply changes where the files are in an object store, one after the other."""
+        workspace = self._workspace
+        self._judge(changes)
+        for found in self._leaving(changes, landed)[0]:
+            if not found.is_folder:
+                with contextlib.suppress(NotFound):
+                    workspace.delete(str(Name(found.parts)))
+                    landed.deleted.append(str(Name(found.parts)))
+        for file in changes.files:
+            self._store_file(file, landed)
+        self._remember(changes)
+
+    def _store_file(self, file: WrittenFile, landed: Landed) -> None:
+        name = str(Name(file.parts))
+        if file.size > STORED_BYTES_MAX:
+            landed.not_kept[name] = f"{STORED_BYTES_MAX} bytes are the most that one file may have in an object store"
+            return
+        try:
+            with self._changed.open(file) as source:
+                if self.is_as_before(file, source):
+                    return
+                if self._was_overtaken(file, source):
+                    landed.not_kept[name] = _OVERTAKEN
+                    return
+                was_there = self._status(file.parts) is not None
+                self._workspace.write(name, whole(source, file.size))
+        except OSError as error:
+            landed.not_kept[name] = error.strerror or "it cannot be read"
+        except WorkspaceError as error:
+            landed.not_kept[name] = str(error)
+        else:
+            was_deleted = name in landed.deleted
+            if was_deleted:
+                landed.deleted.remove(name)
+            (landed.new if not was_there and not was_deleted else landed.changed)[name] = file.size
+
+
+@contextlib.contextmanager
+def _stage(workspace: Workspace) -> Iterator[str]:
+    """Make a folder beside the workspace, and remove it with what was not moved out of it. Gives its name."""
+    name = LANDING_PREFIX + secrets.token_hex(8)
+    with refusing(Name((name,))), workspace.beside.open_folder(()) as top:
+        top.make(name)
+    try:
+        yield name
+    finally:
+        workspace.remove_landing(name)
+
+
+def _upwards(parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Give a name and those of the folders that it lies in."""
+    return (parts[:count] for count in range(1, len(parts) + 1))
+
+
+def _note_the_rest(leaving: list[Found], staged: list[_Staged], landed: Landed, why: str) -> None:
+    """Note of a change that ended in the middle what was not done; the rest was."""
+    left = {"/".join(made.file.parts) for made in staged} - {*landed.new, *landed.changed}
+    left |= {"/".join(found.parts) for found in leaving if not found.is_folder} - {*landed.deleted, *landed.changed}
+    landed.not_kept.update(dict.fromkeys(sorted(left), why))
+
+
+def _found(parts: tuple[str, ...], status: os.stat_result) -> Found:
+    size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+    return Found(parts, size, status.st_mtime_ns, stat.S_ISDIR(status.st_mode), is_plain(status))
