@@ -21,7 +21,7 @@ mkdir -p $(@D) && cp $(<D)/package.json $(<D)/package-lock.json $(@D)/
 cd $(@D) && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
 endef
 
-.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages bench bench-agents bench-data bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 azure upstreams clients schemas dist bundle image lock clean
+.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages bench bench-agents bench-data bench-data-large bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 azure upstreams clients schemas dist bundle image lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -139,6 +139,9 @@ DATA_TASKS = $(BIN)/python -m tests.benchmarks.data_work.bench $(DATA_PYTHON) --
 bench-data: setup $(if $(wildcard $(DATA_PYTHON)),,science) ## 120 tasks of data work beside plain CPython (ROUNDS), then with PRIVACY=auto, and what spares cost (DATA_PYTHON, ISOLATION)
 	status=0; $(DATA_TASKS) --rounds $(or $(ROUNDS),1) || status=1; $(DATA_TASKS) --privacy || status=1; \
 	  $(BIN)/python -m tests.benchmarks.data_work.spares $(DATA_PYTHON) || status=1; exit $$status
+
+bench-data-large: setup $(if $(wildcard $(DATA_PYTHON)),,science) ## A CSV file of 1 GB and a Parquet file of 200 MB within 2,000 MB of memory, beside plain CPython (DATA_PYTHON)
+	$(BIN)/python -m tests.benchmarks.data_work.large $(DATA_PYTHON)
 
 bench-search: setup $(VENV)-clients-mcp2/.installed ## How well tools are found, on the sets of CORPORA, beside SQLite and FastMCP
 	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search --fastmcp $(VENV)-clients-mcp2/bin/python

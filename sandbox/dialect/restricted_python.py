@@ -106,7 +106,7 @@ class RestrictedPython:
         event_loop.take_cancelled()
         streams.restore()
 
-    def use_threads(self, count: int) -> None:
+    def bound_pools(self, threads: int, memory_bytes: int) -> None:
         """Do nothing: there are no such libraries."""
 
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:

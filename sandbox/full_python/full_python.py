@@ -44,7 +44,7 @@ from .plain_values import PlainValues
 from .reads import native_reads, told_reads
 from .stream_output import StreamOutput
 from .tables import measured
-from .thread_pools import VARIABLES, ThreadPools
+from .thread_pools import MEMORY_VARIABLE, VARIABLES, ThreadPools, duckdb_mb
 from .thread_semaphores import ThreadSemaphore
 from .threaded_channel import ThreadedChannel
 from .told_warnings import ToldWarnings
@@ -67,9 +67,11 @@ _ENVIRONMENT = {
     # It asks the processor by code that it writes to memory, which is refused here.
     "POLARS_SKIP_CPU_CHECK": "1",
     "POLARS_TEMP_DIR": _SCRATCH,
-    # A process with threads must not fork: the allocators of Arrow and polars would start one (jemalloc(3), TUNING).
     **dict.fromkeys(VARIABLES, "1"),
-    **dict.fromkeys(("JE_ARROW_MALLOC_CONF", "_RJEM_MALLOC_CONF"), "background_thread:false"),
+    # The allocators of Arrow, polars and DuckDB (jemalloc(3), TUNING). Address space is what is limited, and they would
+    # keep what they gave back. A process with threads must not fork, and the first two would start one.
+    **dict.fromkeys(("JE_ARROW_MALLOC_CONF", "_RJEM_MALLOC_CONF"), "background_thread:false,retain:false"),
+    "DUCKDB_JE_MALLOC_CONF": "retain:false",
 }
 
 _THREAD_STACK_BYTES = 8 * 1024 * 1024
@@ -227,9 +229,10 @@ class FullPython:
         self._unawaited.watch()
         self._warnings.take_over()
 
-    def use_threads(self, count: int) -> None:
-        """Bound the pools of BLAS, polars, Arrow and DuckDB."""
-        self._threads.bound(count)
+    def bound_pools(self, threads: int, memory_bytes: int) -> None:
+        """Bound the threads of BLAS, polars, Arrow and DuckDB, and what DuckDB holds before it moves it to disk."""
+        self._threads.bound(threads)
+        os.environ[MEMORY_VARIABLE] = str(duckdb_mb(memory_bytes))
 
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
         """Do nothing: what full Python does cannot be held to a trace."""

@@ -28,6 +28,14 @@ VARIABLES: Final = (
 DuckDB has no variable of its own. For the setting `threads` of a database it takes what a batch system gave, else all
 processors that it sees (its source, `DBConfig::GetSystemMaxThreads`).
 """
+MEMORY_VARIABLE: Final = "SLURM_MEM_PER_NODE"
+"""Megabytes, of which DuckDB holds at most 80 %, and moves to disk what is more (`DBConfig::GetSystemAvailableMemory`).
+
+Without it, that is 80 % of the machine's, and a sort of more than a run's memory ends in an error.
+"""
+
+_DUCKDB_OWN_BYTES: Final = 160 * 1024 * 1024
+"""What it takes beside what it counts: its library's data, stacks of its threads, pieces of blocks."""
 
 _OPENBLAS: Final = tuple(
     f"{prefix}openblas_set_num_threads{suffix}" for prefix in ("scipy_", "") for suffix in ("64_", "", "_64")
@@ -65,3 +73,8 @@ class ThreadPools:
         if arrow is not None:
             with suppress(Exception):  # whatever the code has made of the module
                 arrow.set_cpu_count(count)
+
+
+def duckdb_mb(memory_bytes: int) -> int:
+    """Return the megabytes that DuckDB is told it has, in a run that has `memory_bytes`."""
+    return max(memory_bytes // 4, memory_bytes - _DUCKDB_OWN_BYTES) // 1_000_000

@@ -102,8 +102,8 @@ class Dialect(Protocol):
     def begin(self) -> None:
         """Prepare for a run."""
 
-    def use_threads(self, count: int) -> None:
-        """Let pools of threads that libraries make have so many threads."""
+    def bound_pools(self, threads: int, memory_bytes: int) -> None:
+        """Let pools of threads that libraries make have so many threads, and what they hold so many bytes."""
 
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
         """Begin a run at its start, and let it do what its trace says. Raises `ReplayDiverged`."""

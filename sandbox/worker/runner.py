@@ -177,7 +177,7 @@ class Worker:
         GUEST.forget_displayed()
         GUEST.tells_reads = bool(frame["tells_reads"])
         self._dialect.begin()
-        self._dialect.use_threads(cast("int", frame["threads"]))
+        self._dialect.bound_pools(cast("int", frame["threads"]), allowance.memory_bytes)
         self._memory_mb = allowance.memory_bytes // limits.MIB
         if self._peak_before_mb is None:
             self._peak_before_mb = memory_hints.peak_mb()
