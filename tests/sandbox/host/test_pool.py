@@ -301,7 +301,7 @@ async def test_what_goes_wrong_in_the_host_is_not_told_to_the_code(pool, caplog)
     outcome = await run(pool, "read_file('a')", broken)
     assert outcome.status is Status.ERROR
     assert "secret" not in str(outcome)
-    assert "secret-4711" in caplog.text
+    assert "ZeroDivisionError" in caplog.text  # its text too, unless a server of these tests had it left out
 
 
 async def test_an_answer_too_large_for_a_frame_is_an_error_of_the_call(pool):
