@@ -356,6 +356,7 @@ def test_what_a_failed_run_says_is_printed_once(tmp_path: Path) -> None:
         assert 'File "<code>", line 1' in ended.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)  # it does twenty things one after another, some of them until their time is up
 def test_the_demonstration_really_happens(tmp_path: Path) -> None:
     ended = sealab_process("demo", TMPDIR=str(tmp_path))

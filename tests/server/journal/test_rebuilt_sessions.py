@@ -38,6 +38,7 @@ async def ends(server: HttpServer) -> None:
     await asyncio.to_thread(server.process.wait)
 
 
+@pytest.mark.slow
 async def test_a_session_whose_server_is_killed_after_each_program_is_what_it_was(tmp_path: Path) -> None:
     sent = served_notes(tmp_path)
     told: list[Any] = []
