@@ -23,9 +23,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 _ENVIRONMENT_ALLOWED = {"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "PYTHONHASHSEED"}
 _ENVIRONMENT_PATTERN = re.compile(
     r"(OPENBLAS|OMP|MKL|BLIS|NUMEXPR|VECLIB|RAYON)_\w*NUM\w*|MPL\w+|POLARS_(SKIP_CPU_CHECK|TEMP_DIR|MAX_THREADS)"
-    r"|LOKY_MAX_CPU_COUNT|SLURM_(CPUS_ON|MEM_PER)_NODE|(JE_ARROW|_RJEM)_MALLOC_CONF"
+    r"|LOKY_MAX_CPU_COUNT|SLURM_(CPUS_ON|MEM_PER)_NODE|(JE_ARROW|_RJEM|DUCKDB_JE)_MALLOC_CONF"
 )
-"""What tells libraries of native code how many threads to make, and where to write."""
+"""What tells libraries of native code how many threads to make, how much to hold, and where to write."""
 _LISTING_SECONDS = 2.0
 
 
