@@ -44,7 +44,7 @@ from .plain_values import PlainValues
 from .reads import native_reads, told_reads
 from .stream_output import StreamOutput
 from .tables import measured
-from .thread_pools import MEMORY_VARIABLE, VARIABLES, ThreadPools, duckdb_mb
+from .thread_pools import VARIABLES, ThreadPools
 from .thread_semaphores import ThreadSemaphore
 from .threaded_channel import ThreadedChannel
 from .told_warnings import ToldWarnings
@@ -67,6 +67,7 @@ _ENVIRONMENT = {
     # It asks the processor by code that it writes to memory, which is refused here.
     "POLARS_SKIP_CPU_CHECK": "1",
     "POLARS_TEMP_DIR": _SCRATCH,
+    "POLARS_OOC_SPILL_DIR": _SCRATCH,
     **dict.fromkeys(VARIABLES, "1"),
     # The allocators of Arrow, polars and DuckDB (jemalloc(3), TUNING). Address space is what is limited, and they would
     # keep what they gave back. A process with threads must not fork, and the first two would start one.
@@ -115,7 +116,7 @@ class FullPython:
         self._figures = Figures()
         self._plain = PlainValues(self._figures.take)
         self._warnings = ToldWarnings()
-        self._threads = ThreadPools()
+        self._pools = ThreadPools()
         self._late: tuple[str, ...] = ()
         self._unawaited = Unawaited()
 
@@ -149,7 +150,7 @@ class FullPython:
         # The filter refuses all calls for extended attributes. `shutil` copies files without them where these are not
         # supported, and no file at all for any other reason.
         os.listxattr = _no_attributes  # type: ignore[assignment]
-        self._threads.find()
+        self._pools.find()
 
     def _begin_anew_without(self, name: str) -> None:
         """Begin this process anew where what was just done left a thread, which cannot be undone, without that."""
@@ -230,9 +231,8 @@ class FullPython:
         self._warnings.take_over()
 
     def bound_pools(self, threads: int, memory_bytes: int) -> None:
-        """Bound the threads of BLAS, polars, Arrow and DuckDB, and what DuckDB holds before it moves it to disk."""
-        self._threads.bound(threads)
-        os.environ[MEMORY_VARIABLE] = str(duckdb_mb(memory_bytes))
+        """Bound the threads of BLAS, polars, Arrow and DuckDB, and what two of them hold before they use the disk."""
+        self._pools.bound(threads, memory_bytes)
 
     def follow(self, start: Start, trace: bytes, *, records: bool) -> None:
         """Do nothing: what full Python does cannot be held to a trace."""

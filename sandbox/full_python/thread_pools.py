@@ -1,4 +1,4 @@
-"""Bounds the pools of threads that libraries make for computing: BLAS, OpenMP, polars, Arrow, DuckDB.
+"""Bounds the pools of threads that libraries make for computing, and their memory: BLAS, polars, Arrow, DuckDB.
 
 A zygote has one thread, so it loads BLAS with one. In a worker, which knows how many runs compute beside it, there may
 be more: OpenBLAS is told by its own function, the others read the environment when they make their pool, at first use.
@@ -28,14 +28,13 @@ VARIABLES: Final = (
 DuckDB has no variable of its own. For the setting `threads` of a database it takes what a batch system gave, else all
 processors that it sees (its source, `DBConfig::GetSystemMaxThreads`).
 """
-MEMORY_VARIABLE: Final = "SLURM_MEM_PER_NODE"
-"""Megabytes, of which DuckDB holds at most 80 %, and moves to disk what is more (`DBConfig::GetSystemAvailableMemory`).
+MEMORY_VARIABLES: Final = ("SLURM_MEM_PER_NODE", "POLARS_OVERRIDE_TOTAL_MEMORY_MB")
+"""Megabytes, of which DuckDB (`DBConfig::GetSystemAvailableMemory`) and polars hold a part before they use the disk.
 
-Without it, that is 80 % of the machine's, and a sort of more than a run's memory ends in an error.
+DuckDB goes by the memory of the machine without it, and a sort of more than a run's memory ends in an error.
 """
-
-_DUCKDB_OWN_BYTES: Final = 160 * 1024 * 1024
-"""What it takes beside what it counts: its library's data, stacks of its threads, pieces of blocks."""
+_OWN_BYTES: Final = 160 * 1024 * 1024
+"""What they take beside what they count: their data, stacks of their threads, pieces of blocks."""
 
 _OPENBLAS: Final = tuple(
     f"{prefix}openblas_set_num_threads{suffix}" for prefix in ("scipy_", "") for suffix in ("64_", "", "_64")
@@ -48,7 +47,7 @@ class ThreadPools:
 
     def __init__(self) -> None:
         self._blas: list[Callable[[int], object]] = []
-        self._count = 1
+        self._bounds = (1, 0)
 
     def find(self) -> None:
         """Find the BLAS libraries that are loaded, while /proc can be read (proc(5), maps)."""
@@ -61,20 +60,22 @@ class ThreadPools:
                 library = ctypes.CDLL(file)
                 self._blas += [getattr(library, name) for name in _OPENBLAS if hasattr(library, name)][:1]
 
-    def bound(self, count: int) -> None:
-        """Let each pool have at most `count` threads; one that was made already keeps those that it has."""
-        if count == self._count:
+    def bound(self, threads: int, memory_bytes: int) -> None:
+        """Let each pool have at most so many threads, and hold what fits a run's memory.
+
+        A pool that was made already keeps the threads that it has.
+        """
+        if (threads, memory_bytes) == self._bounds:
             return
-        self._count = count
-        os.environ.update(dict.fromkeys(VARIABLES, str(count)))
+        self._bounds = threads, memory_bytes
+        megabytes = max(memory_bytes // 4, memory_bytes - _OWN_BYTES) // 1_000_000
+        os.environ.update(dict.fromkeys(VARIABLES, str(threads)))
+        os.environ.update(dict.fromkeys(MEMORY_VARIABLES, str(megabytes)))
         for set_threads in self._blas:
-            set_threads(count)
-        arrow = sys.modules.get("pyarrow")
-        if arrow is not None:
-            with suppress(Exception):  # whatever the code has made of the module
-                arrow.set_cpu_count(count)
-
-
-def duckdb_mb(memory_bytes: int) -> int:
-    """Return the megabytes that DuckDB is told it has, in a run that has `memory_bytes`."""
-    return max(memory_bytes // 4, memory_bytes - _DUCKDB_OWN_BYTES) // 1_000_000
+            set_threads(threads)
+        with suppress(Exception):  # whatever the code has made of the modules
+            if (arrow := sys.modules.get("pyarrow")) is not None:
+                arrow.set_cpu_count(threads)
+        with suppress(Exception):
+            if (config := sys.modules.get("polars.config")) is not None:
+                config.plr.config_reload_env_vars()  # it read them when the zygote imported it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -45,6 +46,15 @@ async def run(pool: Pool, code: str) -> Outcome:
     return await pool.run(Job(code, isolation=Isolation.PROCESS, limits=limits), no_calls)
 
 
+async def with_polars_ahead(pool: Pool) -> None:
+    """Wait until the zygote has imported polars, which it does once code has."""
+    await run(pool, "import polars")
+    for _ in range(TRIES):
+        if (await run(pool, "import sys\n'polars' in sys.modules")).result:
+            return
+    raise AssertionError("no zygote has imported polars")
+
+
 async def test_duckdb_is_told_the_memory_of_the_run(pool: Pool) -> None:
     code = "import duckdb\nduckdb.sql(\"select current_setting('memory_limit')\").fetchall()[0][0]"
     told = (await run(pool, code)).result
@@ -79,9 +89,21 @@ for each in range(3):
     frame.join(frame.head(count // 4), on="key").height
 frame.height
 """
-    await run(pool, "import polars")
-    for _ in range(TRIES):
-        if (await run(pool, "import sys\n'polars' in sys.modules")).result:
-            break
+    await with_polars_ahead(pool)
     outcome = await run(pool, code)
     assert outcome.result == 1_450_000, outcome.error
+
+
+@pytest.mark.slow
+async def test_polars_that_a_zygote_imported_has_the_threads_of_the_run_and_its_scratch_folder(pool: Pool) -> None:
+    await with_polars_ahead(pool)
+    code = """
+import polars as pl
+rows = pl.LazyFrame({"key": range(3_000_000)}).with_columns(value=pl.col("key").hash())
+rows.sort("value").sink_parquet("sorted.parquet")
+[pl.thread_pool_size(), pl.scan_parquet("sorted.parquet").select(pl.col("value").is_sorted()).collect().item()]
+"""
+    outcome = await run(pool, code)
+    assert (outcome.result, outcome.output, outcome.stderr) == ([min(2, os.cpu_count() or 1), True], "", ""), (
+        outcome.error
+    )
