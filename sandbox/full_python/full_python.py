@@ -155,9 +155,8 @@ class FullPython:
     def _begin_anew_without(self, name: str) -> None:
         """Begin this process anew where what was just done left a thread, which cannot be undone, without that."""
         if _threads() > 1:
-            given = (
-                sys.orig_argv[3:] if self._late else sys.orig_argv[1:]
-            )  # of an option given twice, the last one counts
+            # Of an option given twice, the last one counts.
+            given = sys.orig_argv[3:] if self._late else sys.orig_argv[1:]
             again = f"late={','.join((*self._late, name))}"
             os.execv(sys.executable, [sys.executable, "-X", again, *given])  # noqa: S606 - itself
 

@@ -75,31 +75,25 @@ async def _hide_labels(privacy: Privacy, calls: Calls, arguments: Arguments) -> 
     """Return the texts of a figure with tokens in them where everything is filtered, else None."""
     if not privacy.filters:
         return None
-    try:
-        hidden = await privacy.hide(
-            calls.caller.scope,
-            [Tree(arguments["texts"])],
-            destination=FIGURE,
-            run_tokens=calls.run_tokens,
-            run=calls.outermost.attachments.run_id,
-        )
-    except ServerError as error:
-        raise HostCallError(str(error), type="RuntimeError") from error
-    return hidden.parts[0]
+    return await _hidden(privacy, calls, Tree(arguments["texts"]), FIGURE)
 
 
 async def _sanitize(privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
     _refuse_when_off(privacy)
     content = arguments["content"]
     part = Text(content, exact=True) if isinstance(content, str) else Tree(content, exact=True)
+    return await _hidden(privacy, calls, part, "code")
+
+
+async def _hidden(privacy: Privacy, calls: Calls, part: Text | Tree, destination: str) -> Json:
     run = calls.outermost.attachments.run_id
     try:
         hidden = await privacy.hide(
-            calls.caller.scope, (part,), destination="code", run_tokens=calls.run_tokens, run=run
+            calls.caller.scope, (part,), destination=destination, run_tokens=calls.run_tokens, run=run
         )
-        return hidden.parts[0]
     except ServerError as error:
         raise HostCallError(str(error), type="RuntimeError") from error
+    return hidden.parts[0]
 
 
 async def _restore(privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:

@@ -32,11 +32,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mcp import Client, StdioServerParameters
+from mcp import Client
 from mcp.types import CallToolResult
 
 from .judging import Observed, ReadByLibrary, judge
 from .looking import LOOK, raw_in
+from .served import serving
 from .task import Sheets, Task
 from .tasks import GROUPS, all_tasks
 
@@ -45,6 +46,7 @@ RIGHT_MIN = 0.98
 TIME_MAX = 1.15
 TIMEOUT_SECONDS = 100
 CLIENT_SECONDS = 300
+_PRIVATE = {"PRIVACY": "auto", "VAULT_KEY": "a key for this alone", "RESTORE_TO_MODEL": "true"}
 _WARM = "import numpy, pandas\npandas.DataFrame({'a': [1, 2]}).groupby('a').size().sum()"
 
 
@@ -149,21 +151,6 @@ def _observed(report: dict[str, Any], images: int, folder: Path, ms: float) -> O
     )
 
 
-def serving(home: Path, python: str, *, privacy: bool) -> StdioServerParameters:
-    """Return how a client starts a server that may run full Python with that interpreter."""
-    env = {
-        "PATH": os.environ["PATH"],
-        "SEALAB_REQUIRED_LEVEL": "limits",
-        "SEALAB_PROCESS_PYTHON": python,
-        "SEALAB_ALLOWED_ISOLATION": "restricted,process",
-        "SEALAB_MAX_TIMEOUT_SECONDS": str(TIMEOUT_SECONDS),
-    }
-    if privacy:
-        env |= {"SEALAB_PRIVACY": "auto", "SEALAB_VAULT_KEY": "a key for this alone", "SEALAB_RESTORE_TO_MODEL": "true"}
-    command = ["-P", "-m", "sealab.server", "serve", "--home", str(home)]
-    return StdioServerParameters(command=sys.executable, args=command, env=env)
-
-
 class Measured:
     """What each task gave on each side."""
 
@@ -198,7 +185,8 @@ async def measured(tasks: Sequence[Task], options: argparse.Namespace, folder: P
     write_inputs(tasks, python, folder / "inputs")
     home = folder / "home"
     home.mkdir()
-    async with Client(serving(home, python, privacy=options.privacy), read_timeout_seconds=CLIENT_SECONDS) as client:
+    settings = {"MAX_TIMEOUT_SECONDS": str(TIMEOUT_SECONDS), **(_PRIVATE if options.privacy else {})}
+    async with Client(serving(home, python, **settings), read_timeout_seconds=CLIENT_SECONDS) as client:
         server = Server(client, home, options.isolation)
         await server.warm()
         for number in range(options.rounds):

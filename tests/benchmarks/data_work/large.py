@@ -22,7 +22,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mcp import Client, StdioServerParameters
+from mcp import Client
+
+from .served import serving
 
 MEMORY_MB = 2000
 _SECONDS_MAX = 900
@@ -101,7 +103,8 @@ async def measure(python: str, workspace: Path, quota_mb: int) -> bool:
     holds = True
     print("| program | plain CPython: s | its peak, MB | sealab: s | ratio | answers |")
     print("| --- | ---: | ---: | ---: | ---: | --- |")
-    async with Client(_server(python, workspace.parent, quota_mb), read_timeout_seconds=_SECONDS_MAX) as client:
+    settings = {"WORKSPACE_QUOTA_MB": str(quota_mb), "MAX_TIMEOUT_SECONDS": str(_SECONDS_MAX)}
+    async with Client(serving(workspace.parent, python, **settings), read_timeout_seconds=_SECONDS_MAX) as client:
         await _call(client, "import polars, duckdb, pandas")  # what a zygote imports once
         for name, code in PROGRAMS.items():
             plain_seconds, peak, expected = await asyncio.to_thread(_plain, python, code, workspace)
@@ -117,19 +120,6 @@ async def measure(python: str, workspace: Path, quota_mb: int) -> bool:
         print(f"four copies of it in pandas: {json.dumps(error)}")
         text = f"{error.get('message', '')} {error.get('hint', '')}"
     return holds and error.get("line") in {2, 3} and "MB" in text and "polars" in text
-
-
-def _server(python: str, home: Path, quota_mb: int) -> StdioServerParameters:
-    env = {
-        "PATH": os.environ["PATH"],
-        "SEALAB_REQUIRED_LEVEL": "limits",
-        "SEALAB_PROCESS_PYTHON": python,
-        "SEALAB_ALLOWED_ISOLATION": "restricted,process",
-        "SEALAB_WORKSPACE_QUOTA_MB": str(quota_mb),
-        "SEALAB_MAX_TIMEOUT_SECONDS": str(_SECONDS_MAX),
-    }
-    command = ["-P", "-m", "sealab.server", "serve", "--home", str(home)]
-    return StdioServerParameters(command=sys.executable, args=command, env=env)
 
 
 async def _call(client: Client, code: str) -> dict[str, Any]:

@@ -20,7 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from mcp import Client, StdioServerParameters
+from mcp import Client
+
+from .served import serving
 
 CALLS = {
     "6 * 7": "6 * 7",
@@ -55,16 +57,9 @@ class Cost:
 async def cost(python: str | None, rounds: int) -> Cost:
     """Measure a server of its own; without `python`, one that has no packages of full Python."""
     with tempfile.TemporaryDirectory() as home:
-        env = {"PATH": os.environ["PATH"], "SEALAB_REQUIRED_LEVEL": "limits"}
-        if python is not None:
-            env |= {"SEALAB_PROCESS_PYTHON": python, "SEALAB_ALLOWED_ISOLATION": "restricted,process"}
-        else:
-            env |= {"SEALAB_ALLOWED_ISOLATION": "restricted"}
-        command = ["-P", "-m", "sealab.server", "serve", "--home", home]
-        server = StdioServerParameters(command=sys.executable, args=command, env=env)
         found = Cost()
         began = time.perf_counter()
-        async with Client(server, read_timeout_seconds=300) as client:
+        async with Client(serving(home, python), read_timeout_seconds=300) as client:
             await client.list_tools()
             found.start_ms = (time.perf_counter() - began) * 1000
             isolation = "restricted" if python is None else "process"
