@@ -20,6 +20,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from sealab.sandbox.worker.compiled_ahead import LEAST_PRIORITY
+
 PROJECT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 START_SECONDS = 30.0
@@ -290,6 +292,22 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def workers(zygote: int) -> list[int]:
+    """Return its children without the one that compiles modules ahead, which runs no code of anyone.
+
+    That one is told by its priority, which no system call that code may make changes. On a busy machine it lives long.
+    """
+    found = children(zygote)
+    compiling = [pid for pid in found if _niceness(pid) == LEAST_PRIORITY][:1]
+    return [pid for pid in found if pid not in compiling]
+
+
+def workers_and_below(server_pid: int) -> list[int]:
+    """Return the workers of all zygotes of a server, and what these have started."""
+    found = [pid for zygote in children(server_pid) for pid in workers(zygote)]
+    return found + [below for pid in found for below in descendants(pid)]
+
+
 def memory_mb(pid: int, key: str = "VmRSS") -> float:
     """Read a size from proc(5), status; 0 where the process is gone."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:
@@ -297,6 +315,13 @@ def memory_mb(pid: int, key: str = "VmRSS") -> float:
             if line.startswith(key + ":"):
                 return int(line.split()[1]) / 1024
     return 0.0
+
+
+def _niceness(pid: int) -> int | None:
+    """Read the nice value of a process (proc(5), stat); None where it is gone."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[16])
+    return None
 
 
 def cpu_seconds(pid: int) -> float:
@@ -333,9 +358,9 @@ def leftovers(server_pid: int, own: set[int], *, seconds: float = 3.0) -> list[s
     while True:
         extra = [pid for pid in children(os.getpid()) if pid not in own and not _reap(pid)]
         for zygote in children(server_pid):
-            workers = children(zygote)
-            extra += workers[SPARES:]
-            extra += [pid for worker in workers for pid in descendants(worker)[1:]]
+            its_workers = workers(zygote)
+            extra += its_workers[SPARES:]
+            extra += [pid for worker in its_workers for pid in descendants(worker)[1:]]
         if extra and not patient and time.monotonic() > deadline:
             patient, deadline = True, deadline + seconds * (slowness() - 1)
         if not extra or time.monotonic() > deadline:
@@ -369,7 +394,7 @@ class PeakWatch:
         self._server_pid = server_pid
         self._stop = threading.Event()
         self._peaks: dict[int, float] = {}
-        self._base = max((memory_mb(pid) for pid in self._workers()), default=0.0)
+        self._base = max((memory_mb(pid) for pid in workers_and_below(server_pid)), default=0.0)
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -384,12 +409,9 @@ class PeakWatch:
     def peak_mb(self) -> float:
         return max(0.0, max(self._peaks.values(), default=0.0) - self._base)
 
-    def _workers(self) -> list[int]:
-        return [pid for zygote in children(self._server_pid) for pid in descendants(zygote)]
-
     def _watch(self) -> None:
         while not self._stop.wait(0.01):
-            for pid in self._workers():
+            for pid in workers_and_below(self._server_pid):
                 self._peaks[pid] = max(self._peaks.get(pid, 0.0), memory_mb(pid, "VmHWM"))
 
 

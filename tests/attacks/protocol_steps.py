@@ -181,7 +181,7 @@ class _Conversation:
 
     def do_kill_child(self, step: Mapping[str, Any]) -> None:
         time.sleep(0.5)
-        busiest = max(_workers(self._server.pid), key=product.cpu_seconds)
+        busiest = max(product.workers_and_below(self._server.pid), key=product.cpu_seconds)
         os.kill(busiest, getattr(signal, f"SIG{step['signal']}", step["signal"]))
 
     def do_expect(self, step: Mapping[str, Any]) -> None:
@@ -330,10 +330,6 @@ def _ping_batch(generator: str) -> list[dict[str, Any]]:
     if match is None:
         raise NotReadable(f"the runner cannot make {generator!r}")
     return [{"jsonrpc": "2.0", "id": 1, "method": "ping"}] * int(match[1])
-
-
-def _workers(server_pid: int) -> list[int]:
-    return [pid for zygote in product.children(server_pid) for pid in product.descendants(zygote)]
 
 
 def _listening_addresses(pid: int) -> set[str]:
