@@ -50,10 +50,11 @@ types: setup ## mypy strict
 imports: setup ## Import directions
 	$(BIN)/lint-imports
 
-# The tests of one file run in one process, in their order, since they share servers and databases.
-TEST_PROCESSES ?= 2
+# The tests of one file run in one process, in their order, since they share servers and databases. Most wait for a third
+# of their time: one process more than there are processors takes 0.85 of the time.
+TEST_PROCESSES ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); echo $$((n < 8 ? n + 1 : 8)))
 PYTEST = TEST_SCIENCE_PYTHON=$${TEST_SCIENCE_PYTHON:-$(SCIENCE_PYTHON)} $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile
-unit: setup ## The tests but the slow ones, or those of TESTS, in TEST_PROCESSES (2) processes
+unit: setup ## The tests but the slow ones, or those of TESTS, in TEST_PROCESSES processes
 	$(PYTEST) -m "not slow" $(TESTS)
 
 # Of the files with slow tests each PARTS-th, from the PART-th on.

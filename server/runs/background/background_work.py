@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 20.0
 """How long a run is a process's after it was last heard of; then another takes it."""
 RENEW_SECONDS = 4.0
-LOOK_SECONDS = 10.0
-"""How often runs are looked for that other processes queued or lost."""
+LOOK_SECONDS = 2.0
+"""How often runs are looked for that other processes queued, lost, or had an answer for."""
 _FIRST_LOOK_SECONDS = 1.0
 _RETRY_SECONDS = 1.0
 _LOSSES_MAX = 3
