@@ -6,16 +6,18 @@ import asyncio
 import ctypes
 import errno
 import mmap
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from sealab.sandbox.confine.system_calls.allow_list import policy_for
 from sealab.sandbox.host import zygote_launcher
 from sealab.sandbox.host.pool import Pool, PoolSettings
-from sealab.sandbox.job import Job, Json
+from sealab.sandbox.job import Isolation, Job, Json
 from sealab.sandbox.worker import compiled_ahead as module
-from sealab.sandbox.worker.compiled_ahead import CompiledAhead
+from sealab.sandbox.worker.compiled_ahead import LEAST_PRIORITY, CompiledAhead
 
 from ...waiting import until
 
@@ -61,6 +63,22 @@ def test_of_a_child_that_fails_nothing_is_found() -> None:
     made.start()
     assert made.has_ended(wait=True)
     assert made.find("one") is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="system calls are filtered on Linux")
+def test_the_child_is_told_from_workers_by_its_priority_which_no_worker_can_change() -> None:
+    """The runner of the attack cases does not count it among what an attack left."""
+
+    def tells() -> dict[str, bytes]:
+        return {"priority": str(os.getpriority(os.PRIO_PROCESS, 0)).encode()}
+
+    made = CompiledAhead(tells)
+    made.start()
+    assert made.has_ended(wait=True)
+    assert bytes(made.find("priority") or b"") == str(LEAST_PRIORITY).encode()
+    for isolation in (Isolation.RESTRICTED, Isolation.PROCESS):
+        allowed = policy_for(isolation).allowed
+        assert not {"setpriority", "nice", "sched_setscheduler", "sched_setattr", "sched_setparam"} & set(allowed)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a descriptor be opened anew for reading alone")
