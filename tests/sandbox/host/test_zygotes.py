@@ -171,7 +171,7 @@ async def test_one_that_began_to_start_before_all_were_dropped_does_not_take_ove
             return launched[-1]
 
         pool._zygotes._launch_it = noted
-        while pool._zygotes._renewing is None:
+        while not launched:
             await value(pool, "1")
         renewing = pool._zygotes._renewing
         await pool._zygotes.drop()
