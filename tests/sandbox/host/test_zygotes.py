@@ -13,6 +13,7 @@ import pytest
 from sealab.sandbox.confine import cgroups
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.host.worker import WorkerHandle
+from sealab.sandbox.host.zygote_launcher import ZygoteLauncher
 from sealab.sandbox.job import Isolation, Job, Limits
 
 from ...processes import alive, children
@@ -32,6 +33,18 @@ LAYOUT = "hash(int)"
 async def value(pool: Pool, code: str, *, isolation: Isolation = Isolation.RESTRICTED, session: str | None = None):
     limits = Limits(timeout_seconds=20.0, memory_mb=100)
     return (await pool.run(Job(code, isolation=isolation, limits=limits, session=session), no_calls)).result
+
+
+def noted_launches(pool: Pool) -> list[ZygoteLauncher]:
+    """Return the list of the zygotes that the pool starts from now on."""
+    launch, launched = pool._zygotes._launch_it, []
+
+    def noted():
+        launched.append(launch())
+        return launched[-1]
+
+    pool._zygotes._launch_it = noted
+    return launched
 
 
 @pytest.mark.parametrize("isolation", [Isolation.RESTRICTED, Isolation.PROCESS])
@@ -145,6 +158,20 @@ async def test_a_pool_that_closes_while_a_successor_starts_leaves_no_process(ste
     await until(lambda: not children())
 
 
+async def test_a_pool_that_closes_while_a_started_successor_waits_to_take_over_leaves_no_process():
+    async with Pool(PoolSettings(spares=1, zygote_seconds=SOON)) as pool:
+        await pool.ready()
+        launched = noted_launches(pool)
+        while not launched:
+            await value(pool, "1")
+        async with pool._zygotes._launching:
+            await until(lambda: launched[0]._hello is not None and launched[0]._hello.done())
+            await asyncio.sleep(0.05)
+            assert pool._zygotes.newest is not launched[0]
+            await pool.aclose()
+            await until(lambda: not children())
+
+
 async def test_jobs_at_once_lose_nothing_over_many_renewals():
     async with Pool(PoolSettings(spares=2, workers_max=4, zygote_seconds=SOON)) as pool:
         await pool.ready()
@@ -164,19 +191,14 @@ async def test_jobs_at_once_lose_nothing_over_many_renewals():
 async def test_one_that_began_to_start_before_all_were_dropped_does_not_take_over():
     async with Pool(PoolSettings(spares=1, zygote_seconds=SOON)) as pool:
         await pool.ready()
-        launch, launched = pool._zygotes._launch_it, []
-
-        def noted():
-            launched.append(launch())
-            return launched[-1]
-
-        pool._zygotes._launch_it = noted
+        launched = noted_launches(pool)
         while not launched:
             await value(pool, "1")
         renewing = pool._zygotes._renewing
         await pool._zygotes.drop()
         await renewing
-        await value(pool, "1")
+        await value(pool, "1")  # a spare of the earlier one may run it
+        await until(lambda: len(launched) == 2)
         assert pool._zygotes.newest is launched[1]
         await until(lambda: not launched[0].alive)
 
