@@ -113,7 +113,14 @@ class Zygotes:
         try:
             successor = self._launch()
             await successor.start()
-            await self._launching.acquire()  # one that is starting since the earlier died is not ended in the middle
+            async with self._launching:  # one that is starting since the earlier died is not ended in the middle
+                is_wanted = drops == self._drops
+                replaced = self.newest if is_wanted else successor
+                if replaced is not None:
+                    replaced.retire()
+                    self._retired.append(replaced)
+                if is_wanted:
+                    self._take_over(successor)
         except BaseException as error:
             if successor is not None:
                 successor.retire()
@@ -124,14 +131,6 @@ class Zygotes:
             self._since = asyncio.get_running_loop().time()
             self._failed()
         else:
-            is_wanted = drops == self._drops
-            replaced = self.newest if is_wanted else successor
-            if replaced is not None:
-                replaced.retire()
-                self._retired.append(replaced)
-            if is_wanted:
-                self._take_over(successor)
-            self._launching.release()
             if is_wanted:
                 self._renewed()
             self.end_retired()

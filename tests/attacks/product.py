@@ -298,8 +298,14 @@ def workers(zygote: int) -> list[int]:
     That one is told by its priority, which no system call that code may make changes. On a busy machine it lives long.
     """
     found = children(zygote)
-    compiling = [pid for pid in found if _niceness(pid) == LEAST_PRIORITY][:1]
+    compiling = [pid for pid in found if _compiles_ahead(pid)][:1]
     return [pid for pid in found if pid not in compiling]
+
+
+def _compiles_ahead(pid: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        return os.getpriority(os.PRIO_PROCESS, pid) == LEAST_PRIORITY
+    return False
 
 
 def workers_and_below(server_pid: int) -> list[int]:
@@ -315,13 +321,6 @@ def memory_mb(pid: int, key: str = "VmRSS") -> float:
             if line.startswith(key + ":"):
                 return int(line.split()[1]) / 1024
     return 0.0
-
-
-def _niceness(pid: int) -> int | None:
-    """Read the nice value of a process (proc(5), stat); None where it is gone."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
-        return int(file.read().rpartition(")")[2].split()[16])
-    return None
 
 
 def cpu_seconds(pid: int) -> float:

@@ -35,8 +35,9 @@ async def value(pool: Pool, code: str, *, isolation: Isolation = Isolation.RESTR
     return (await pool.run(Job(code, isolation=isolation, limits=limits, session=session), no_calls)).result
 
 
-def noted_launches(pool: Pool) -> list[ZygoteLauncher]:
-    """Return the list of the zygotes that the pool starts from now on."""
+async def until_a_successor_starts(pool: Pool) -> list[ZygoteLauncher]:
+    """Run code until a successor is being started; return the list of it and of those that are started later."""
+    await pool.ready()
     launch, launched = pool._zygotes._launch_it, []
 
     def noted():
@@ -44,6 +45,8 @@ def noted_launches(pool: Pool) -> list[ZygoteLauncher]:
         return launched[-1]
 
     pool._zygotes._launch_it = noted
+    while not launched:
+        await value(pool, "1")
     return launched
 
 
@@ -160,10 +163,7 @@ async def test_a_pool_that_closes_while_a_successor_starts_leaves_no_process(ste
 
 async def test_a_pool_that_closes_while_a_started_successor_waits_to_take_over_leaves_no_process():
     async with Pool(PoolSettings(spares=1, zygote_seconds=SOON)) as pool:
-        await pool.ready()
-        launched = noted_launches(pool)
-        while not launched:
-            await value(pool, "1")
+        launched = await until_a_successor_starts(pool)
         async with pool._zygotes._launching:
             await until(lambda: launched[0]._hello is not None and launched[0]._hello.done())
             await asyncio.sleep(0.05)
@@ -190,10 +190,7 @@ async def test_jobs_at_once_lose_nothing_over_many_renewals():
 
 async def test_one_that_began_to_start_before_all_were_dropped_does_not_take_over():
     async with Pool(PoolSettings(spares=1, zygote_seconds=SOON)) as pool:
-        await pool.ready()
-        launched = noted_launches(pool)
-        while not launched:
-            await value(pool, "1")
+        launched = await until_a_successor_starts(pool)
         renewing = pool._zygotes._renewing
         await pool._zygotes.drop()
         await renewing
