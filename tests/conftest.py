@@ -11,6 +11,10 @@ from hypothesis import HealthCheck, settings
 
 from sealab.sandbox.dialect.facades.stand_ins import warnings_
 
+from .costs import pytest_addoption, pytest_configure
+
+__all__ = ["pytest_addoption", "pytest_configure"]
+
 # Machines that run tests are shared and noisy, so no test fails for being slow; a run in CI repeats the last one.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("shared"), derandomize=True)

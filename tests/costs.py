@@ -1,0 +1,137 @@
+"""What a test costs in processor time, its own and that of all processes below it, and the tier that follows from it.
+
+`tests/costs.tsv` lists the tests and shared fixtures that took `LISTED_SECONDS` or more when `make costs` last ran. A test
+that took more than `QUICK_SECONDS` belongs to the long tier (`make long`), every other one to `make test`: no mark says
+which tests are slow. A test of the quick tier that the file does not list, and that takes more than `QUICK_SECONDS`,
+fails. Such a test is run once more first, and the lesser figure counts: the first one may have paid for imports.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import time
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+FILE = Path(__file__).with_name("costs.tsv")
+QUICK_SECONDS = 1.0
+LISTED_SECONDS = 0.3
+_ONCE_MORE_SECONDS_MAX = 5.0
+_YARDSTICK_SECONDS = 0.1
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def read(file: Path = FILE) -> dict[str, float]:
+    """Return the seconds of each listed test and fixture by its name."""
+    if not file.exists():
+        return {}
+    rows = (line.split("\t") for line in file.read_text().splitlines())
+    return {name: float(seconds) for seconds, name in rows}
+
+
+def processor_seconds() -> float:
+    """Return what this process, all that run below it, and all that these have waited for, have computed."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + usage.ru_utime + usage.ru_stime + sum(map(_computed, _below("self")))
+
+
+def _below(process: str) -> Iterator[str]:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for task in os.listdir(f"/proc/{process}/task"):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                for child in Path(f"/proc/{process}/task/{task}/children").read_text().split():
+                    yield child
+                    yield from _below(child)
+
+
+def _computed(process: str) -> float:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / _TICKS
+    return 0.0
+
+
+def _yardstick() -> float:
+    """Return the processor time of a loop that takes `_YARDSTICK_SECONDS` where `QUICK_SECONDS` was set."""
+    begun = time.process_time()
+    words = [f"word {number % 977}" for number in range(100_000)]
+    sorted({word: len(re.findall(r"\d+", word)) for word in words}.items())
+    return time.process_time() - begun
+
+
+class Costs:
+    """Measures tests and shared fixtures, in seconds of the machine on which the limits were set."""
+
+    def __init__(self, rows: str | None, judges: bool) -> None:
+        self._rows = rows and Path(rows)
+        self._judges = judges
+        self._known = read()
+        self._factor = _YARDSTICK_SECONDS / min(_yardstick() for _ in range(5))
+        self._shared = 0.0
+        """Seconds that the fixtures of more than one test took during this test."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+        before, shared = processor_seconds(), self._shared
+        try:
+            return (yield)
+        finally:
+            if fixturedef.scope != "function":
+                spent = processor_seconds() - before
+                self._record(f"fixture {fixturedef.baseid}::{fixturedef.argname}", spent - (self._shared - shared))
+                self._shared = shared + spent
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        before, self._shared = processor_seconds(), 0.0
+        result = yield
+        seconds = (processor_seconds() - before - self._shared) * self._factor
+        if QUICK_SECONDS < seconds < _ONCE_MORE_SECONDS_MAX and (self._rows or item.nodeid not in self._known):
+            before, self._shared = processor_seconds(), 0.0
+            runtestprotocol(item, log=False, nextitem=nextitem)
+            seconds = min(seconds, (processor_seconds() - before - self._shared) * self._factor)
+        self._record(item.nodeid, seconds)
+        if seconds > QUICK_SECONDS and self._judges and item.nodeid not in self._known:
+            reason = f"It takes {seconds:.1f} processor seconds. Make it cheaper, or have `make costs` move it to `make long`."
+            report = pytest.TestReport(item.nodeid, item.location, {}, "failed", reason, "teardown")
+            item.ihook.pytest_runtest_logreport(report=report)
+        return result
+
+    def _record(self, name: str, seconds: float) -> None:
+        if self._rows:
+            with self._rows.open("a") as rows:
+                rows.write(f"{seconds:.3f}\t{name}\n")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("costs")
+    group.addoption("--tier", choices=("all", "quick", "long"), default="all", help="which tests, by tests/costs.tsv")
+    group.addoption("--record-costs", metavar="FILE", help="add a row for each test and shared fixture to FILE")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        config.pluginmanager.register(Costs(config.getoption("--record-costs"), config.getoption("--tier") == "quick"))
+    config.pluginmanager.register(_Tier())
+
+
+class _Tier:
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        _keep_of(config.getoption("--tier"), config, items)
+
+
+def _keep_of(tier: str, config: pytest.Config, items: list[pytest.Item]) -> None:
+    if tier == "all":
+        return
+    known = read()
+    chosen = [item for item in items if (known.get(item.nodeid, 0) > QUICK_SECONDS) == (tier == "long")]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
