@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
