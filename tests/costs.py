@@ -34,19 +34,19 @@ _YARDSTICK_SECONDS = 0.1
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def read(file: Path = FILE) -> dict[str, float]:
+def read() -> dict[str, float]:
     """Return the seconds of each listed test and fixture by its name."""
-    if not file.exists():
+    if not FILE.exists():
         return {}
-    rows = (line.split("\t") for line in file.read_text().splitlines())
+    rows = (line.split("\t") for line in FILE.read_text().splitlines())
     return {name: float(seconds) for seconds, name in rows}
 
 
-def write(costs: dict[str, float], file: Path = FILE) -> None:
+def write(costs: dict[str, float]) -> None:
     """Write the costs that are worth a row, dearest first."""
     listed = {name: seconds for name, seconds in costs.items() if seconds >= LISTED_SECONDS}
     rows = sorted(listed.items(), key=lambda row: (-round(row[1], 1), row[0]))
-    file.write_text("".join(f"{seconds:.1f}\t{name}\n" for name, seconds in rows))
+    FILE.write_text("".join(f"{seconds:.1f}\t{name}\n" for name, seconds in rows))
 
 
 def processor_seconds() -> float:
@@ -86,7 +86,7 @@ class Costs:
         self._rows = rows and Path(rows)
         self._judges = judges
         self._known = read()
-        self._factor = _YARDSTICK_SECONDS / min(_yardstick() for _ in range(5))
+        self._factor = _YARDSTICK_SECONDS / min(_yardstick() for _ in range(3))
         self._shared = 0.0
         """Seconds that the fixtures of more than one test took during this test."""
 

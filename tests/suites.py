@@ -18,11 +18,6 @@ _SHARDS = 12
 _LAST_LINES = 12
 _FAILED_LINES = 200
 _VERSIONS = ("3.12", "3.13")
-_OF_THE_VERSION = (
-    "tests/sandbox tests/workspace tests/skills_db tests/server/host_functions"
-    " tests/server/protocol/web/test_http.py tests/server/protocol/web/test_authentication.py"
-)
-"""What runs beside the code depends on the version of Python, and of the host what every request passes."""
 
 
 @dataclass(frozen=True)
