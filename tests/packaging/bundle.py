@@ -33,7 +33,9 @@ def lay_out(wheel: Path, icon: Path, folder: Path) -> None:
         shutil.copy(SOURCE / name, folder)
     shutil.copy(ROOT / "LICENSE", folder)
     shutil.copy(icon, folder / "icon.png")
-    (folder / "pyproject.toml").write_text(project_of(project, wheel.name, (ROOT / "requirements.txt").read_text()))
+    (folder / "pyproject.toml").write_text(
+        project_of(project, wheel.name, (ROOT / "requirements/base.txt").read_text())
+    )
 
 
 def project_of(project: Mapping[str, Any], wheel: str, lock: str) -> str:
