@@ -7,14 +7,14 @@
 #
 # For servers that share a database, with the extras `policy`, `postgres` and `pods`:
 #
-#   docker build -t sealab --build-arg REQUIREMENTS=requirements-team.txt .
+#   docker build -t sealab --build-arg REQUIREMENTS=requirements/team.txt .
 ARG BASE=python:3.13-slim
 
 FROM ${BASE} AS built
 WORKDIR /build
 RUN python3 -m venv /opt/sealab
-ARG REQUIREMENTS=requirements.txt
-COPY requirements.txt requirements-team.txt ./
+ARG REQUIREMENTS=requirements/base.txt
+COPY requirements/base.txt requirements/team.txt requirements/
 RUN /opt/sealab/bin/python -m pip install --no-cache-dir --require-hashes -r ${REQUIREMENTS}
 COPY pyproject.toml README.md LICENSE ./
 COPY .import .import

@@ -25,7 +25,7 @@ from sealab.server.settings import Settings
 ROOT = Path(__file__).resolve().parent.parent
 GUEST_MODULES = ROOT / "sandbox" / "guest_modules"
 DATA_LOCK = ROOT / "server" / "managed_python" / "requirements-data.txt"
-LOCKS = [*sorted(ROOT.glob("requirements*.txt")), DATA_LOCK]
+LOCKS = [*sorted(ROOT.glob("requirements/*.txt")), DATA_LOCK]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
@@ -47,7 +47,7 @@ def test_the_lock_of_npm_packages_names_no_address(folder: str) -> None:
 def test_every_dependency_of_the_project_stands_in_both_locks() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = {re.split(r"[<>=!~\[ ]", line)[0].lower().replace("_", "-") for line in project["dependencies"]}
-    for lock in ("requirements.txt", "requirements-dev.txt"):
+    for lock in ("requirements/base.txt", "requirements/dev.txt"):
         locked = set(re.findall(r"^([A-Za-z0-9._-]+)==", (ROOT / lock).read_text().lower(), re.MULTILINE))
         assert names <= {name.replace("_", "-") for name in locked}
 
@@ -92,8 +92,9 @@ def test_the_tree_holds_nothing_outside_the_agreed_house() -> None:
     if not listed:
         pytest.skip("this is not a git checkout; run the tests in a clone to check the tree's layout")
     allowed = re.compile(
-        r"pyproject\.toml|README\.md|Makefile|CHANGELOG\.md|CONTRIBUTING\.md|SECURITY\.md|LICENSE|requirements.*\.txt"
-        r"|server\.json|Dockerfile|compose\.yaml|server|sandbox|tools_registry|skills_db|workspace|tests|docs|deploy|\..*"
+        r"pyproject\.toml|README\.md|Makefile|CHANGELOG\.md|CONTRIBUTING\.md|CODE_OF_CONDUCT\.md|SECURITY\.md|LICENSE"
+        r"|mkdocs\.yml|requirements|server\.json|Dockerfile|compose\.yaml|server|sandbox|tools_registry|skills_db|workspace"
+        r"|tests|docs|deploy|\..*"
     )
     assert {name.split("/")[0] for name in listed if not allowed.fullmatch(name.split("/")[0])} == set()
 
@@ -170,8 +171,8 @@ def test_the_image_holds_every_folder_of_the_package_and_what_builds_it() -> Non
     folders = {path.name for path in (ROOT / ".import" / "sealab").iterdir()}
     assert copied == folders | {
         ".import",
-        "requirements.txt",
-        "requirements-team.txt",
+        "requirements/base.txt",
+        "requirements/team.txt",
         "pyproject.toml",
         "README.md",
         "LICENSE",

@@ -8,6 +8,7 @@ without an exception. Prints each failing id with its reason, then the share tha
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -43,7 +44,9 @@ def failure(code: str) -> str | None:
 
 
 def main() -> int:
-    folder = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
     failures: dict[str, str] = {}
     count = 0
     started = time.perf_counter()

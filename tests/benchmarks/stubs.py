@@ -5,6 +5,7 @@ python tests/benchmarks/stubs.py FOLDER
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -16,10 +17,13 @@ from sealab.tools_registry.describing.stubs import write_stubs
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    lists = parser.parse_args().folder
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         started = time.perf_counter()
-        catalog = Catalog.load(Path(sys.argv[1]), folder / "lists", {})
+        catalog = Catalog.load(lists, folder / "lists", {})
         loaded = time.perf_counter()
         done = write_stubs(catalog, folder / "stubs")
         written = time.perf_counter()

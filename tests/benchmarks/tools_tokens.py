@@ -11,6 +11,7 @@ Takes a folder of `tools/list` results, one file a server, and attaches all thei
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import shutil
@@ -161,8 +162,11 @@ async def measure(catalog: Path, folder: Path) -> bool:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    lists = parser.parse_args().folder
     with tempfile.TemporaryDirectory() as folder:
-        return 0 if asyncio.run(measure(Path(sys.argv[1]), Path(folder))) else 1
+        return 0 if asyncio.run(measure(lists, Path(folder))) else 1
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ The vault is made beside the program's own way, all at once; its last 20,000 val
 
 from __future__ import annotations
 
+import argparse
 import os
 import sqlite3
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -71,7 +71,9 @@ def took(what: str, work: Callable[[], object]) -> None:
 
 def main() -> None:
     """Print the table."""
-    values = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("values", type=int, nargs="?", default=1_000_000)
+    values = parser.parse_args().values
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, DATABASE_FILE)
         fill(file, values)

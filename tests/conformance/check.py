@@ -6,6 +6,7 @@ made for the suite (tools with given names and answers) cannot apply to sealab a
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import socket
@@ -129,7 +130,9 @@ def verified_skills(modules: Path, sealab: str, home: str) -> list[str]:
 
 
 def main() -> int:
-    modules = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("modules", type=Path)
+    modules = parser.parse_args().modules
     sealab = str(Path(sys.executable).with_name("sealab"))
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="sealab-conformance-") as scratch:

@@ -5,6 +5,7 @@ Run by `make conformance`. Few scenarios run at a time, since each starts a Pyth
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -75,7 +76,9 @@ def passes(modules: Path, revision: str, scenario: str, out: str) -> tuple[bool,
 
 
 def main() -> int:
-    modules = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("modules", type=Path)
+    modules = parser.parse_args().modules
     cases = [(revision, scenario) for revision, scenarios in SCENARIOS.items() for scenario in scenarios]
     good, wrong = Counter[str](), []
     with tempfile.TemporaryDirectory(prefix="sealab-conformance-") as out, ThreadPoolExecutor(AT_A_TIME) as threads:

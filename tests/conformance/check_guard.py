@@ -6,6 +6,7 @@ Where one fails, the suite is run behind the guard once more.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -62,7 +63,11 @@ def passing(found: Checks) -> Counter[tuple[str, str]]:
 
 
 def main() -> int:
-    modules, upstreams = Path(sys.argv[1]), Path(sys.argv[2]).absolute()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("modules", type=Path)
+    parser.add_argument("upstreams", type=Path)
+    chosen = parser.parse_args()
+    modules, upstreams = chosen.modules, chosen.upstreams.absolute()
     sealab = str(Path(sys.executable).with_name("sealab"))
     wrong = []
     with tempfile.TemporaryDirectory(prefix="sealab-conformance-") as scratch:

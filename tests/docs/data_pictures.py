@@ -8,10 +8,10 @@ PYTHON is an interpreter with pandas and matplotlib (`make science`). The n-th f
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import base64
 import struct
-import sys
 import tempfile
 import zlib
 from pathlib import Path
@@ -56,8 +56,11 @@ def drawn(png: bytes) -> tuple[bytes, bytes]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("python")
+    python = parser.parse_args().python
     with tempfile.TemporaryDirectory() as home:
-        for number, content in enumerate(asyncio.run(shown_by_page(Path(home), sys.argv[1])), 1):
+        for number, content in enumerate(asyncio.run(shown_by_page(Path(home), python)), 1):
             picture(number).write_bytes(content)
             print(picture(number).relative_to(ROOT))
 

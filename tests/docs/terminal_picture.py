@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from html import escape
 from pathlib import Path
@@ -36,5 +37,13 @@ def _row(line: str) -> str:
     return marked
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("title")
+    parser.add_argument("file", type=Path)
+    chosen = parser.parse_args()
+    chosen.file.write_text(drawn(chosen.title, sys.stdin.read()), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(drawn(sys.argv[1], sys.stdin.read()), encoding="utf-8")
+    main()

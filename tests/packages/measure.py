@@ -13,6 +13,7 @@ with: tests find none of their own.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import errno
 import json
@@ -262,7 +263,7 @@ async def row(name: str, sources: Path) -> tuple[bool, str, Counter[str]]:
     return reached, cells, reasons
 
 
-async def main(sources: Path, names: Sequence[str]) -> None:
+async def measured(sources: Path, names: Sequence[str]) -> None:
     print(f"{'package':<18}{'taken':>5}{'not':>3}{'ms':>8}{'10th':>6}{'MB':>7}{'10th':>6}{'passed':>7}{'not':>6}  goal")
     reached = 0
     for name in names or PACKAGES:
@@ -274,6 +275,14 @@ async def main(sources: Path, names: Sequence[str]) -> None:
     print(f"{reached} of {len(names or PACKAGES)} packages reach the goal of {GOAL:.0%}.")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sources", type=Path)
+    parser.add_argument("names", nargs="*", metavar="name")
+    chosen = parser.parse_args()
     logging.disable()  # of each host call that tests ask for in vain
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2:]))
+    asyncio.run(measured(chosen.sources, chosen.names))
+
+
+if __name__ == "__main__":
+    main()

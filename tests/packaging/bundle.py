@@ -1,9 +1,9 @@
 """Makes the MCP bundle of this checkout, and starts it as a client does that installs one.
 
-    python -m tests.packaging.bundle MCPB WHEEL ICON OUT
+    python -m tests.packaging.bundle MCPB FOLDER
 
-`MCPB` is the program that validates and packs bundles, `ICON` a PNG file. The bundle holds the wheel and pins, as constraints, the
-versions of the lock; `uv` installs them when a client first starts it.
+`MCPB` is the program that validates and packs bundles, `FOLDER` has what `make dist` made and gets the bundle. The bundle
+holds the wheel and pins, as constraints, the versions of the lock; `uv` installs them when a client first starts it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def lay_out(wheel: Path, icon: Path, folder: Path) -> None:
         shutil.copy(SOURCE / name, folder)
     shutil.copy(ROOT / "LICENSE", folder)
     shutil.copy(icon, folder / "icon.png")
-    (folder / "pyproject.toml").write_text(project_of(project, wheel.name, (ROOT / "requirements.txt").read_text()))
+    (folder / "pyproject.toml").write_text(
+        project_of(project, wheel.name, (ROOT / "requirements/base.txt").read_text())
+    )
 
 
 def project_of(project: Mapping[str, Any], wheel: str, lock: str) -> str:
@@ -92,14 +94,16 @@ async def try_out(folder: Path, home: Path) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("mcpb", "wheel", "icon", "out"):
-        parser.add_argument(name, type=Path)
+    parser.add_argument("mcpb", type=Path)
+    parser.add_argument("folder", type=Path)
     chosen = parser.parse_args()
+    [wheel] = chosen.folder.glob("*.whl")
+    out = chosen.folder / f"{'-'.join(wheel.name.split('-')[:2])}.mcpb"
     with tempfile.TemporaryDirectory() as place:
         staged, unpacked, home = (Path(place) / name for name in ("staged", "unpacked", "home"))
         staged.mkdir()
-        lay_out(chosen.wheel, chosen.icon, staged)
-        for arguments in (["validate", staged], ["pack", staged, chosen.out], ["unpack", chosen.out, unpacked]):
+        lay_out(wheel, chosen.folder / "sealab-512.png", staged)
+        for arguments in (["validate", staged], ["pack", staged, out], ["unpack", out, unpacked]):
             subprocess.run([chosen.mcpb, *arguments], check=True)
         print(asyncio.run(try_out(unpacked, home)))
 

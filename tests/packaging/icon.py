@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import resvg_py
@@ -11,10 +11,13 @@ SIZES = (512, 128, 48)
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
     drawing = (Path(__file__).resolve().parents[2] / ".bundle" / "icon.svg").read_text()
     for size in SIZES:
         drawn = resvg_py.svg_to_bytes(svg_string=drawing, width=size, height=size)
-        (Path(sys.argv[1]) / f"sealab-{size}.png").write_bytes(bytes(drawn))
+        (folder / f"sealab-{size}.png").write_bytes(bytes(drawn))
 
 
 if __name__ == "__main__":

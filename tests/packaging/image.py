@@ -1,8 +1,8 @@
 """Builds the image of the Dockerfile, and starts it as a client does that starts its servers in containers.
 
-    python -m tests.packaging.image ENGINE [--base IMAGE] [--build OPTIONS] [--run OPTIONS]
+    python -m tests.packaging.image [ENGINE] [--base IMAGE] [--build OPTIONS] [--run OPTIONS]
 
-`ENGINE` is podman or docker. `IMAGE` replaces the base image of the Dockerfile. The options are those of the engine's
+`ENGINE` is podman, which is the default, or docker. `IMAGE` replaces the base image of the Dockerfile. The options are those of the engine's
 `build` and `run`, as a shell reads them.
 """
 
@@ -48,7 +48,7 @@ def level(engine: str, image: str, options: list[str]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("engine")
+    parser.add_argument("engine", nargs="?", default="podman")
     parser.add_argument("--base")
     parser.add_argument("--build", default="", type=shlex.split)
     parser.add_argument("--run", default="", type=shlex.split)

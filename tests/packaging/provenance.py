@@ -36,7 +36,7 @@ def sha256(path: Path) -> str:
 def statement(folder: Path) -> dict[str, Any]:
     """Return the provenance of the files in a folder, as built from this checkout."""
     commit = _git("rev-parse", "HEAD")
-    locks = ("requirements.txt", "requirements-packaging.txt", "tests/packaging/package-lock.json")
+    locks = ("requirements/base.txt", "requirements/packaging.txt", "tests/packaging/package-lock.json")
     return {
         "_type": "https://in-toto.io/Statement/v1",
         "subject": [{"name": each.name, "digest": {"sha256": sha256(each)}} for each in released(folder)],

@@ -83,7 +83,7 @@ def test_the_entry_point_of_the_bundle_is_the_program(tmp_path: Path) -> None:
 
 
 def test_the_bundle_pins_every_package_of_the_lock() -> None:
-    lock = (ROOT / "requirements.txt").read_text()
+    lock = (ROOT / "requirements/base.txt").read_text()
     made = tomllib.loads(project_of(PROJECT, "sealab-0.1.0-py3-none-any.whl", lock))
     pins = made["tool"]["uv"]["constraint-dependencies"]
     assert len(pins) == len(re.findall(r"^\S+==", lock, re.MULTILINE))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import glob
 import os
@@ -159,7 +160,14 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
-if __name__ == "__main__":
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    command = parser.parse_args().command
     with throwaway_cluster() as shown:
         environment = os.environ | {"SEALAB_DATABASE_URL": shown.create("sealab")}
-        sys.exit(subprocess.run(sys.argv[1:], env=environment, check=False).returncode)
+        return subprocess.run(command, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

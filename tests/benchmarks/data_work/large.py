@@ -12,6 +12,7 @@ Needs 5 times CSV_MB on the disk of temporary files. Ends with 1 where an answer
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -144,12 +145,15 @@ _PEAK = "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
 
 
 def main() -> int:
-    python = os.path.abspath(sys.argv[1])
-    csv_mb, parquet_mb = (int(sys.argv[at]) if len(sys.argv) > at else size for at, size in ((2, 1000), (3, 200)))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("python", type=os.path.abspath)
+    parser.add_argument("csv_mb", type=int, nargs="?", default=1000)
+    parser.add_argument("parquet_mb", type=int, nargs="?", default=200)
+    chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         workspace = Path(folder, "home", "workspace")
-        make_files(python, workspace, csv_mb, parquet_mb)
-        return 0 if asyncio.run(measure(python, workspace, 5 * csv_mb)) else 1
+        make_files(chosen.python, workspace, chosen.csv_mb, chosen.parquet_mb)
+        return 0 if asyncio.run(measure(chosen.python, workspace, 5 * chosen.csv_mb)) else 1
 
 
 if __name__ == "__main__":

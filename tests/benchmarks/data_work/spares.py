@@ -10,6 +10,7 @@ without a pause, where calls wait for spares to be made.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import statistics
@@ -120,9 +121,11 @@ def _pss(process: psutil.Process) -> float:
 
 
 def main() -> int:
-    python = os.path.abspath(sys.argv[1])
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 20
-    without, having = asyncio.run(cost(None, rounds)), asyncio.run(cost(python, rounds))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("python", type=os.path.abspath)
+    parser.add_argument("rounds", type=int, nargs="?", default=20)
+    chosen = parser.parse_args()
+    without, having = (asyncio.run(cost(each, chosen.rounds)) for each in (None, chosen.python))
     print("| | without | with full Python and its packages |")
     print("| --- | --- | --- |")
     print(f"| start to the first tools/list, ms | {without.start_ms:.0f} | {having.start_ms:.0f} |")
