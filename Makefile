@@ -71,15 +71,16 @@ imports: setup ## Import directions
 # of their time: one process more than there are processors takes 0.85 of the time.
 TEST_PROCESSES ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); echo $$((n < 8 ? n + 1 : 8)))
 PYTEST = TEST_SCIENCE_PYTHON=$${TEST_SCIENCE_PYTHON:-$(wildcard $(SCIENCE_PYTHON))} $(BIN)/python -m pytest
+SIDE_BY_SIDE = -n $(TEST_PROCESSES) --dist loadfile
+FAILED_ALONE = --last-failed --last-failed-no-failures none
 unit: setup ## The quick tests, or those of TESTS, TIER and SHARD; with ONCE_MORE=1 only what failed, one at a time
-	$(PYTEST) $(if $(ONCE_MORE),--last-failed --last-failed-no-failures none,-n $(TEST_PROCESSES) --dist loadfile) \
-	  --tier=$(or $(TIER),quick) $(SHARD:%=--shard=%) $(TESTS)
+	$(PYTEST) $(if $(ONCE_MORE),$(FAILED_ALONE),$(SIDE_BY_SIDE)) --tier=$(or $(TIER),quick) $(SHARD:%=--shard=%) $(TESTS)
 
 long: setup ## The long tests and suites, or those of the TURN-th of ten turns; `python -m tests.suites --list` says which
 	$(BIN)/python -m tests.suites $(TURN:%=--turn %) $(WRAPPER:%=--wrapper %) --corpora=$(wildcard $(CORPORA))
 
 costs: setup ## Measure the processor time of each test, by which it is quick or long, and renew tests/costs.tsv
-	rm -f .costs && $(PYTEST) -n $(TEST_PROCESSES) --dist loadfile --record-costs=.costs $(TESTS) || true
+	rm -f .costs && $(PYTEST) $(SIDE_BY_SIDE) --record-costs=.costs $(TESTS) || true
 	$(BIN)/python -m tests.costs .costs
 
 version: setup ## The tests that depend on the version of Python, on VERSION where this machine has it

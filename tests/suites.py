@@ -38,7 +38,7 @@ def suites() -> list[Suite]:
         Suite("py314", 5),
         Suite("crash SAVES=100 RUNS=10 SESSIONS=1", 2),
         Suite("clients", 3),
-        Suite("cluster CLUSTER_PARTS=checks", 5),
+        Suite("cluster PARTS=checks", 5),
         Suite("chaos SECONDS=180", 4, "WRAPPER"),
         Suite("corpora", 2, "CORPORA"),
         Suite("habits", 2, "CORPORA"),
