@@ -96,7 +96,6 @@ def likely_tokens(text: str) -> int:
     """Return about how many tokens a text takes, to compare forms of one value.
 
     Counted are words of up to `_WORD_CHARS` letters, groups of up to three digits, and runs of signs and of blanks.
-    `tests/benchmarks/formats.py` measures it beside o200k_base.
     """
     return sum(-(-len(piece) // _WORD_CHARS) for piece in _WORDS.findall(text))
 
