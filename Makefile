@@ -5,6 +5,7 @@
 #   CORPORA=FOLDER       public programs, data and attack cases
 #   SOURCES=FOLDER       unpacked packages; tests/packages/measure.py says which
 #   TESTS=PATHS          the tests to run
+#   TIER=quick|long|all, SHARD=K/N   of these, those of a tier by their cost, and one of N parts
 #   SECONDS=N, SEED=N    how long to draw by chance, and from which seed
 #   SAVES=N, RUNS=N, SESSIONS=N   how often `crash` does each
 #   PARTS=NAMES          of `cluster`: checks, faults, growth
@@ -32,7 +33,8 @@ help: ## List the targets
 demo: setup ## Set up, then run the main job end to end
 	$(BIN)/sealab demo
 
-test: lint types imports unit ## Set up, then lint, type-check and test all but what is slow
+test: setup ## Set up, then lint, type-check and run the quick tests, side by side
+	@$(MAKE) --no-print-directory -j 2 checks unit
 
 setup: $(VENV)/.installed
 
@@ -53,6 +55,8 @@ sources:
 
 # Tests
 
+checks: lint types imports ## Formatting, style, types and import directions
+
 lint: setup ## Formatting and style
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -66,15 +70,21 @@ imports: setup ## Import directions
 # The tests of one file run in one process, in their order, since they share servers and databases. Most wait for a third
 # of their time: one process more than there are processors takes 0.85 of the time.
 TEST_PROCESSES ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); echo $$((n < 8 ? n + 1 : 8)))
-PYTEST = TEST_SCIENCE_PYTHON=$${TEST_SCIENCE_PYTHON:-$(wildcard $(SCIENCE_PYTHON))} $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile
-unit: setup ## The tests but the slow ones, or those of TESTS, in TEST_PROCESSES processes
-	$(PYTEST) -m "not slow" $(TESTS)
+PYTEST = TEST_SCIENCE_PYTHON=$${TEST_SCIENCE_PYTHON:-$(wildcard $(SCIENCE_PYTHON))} $(BIN)/python -m pytest
+SIDE_BY_SIDE = -n $(TEST_PROCESSES) --dist loadfile
+FAILED_ALONE = --last-failed --last-failed-no-failures none
+unit: setup ## The quick tests, or those of TESTS, TIER and SHARD; with ONCE_MORE=1 only what failed, one at a time
+	$(PYTEST) $(if $(ONCE_MORE),$(FAILED_ALONE),$(SIDE_BY_SIDE)) --tier=$(or $(TIER),quick) $(SHARD:%=--shard=%) $(TESTS)
 
-# Of the files with slow tests each SLOW_PARTS-th, from the SLOW_PART-th on.
-SLOW_PARTS ?= 1
-SLOW_PART ?= 0
-slow: setup ## The slow tests: what starts many processes or walks the library; with SLOW_PARTS=3 SLOW_PART=0, 1 or 2 a third of them
-	$(PYTEST) -m slow $$(grep -rl --include='test_*.py' 'mark[.]slow' tests | LC_ALL=C sort | awk 'NR % $(SLOW_PARTS) == $(SLOW_PART) % $(SLOW_PARTS)')
+long: setup ## The long tests and suites, or those of the TURN-th of ten turns; `python -m tests.suites --list` says which
+	$(BIN)/python -m tests.suites $(TURN:%=--turn %) $(WRAPPER:%=--wrapper %) --corpora=$(wildcard $(CORPORA))
+
+costs: setup ## Measure the processor time of each test, by which it is quick or long, and renew tests/costs.tsv
+	rm -f .costs && $(PYTEST) $(SIDE_BY_SIDE) --record-costs=.costs $(TESTS) || true
+	$(BIN)/python -m tests.costs .costs
+
+version: setup ## The tests that depend on the version of Python, on VERSION where this machine has it
+	$(BIN)/python -m tests.versions $(VERSION) $(SHARD:%=SHARD=%) $(ONCE_MORE:%=ONCE_MORE=%)
 
 azure: .azurite/.installed ## The tests of a workspace in Azure's blob storage, beside Azurite
 	$(BIN)/python -m pytest -q tests/workspace/objects/test_other_clouds.py
@@ -221,6 +231,9 @@ lock: setup ## Renew the hashed locks (they name no registry), or those of ARGS
 
 # What others need
 
+system: setup ## The programs that some tests need beside Python, of Debian, as root
+	$(BIN)/python -m tests.system
+
 postgres: setup ## A shell with a throw-away PostgreSQL in SEALAB_DATABASE_URL
 	$(BIN)/python -m tests.skills_db.postgres $${SHELL:-/bin/bash}
 
@@ -260,4 +273,4 @@ upstreams: .upstreams/.installed ## The public MCP servers that the tests call
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) $(addprefix $(VENV)-,science clients-mcp1 clients-mcp2 docs packaging plain) .venv-kubectl
-	rm -rf .bench .mcpb .conformance .py314 .upstreams .azurite .site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .bench .mcpb .conformance .py314 .upstreams .azurite .site .costs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

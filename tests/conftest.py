@@ -11,6 +11,11 @@ from hypothesis import HealthCheck, settings
 
 from sealab.sandbox.dialect.facades.stand_ins import warnings_
 
+from .costs import pytest_addoption, pytest_configure
+from .skips import pytest_terminal_summary
+
+__all__ = ["pytest_addoption", "pytest_configure", "pytest_terminal_summary"]
+
 # Machines that run tests are shared and noisy, so no test fails for being slow; a run in CI repeats the last one.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("shared"), derandomize=True)
@@ -34,10 +39,9 @@ def state_of_the_process() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep hostile tests off machines that could be hurt."""
+    """Keep hostile tests off machines that could be hurt: `make adversarial WRAPPER=…` gives them a throw-away one."""
     if os.environ.get("SEALAB_DISPOSABLE") == "1":
         return
-    reason = "runs hostile code: use `make adversarial WRAPPER=…` with a command that gives it a throw-away machine"
-    for item in items:
-        if item.get_closest_marker("adversarial"):
-            item.add_marker(pytest.mark.skip(reason=reason))
+    hostile = [item for item in items if item.get_closest_marker("adversarial")]
+    config.hook.pytest_deselected(items=hostile)
+    items[:] = [item for item in items if not item.get_closest_marker("adversarial")]

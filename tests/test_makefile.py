@@ -24,13 +24,14 @@ NEEDED = {
     "SOURCES": "sources",
     "VENV": "venv",
     "PYTHON": "python3",
+    "VERSION": "3.12",
 }
 ALL = NEEDED | {"TESTS": "tests/test_makefile.py", "PARTS": "faults growth", "SECONDS": "7", "SEED": "7"}
-ALL |= {"SAVES": "7", "RUNS": "7", "SESSIONS": "7"}
+ALL |= {"SAVES": "7", "RUNS": "7", "SESSIONS": "7", "TURN": "17", "TIER": "long", "SHARD": "1/2", "ONCE_MORE": "1"}
 
 OF_PACKAGES = {"pytest", "pip", "ruff", "mypy", "lint-imports", "mkdocs", "uv", "node", "venv"}
 OF_THE_SYSTEM = {"awk", "bash", "echo", "exit", "expand", "grep", "python3", "rm", "sed", "sh", "sort", "test", "touch"}
-OF_THE_SYSTEM |= {"ulimit"}
+OF_THE_SYSTEM |= {"make", "true", "ulimit"}
 
 
 @pytest.mark.parametrize("given", [NEEDED, ALL], ids=["what is needed", "all variables"])

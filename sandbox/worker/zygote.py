@@ -17,6 +17,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 from typing import NoReturn
 
 from .. import confine
@@ -39,7 +40,9 @@ _DESCRIPTORS = struct.Struct("=ii")
 _TWO_DESCRIPTORS = socket.CMSG_SPACE(_DESCRIPTORS.size)
 _ORPHAN_CHECK_MS = None if sys.platform == "linux" else 1000
 _IDLE_MS = 100
-"""After so long without a request there is time to compile what code may import."""
+_AFTER_SECONDS = 2.0
+"""So long after its start, and `_IDLE_MS` after the last request, a zygote compiles what code may import: what ends
+before, as most commands and tests do, need not have it."""
 
 
 def main(control_fd: int) -> NoReturn:
@@ -106,6 +109,7 @@ class _Zygote:
 
     def work(self) -> NoReturn:
         listening = self._connection.fileno()
+        compiles = time.monotonic() + _AFTER_SECONDS
         while True:
             events = self._poll.poll(_ORPHAN_CHECK_MS if self._ahead is None else _IDLE_MS)
             for descriptor, _event in events:
@@ -114,7 +118,7 @@ class _Zygote:
                 else:
                     self._reap(descriptor)
             if self._ahead is not None:
-                if not events:
+                if not events and time.monotonic() >= compiles:
                     self._ahead.start()
                 if self._ahead.has_ended():
                     self._ahead = None

@@ -29,6 +29,7 @@ _CLONE_NEWNET = 0x40000000
 _PLACES = {"clients": 1, "balancer": 2, "database": 3, "store": 4}
 _FIRST_REPLICA = 10
 _NUMBERS = itertools.count(1)
+_PROGRAMS = ("ip", "iptables", "nsenter")
 
 
 class Network(Protocol):
@@ -50,7 +51,7 @@ class Network(Protocol):
 class Loopback:
     """All parts on loopback, each on free ports of its own. No link can be cut."""
 
-    kind = "loopback, since network namespaces cannot be made here (they take root and iproute2)"
+    kind = "loopback, since network namespaces cannot be made here (they take root, iproute2, iptables and util-linux)"
     isolated = False
 
     def __init__(self) -> None:
@@ -202,7 +203,8 @@ def remove_those_of_the_dead() -> None:
 @contextmanager
 def network_of(replicas: Sequence[str], *, wanted: bool = True) -> Iterator[Network]:
     """Make namespaces where that is allowed, and be among their clients; else give loopback."""
-    if not wanted or os.geteuid() != 0 or shutil.which("ip", path=f"{os.environ['PATH']}:/usr/sbin") is None:
+    path = f"{os.environ['PATH']}:/usr/sbin"
+    if not wanted or os.geteuid() != 0 or not all(shutil.which(program, path=path) for program in _PROGRAMS):
         yield Loopback()
         return
     remove_those_of_the_dead()

@@ -81,7 +81,7 @@ def test_a_replica_that_was_taken_out_gets_no_request(running: Running) -> None:
 
 def test_a_link_that_is_cut_passes_nothing_until_it_is_whole(running: Running) -> None:
     if not isinstance(running.network, Namespaces):
-        pytest.skip("no network namespaces here")
+        pytest.skip(f"The parts are on {running.network.kind}: `make system` installs what it takes.")
     first, second = running.names
     host, port = running.replicas[second].address.split(":")
     reaches = [*running.network.launcher(first), "bash", "-c", f"exec timeout 2 bash -c '</dev/tcp/{host}/{port}'"]

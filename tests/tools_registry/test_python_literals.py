@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -112,15 +111,11 @@ def test_what_is_no_list_tuple_or_dict_of_json_values_is_refused(text: str) -> N
         read_literal(text)
 
 
-def test_the_time_for_a_text_is_in_proportion_to_its_length() -> None:
-    def seconds(count: int, part: str) -> float:
-        begun = time.process_time()
-        with suppress(ValueError):
-            read_literal(f"[{part * count}]")
-        return time.process_time() - begun
-
-    for part in ("'a', ", "(", "'\\'", "1 ", "' ", "[], "):
-        assert seconds(40_000, part) < 40 * max(seconds(4_000, part), 0.002)
+@pytest.mark.timeout(60)  # at this length only what is linear ends in it
+@pytest.mark.parametrize("part", ["'a', ", "(", "'\\'", "1 ", "' ", "[], "])
+def test_a_text_is_read_in_a_time_linear_in_its_length(part: str) -> None:
+    with suppress(ValueError):
+        read_literal(f"[{part * 200_000}]")
 
 
 @pytest.fixture(scope="module")

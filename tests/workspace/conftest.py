@@ -68,7 +68,7 @@ def moto_server() -> Iterator[S3Server]:
 @pytest.fixture(scope="session")
 def s3rver_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     if not S3RVER.exists():
-        pytest.skip("s3rver is not installed: make upstreams")
+        pytest.skip("s3rver is not installed: `make upstreams` installs it")
     with s3rver(tmp_path_factory.mktemp("s3rver")) as server:
         yield server
 

@@ -53,7 +53,7 @@ def reworded(query: str) -> str:
         return query
     parts, last = [], 0
     for found in _PATH.finditer(query):
-        parts += [query[last : found.start()], " ", _words_of(found[0], query[: found.start()]), " "]
+        parts += [query[last : found.start()], " ", _words_of(found[0], query[max(0, found.start() - _BEFORE_CHARS) : found.start()]), " "]
         last = found.end()
     return "".join([*parts, query[last:]])
 
@@ -68,6 +68,6 @@ def _words_of(path: str, before: str) -> str:
 
 def _done(before: str) -> str:
     """Return what the words before a path do with it, those nearest to it first; nothing where they do not say."""
-    near = _SENTENCE_END.split(before[-_BEFORE_CHARS:])[-1]
+    near = _SENTENCE_END.split(before)[-1]
     writes, reads = (max((each.start() for each in words.finditer(near)), default=-1) for words in (_WRITES, _READS))
     return "write" if writes > reads else "read" if reads > writes else ""

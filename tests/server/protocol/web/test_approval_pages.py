@@ -106,7 +106,7 @@ async def test_the_form_of_a_link_answers_once_and_then_the_page_says_what_and_w
         assert not (home / "sent.txt").exists()
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH; on Debian, apt install chromium")
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: `make system` installs it")
 async def test_a_browser_shows_the_page_and_sends_its_form(home: Path, url: str, tmp_path: Path) -> None:
     def used(link: str) -> list[str]:
         with browser(tmp_path / "browser") as page:

@@ -140,7 +140,7 @@ def running(command: list[str], env: dict[str, str]) -> Iterator[subprocess.Pope
 def behind(proxy: str, folder: Path) -> Iterator[Proxied]:
     """Run a server, and the proxy before it as the page says."""
     if shutil.which(proxy, path=f"{os.environ['PATH']}:/usr/sbin") is None:
-        missing = f"There is no {proxy} on this machine. Install the package {proxy} of the distribution."
+        missing = f"There is no {proxy} on this machine. `make system` installs it."
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
     cert, _key = certificate(folder)
     home, port, backend = folder / "home", free_port(), free_port()
