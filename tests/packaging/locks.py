@@ -54,14 +54,15 @@ OF_PACKAGES = {
 }
 """The packages of a lock that is not of the project."""
 
-OPTIONS = {"requirements/py314.txt": ["--python-version=3.14"], "requirements/charts.txt": [f"--constraint={DATA}"]}
+OPTIONS = {"requirements/charts.txt": [f"--constraint={DATA}"]}
+PYTHON = {"requirements/py314.txt": "3.14"}
 LOCKS = [*OF_PROJECT, *OF_PACKAGES]
 
 
-def lock(target: Path, options: Sequence[str], packages: Sequence[str] = ()) -> None:
-    """Write the lock `target` of what `options` name, or of `packages`."""
+def lock(target: Path, options: Sequence[str], packages: Sequence[str] = (), python: str = "3.11") -> None:
+    """Write the lock `target` of what `options` name, or of `packages`, for a version of Python and later ones."""
     command = [Path(sys.executable).with_name("uv"), "pip", "compile", "--quiet", "--universal", "--generate-hashes"]
-    command += ["--no-header", "--no-annotate", "--no-emit-index-url", "--python-version=3.11", *options]
+    command += ["--no-header", "--no-annotate", "--no-emit-index-url", "--python-version", python, *options]
     subprocess.run([*command, "-o", target], cwd=ROOT, input="\n".join(packages), text=True, check=True)
 
 
@@ -72,7 +73,7 @@ def main() -> None:
         if name in OF_PROJECT:
             lock(ROOT / name, OF_PROJECT[name])
         else:
-            lock(ROOT / name, [*OPTIONS.get(name, ()), "-"], OF_PACKAGES[name])
+            lock(ROOT / name, [*OPTIONS.get(name, ()), "-"], OF_PACKAGES[name], PYTHON.get(name, "3.11"))
 
 
 if __name__ == "__main__":
