@@ -77,7 +77,7 @@ unit: setup ## The quick tests, or those of TESTS, TIER and SHARD; with ONCE_MOR
 	$(PYTEST) $(if $(ONCE_MORE),$(FAILED_ALONE),$(SIDE_BY_SIDE)) --tier=$(or $(TIER),quick) $(SHARD:%=--shard=%) $(TESTS)
 
 long: setup ## The long tests and suites, or those of the TURN-th of ten turns; `python -m tests.suites --list` says which
-	$(BIN)/python -m tests.suites $(TURN:%=--turn %) $(WRAPPER:%=--wrapper %) --corpora=$(wildcard $(CORPORA))
+	$(BIN)/python -m tests.suites $(TURN:%=--turn %) $(if $(WRAPPER),--wrapper "$(WRAPPER)") --corpora=$(wildcard $(CORPORA))
 
 costs: setup ## Measure the processor time of each test, by which it is quick or long, and renew tests/costs.tsv
 	rm -f .costs && $(PYTEST) $(SIDE_BY_SIDE) --record-costs=.costs $(TESTS) || true

@@ -53,7 +53,8 @@ def reworded(query: str) -> str:
         return query
     parts, last = [], 0
     for found in _PATH.finditer(query):
-        parts += [query[last : found.start()], " ", _words_of(found[0], query[max(0, found.start() - _BEFORE_CHARS) : found.start()]), " "]
+        near = query[max(0, found.start() - _BEFORE_CHARS) : found.start()]
+        parts += [query[last : found.start()], " ", _words_of(found[0], near), " "]
         last = found.end()
     return "".join([*parts, query[last:]])
 
