@@ -2,8 +2,8 @@
 
 The queue is rows with a lease (`skills_db.journal.background_store`), not an engine of its own. Measured side by side,
 DBOS 3.4 on SQLite takes 18 ms for an empty workflow and a second from its queue to its result, 1.5 s to import and
-75 MB; these rows take 9 ms, in a database that is open anyway. DBOS would keep programs in clear, and needs a list of the
-dead to recover another process's work, which only a lease can give.
+75 MB; these rows take 9 ms, in a database that is open anyway. DBOS would keep programs in clear, and needs a list of
+the dead to recover another process's work, which only a lease can give.
 """
 
 from __future__ import annotations
