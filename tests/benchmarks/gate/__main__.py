@@ -1,0 +1,139 @@
+"""`make gate`: whether a change makes anything worse. The tree beside its base, in turns, and a verdict.
+
+    python -m tests.benchmarks.gate [--base COMMIT] [--only TEXT]… [--rounds N] [--reference COMMIT]
+
+Ends with 1 where a figure fails that `accepted.toml` does not name. `--only` measures the figures with such a text in
+their name. `--reference COMMIT` measures that commit and writes `reference.toml`, unless it is older than the reference
+that stands there, or worse. What looks worse is measured in more rounds, so that a busy moment is not taken for a defect.
+On a busy machine there are fewer rounds, and more noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.benchmarks.gate import judging, table, trees
+from tests.benchmarks.gate.figures import FIGURES, INSTALL, WHEEL, YARDSTICK, Figure, Samples, batches, settle, subjects
+from tests.benchmarks.gate.judging import Failure, Reference
+from tests.benchmarks.gate.trees import Installed
+
+ROUNDS, MORE_ROUNDS, ROUNDS_MIN = 5, 4, 2
+SECONDS_MAX = 270.0
+
+
+def main() -> int:
+    ends = time.monotonic() + SECONDS_MAX
+    parser = argparse.ArgumentParser(description="Compare the tree with its base, and say what is worse.")
+    parser.add_argument(
+        "--base", default=os.environ.get("GATE_BASE"), help="a commit; else the newest of main before it"
+    )
+    parser.add_argument("--only", action="append", default=[], help="the figures with this text in their name")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--reference", help="a commit whose figures are to be the reference")
+    chosen = parser.parse_args()
+    accepted, reference = judging.read_accepted(), judging.read_reference()
+    named = chosen.reference or chosen.base or trees.default_base()
+    base = trees.commit_of(named)
+    if base is None:
+        raise trees.NoBaseError(f"There is no commit {named} here. Fetch it, or say another GATE_BASE.")
+    figures = [each for each in FIGURES if not chosen.only or any(text in each.name for text in chosen.only)]
+
+    def worse(samples: Samples) -> list[Failure]:
+        return [] if chosen.reference else failed(samples, figures, base, reference)
+
+    with tempfile.TemporaryDirectory(prefix="gate-") as name:
+        folder = Path(name)
+        tree = trees.working_tree(folder)
+        say(f"the base {base[:8]} and the tree are built and installed")
+        installed = trees.install("base", base, folder / "base"), trees.install("tree", tree, folder / "tree")
+        samples = measured(installed, folder, figures, chosen.rounds, ends, worse)
+    if chosen.reference:
+        return moved(reference, Reference(base, samples.ratios(figures, "base")))
+    lines = trees.changed_lines(base, tree)
+    found = worse(samples) + judging.grown(lines["source"]["added"] - lines["source"]["removed"], base)
+    failures, unused = judging.judged(found, accepted)
+    table.show_figures(samples, figures, base, reference, failures)
+    table.show_notes(samples, installed, [] if chosen.only else unused)
+    table.show_lines(lines, failures)
+    return table.show_verdict(failures, time.monotonic() - ends + SECONDS_MAX)
+
+
+def measured(  # noqa: PLR0917 - one caller
+    installed: tuple[Installed, Installed],
+    folder: Path,
+    figures: Sequence[Figure],
+    rounds: int,
+    ends: float,
+    worse: Callable[[Samples], list[Failure]],
+) -> Samples:
+    """Measure in rounds, fewer where `ends` comes first; then once more what is worse so far, until `ends`."""
+    samples = Samples()
+    for each in installed:
+        samples.add(each.name, {WHEEL: each.wheel_bytes / 1e6, INSTALL: each.install_bytes()[0] / 1e6})
+    names = {each.name for each in figures}
+    needed = names | {each.per for each in figures if each.per is not None}
+    with subjects(*installed, folder) as (base, tree, plain):
+        todo = [each for each in batches(base, tree, plain) if needed & {*each.figures, *each.yardsticks}]
+        say("the servers start")
+        for batch in todo:
+            if batch.warms_up:
+                Samples().run(batch, turned=False)
+        settle((base, tree))
+        if needed & set(base.SIZES):
+            for subject, each in (("base", base), ("tree", tree), (YARDSTICK, plain)):
+                samples.add(subject, each.sizes())
+        for number in range(rounds + MORE_ROUNDS):
+            late = number >= ROUNDS_MIN and time.monotonic() > ends
+            wanted = needed if number < rounds else {each.figure for each in worse(samples)}
+            again = [each for each in todo if wanted & {*each.figures, *each.yardsticks}]
+            if late or not again:
+                break
+            say(f"round {number + 1}: {len(again)} of {len(todo)}")
+            for batch in again:
+                samples.run(batch, turned=bool(number % 2))
+    return samples
+
+
+def failed(samples: Samples, figures: Sequence[Figure], base: str, reference: Reference | None) -> list[Failure]:
+    """Return what is worse than the base, and than the reference."""
+    tree, before = ({each.name: samples.raw(each, subject) for each in figures} for subject in ("tree", "base"))
+    found = judging.failures(tree, before, base)
+    if reference is not None and reference.commit != base:
+        than = {each.name: reference.figures.get(each.name) for each in figures}
+        found += judging.failures(samples.ratios(figures, "tree"), than, reference.commit)
+    return found
+
+
+def moved(old: Reference | None, new: Reference) -> int:
+    """Write the reference, unless it would not be a better one; return the exit code."""
+    if old is not None:
+        if trees.git("merge-base", old.commit, new.commit) != old.commit:
+            print(f"{new.commit[:8]} does not descend from {old.commit[:8]}. The reference moves only forward.")
+            return 1
+        found, _unused = judging.judged(judging.failures(new.figures, old.figures, old.commit), judging.read_accepted())
+        worse = [each.figure for each in found if each.accepted is None]
+        if worse:
+            print(f"{new.commit[:8]} is worse than {old.commit[:8]}, which stays the reference: {', '.join(worse)}")
+            return 1
+    judging.REFERENCE.write_text(judging.written(new))
+    print(f"{judging.REFERENCE.name} has {len(new.figures)} figures of {new.commit[:8]}")
+    return 0
+
+
+def say(what: str) -> None:
+    """Say on the standard error how far it is."""
+    print(f"gate: {what}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (trees.NoBaseError, ValueError) as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

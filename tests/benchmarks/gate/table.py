@@ -1,0 +1,100 @@
+"""What the gate prints."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from tests.benchmarks.gate import judging, processor_time
+from tests.benchmarks.gate.figures import Figure, Samples
+from tests.benchmarks.gate.judging import Accepted, Failure, Reference, Value
+from tests.benchmarks.gate.trees import Installed
+
+
+def show_figures(
+    samples: Samples, figures: Sequence[Figure], base: str, reference: Reference | None, failures: Sequence[Failure]
+) -> None:
+    """Print each figure of the base and of the tree, in its unit and as a ratio, and what is wrong with it."""
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    print(
+        f"Python {platform.python_version()}, {os.cpu_count()} processors, load {load}. Processor time by "
+        f"{processor_time.HOW}.\nBase {base[:8]}, reference {reference.commit[:8] if reference else 'none'}; in "
+        f"parentheses ratios to a yardstick: a spawned `python -I -S -c pass`, a bare SDK server, plain CPython.\n"
+    )
+    print(
+        f"{'':<42}{'base':>16}{'tree':>16} {'unit':<8}{'/base':>6}{'noise':>7}{'reference':>11}{'/reference':>11}{'noise':>7}"
+    )
+    for each in figures:
+        before, after = samples.raw(each, "base"), samples.raw(each, "tree")
+        ratios = [samples.ratio(each, subject) for subject in ("base", "tree")]
+        than = reference.figures.get(each.name) if reference else None
+        cells = [_cell(raw, ratio if each.per else None) for raw, ratio in zip((before, after), ratios, strict=True)]
+        marks = [
+            f"{'accepted' if failure.accepted else 'FAILS'} beside {failure.against[:8]}"
+            for failure in failures
+            if failure.figure == each.name
+        ]
+        print(
+            f"{each.name:<42}{cells[0]:>16}{cells[1]:>16} {each.unit:<8}{_beside(after, before):>13}"
+            f"{f'{than.value:.2f}' if than else '-':>11}{_beside(ratios[1], than):>18}  {', '.join(marks)}".rstrip()
+        )
+
+
+def show_notes(samples: Samples, installed: tuple[Installed, Installed], unused: Sequence[Accepted]) -> None:
+    """Print what could not be measured, what stands in the way of a fair comparison, and what can be removed."""
+    print()
+    if installed[0].lock != installed[1].lock:
+        print("The base has another lock. It ran with the packages that are installed here.")
+    for each in installed:
+        missing = each.install_bytes()[1]
+        if missing:
+            print(f"The {each.name} requires packages that are not installed here: {', '.join(missing)}.")
+    for (subject, name), error in samples.errors.items():
+        print(f"{name}, {subject}: {error}")
+    for entry in unused:
+        print(f"accepted.toml: {entry.figure} is no failure beside {entry.against}. Remove the entry.")
+
+
+def show_lines(lines: Mapping[str, Counter[str]], failures: Sequence[Failure]) -> None:
+    """Print the lines added and removed by folder."""
+    print(f"\n{'lines':<16}{'added':>8}{'removed':>9}{'net':>8}")
+    for folder, counted in sorted(lines.items()):
+        print(f"{folder:<16}{counted['added']:>8}{counted['removed']:>9}{counted['added'] - counted['removed']:>+8}")
+    for failure in failures:
+        if failure.figure == judging.GROWTH:
+            print(
+                f"the source grows by more than {judging.SOURCE_LINES_MAX} lines: "
+                f"{'accepted' if failure.accepted else 'FAILS'}"
+            )
+
+
+def show_verdict(failures: Sequence[Failure], seconds: float) -> int:
+    """Print what fails and what it took, and return the exit code."""
+    times = os.times()
+    own, children = times.user + times.system, times.children_user + times.children_system
+    print(f"\n{seconds:.0f} s, {own + children:.0f} s of processor time")
+    wrong = [each for each in failures if each.accepted is None]
+    for each in wrong:
+        how = "is missing" if each.times is None else f"{each.times:.2f} times"
+        print(f"FAILS: {each.figure}: {how}, beside {each.against[:8]}")
+    for each in failures:
+        if each.accepted is not None:
+            print(f"accepted: {each.figure}: {each.accepted.reason} Paid for by {each.accepted.pays}.")
+    print(f"{len(wrong)} failed." if wrong else "Nothing fails.")
+    return 1 if wrong else 0
+
+
+def _cell(raw: Value | None, ratio: Value | None) -> str:
+    if raw is None:
+        return "-"
+    value = f"{raw.value:.0f}" if raw.value >= 100 else f"{raw.value:.2f}"
+    return f"{value} ({ratio.value:.2f})" if ratio else value
+
+
+def _beside(value: Value | None, than: Value | None) -> str:
+    """Return a ratio and the noise that was allowed for."""
+    if than is None or value is None:
+        return f"{'new' if value else '-':>6}{'':>7}"
+    return f"{value.value / than.value:>6.2f}{max(value.noise, than.noise) * 100:>5.0f} %"
