@@ -15,15 +15,15 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.benchmarks.gate import judging, table, trees
 from tests.benchmarks.gate.figures import FIGURES, INSTALL, WHEEL, YARDSTICK, Figure, Samples, batches, settle, subjects
-from tests.benchmarks.gate.judging import Failure, Reference
+from tests.benchmarks.gate.judging import Failure, Reference, Value
 from tests.benchmarks.gate.trees import Installed
 
-ROUNDS, MORE_ROUNDS, ROUNDS_MIN = 5, 4, 2
+ROUNDS, MORE_ROUNDS, ROUNDS_MIN = 12, 12, 4
 SECONDS_MAX = 270.0
 
 
@@ -75,15 +75,15 @@ def measured(  # noqa: PLR0917 - one caller
     """Measure in rounds, fewer where `ends` comes first; then once more what is worse so far, until `ends`."""
     samples = Samples()
     for each in installed:
-        samples.add(each.name, {WHEEL: each.wheel_bytes / 1e6, INSTALL: each.install_bytes()[0] / 1e6})
+        samples.add(each.name, {WHEEL: each.wheel_bytes / 1e6, INSTALL: each.install_bytes / 1e6})
     names = {each.name for each in figures}
     needed = names | {each.per for each in figures if each.per is not None}
     with subjects(*installed, folder) as (base, tree, plain):
         todo = [each for each in batches(base, tree, plain) if needed & {*each.figures, *each.yardsticks}]
         say("the servers start")
         for batch in todo:
-            if batch.warms_up:
-                Samples().run(batch, turned=False)
+            if not batch.long:
+                Samples().run(batch, 0)
         settle((base, tree))
         if needed & set(base.SIZES):
             for subject, each in (("base", base), ("tree", tree), (YARDSTICK, plain)):
@@ -96,18 +96,24 @@ def measured(  # noqa: PLR0917 - one caller
                 break
             say(f"round {number + 1}: {len(again)} of {len(todo)}")
             for batch in again:
-                samples.run(batch, turned=bool(number % 2))
+                if number % 2 == 0 or not batch.long:
+                    samples.run(batch, number)
     return samples
 
 
 def failed(samples: Samples, figures: Sequence[Figure], base: str, reference: Reference | None) -> list[Failure]:
     """Return what is worse than the base, and than the reference."""
-    tree, before = ({each.name: samples.raw(each, subject) for each in figures} for subject in ("tree", "base"))
-    found = judging.failures(tree, before, base)
+    beside = {each.name: samples.beside_base(each) for each in figures if samples.of("base", each.name)}
+    found = judging.failures(beside, base)
     if reference is not None and reference.commit != base:
-        than = {each.name: reference.figures.get(each.name) for each in figures}
-        found += judging.failures(samples.ratios(figures, "tree"), than, reference.commit)
+        found += judging.failures(changes(samples.ratios(figures, "tree"), figures, reference), reference.commit)
     return found
+
+
+def changes(ratios: Mapping[str, Value], figures: Sequence[Figure], than: Reference) -> dict[str, Value | None]:
+    """Return how many times those of a reference figures are; None for what there is no more."""
+    names = [each.name for each in figures if each.name in than.figures]
+    return {name: ratios[name].per(than.figures[name]) if name in ratios else None for name in names}
 
 
 def moved(old: Reference | None, new: Reference) -> int:
@@ -116,7 +122,9 @@ def moved(old: Reference | None, new: Reference) -> int:
         if trees.git("merge-base", old.commit, new.commit) != old.commit:
             print(f"{new.commit[:8]} does not descend from {old.commit[:8]}. The reference moves only forward.")
             return 1
-        found, _unused = judging.judged(judging.failures(new.figures, old.figures, old.commit), judging.read_accepted())
+        found, _unused = judging.judged(
+            judging.failures(changes(new.figures, FIGURES, old), old.commit), judging.read_accepted()
+        )
         worse = [each.figure for each in found if each.accepted is None]
         if worse:
             print(f"{new.commit[:8]} is worse than {old.commit[:8]}, which stays the reference: {', '.join(worse)}")

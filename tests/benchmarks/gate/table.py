@@ -27,18 +27,20 @@ def show_figures(
         f"{'':<42}{'base':>16}{'tree':>16} {'unit':<8}{'/base':>6}{'noise':>7}{'reference':>11}{'/reference':>11}{'noise':>7}"
     )
     for each in figures:
-        before, after = samples.raw(each, "base"), samples.raw(each, "tree")
+        raw = [samples.raw(each, subject) for subject in ("base", "tree")]
         ratios = [samples.ratio(each, subject) for subject in ("base", "tree")]
         than = reference.figures.get(each.name) if reference else None
-        cells = [_cell(raw, ratio if each.per else None) for raw, ratio in zip((before, after), ratios, strict=True)]
+        cells = [_cell(value, ratio if each.per else None) for value, ratio in zip(raw, ratios, strict=True)]
+        in_all = ratios[1].per(than) if ratios[1] and than else None
         marks = [
             f"{'accepted' if failure.accepted else 'FAILS'} beside {failure.against[:8]}"
             for failure in failures
             if failure.figure == each.name
         ]
         print(
-            f"{each.name:<42}{cells[0]:>16}{cells[1]:>16} {each.unit:<8}{_beside(after, before):>13}"
-            f"{f'{than.value:.2f}' if than else '-':>11}{_beside(ratios[1], than):>18}  {', '.join(marks)}".rstrip()
+            f"{each.name:<42}{cells[0]:>16}{cells[1]:>16} {each.unit:<8}"
+            f"{_change(samples.beside_base(each), 'new' if raw[1] else '-')}"
+            f"{f'{than.value:.2f}' if than else '-':>11}{_change(in_all):>18}  {', '.join(marks)}".rstrip()
         )
 
 
@@ -48,9 +50,8 @@ def show_notes(samples: Samples, installed: tuple[Installed, Installed], unused:
     if installed[0].lock != installed[1].lock:
         print("The base has another lock. It ran with the packages that are installed here.")
     for each in installed:
-        missing = each.install_bytes()[1]
-        if missing:
-            print(f"The {each.name} requires packages that are not installed here: {', '.join(missing)}.")
+        if each.missing:
+            print(f"The {each.name} requires packages that are not installed here: {', '.join(each.missing)}.")
     for (subject, name), error in samples.errors.items():
         print(f"{name}, {subject}: {error}")
     for entry in unused:
@@ -93,8 +94,6 @@ def _cell(raw: Value | None, ratio: Value | None) -> str:
     return f"{value} ({ratio.value:.2f})" if ratio else value
 
 
-def _beside(value: Value | None, than: Value | None) -> str:
-    """Return a ratio and the noise that was allowed for."""
-    if than is None or value is None:
-        return f"{'new' if value else '-':>6}{'':>7}"
-    return f"{value.value / than.value:>6.2f}{max(value.noise, than.noise) * 100:>5.0f} %"
+def _change(times: Value | None, otherwise: str = "-") -> str:
+    """Return a ratio and its noise, or what stands there instead."""
+    return f"{times.value:>6.2f}{times.noise * 100:>5.0f} %" if times else f"{otherwise:>6}{'':>7}"

@@ -106,9 +106,14 @@ class Installed:
     """A tree that can be run: `site` holds the package as its wheel holds it, compiled."""
 
     name: str
-    source: Path
     site: Path
+    lock: bytes
+    """The packages that it was made for."""
+    missing: tuple[str, ...]
+    """Packages that it requires and that are not installed here."""
     wheel_bytes: int
+    install_bytes: int
+    """The size of a default install: the package and what it requires, without what Python compiles of them."""
 
     @cached_property
     def environment(self) -> dict[str, str]:
@@ -119,18 +124,6 @@ class Installed:
             if not key.startswith(("SEALAB_", "PYTHON")) and key not in {"CI", "WRAPPER"}
         }
         return plain | {"PYTHONPATH": str(self.site), "SEALAB_REQUIRED_LEVEL": "limits"}
-
-    @cached_property
-    def lock(self) -> bytes:
-        """The packages that it was made for."""
-        return (self.source / "requirements.txt").read_bytes()
-
-    def install_bytes(self) -> tuple[int, list[str]]:
-        """Return the size of a default install without compiled files, and needed packages that are not here."""
-        project = tomllib.loads((self.source / "pyproject.toml").read_text())["project"]
-        own = sum(path.stat().st_size for path in self.site.rglob("*") if path.is_file() and path.suffix != ".pyc")
-        sizes, missing = _needed(project["dependencies"])
-        return own + sum(sizes.values()), missing
 
 
 def install(name: str, tree: str, folder: Path) -> Installed:
@@ -151,8 +144,17 @@ def install(name: str, tree: str, folder: Path) -> Installed:
     (wheel,) = out.glob("*.whl")
     with zipfile.ZipFile(wheel) as opened:
         opened.extractall(site)
+    own = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
+    sizes, missing = _needed(tomllib.loads((source / "pyproject.toml").read_text())["project"]["dependencies"])
     subprocess.run([sys.executable, "-m", "compileall", "-q", "-j", "0", str(site)], check=True)
-    return Installed(name, source, site, wheel.stat().st_size)
+    return Installed(
+        name,
+        site,
+        (source / "requirements.txt").read_bytes(),
+        tuple(missing),
+        wheel.stat().st_size,
+        own + sum(sizes.values()),
+    )
 
 
 def _needed(lines: list[str]) -> tuple[dict[str, int], list[str]]:
