@@ -29,7 +29,7 @@ from tests.benchmarks.gate.servers import AnswerError, Server, to_the_end
 from tests.benchmarks.gate.trees import Installed
 
 YARDSTICK = "yardstick"
-CALLS = 6
+CALLS = 10
 CLIENTS, CALLS_OF_A_CLIENT = 8, 5
 UPSTREAM_CALLS = 20
 CATEGORIES, TOOLS = 50, 5_000

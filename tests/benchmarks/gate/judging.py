@@ -66,13 +66,16 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A failure that stands: `figure` may be `most` times that of the commit `against`, for a reason, and who pays."""
+    """A failure that stands: a figure may be `most` times that of the commit `against`, for a reason, if something pays.
+
+    Of `source lines` it is how many more there may be. Without `most` the figure may be missing.
+    """
 
     figure: str
     against: str
-    most: float
     reason: str
     pays: str
+    most: float | None = None
 
 
 def read_reference(path: Path = REFERENCE) -> Reference | None:
@@ -107,7 +110,10 @@ def read_accepted(path: Path = ACCEPTED) -> list[Accepted]:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A figure that is worse than it may be: `times` as much as the commit `against` has; None where it is missing."""
+    """A figure that is worse than it may be: `times` that of the commit `against`; None where it is missing now.
+
+    Of `source lines` it is how many more there are.
+    """
 
     figure: str
     against: str
@@ -144,5 +150,6 @@ def judged(found: Sequence[Failure], accepted: Sequence[Accepted]) -> tuple[list
 
 
 def _accepts(entry: Accepted, failure: Failure) -> bool:
-    of_it = entry.figure == failure.figure and failure.against.startswith(entry.against)
-    return of_it and failure.times is not None and failure.times <= entry.most
+    if entry.figure != failure.figure or not failure.against.startswith(entry.against):
+        return False
+    return entry.most is failure.times if None in {entry.most, failure.times} else failure.times <= entry.most

@@ -53,22 +53,16 @@ def show_notes(samples: Samples, installed: tuple[Installed, Installed], unused:
         if each.missing:
             print(f"The {each.name} requires packages that are not installed here: {', '.join(each.missing)}.")
     for (subject, name), error in samples.errors.items():
-        print(f"{name}, {subject}: {error}")
+        print(f"{name}, {subject}: {' '.join(error.split())[:200]}")
     for entry in unused:
         print(f"accepted.toml: {entry.figure} is no failure beside {entry.against}. Remove the entry.")
 
 
-def show_lines(lines: Mapping[str, Counter[str]], failures: Sequence[Failure]) -> None:
+def show_lines(lines: Mapping[str, Counter[str]]) -> None:
     """Print the lines added and removed by folder."""
     print(f"\n{'lines':<16}{'added':>8}{'removed':>9}{'net':>8}")
     for folder, counted in sorted(lines.items()):
         print(f"{folder:<16}{counted['added']:>8}{counted['removed']:>9}{counted['added'] - counted['removed']:>+8}")
-    for failure in failures:
-        if failure.figure == judging.GROWTH:
-            print(
-                f"the source grows by more than {judging.SOURCE_LINES_MAX} lines: "
-                f"{'accepted' if failure.accepted else 'FAILS'}"
-            )
 
 
 def show_verdict(failures: Sequence[Failure], seconds: float) -> int:
@@ -78,8 +72,7 @@ def show_verdict(failures: Sequence[Failure], seconds: float) -> int:
     print(f"\n{seconds:.0f} s, {own + children:.0f} s of processor time")
     wrong = [each for each in failures if each.accepted is None]
     for each in wrong:
-        how = "is missing" if each.times is None else f"{each.times:.2f} times"
-        print(f"FAILS: {each.figure}: {how}, beside {each.against[:8]}")
+        print(f"FAILS: {each.figure}: {_how_much(each)} {each.against[:8]}")
     for each in failures:
         if each.accepted is not None:
             print(f"accepted: {each.figure}: {each.accepted.reason} Paid for by {each.accepted.pays}.")
@@ -92,6 +85,14 @@ def _cell(raw: Value | None, ratio: Value | None) -> str:
         return "-"
     value = f"{raw.value:.0f}" if raw.value >= 100 else f"{raw.value:.2f}"
     return f"{value} ({ratio.value:.2f})" if ratio else value
+
+
+def _how_much(failure: Failure) -> str:
+    if failure.times is None:
+        return "it cannot be measured any more, as it can at"
+    if failure.figure == judging.GROWTH:
+        return f"{failure.times:.0f} more, of {judging.SOURCE_LINES_MAX} that may be, than"
+    return f"{failure.times:.2f} times that of"
 
 
 def _change(times: Value | None, otherwise: str = "-") -> str:
