@@ -21,7 +21,7 @@ mkdir -p $(@D) && cp $(<D)/package.json $(<D)/package-lock.json $(@D)/
 cd $(@D) && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
 endef
 
-.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages bench bench-agents bench-data bench-data-large bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 azure upstreams clients schemas dist bundle image lock clean
+.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages gate bench bench-agents bench-data bench-data-large bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 azure upstreams clients schemas dist bundle image lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -93,8 +93,10 @@ packages: setup ## Popular packages as guest code, from their unpacked sources i
 	@test -n "$(SOURCES)" || { echo "say SOURCES=/path/to/folder: tests/packages/measure.py says what is in it" >&2; exit 2; }
 	$(BIN)/python tests/packages/measure.py $(SOURCES) $(NAMES)
 
+gate: setup ## The tree beside the commit GATE_BASE (by default main before the change): fails where a figure is more than 8 % worse
+	GATE_BASE=$(GATE_BASE) $(BIN)/python -m tests.benchmarks.gate $(addprefix --only ,$(ONLY))
+
 bench: setup ## Speed, latency and tokens beside what a user would pick instead
-	$(BIN)/python tests/benchmarks/cpu.py
 	$(BIN)/python tests/benchmarks/latency.py
 	$(BIN)/python tests/benchmarks/stdio_latency.py
 	$(BIN)/python tests/benchmarks/start.py
