@@ -94,7 +94,7 @@ packages: setup ## Popular packages as guest code, from their unpacked sources i
 	$(BIN)/python tests/packages/measure.py $(SOURCES) $(NAMES)
 
 gate: setup ## The tree beside the commit GATE_BASE (by default main before the change): fails where a figure is more than 8 % worse
-	GATE_BASE=$(GATE_BASE) $(BIN)/python -m tests.benchmarks.gate $(addprefix --only ,$(ONLY))
+	$(BIN)/python -m tests.benchmarks.gate $(addprefix --only ,$(ONLY))
 
 bench: setup ## Speed, latency and tokens beside what a user would pick instead
 	$(BIN)/python tests/benchmarks/latency.py

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -37,6 +38,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--reference", help="a commit whose figures are to be the reference")
     chosen = parser.parse_args()
+    if chosen.reference and chosen.only:
+        parser.error("A reference has all figures: leave --only out.")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the servers end, as they do at an interrupt
     accepted, reference = judging.read_accepted(), judging.read_reference()
     named = chosen.reference or chosen.base or trees.default_base()
     base = trees.commit_of(named)
@@ -77,8 +81,7 @@ def measured(  # noqa: PLR0917 - one caller
     samples = Samples()
     for each in installed:
         samples.add(each.name, {WHEEL: each.wheel_bytes / 1e6, INSTALL: each.install_bytes / 1e6})
-    names = {each.name for each in figures}
-    needed = names | {each.per for each in figures if each.per is not None}
+    needed = with_yardsticks({each.name for each in figures})
     with subjects(*installed, folder) as (base, tree, plain):
         todo = [each for each in batches(base, tree, plain) if needed & {*each.figures, *each.yardsticks}]
         say("the servers start")
@@ -90,8 +93,10 @@ def measured(  # noqa: PLR0917 - one caller
             for subject, each in (("base", base), ("tree", tree), (YARDSTICK, plain)):
                 samples.add(subject, each.sizes())
         for number in range(rounds + MORE_ROUNDS):
-            wanted = needed if number < rounds else {each.figure for each in worse(samples)}
+            wanted = needed if number < rounds else with_yardsticks({each.figure for each in worse(samples)})
             again = [each for each in todo if wanted & {*each.figures, *each.yardsticks}]
+            if not again:
+                break
             for batch in again:
                 if number >= ROUNDS_MIN and time.monotonic() > ends:
                     return samples
@@ -99,6 +104,11 @@ def measured(  # noqa: PLR0917 - one caller
                     samples.run(batch, number)
             say(f"round {number + 1}: {len(again)} of {len(todo)}")
     return samples
+
+
+def with_yardsticks(names: set[str]) -> set[str]:
+    """Return figures by name, and the yardsticks that they are ratios of."""
+    return names | {each.per for each in FIGURES if each.name in names and each.per is not None}
 
 
 def failed(samples: Samples, figures: Sequence[Figure], base: str, reference: Reference | None) -> list[Failure]:
@@ -123,7 +133,7 @@ def moved(old: Reference | None, new: Reference) -> int:
             print(f"{new.commit[:8]} does not descend from {old.commit[:8]}. The reference moves only forward.")
             return 1
         found, _unused = judging.judged(
-            judging.failures(changes(new.figures, FIGURES, old), old.commit), judging.read_accepted()
+            judging.failures(changes(new.figures, FIGURES, old), old.commit, worse_max=0), judging.read_accepted()
         )
         worse = [each.figure for each in found if each.accepted is None]
         if worse:

@@ -121,7 +121,7 @@ class Failure:
     accepted: Accepted | None = None
 
 
-def failures(changes: Mapping[str, Value | None], against: str) -> list[Failure]:
+def failures(changes: Mapping[str, Value | None], against: str, worse_max: float = WORSE_MAX) -> list[Failure]:
     """Return the figures that are worse than they may be, from how many times those of the commit `against` they are.
 
     A figure that could not be measured any more is None. One that the commit does not have is new, and not among them.
@@ -129,7 +129,7 @@ def failures(changes: Mapping[str, Value | None], against: str) -> list[Failure]
     return [
         Failure(name, against, change and change.value)
         for name, change in changes.items()
-        if change is None or change.value > 1 + WORSE_MAX + change.noise
+        if change is None or change.value > 1 + worse_max + change.noise
     ]
 
 

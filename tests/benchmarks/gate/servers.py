@@ -18,7 +18,7 @@ from tests.benchmarks.load_client import _META as META
 from tests.benchmarks.load_client import LEGACY, READY, Load, Told
 
 LOAD_CLIENT = Path(__file__).parents[1] / "load_client.py"
-START_SECONDS = 60.0
+START_SECONDS, END_SECONDS = 60.0, 10.0
 
 
 class AnswerError(Exception):
@@ -39,21 +39,20 @@ class Server:
             env=environment,
         )
         self.family.pid = self.process.pid
+        self.url: str | None = None
         self._last = 0
 
     def end(self) -> None:
-        """End it as a client does that closes its pipe, or by a signal where it has none."""
+        """End it as a client does that closes its pipe; one over HTTP has none, and gets a signal."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        try:
-            self.process.wait(0.5 if self.url is not None else 10)
-        except subprocess.TimeoutExpired:
+        if self.url is not None:
             self.process.terminate()
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        try:
+            self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         assert self.process.stdout is not None
         self.process.stdout.close()
         self.family.end()
@@ -63,20 +62,15 @@ class Server:
         """Return what it wrote to its standard error."""
         return Path(self.log.name).read_text()
 
-    @property
-    def url(self) -> str | None:
-        """Return where it listens, once it says so."""
-        return next((word for word in self.said().split() if word.startswith("http://")), None)
-
     def listening(self) -> str:
         """Wait until it says where it listens. Raises `AnswerError`."""
         ends = time.monotonic() + START_SECONDS
-        while time.monotonic() < ends and self.process.poll() is None:
-            url = self.url
-            if url is not None:
-                return url
+        while self.url is None:
+            if time.monotonic() > ends or self.process.poll() is not None:
+                raise AnswerError(f"The server did not say where it listens: {self.said()[-500:]}")
             time.sleep(0.02)
-        raise AnswerError(f"The server did not say where it listens: {self.said()[-500:]}")
+            self.url = next((word for word in self.said().split() if word.startswith("http://")), None)
+        return self.url
 
     def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Send one request over stdio and return its result. Raises `AnswerError`."""

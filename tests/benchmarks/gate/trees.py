@@ -65,7 +65,7 @@ def default_base() -> str:
         left = git("merge-base", head, main)
         if left != head:
             return left
-        if git("status", "--porcelain"):
+        if git("status", "--porcelain", "--untracked-files=no"):
             return head
         remote = commit_of("origin/main")
         if remote is not None and remote != head and git("merge-base", head, remote) == remote:
