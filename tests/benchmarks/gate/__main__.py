@@ -128,7 +128,7 @@ def changes(ratios: Mapping[str, Value], figures: Sequence[Figure], than: Refere
 
 def moved(old: Reference | None, new: Reference) -> int:
     """Write the reference, unless it would not be a better one; return the exit code."""
-    if old is not None:
+    if old is not None and old.commit != new.commit:
         if trees.git("merge-base", old.commit, new.commit) != old.commit:
             print(f"{new.commit[:8]} does not descend from {old.commit[:8]}. The reference moves only forward.")
             return 1
