@@ -92,3 +92,11 @@ def test_the_files_of_the_gate_can_be_read() -> None:
 
 def test_there_are_twenty_programs() -> None:
     assert len(PROGRAMS) == 20
+
+
+def test_the_noise_is_the_confidence_interval_of_the_median() -> None:
+    for count, ends in ((5, (0, 4)), (12, (2, 9))):
+        samples = [100.0 + number for number in range(count)]
+        value = judging.middle(samples)
+        assert value is not None
+        assert value.noise * value.value == pytest.approx((samples[ends[1]] - samples[ends[0]]) / 2)

@@ -2,8 +2,8 @@
 
 Two things that are compared take turns, and what counts is the median of the ratios of the turns. Two processors can be
 two threads of one core: processor time is then a third or more longer while the other one is busy, for seconds at a
-time. A least or a median of each would compare different moments; the two of a turn are of one. The noise is the width
-of that median, from how far the ratios of this run lie from it. A figure fails that is more than `WORSE_MAX` and the
+time. A least or a median of each would compare different moments; the two of a turn are of one. The noise is how wide the
+confidence interval of that median is, from the ratios of this run. A figure fails that is more than `WORSE_MAX` and the
 noise worse than the base, or than the reference.
 
 The reference is a commit whose figures were measured once, by `--reference`, and stand in `reference.toml` as ratios to
@@ -13,6 +13,7 @@ keeps many steps, each below the limit, from adding up.
 
 from __future__ import annotations
 
+import math
 import statistics
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WORSE_MAX = 0.08
+CHANCE_MAX = 0.02
 SOURCE_LINES_MAX = 1_000
 GROWTH = "source lines"
 FOLDER = Path(__file__).parents[1]
@@ -39,16 +41,21 @@ class Value:
 
 
 def middle(samples: Sequence[float]) -> Value | None:
-    """Return the median of samples, if there are any, and twice its standard error.
+    """Return the median of samples, if there are any, and as its noise half the width of its confidence interval.
 
-    Of a normal distribution the standard error of the median is 1.25 deviations by the root of the number of samples,
-    and a deviation 1.48 times the median distance from the median.
+    The interval is that of the sign test, for any distribution: the median lies between the k-th least and the k-th
+    largest unless fewer than k of the samples lie on one side of it, which chance does for the largest such k in one
+    of `1 / CHANCE_MAX` cases at most. Of five samples or fewer it is their range.
     """
     if not samples:
         return None
-    median = statistics.median(samples)
-    away = statistics.median(abs(each - median) for each in samples)
-    return Value(median, 2 * 1.25 * 1.48 * away / len(samples) ** 0.5 / median)
+    ordered, count = sorted(samples), len(samples)
+    k, chance = 1, (count + 1) / 2**count
+    while chance <= CHANCE_MAX:
+        k += 1
+        chance += math.comb(count, k) / 2**count
+    median = statistics.median(ordered)
+    return Value(median, (ordered[-k] - ordered[k - 1]) / 2 / median)
 
 
 def times(one: Mapping[int, float], other: Mapping[int, float]) -> Value | None:
