@@ -7,6 +7,7 @@
 #   TESTS=PATHS          the tests to run
 #   TIER=quick|long|all, SHARD=K/N   of these, those of a tier by their cost, and one of N parts
 #   SECONDS=N, SEED=N    how long to draw by chance, and from which seed
+#   GATE_BASE=COMMIT     what `gate` compares the tree with
 #   SAVES=N, RUNS=N, SESSIONS=N   how often `crash` does each
 #   PARTS=NAMES          of `cluster`: checks, faults, growth
 #   ARGS=…               more arguments of a target's program; the program with --help lists them
@@ -157,10 +158,12 @@ packages: sources setup ## Popular packages as guest code, from SOURCES: imports
 
 # Measurements
 
+gate: setup ## The tree beside the commit GATE_BASE (by default main before the change): fails where a figure is more than 8 % worse
+	$(BIN)/python -m tests.benchmarks.gate $(GATE_BASE:%=--base %) $(ARGS)
+
 bench: bench-speed bench-start ## bench-speed and bench-start
 
-bench-speed: setup ## Programs, runs and calls beside what a user would pick instead
-	$(BIN)/python tests/benchmarks/cpu.py
+bench-speed: setup ## Runs and calls beside what a user would pick instead
 	$(BIN)/python tests/benchmarks/latency.py
 	$(BIN)/python tests/benchmarks/stdio_latency.py
 

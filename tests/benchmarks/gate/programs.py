@@ -1,23 +1,11 @@
-"""CPU-bound programs under the dialect beside plain CPython, in one run.
+"""Programs that compute, as agents write them: what code costs under the dialect beside plain CPython.
 
-    python tests/benchmarks/cpu.py [ROUNDS]
-
-Each program is run ROUNDS times (default 9) either way, in turns, and the best CPU times are compared, without the
-compiling. Prints a table of ratios (1.00 is CPython's own speed) and their geometric mean.
+Each has a result, and is repeated as often as makes it take some ten milliseconds.
 """
 
 from __future__ import annotations
 
-import ast
-import gc
-import math
-import sys
-import time
-from collections.abc import Callable
-
-from sealab.sandbox.dialect.compiling import compile_program, run_program
-from sealab.sandbox.dialect.namespace import new_namespace
-from sealab.sandbox.guest.guest import GUEST
+import textwrap
 
 PROGRAMS = {
     "loops": """
@@ -238,65 +226,53 @@ PROGRAMS = {
                 count += isinstance(shape, Square) + (i in (1, 2))
         result = count
         """,
+    "random": """
+        import random
+        generator = random.Random(11)
+        tosses = [random.random() for _ in range(20000)]
+        dice = [generator.randint(1, 6) for _ in range(12000)]
+        deck = list(range(2000))
+        for _ in range(3):
+            random.shuffle(deck)
+        picks = [random.choice(deck) for _ in range(12000)]
+        result = len(tosses) + len(dice) + len(picks) + len(random.sample(deck, 200))
+        """,
+    "sqlite3": """
+        import sqlite3
+        connection = sqlite3.connect(":memory:")
+        connection.execute("create table sales (id integer primary key, region text, amount real)")
+        connection.executemany("insert into sales (region, amount) values (?, ?)", [(f"r{i % 7}", i / 3) for i in range(20000)])
+        rows = connection.execute("select region, count(*), sum(amount) from sales group by region order by region").fetchall()
+        for number in range(2000):
+            connection.execute("select amount from sales where id = ?", (number + 1,)).fetchone()
+        result = len(rows)
+        """,
+    "files by open": """
+        with open("numbers.csv", "w") as file:
+            for i in range(20000):
+                file.write(f"{i},{i * i % 97},name {i % 13}\\n")
+        totals = {}
+        with open("numbers.csv") as file:
+            for line in file:
+                number, value, name = line.rstrip().split(",")
+                totals[name] = totals.get(name, 0) + int(value)
+        result = totals["name 3"]
+        """,
+    "files by read_file and write_file": """
+        text = "".join(f"{i},{i * i % 97},name {i % 13}\\n" for i in range(20000))
+        write_file("text.csv", text)
+        totals = {}
+        for line in read_file("text.csv").splitlines():
+            number, value, name = line.split(",")
+            totals[name] = totals.get(name, 0) + int(value)
+        result = totals["name 3"]
+        """,
 }
 
-
-def plain(source: str) -> Callable[[], object]:
-    """Return a call that runs `source` as CPython does."""
-    code = compile(source, "<plain>", "exec")
-
-    def run() -> object:
-        namespace: dict[str, object] = {"__name__": "__main__"}
-        exec(code, namespace)  # the measure to compare with
-        return namespace["result"]
-
-    return run
+_TIMES = {"private attributes": 2, "lists": 8, "recursion": 6, "generators": 2, "random": 3}
 
 
-def restricted(source: str) -> Callable[[], object]:
-    """Return a call that runs `source` under the dialect."""
-    program = compile_program(source)
-    namespace = new_namespace()
-
-    def run() -> object:
-        fresh = dict(namespace)
-        GUEST.namespace = fresh
-        return run_program(program, fresh)
-
-    return run
-
-
-def best_seconds(runs: list[Callable[[], object]], rounds: int) -> list[float]:
-    """Return the best time of each call, taken in turns so that a slow moment hits all of them."""
-    best = [math.inf] * len(runs)
-    turns = list(enumerate(runs))
-    for _ in range(rounds):
-        turns.reverse()
-        for position, run in turns:
-            gc.collect()
-            started = time.process_time()
-            run()
-            best[position] = min(best[position], time.process_time() - started)
-    return best
-
-
-def main() -> int:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
-    ratios = []
-    print(f"{'program':28} {'CPython ms':>11} {'sealab ms':>11} {'ratio':>7}   (Python {sys.version.split()[0]})")
-    for name, indented in PROGRAMS.items():
-        source = ast.unparse(ast.parse("if 1:\n" + indented).body[0])
-        calls = [plain(source), restricted(source)]
-        if calls[0]() != calls[1]():
-            print(f"{name}: the results differ")
-            return 1
-        ours, theirs = best_seconds(calls[::-1], rounds)
-        ratios.append(ours / theirs)
-        print(f"{name:28} {theirs * 1000:11.2f} {ours * 1000:11.2f} {ratios[-1]:7.2f}")
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    print(f"geometric mean of {len(ratios)}: {mean:.3f}, worst {max(ratios):.2f}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def source_of(name: str) -> str:
+    """Return a program as it is sent, with its names at the level of the module."""
+    once = textwrap.dedent(PROGRAMS[name])
+    return f"for again in range({_TIMES.get(name, 1)}):\n{textwrap.indent(once, '    ')}"
