@@ -408,7 +408,8 @@ def initializer_of(obj: object, _name: str = names.INITIALIZER) -> object:
     Python calls it again on whatever it is given: `property.__init__` on a property of a host class, for one. That
     `super()` gives it says nothing, since the second argument of `super` may be a class.
     """
-    obj = _aliased(obj)
+    if type(obj) is not super:
+        obj = _aliased(obj)
     value: Any = builtins.getattr(obj, names.INITIALIZER)
     kind = type(value)
     if kind is types.MethodType or kind is types.MethodWrapperType:
