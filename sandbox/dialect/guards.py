@@ -79,12 +79,25 @@ def guarded_getattr(obj: object, name: str, default: object = MISSING, /) -> obj
     """
     if type(name) is not str:
         name = _exact_name(name)
+    spelled = _spelling_of_plain(name)
     try:
-        return _read(obj, names.demangle(name))
+        return _read(obj, names.demangle(name)) if spelled is None else builtins.getattr(obj, spelled)
     except AttributeError:
         if default is MISSING:
             raise
         return default
+
+
+@lru_cache(maxsize=1024)
+def _spelling_of_plain(name: str) -> str | None:
+    """Return how a name is spelled inside whose value needs no judgement, whatever the object; None for another.
+
+    `name` is an exact `str`, so that no code runs while it is looked up.
+    """
+    name = names.demangle(name)
+    if names.judge(name) in {Verdict.GUARDED, Verdict.REFUSED} or name in names.REDUCING:
+        return None
+    return names.mangle(name)
 
 
 def _exact_name(name: object) -> str:
@@ -408,7 +421,8 @@ def initializer_of(obj: object, _name: str = names.INITIALIZER) -> object:
     Python calls it again on whatever it is given: `property.__init__` on a property of a host class, for one. That
     `super()` gives it says nothing, since the second argument of `super` may be a class.
     """
-    obj = _aliased(obj)
+    if type(obj) is not super:
+        obj = _aliased(obj)
     value: Any = builtins.getattr(obj, names.INITIALIZER)
     kind = type(value)
     if kind is types.MethodType or kind is types.MethodWrapperType:

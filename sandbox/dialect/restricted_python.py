@@ -20,6 +20,7 @@ from ..skill_source import docstrings
 from ..wire.output import Output
 from . import compiling, event_loop, facades, guest_modules, names, namespace
 from .facades import identity, sealing, streams
+from .facades.stand_ins import random_seeds
 
 _NAMED_MAX = 3
 _NOTE_CHARS_MAX = 1000
@@ -41,7 +42,7 @@ class RestrictedPython:
 
     def prepare(self, packages: Sequence[tuple[str, str]]) -> None:
         """Build every facade, and read the files they read and the source of guest modules."""
-        randomness.install()
+        random_seeds.install()
         facades.preload()
         guest_modules.preload(packages)
         docstrings.preload()

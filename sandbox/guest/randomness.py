@@ -10,12 +10,10 @@ import hashlib
 import operator
 import os
 import random
-from typing import Any, Final, SupportsIndex
+from typing import Final, SupportsIndex
 
 _PART_BYTES: Final = 1 << 24
 _SEED_BYTES: Final = 32
-_seed_in_c: Final = random.Random.__base__.seed  # type: ignore[union-attr]  # `_random.Random`
-_seed_in_python: Final = random.Random.seed
 
 
 class _Source:
@@ -53,7 +51,7 @@ def begin(seed: bytes, *, is_first: bool) -> None:
     """Begin a run. In a session the state of `random` is a variable like others, and goes on."""
     _source.begin(seed)
     if is_first:
-        random.seed(int.from_bytes(_source.take(_SEED_BYTES), "big"))
+        random.seed(seed_number())
 
 
 def urandom(size: SupportsIndex, /) -> bytes:
@@ -64,25 +62,6 @@ def urandom(size: SupportsIndex, /) -> bytes:
     return _source.take(count)
 
 
-def install() -> None:
-    """Let nothing of this process take random bytes from elsewhere. Facades that are built later give what is here."""
-    os.urandom = urandom  # `uuid` reads it there
-    vars(random)["_urandom"] = urandom  # `SystemRandom`, and `secrets` with it
-    random.Random.seed = _seed  # type: ignore[method-assign]  # for all its instances
-    random.Random.__init__ = _initialize  # type: ignore[method-assign]  # as above
-    random.seed = random._inst.seed  # the method was bound before
-
-
-def _seed(self: random.Random, a: Any = None, version: int = 2) -> None:
-    """Initialize the internal state from a seed, or from random bytes."""
-    if a is None:
-        a = int.from_bytes(_source.take(_SEED_BYTES), "big")
-    _seed_in_python(self, a, version)
-
-
-def _initialize(self: random.Random, x: Any = None) -> None:
-    # C has seeded it from the machine, and a class may replace `seed` with one that leaves that as it is.
-    if type(self).seed is not _seed:
-        _seed_in_c(self, int.from_bytes(_source.take(_SEED_BYTES), "big"))
-    self.seed(x)
-    vars(self)["gauss_next"] = None
+def seed_number() -> int:
+    """Return a number to seed a generator with."""
+    return int.from_bytes(_source.take(_SEED_BYTES), "big")

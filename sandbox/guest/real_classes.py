@@ -18,7 +18,10 @@ def mro_of(cls: type) -> tuple[type, ...]:
 
 def derives(cls: type, base: type) -> bool:
     """Return whether `cls` is `base` or derives from it; by identity, since a metaclass may lie about equality."""
-    return any(known is base for known in mro_of(cls))
+    for known in _raw_mro(cls):  # noqa: SIM110 - a generator takes three times as long, and guards ask all the time
+        if known is base:
+            return True
+    return False
 
 
 def class_dict(cls: type) -> dict[str, object]:

@@ -21,6 +21,7 @@ from ..app import App
 from ..privacy.gates import log_gate
 from ..privacy.gates.answer_gate import AnswerFilter
 from ..scopes import caller_of
+from ..startup.deferred import as_if_missing
 from ..startup.signals import signals
 from .attached_servers import AttachedServers
 from .draining import OpenRequests
@@ -37,6 +38,7 @@ _WRITTEN_SECONDS = 0.1
 """How long it takes at most until the answer of a request that has ended is handed to the stream."""
 
 
+@as_if_missing("rich")  # the SDK would import 50 modules of it for a handler of the log, which has one already
 def mcp_server(
     app: App,
     requests: OpenRequests | None = None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from inspect import iscoroutinefunction
+from inspect import CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction
 from types import CodeType, DynamicClassAttribute, FunctionType
 from typing import Any, cast
 
@@ -21,6 +21,12 @@ _OF_CLASSES = frozenset({"__new__", "__init_subclass__", "__class_getitem__"})
 _OF_STAND_INS = (__package__, facade.__name__, dynamic.__name__)
 _ASKS = frozenset({"__class__", "__dict__", "delattr", "getattr", "setattr", "type", "vars"})
 """What a method does that must not be done for an object that only looks like an instance, such as a namespace."""
+_GIVES_ONLY_NUMBERS = frozenset({"_randbelow"})
+"""Private names that need no check: those of `Random` alone, which the methods call with a number of the caller's.
+
+An object that only looks like a `Random` receives no more there than `getrandbits` of a subclass does, and what it
+returns is used as what that returns.
+"""
 
 
 def bind_methods(classes: Iterable[type], held: frozenset[type]) -> int:
@@ -66,7 +72,8 @@ def _is_to_be_bound(method: FunctionType, is_held: bool) -> bool:
 
 
 def _reads_private_names(method: FunctionType) -> bool:
-    named = {name for part in _parts(method.__code__) for name in part.co_names} - method.__globals__.keys() - NATIVE
+    named = {name for part in _parts(method.__code__) for name in part.co_names}
+    named -= method.__globals__.keys() | NATIVE | _GIVES_ONLY_NUMBERS
     return any(name.startswith("_") and not name.startswith("__") for name in named)
 
 
@@ -82,21 +89,33 @@ def _parts(code: CodeType) -> Iterator[CodeType]:
 
 
 def _checked(method: FunctionType, cls: type) -> Callable[..., object]:
-    def check(self: object) -> None:
-        if cls not in type(self).__mro__:
-            raise TypeError(
-                f"descriptor {method.__name__!r} for {cls.__name__!r} objects doesn't apply to a "
-                f"{type(self).__name__!r} object"
-            )
-
+    # The check stands in each of them, and takes no call: it is made whenever such a method is called.
     @functools.wraps(method)
     def checked(self: object, /, *args: object, **kwargs: object) -> object:
-        check(self)
+        if type(self) is not cls and cls not in type(self).__mro__:
+            raise _not_for(self, method, cls)
         return method(self, *args, **kwargs)
 
     @functools.wraps(method)
+    def checked_alone(self: object, /) -> object:
+        if type(self) is not cls and cls not in type(self).__mro__:
+            raise _not_for(self, method, cls)
+        return method(self)
+
+    @functools.wraps(method)
     async def checked_later(self: object, /, *args: object, **kwargs: object) -> object:
-        check(self)
+        if type(self) is not cls and cls not in type(self).__mro__:
+            raise _not_for(self, method, cls)
         return await method(self, *args, **kwargs)
 
-    return checked_later if iscoroutinefunction(method) else checked
+    if iscoroutinefunction(method):
+        return checked_later
+    code = method.__code__
+    takes_more = code.co_argcount > 1 or code.co_kwonlyargcount or code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
+    return checked if takes_more else checked_alone
+
+
+def _not_for(self: object, method: FunctionType, cls: type) -> TypeError:
+    return TypeError(
+        f"descriptor {method.__name__!r} for {cls.__name__!r} objects doesn't apply to a {type(self).__name__!r} object"
+    )
