@@ -1,0 +1,124 @@
+"""One patch, from its application to what caught it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tests.planted.copies import Copy
+from tests.planted.patches import NoLongerApplies, Patch, planted
+from tests.planted.record import Caught
+from tests.planted.selection import covering
+from tests.planted.targets import TARGETS, Target
+
+
+class Verdict(StrEnum):
+    """What became of a patch."""
+
+    CAUGHT = "caught"
+    SURVIVED = "survived"
+    NO_LONGER_APPLIES = "no longer applies"
+    BREAKS_IMPORT = "breaks an import"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What became of a patch, by which target and test, in how many seconds; `note` says why a patch is a bad one."""
+
+    patch: Patch
+    verdict: Verdict
+    seconds: float
+    caught: Caught | None = None
+    note: str = ""
+
+
+class _BreaksImport(Exception):
+    pass
+
+
+class Judge:
+    """Judges patches, beside a copy of the tree that stays as it is."""
+
+    def __init__(self, unpatched: Copy, *, whole: bool, first: Sequence[str] = ()) -> None:
+        """`whole`: all tests are run where those that cover a patch do not catch it. `first`: tests to try first."""
+        self._unpatched = unpatched
+        self._whole = whole
+        self._first = first
+        self._passes: dict[tuple[str, bool], bool] = {}
+
+    def judge(self, patch: Patch, copy: Copy, last: Caught | None) -> Finding:
+        """Apply a patch to a copy and run tests up to the first that fails for it; `last` caught it last."""
+        began = time.monotonic()
+        caught: Caught | None = None
+        note = ""
+        try:
+            with planted(patch, copy.root):
+                _import(patch, copy)
+                for target, tests in self._attempts(patch, last):
+                    test = self._failing(patch, copy, target, tests)
+                    if test is not None:
+                        caught = Caught(target.name, test)
+                        break
+            verdict = Verdict.CAUGHT if caught else Verdict.SURVIVED
+        except NoLongerApplies as error:
+            verdict, note = Verdict.NO_LONGER_APPLIES, str(error)
+        except _BreaksImport as error:
+            verdict, note = Verdict.BREAKS_IMPORT, str(error)
+        return Finding(patch, verdict, time.monotonic() - began, caught, note)
+
+    def _attempts(self, patch: Patch, last: Caught | None) -> Iterator[tuple[Target, Sequence[str]]]:
+        targets = [each for each in TARGETS if patch.harm or not each.throw_away]
+        for target in targets:
+            if last is not None and target.name == last.target:
+                yield target, [last.test]
+        if self._first:
+            yield from ((target, self._first) for target in targets)
+        if tests := covering(patch.file):
+            yield from ((target, tests) for target in targets)
+        if self._whole:
+            yield from ((target, ["tests"]) for target in targets)
+
+    def _failing(self, patch: Patch, copy: Copy, target: Target, tests: Sequence[str]) -> str | None:
+        """Return the first test that fails with the patch, alone too, and passes without it."""
+        passed_over: list[str] = []
+        left = list(tests)
+        while left:
+            ran = copy.tests(target, left, but=passed_over, wrapped=patch.harm)
+            if ran.broken:
+                for file in ran.broken:
+                    if not self._unpatched.tests(target, ["--collect-only", file], wrapped=patch.harm).broken:
+                        raise _BreaksImport(
+                            f"With the patch {file} cannot be imported. A patch breaks one promise only."
+                        )
+                left = [each for each in left if each.partition("::")[0] not in ran.broken]
+                passed_over += [each for each in ran.broken if left == ["tests"]]
+            elif ran.failed is None:
+                return None
+            elif self._fails_for_it(patch, copy, target, ran.failed):
+                return ran.failed
+            else:
+                passed_over.append(ran.failed)
+        return None
+
+    def _fails_for_it(self, patch: Patch, copy: Copy, target: Target, test: str) -> bool:
+        key = (test, patch.harm)
+        if key not in self._passes:
+            alone = self._unpatched.tests(target, [test], wrapped=patch.harm)
+            self._passes[key] = alone.ran > 0 and alone.failed is None
+        return self._passes[key] and copy.tests(target, [test], wrapped=patch.harm).failed == test
+
+
+def _import(patch: Patch, copy: Copy) -> None:
+    """Raise _BreaksImport where the patched module cannot be imported, or compiled where it is source for the dialect."""
+    if not patch.file.endswith(".py"):
+        return
+    module = "sealab." + patch.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    if "/guest_modules/" in patch.file or "/examples/" in patch.file:
+        program = f"compile(open({patch.file!r}).read(), {patch.file!r}, 'exec'); print('imported')"
+    else:
+        program = f"import {module}; print('imported')"
+    told = copy.python(["-W", "ignore", "-c", program], wrapped=patch.harm)
+    if told.splitlines()[-1:] != ["imported"]:
+        raise _BreaksImport(f"With the patch {module} cannot be imported: {told.strip().splitlines()[-1:]}.")
