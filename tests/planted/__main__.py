@@ -16,8 +16,8 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from fnmatch import fnmatch
 from pathlib import Path
 from queue import SimpleQueue
@@ -66,16 +66,25 @@ def main() -> int:
                 copies.put(copy)
 
         with ThreadPoolExecutor(processes) as threads:
-            for done in as_completed([threads.submit(judged, patch) for patch in chosen]):
-                finding = done.result()
+            begun = [threads.submit(judged, patch) for patch in chosen]
+            for finding in _in_order_of_their_ends(begun):
                 findings[finding.patch.name] = finding
                 if finding.caught:
-                    caught[finding.patch.name] = finding.caught
-                    record.write(caught, patches)
+                    record.write({**record.read(), finding.patch.name: finding.caught}, patches)
                 print(f"{len(findings)} of {len(chosen)}: {_line(finding)}", file=sys.stderr, flush=True)
     ordered = [findings[patch.name] for patch in chosen]
     print(json.dumps([_as_json(each) for each in ordered], indent=1) if options.json else _table(ordered))
     return int(any(each.verdict is not Verdict.CAUGHT for each in ordered))
+
+
+def _in_order_of_their_ends(begun: Sequence[Future[Finding]]) -> Iterator[Finding]:
+    """Yield what each finds; where this is broken off, those that have not begun never do."""
+    try:
+        for done in as_completed(begun):
+            yield done.result()
+    finally:
+        for each in begun:
+            each.cancel()
 
 
 def _options() -> argparse.Namespace:

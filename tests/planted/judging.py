@@ -96,18 +96,20 @@ class Judge:
                 passed_over += [each for each in ran.broken if left == ["tests"]]
             elif ran.failed is None:
                 return None
-            elif self._fails_for_it(patch, copy, target, ran.failed):
+            elif self._passes_without(patch, target, ran.failed) and (
+                left == [ran.failed] or copy.tests(target, [ran.failed], wrapped=patch.harm).failed == ran.failed
+            ):
                 return ran.failed
             else:
                 passed_over.append(ran.failed)
         return None
 
-    def _fails_for_it(self, patch: Patch, copy: Copy, target: Target, test: str) -> bool:
+    def _passes_without(self, patch: Patch, target: Target, test: str) -> bool:
         key = (test, patch.harm)
         if key not in self._passes:
             alone = self._unpatched.tests(target, [test], wrapped=patch.harm)
             self._passes[key] = alone.ran > 0 and alone.failed is None
-        return self._passes[key] and copy.tests(target, [test], wrapped=patch.harm).failed == test
+        return self._passes[key]
 
 
 def _import(patch: Patch, copy: Copy) -> None:
