@@ -80,7 +80,7 @@ attacks: setup ## Run the attack cases of CORPORA and our own, under WRAPPER
 
 PLANTED = $(addprefix --only ,$(ONLY)) $(and $(PROCESSES),--processes $(PROCESSES)) $(and $(filter 0,$(WHOLE)),--no-whole)
 planted: setup ## Break one promise at a time in a copy of the tree, under WRAPPER: which target's test catches it (ONLY, PROCESSES, WHOLE=0: only tests that cover it)
-	$(BIN)/python -m tests.planted --wrapper "$(WRAPPER)" $(PLANTED)
+	$(BIN)/python -m tests.planted --wrapper "$(WRAPPER)" --corpora "$(CORPORA)" $(PLANTED)
 
 corpora: setup ## Run the public programs of CORPORA through the engine, and its tools through the registry
 	$(BIN)/python tests/benchmarks/compat.py $(CORPORA)/compat

@@ -1,9 +1,11 @@
 """Plants one fault at a time in a copy of the tree and says which test catches it.
 
-    python -m tests.planted [--only PATTERN]… [--wrapper COMMAND] [--processes N] [--no-whole] [--tests PATH]… [--json]
+    python -m tests.planted [--only PATTERN]… [--wrapper COMMAND] [--processes N] [--no-whole] [--tests PATH]…
+                            [--corpora FOLDER] [--json]
 
 Each patch (`patches.py`) breaks one promise. The test that caught it last is run first, then the tests that cover its
-file (`selection.py`), then, unless told not to, all tests of each target (`targets.py`). A test catches a patch if it
+file (`selection.py`), then, unless `--no-whole` is given, all tests of each target (`targets.py`) and the attacks of
+the corpora. A test catches a patch if it
 fails with it, alone too, and passes without it. Patches that weaken the sandbox are tested on a throw-away machine
 only, which the wrapper gives. Exits 1 if a patch is not caught, no longer applies or breaks an import.
 """
@@ -52,7 +54,10 @@ def main() -> int:
     findings: dict[str, Finding] = {}
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         unpatched = Copy(Path(folder, "unpatched"), wrapper)
-        judge = Judge(unpatched, whole=options.whole, first=options.tests)
+        corpus = options.corpora / "security"
+        judge = Judge(
+            unpatched, whole=options.whole, first=options.tests, corpus=corpus.resolve() if corpus.exists() else None
+        )
         copies: SimpleQueue[Copy] = SimpleQueue()
         processes = min(options.processes, len(chosen))
         for number in range(processes):
@@ -94,6 +99,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--no-whole", dest="whole", action="store_false", help="never run all tests")
     parser.add_argument("--tests", action="append", default=[], help="test files or tests to run before others")
+    parser.add_argument("--corpora", type=Path, default=Path("corpora"), help="a folder with attack cases")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 

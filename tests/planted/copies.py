@@ -7,6 +7,7 @@ install of the tree itself has no part in it, neither under `python -I` nor in a
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -82,6 +83,13 @@ class Copy:
         options = [*_OPTIONS, "-p", observer.__name__, *target.options, *without]
         output = self.python(["-m", "pytest", *options, *chosen], wrapped=wrapped)
         return seen(output.splitlines())
+
+    def broken_by(self, corpus: Path, ids: Sequence[str]) -> list[str]:
+        """Return the ids of the attacks, or of all where none are named, that broke the copy on a throw-away machine."""
+        chosen = [f"--id={each}" for each in ids]
+        output = self.python(["tests/attacks/run.py", os.fspath(corpus), "--json", *chosen], wrapped=True)
+        told = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+        return [each["id"] for each in told if each["held"] == "broke"]
 
     def _copy_files(self) -> None:
         listed = subprocess.run(

@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from tests.planted.copies import Copy
 from tests.planted.patches import NoLongerApplies, Patch, planted
 from tests.planted.record import Caught
 from tests.planted.selection import covering
-from tests.planted.targets import TARGETS, Target
+from tests.planted.targets import ATTACKS, TARGETS, Target
 
 
 class Verdict(StrEnum):
@@ -41,11 +42,15 @@ class _BreaksImport(Exception):
 class Judge:
     """Judges patches, beside a copy of the tree that stays as it is."""
 
-    def __init__(self, unpatched: Copy, *, whole: bool, first: Sequence[str] = ()) -> None:
-        """`whole`: all tests are run where those that cover a patch do not catch it. `first`: tests to try first."""
+    def __init__(self, unpatched: Copy, *, whole: bool, first: Sequence[str] = (), corpus: Path | None = None) -> None:
+        """`whole`: all tests are run where those that cover a patch do not catch it, and the attacks of the `corpus`.
+
+        `first` are tests to run before those that cover a patch.
+        """
         self._unpatched = unpatched
         self._whole = whole
         self._first = first
+        self._corpus = corpus
         self._passes: dict[tuple[str, bool], bool] = {}
 
     def judge(self, patch: Patch, copy: Copy, last: Caught | None) -> Finding:
@@ -56,11 +61,7 @@ class Judge:
         try:
             with planted(patch, copy.root):
                 _import(patch, copy)
-                for target, tests in self._attempts(patch, last):
-                    test = self._failing(patch, copy, target, tests)
-                    if test is not None:
-                        caught = Caught(target.name, test)
-                        break
+                caught = next(filter(None, self._attempts(patch, copy, last)), None)
             verdict = Verdict.CAUGHT if caught else Verdict.SURVIVED
         except NoLongerApplies as error:
             verdict, note = Verdict.NO_LONGER_APPLIES, str(error)
@@ -68,17 +69,31 @@ class Judge:
             verdict, note = Verdict.BREAKS_IMPORT, str(error)
         return Finding(patch, verdict, time.monotonic() - began, caught, note)
 
-    def _attempts(self, patch: Patch, last: Caught | None) -> Iterator[tuple[Target, Sequence[str]]]:
+    def _attempts(self, patch: Patch, copy: Copy, last: Caught | None) -> Iterator[Caught | None]:
+        """Yield what caught the patch, or None, for one choice of tests after the other."""
         targets = [each for each in TARGETS if patch.harm or not each.throw_away]
-        for target in targets:
-            if last is not None and target.name == last.target:
-                yield target, [last.test]
-        if self._first:
-            yield from ((target, self._first) for target in targets)
-        if tests := covering(patch.file):
-            yield from ((target, tests) for target in targets)
-        if self._whole:
-            yield from ((target, ["tests"]) for target in targets)
+        if last is not None:
+            yield from (self._by_tests(patch, copy, each, [last.test]) for each in targets if each.name == last.target)
+            if last.target == ATTACKS and patch.harm:
+                yield self._by_attacks(copy, [last.test])
+        choices = [self._first, covering(patch.file), ["tests"] if self._whole else []]
+        for tests in filter(None, choices):
+            yield from (self._by_tests(patch, copy, each, tests) for each in targets)
+        if self._whole and patch.harm:
+            yield self._by_attacks(copy, [])
+
+    def _by_tests(self, patch: Patch, copy: Copy, target: Target, tests: Sequence[str]) -> Caught | None:
+        test = self._failing(patch, copy, target, tests)
+        return None if test is None else Caught(target.name, test)
+
+    def _by_attacks(self, copy: Copy, ids: Sequence[str]) -> Caught | None:
+        """Run attacks, all of them without ids; one that breaks with the patch and not without it catches it."""
+        if self._corpus is None:
+            return None
+        broken = (
+            each for each in copy.broken_by(self._corpus, ids) if not self._unpatched.broken_by(self._corpus, [each])
+        )
+        return next((Caught(ATTACKS, each) for each in broken), None)
 
     def _failing(self, patch: Patch, copy: Copy, target: Target, tests: Sequence[str]) -> str | None:
         """Return the first test that fails with the patch, alone too, and passes without it."""

@@ -21,3 +21,5 @@ TARGETS = (
     Target("make slow", ("-m", "slow and not adversarial")),
     Target("make adversarial", ("-m", "adversarial"), throw_away=True),
 )
+ATTACKS = "make attacks"
+"""Which runs cases of its own; it needs a throw-away machine too."""
