@@ -58,6 +58,7 @@ def main() -> int:
         judge = Judge(
             unpatched, whole=options.whole, first=options.tests, corpus=corpus.resolve() if corpus.exists() else None
         )
+        judge.look_at((each, caught[each.name]) for each in chosen if each.name in caught)
         copies: SimpleQueue[Copy] = SimpleQueue()
         processes = min(options.processes, len(chosen))
         for number in range(processes):

@@ -26,7 +26,7 @@ SECONDS_MAX = 1700
 """Of one process of pytest: what it was at then has failed."""
 _MADE = (".venv-science", ".upstreams", ".conformance", ".azurite")
 """What make targets put beside the tree for the tests."""
-_OPTIONS = ("-q", "-x", "--tb=no", "--assert=plain", "-p", "no:xdist", "-p", "no:cacheprovider")
+_OPTIONS = ("-q", "--tb=no", "--assert=plain", "-p", "no:xdist", "-p", "no:cacheprovider")
 _FOLDERS = ("sandbox", "server", "skills_db", "tests", "tools_registry", "workspace")
 
 
@@ -77,10 +77,15 @@ class Copy:
                 os.killpg(process.pid, signal.SIGTERM)
                 return process.communicate()[0]
 
-    def tests(self, target: Target, chosen: Sequence[str], *, but: Sequence[str] = (), wrapped: bool) -> Seen:
-        """Run those of the chosen tests that belong to the target, in their order, up to the first that fails."""
+    def tests(
+        self, target: Target, chosen: Sequence[str], *, but: Sequence[str] = (), wrapped: bool, goes_on: bool = False
+    ) -> Seen:
+        """Run those of the chosen tests that belong to the target, in their order, up to the first that fails.
+
+        It `goes_on` after that one, if asked to.
+        """
         without = [f"--deselect={each}" for each in but]
-        options = [*_OPTIONS, "-p", observer.__name__, *target.options, *without]
+        options = [*_OPTIONS, *([] if goes_on else ["-x"]), "-p", observer.__name__, *target.options, *without]
         output = self.python(["-m", "pytest", *options, *chosen], wrapped=wrapped)
         return seen(output.splitlines())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -52,6 +52,17 @@ class Judge:
         self._first = first
         self._corpus = corpus
         self._passes: dict[tuple[str, bool], bool] = {}
+
+    def look_at(self, last: Iterable[tuple[Patch, Caught]]) -> None:
+        """Run what caught patches last without any patch, all of it in few processes."""
+        tests: dict[tuple[str, bool], dict[str, None]] = {}
+        for patch, caught in last:
+            tests.setdefault((caught.target, patch.harm), {})[caught.test] = None
+        for target in TARGETS:
+            for harm in (False, True):
+                if chosen := tests.get((target.name, harm)):
+                    ran = self._unpatched.tests(target, list(chosen), wrapped=harm, goes_on=True)
+                    self._passes |= {(test, harm): True for test in ran.passed}
 
     def judge(self, patch: Patch, copy: Copy, last: Caught | None) -> Finding:
         """Apply a patch to a copy and run tests up to the first that fails for it; `last` caught it last."""
@@ -123,7 +134,7 @@ class Judge:
         key = (test, patch.harm)
         if key not in self._passes:
             alone = self._unpatched.tests(target, [test], wrapped=patch.harm)
-            self._passes[key] = alone.ran > 0 and alone.failed is None
+            self._passes[key] = test in alone.passed
         return self._passes[key]
 
 

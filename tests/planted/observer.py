@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 class Seen:
     """What one process of pytest did: `failed` the first test that failed, or during which the process ended."""
 
-    ran: int = 0
+    passed: set[str] = field(default_factory=set)
     failed: str | None = None
     broken: list[str] = field(default_factory=list)
     """Files that could not be imported."""
@@ -64,12 +64,15 @@ def seen(lines: Iterable[str]) -> Seen:
         event, nodeid = json.loads(told)
         if event == "began":
             running = nodeid
-            found.ran += 1
+            found.passed.add(nodeid)
         elif event == "ended":
             running = None
         elif event == "failed":
             found.failed = found.failed or nodeid
+            found.passed.discard(nodeid)
         else:
             found.broken.append(nodeid)
-    found.failed = found.failed or running
+    if running is not None:
+        found.failed = found.failed or running
+        found.passed.discard(running)
     return found
