@@ -58,7 +58,6 @@ def main() -> int:
         judge = Judge(
             unpatched, whole=options.whole, first=options.tests, corpus=corpus.resolve() if corpus.exists() else None
         )
-        judge.look_at((each, caught[each.name]) for each in chosen if each.name in caught)
         copies: SimpleQueue[Copy] = SimpleQueue()
         processes = min(options.processes, len(chosen))
         for number in range(processes):
@@ -71,13 +70,17 @@ def main() -> int:
             finally:
                 copies.put(copy)
 
-        with ThreadPoolExecutor(processes) as threads:
+        with ThreadPoolExecutor(processes + 1) as threads:
+            ahead = threads.submit(
+                judge.run_unpatched, [(each, caught[each.name]) for each in chosen if each.name in caught]
+            )
             begun = [threads.submit(judged, patch) for patch in chosen]
             for finding in _in_order_of_their_ends(begun):
                 findings[finding.patch.name] = finding
                 if finding.caught:
                     record.write({**record.read(), finding.patch.name: finding.caught}, patches)
                 print(f"{len(findings)} of {len(chosen)}: {_line(finding)}", file=sys.stderr, flush=True)
+            ahead.result()
     ordered = [findings[patch.name] for patch in chosen]
     print(json.dumps([_as_json(each) for each in ordered], indent=1) if options.json else _table(ordered))
     return int(any(each.verdict is not Verdict.CAUGHT for each in ordered))

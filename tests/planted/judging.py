@@ -53,8 +53,8 @@ class Judge:
         self._corpus = corpus
         self._passes: dict[tuple[str, bool], bool] = {}
 
-    def look_at(self, last: Iterable[tuple[Patch, Caught]]) -> None:
-        """Run what caught patches last without any patch, all of it in few processes."""
+    def run_unpatched(self, last: Iterable[tuple[Patch, Caught]]) -> None:
+        """Run what caught patches last without any patch, in few processes, beside the judging: it need not be alone."""
         tests: dict[tuple[str, bool], dict[str, None]] = {}
         for patch, caught in last:
             tests.setdefault((caught.target, patch.harm), {})[caught.test] = None
