@@ -121,6 +121,9 @@ adversarial: wrapper setup ## Tests that attack, under WRAPPER
 attacks: wrapper setup ## The attack cases of CORPORA and our own, under WRAPPER
 	$(HOSTILE) $(BIN)/python tests/attacks/run.py $(CORPORA)/security $(ARGS)
 
+planted: wrapper setup ## Break one promise at a time in a copy of the tree, under WRAPPER: which test catches it (ARGS: --only, --no-whole)
+	$(BIN)/python -m tests.planted --wrapper "$(WRAPPER)" --corpora "$(CORPORA)" $(ARGS)
+
 fuzz-language: wrapper setup ## Random programs of the dialect for SECONDS from SEED, under WRAPPER; none may leave it (ARGS: --processes, --finds)
 	$(HOSTILE) $(BIN)/python -m tests.fuzz.language $(SECONDS:%=--seconds %) $(SEED:%=--seed %) $(ARGS)
 
