@@ -9,7 +9,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from sealab.sandbox.host.pool import Pool, PoolSettings
+from sealab.sandbox.host.worker import WorkerHandle
 from sealab.sandbox.job import Job, Json, Limits, Outcome
+
+from ..waiting import until
 
 
 async def no_calls(name: str, arguments: Mapping[str, Json]) -> Json:
@@ -22,6 +25,12 @@ async def run(pool: Pool, code: str, host_calls=no_calls, *, session: str | None
     """Run code with small limits, unless others are given."""
     allowed = Limits(**{"timeout_seconds": 50.0, "memory_mb": 100, **limits})
     return await pool.run(Job(code, limits=allowed, session=session), host_calls)
+
+
+async def spare(pool: Pool) -> WorkerHandle:
+    """Return the worker that takes the next run, once there is one."""
+    await until(lambda: pool._idle and not pool._making)
+    return pool._idle[-1]
 
 
 def descriptors() -> set[str]:
@@ -43,7 +52,15 @@ async def ready_pool() -> AsyncIterator[Pool]:
         yield pool
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def pool() -> AsyncIterator[Pool]:
+    """One for all tests of a module: whatever a run does, it does to a worker of its own."""
+    async with ready_pool() as pool:
+        yield pool
+
+
+@pytest.fixture
+async def own_pool() -> AsyncIterator[Pool]:
+    """One for a test that looks at its processes, or ends it or its zygote."""
     async with ready_pool() as pool:
         yield pool

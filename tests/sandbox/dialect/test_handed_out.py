@@ -18,8 +18,6 @@ from sealab.sandbox.dialect.compiling import compile_program
 from ..sealed import run_sealed
 from .test_capability_argument import reached, run
 
-pytestmark = pytest.mark.slow
-
 SPY = """
 class Spy:
     seen = []

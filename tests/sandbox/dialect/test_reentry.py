@@ -11,8 +11,6 @@ import pytest
 
 from ..sealed import run_sealed
 
-pytestmark = pytest.mark.slow
-
 _TOKENIZER = """
 import _tokenize
 told, given = [], []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import replace
 
 import pytest
@@ -18,8 +18,6 @@ from sealab.sandbox.wire.frames import TRACE_BYTES_MAX
 
 from ..conftest import no_calls, ready_pool
 from ..recording import LIMITS, Journal, recorded, run_again, told
-
-pytestmark = pytest.mark.slow
 
 CLOCKS = """
 import time, datetime, timeit, email.utils, logging, zoneinfo
@@ -163,11 +161,16 @@ fail()
 """
 
 
+@pytest.fixture(scope="module")
+async def other() -> AsyncIterator[Pool]:
+    async with ready_pool() as pool:
+        yield pool
+
+
 @pytest.mark.parametrize("code", [CLOCKS, RANDOM, IDENTITIES, TASKS, CALLS, THREADS, DATABASE, LATE_ERROR])
-async def test_a_recorded_run_is_the_same_in_every_byte_when_it_is_run_again_in_another_pool(pool, code):
-    async with ready_pool() as other:
-        first = await recorded(pool, code)
-        again = await run_again(other, first)
+async def test_a_recorded_run_is_the_same_in_every_byte_when_it_is_run_again_in_another_pool(pool, other, code):
+    first = await recorded(pool, code)
+    again = await run_again(other, first)
     assert told(again.outcome) == told(first.outcome)
     assert first.outcome.status is (Status.ERROR if code is LATE_ERROR else Status.OK), first.outcome.error
     assert [asked for asked, _answer in again.calls] == [asked for asked, _answer in first.calls]

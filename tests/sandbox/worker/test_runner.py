@@ -8,12 +8,10 @@ import random
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 
 import pytest
 
 from sealab.sandbox.host.free_memory import Memory
-from sealab.sandbox.host.pool import Pool
 from sealab.sandbox.host.scheduler import Room, Scheduler
 from sealab.sandbox.host.worker import CALLS_AT_ONCE_MAX, WorkerHandle
 from sealab.sandbox.host.zygote_launcher import ForkedWorker
@@ -23,14 +21,7 @@ from sealab.sandbox.wire.frames import TRACE_BYTES_MAX
 from sealab.sandbox.wire.output import Output
 from sealab.sandbox.wire.zygote_packets import ProcessExit
 
-from ..conftest import no_calls, ready_pool, run
-
-
-@pytest.fixture(scope="module")
-async def pool() -> AsyncIterator[Pool]:
-    """One for all: whatever a run does, it does to a worker of its own."""
-    async with ready_pool() as pool:
-        yield pool
+from ..conftest import no_calls, run
 
 
 async def test_result_is_the_variable_before_the_last_expression(pool):

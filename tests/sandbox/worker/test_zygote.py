@@ -24,6 +24,7 @@ from sealab.sandbox.worker.zygote import _Zygote
 
 from ...processes import alive, children
 from ...waiting import until
+from ..conftest import spare
 
 # They look at the processes that they started.
 pytestmark = pytest.mark.usefixtures("own_children")
@@ -33,22 +34,9 @@ needs_sight = pytest.mark.skipif(
 )
 
 
-def environment_of(pid):
-    return Path(f"/proc/{pid}/environ").read_bytes()
-
-
 @needs_sight
-async def test_it_has_no_environment_but_its_hash_seed_and_no_secret_of_the_server(monkeypatch):
+async def test_it_has_no_environment_but_its_hash_seed_and_nothing_that_the_server_holds(monkeypatch):
     monkeypatch.setenv("SEALAB_TEST_SECRET", "canary-4711")
-    async with Pool(PoolSettings(spares=1)) as pool:
-        await pool.ready()
-        for pid in (pool._zygotes.newest.pid, pool._idle[0].pid):
-            assert environment_of(pid).startswith(b"PYTHONHASHSEED=")
-            assert environment_of(pid).count(b"\0") == 1
-
-
-@needs_sight
-async def test_it_holds_no_descriptor_of_the_server():
     with socket.socket() as listening, tempfile.TemporaryFile() as file:
         for mine in (listening, file):
             os.set_inheritable(mine.fileno(), True)
@@ -56,30 +44,36 @@ async def test_it_holds_no_descriptor_of_the_server():
             await pool.ready()
             mine = {os.readlink(f"/proc/self/fd/{handle.fileno()}") for handle in (listening, file)}
             for pid in (pool._zygotes.newest.pid, pool._idle[0].pid):
+                assert environment_of(pid).startswith(b"PYTHONHASHSEED=")
+                assert environment_of(pid).count(b"\0") == 1
                 held = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
                 assert not held & mine
 
 
+def environment_of(pid):
+    return Path(f"/proc/{pid}/environ").read_bytes()
+
+
 @needs_sight
 async def test_a_worker_holds_its_channel_and_nothing_else(pool):
-    pid = pool._idle[0].pid
+    pid = (await spare(pool)).pid
     held = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
     assert len(held) == 1
     assert held[0].startswith("socket:")
 
 
-async def test_it_ends_with_its_control_socket_and_takes_its_workers_with_it(pool):
-    workers = children() - {pool._zygotes.newest.pid}
+async def test_it_ends_with_its_control_socket_and_takes_its_workers_with_it(own_pool):
+    workers = children() - {own_pool._zygotes.newest.pid}
     assert workers
-    process = pool._zygotes.newest._process
-    pool._zygotes.newest._control.shutdown(socket.SHUT_WR)
+    process = own_pool._zygotes.newest._process
+    own_pool._zygotes.newest._control.shutdown(socket.SHUT_WR)
     await until(lambda: not any(alive(pid) for pid in workers))
     assert await asyncio.to_thread(process.wait) == 0
 
 
-async def test_killed_it_takes_its_workers_with_it(pool):
-    workers = children() - {pool._zygotes.newest.pid}
-    os.kill(pool._zygotes.newest.pid, signal.SIGKILL)
+async def test_killed_it_takes_its_workers_with_it(own_pool):
+    workers = children() - {own_pool._zygotes.newest.pid}
+    os.kill(own_pool._zygotes.newest.pid, signal.SIGKILL)
     await until(lambda: not any(alive(pid) for pid in workers))
 
 
@@ -108,7 +102,7 @@ async def test_its_one_thread_forks(pool):
 
 
 async def test_it_reports_how_its_workers_ended(pool):
-    worker = pool._idle[0]
+    worker = await spare(pool)
     os.kill(worker.pid, signal.SIGKILL)
     ended = await worker._forked.exit
     assert ended.status == -signal.SIGKILL
@@ -119,7 +113,7 @@ async def test_nothing_it_leaves_is_a_zombie(pool):
     taken = [await pool._take_worker() for _ in range(5)]
     for worker in taken:
         worker.end()
-    await until(lambda: not children() & {worker.pid for worker in taken})
+    await until(lambda: not any(Path(f"/proc/{worker.pid}").exists() for worker in taken))
 
 
 async def test_layers_that_do_not_hold_are_refused_at_the_start(monkeypatch):
