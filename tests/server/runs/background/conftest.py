@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from sealab.server.runs.background import background_work
 
 
-@pytest.fixture(autouse=True)
-def looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="package")
+def looks_at_once() -> Iterator[None]:
     """Have a server in this process look for runs at once, and not only when its start has settled."""
-    monkeypatch.setattr(background_work, "_FIRST_LOOK_SECONDS", 0.05)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(background_work, "_FIRST_LOOK_SECONDS", 0.05)
+        yield

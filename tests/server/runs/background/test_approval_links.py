@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,11 @@ from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ElicitationCapability, ElicitResult, UrlElicitationCapability
 
-from ...conftest import Caller, http_process, stdio
+from ...conftest import http_server, in_this_process
 from ...protocol.extensions.test_tasks_extension import Tasks, asked, reached
-from .test_background import told, until
+from .test_background import begun, ended, until
 from .test_background_restarts import over_http
 from .test_parked_runs import CODE, ENV, asks, parked, served
-
-pytestmark = pytest.mark.slow
 
 LINKS = ElicitationCapability(url=UrlElicitationCapability())
 Declare = Callable[[ElicitationCapability], None]
@@ -58,42 +55,40 @@ class User:
         return ElicitResult(action=self._action, content={"approve": True} if question.mode == "form" else None)
 
 
-@asynccontextmanager
-async def served_to(home: Path, user: User, mode: str) -> AsyncIterator[tuple[Caller, str]]:
-    """Give a caller of a server over HTTP with that user, and the server's URL."""
-    with http_process(home, **ENV) as server:
-        async with over_http(server.url, mode, elicitation_callback=user) as caller:
-            yield caller, server.url
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """The URL of a server over HTTP, and the file of what its runs sent."""
+    home = tmp_path_factory.mktemp("home")
+    sent = served(home)
+    sent.touch()
+    with http_server(home, **ENV) as url:
+        yield url, sent
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-@pytest.mark.parametrize("form", ["approve", "deny"])
+@pytest.mark.parametrize(("mode", "form"), [("auto", "approve"), ("legacy", "deny")])
 async def test_get_run_has_the_user_open_a_link_and_tells_what_became_of_the_run(
-    tmp_path: Path, declare: Declare, mode: str, form: str
+    server: tuple[str, Path], declare: Declare, mode: str, form: str
 ) -> None:
-    sent = served(tmp_path)
+    url, sent = server
     declare(LINKS)
     user = User(form=form)
-    async with served_to(tmp_path, user, mode) as (caller, url):
-        started = await caller.call("execute_code", code=CODE, background=True)
-        assert started.structured_content is not None
-        run_id = started.structured_content["run_id"]
-        report = await told(caller, run_id, wait_seconds=50)
+    async with over_http(url, mode, elicitation_callback=user) as caller:
+        report = await ended(caller, await begun(caller, CODE))
     assert report["status"] == "ok", report
-    assert sent.exists() is (form == "approve")
+    assert (f"told {report['result'][0]}\n" in sent.read_text()) is (form == "approve")
     (question,) = user.asked
     assert question.mode == "url"
     assert question.url.startswith(url.removesuffix("mcp") + "approvals/")
     assert "notes.send" in question.message
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-@pytest.mark.parametrize("action", ["accept", "decline", "cancel"])
-async def test_to_open_a_link_or_not_is_no_answer(tmp_path: Path, declare: Declare, mode: str, action: str) -> None:
-    served(tmp_path)
+@pytest.mark.parametrize(("mode", "action"), [("auto", "accept"), ("legacy", "decline"), ("auto", "cancel")])
+async def test_to_open_a_link_or_not_is_no_answer(
+    server: tuple[str, Path], declare: Declare, mode: str, action: str
+) -> None:
     declare(LINKS)
     user = User(action)
-    async with served_to(tmp_path, user, mode) as (caller, _url):
+    async with over_http(server[0], mode, elicitation_callback=user) as caller:
         run_id, _ = await parked(caller)
         assert user.asked
         answer = await caller.call("get_run", run_id=run_id)
@@ -104,51 +99,48 @@ async def test_to_open_a_link_or_not_is_no_answer(tmp_path: Path, declare: Decla
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_client_with_forms_is_given_a_form_though_it_opens_links_too(tmp_path: Path, mode: str) -> None:
-    sent = served(tmp_path)
+async def test_a_client_with_forms_is_given_a_form_though_it_opens_links_too(
+    server: tuple[str, Path], mode: str
+) -> None:
     user = User()
-    async with served_to(tmp_path, user, mode) as (caller, _url):
-        started = await caller.call("execute_code", code=CODE, background=True)
-        assert started.structured_content is not None
-        report = await until(caller, started.structured_content["run_id"], lambda state: state["status"] == "ok")
-    assert sent.read_text() == f"told {report['result'][0]}\n"
+    async with over_http(server[0], mode, elicitation_callback=user) as caller:
+        report = await until(caller, await begun(caller, CODE), lambda state: state["status"] == "ok")
+    assert f"told {report['result'][0]}\n" in server[1].read_text()
     assert [each.mode for each in user.asked] == ["form"]
 
 
 async def test_a_task_that_waits_names_the_link_and_goes_on_with_the_answer_of_its_page(
-    tmp_path: Path, declare: Declare
+    server: tuple[str, Path], declare: Declare
 ) -> None:
-    sent = served(tmp_path)
+    url, sent = server
+    before = sent.read_text()
     declare(LINKS)
     tasks = Tasks(waits=False)
-    with http_process(tmp_path, **ENV) as server:
-        async with (
-            httpx2.AsyncClient(timeout=50) as http,
-            Client(
-                streamable_http_client(server.url, http_client=http), extensions=[tasks], elicitation_callback=User()
-            ) as client,
-        ):
-            await client.call_tool("execute_code", {"code": CODE, "background": True})
-            task_id = tasks.created[0]["taskId"]
-            state = await reached(client, task_id, "input_required")
-            ((name, request),) = state["inputRequests"].items()
-            assert request["params"]["mode"] == "url"
-            opened = {name: {"action": "accept", "content": {"approve": True}}}
-            await asked(client, "tasks/update", taskId=task_id, inputResponses=opened)
-            assert (await asked(client, "tasks/get", taskId=task_id))["status"] == "input_required"
-            assert not sent.exists()
-            page = await http.post(request["params"]["url"], data={"answer": "approve"})
-            assert page.status_code == 200
-            state = await reached(client, task_id, "completed")
-    assert sent.read_text() == f"told {state['result']['structuredContent']['result'][0]}\n"
+    async with (
+        httpx2.AsyncClient(timeout=50) as http,
+        Client(
+            streamable_http_client(url, http_client=http), extensions=[tasks], elicitation_callback=User()
+        ) as client,
+    ):
+        await client.call_tool("execute_code", {"code": CODE, "background": True})
+        task_id = tasks.created[0]["taskId"]
+        state = await reached(client, task_id, "input_required")
+        ((name, request),) = state["inputRequests"].items()
+        assert request["params"]["mode"] == "url"
+        opened = {name: {"action": "accept", "content": {"approve": True}}}
+        await asked(client, "tasks/update", taskId=task_id, inputResponses=opened)
+        assert (await asked(client, "tasks/get", taskId=task_id))["status"] == "input_required"
+        assert sent.read_text() == before
+        page = await http.post(request["params"]["url"], data={"answer": "approve"})
+        assert page.status_code == 200
+        state = await reached(client, task_id, "completed")
+    assert sent.read_text() == f"{before}told {state['result']['structuredContent']['result'][0]}\n"
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_without_http_there_is_no_link(tmp_path: Path, declare: Declare, mode: str) -> None:
+async def test_without_http_there_is_no_link(tmp_path: Path, declare: Declare) -> None:
     served(tmp_path)
     declare(LINKS)
     user = User()
-    target = stdio(tmp_path, **ENV)
-    async with Client(target, mode=mode, elicitation_callback=user, read_timeout_seconds=200) as client:
-        await parked(Caller(client, tmp_path))
+    async with in_this_process(tmp_path, ENV, elicitation_callback=user) as caller:
+        await parked(caller)
     assert user.asked == []

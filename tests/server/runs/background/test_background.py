@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from ...conftest import Caller, in_this_process
 
@@ -31,13 +33,15 @@ async def told(caller: Caller, run_id: str, **arguments: Any) -> dict[str, Any]:
 _HANGS_SECONDS = 150
 
 
-async def until(caller: Caller, run_id: str, reached: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+async def until(
+    caller: Caller, run_id: str, reached: Callable[[dict[str, Any]], bool], **arguments: Any
+) -> dict[str, Any]:
     """Ask for a run until it has come so far; where it does not, say how far it came."""
     state: dict[str, Any] = {}
     try:
         async with asyncio.timeout(_HANGS_SECONDS):
             while True:
-                state = await told(caller, run_id)
+                state = await told(caller, run_id, **arguments)
                 if reached(state):
                     return state
                 assert state["status"] in {"queued", "running", "waiting"}, state
@@ -46,84 +50,70 @@ async def until(caller: Caller, run_id: str, reached: Callable[[dict[str, Any]],
         raise AssertionError(f"it came no further than {state}") from None
 
 
+async def ended(caller: Caller, run_id: str) -> dict[str, Any]:
+    """Wait for the end of a run, for as long as a busy machine takes, and return its report."""
+    return await until(caller, run_id, lambda state: "success" in state, wait_seconds=50)
+
+
 def runs(state: dict[str, Any]) -> bool:
     return bool(state["status"] == "running")
 
 
-async def test_a_background_run_is_answered_at_once_and_its_report_can_be_waited_for(tmp_path: Path) -> None:
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        run_id = await begun(caller, "print('seen')\nresult = context['n'] * 2", context_vars={"context": {"n": 21}})
-        report = await told(caller, run_id, wait_seconds=30)
+@pytest.fixture(scope="module")
+async def one_at_a_time(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    """A client of a server that makes one background run at a time and has one wait."""
+    env = ONE_SPARE | {"SEALAB_BACKGROUND_RUNS_MAX": "1", "SEALAB_BACKGROUND_QUEUE_MAX": "1"}
+    async with in_this_process(tmp_path_factory.mktemp("home"), env) as caller:
+        yield caller
+
+
+async def test_a_background_run_is_answered_at_once_and_its_report_can_be_waited_for(one_at_a_time: Caller) -> None:
+    code = "print('seen')\nresult = context['n'] * 2"
+    run_id = await begun(one_at_a_time, code, context_vars={"context": {"n": 21}})
+    report = await ended(one_at_a_time, run_id)
     assert report["run_id"] == run_id
     assert (report["status"], report["success"], report["result"]) == ("ok", True, 42)
     assert report["output"] == "seen\n"
 
 
-async def test_a_run_tells_how_far_it_is_while_it_runs(tmp_path: Path) -> None:
+async def test_runs_wait_within_a_bound_and_end_when_they_are_cancelled_at_work_or_before(
+    one_at_a_time: Caller,
+) -> None:
     code = "import asyncio\nprogress(0.25, 'a quarter')\nawait asyncio.sleep(600)"
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        run_id = await begun(caller, code)
-        state = await until(caller, run_id, lambda state: "progress" in state)
-        await told(caller, run_id, cancel=True)
-    assert state == {"run_id": run_id, "status": "running", "progress": {"fraction": 0.25, "message": "a quarter"}}
-
-
-async def test_a_running_run_is_stopped_when_it_is_cancelled(tmp_path: Path) -> None:
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        run_id = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
-        await until(caller, run_id, runs)
-        answer = await caller.call("get_run", run_id=run_id, cancel=True)
+    first = await begun(one_at_a_time, code)
+    state = await until(one_at_a_time, first, lambda state: "progress" in state)
+    assert state == {"run_id": first, "status": "running", "progress": {"fraction": 0.25, "message": "a quarter"}}
+    second = await begun(one_at_a_time, "write_file('begun.txt', 'x')")
+    assert (await told(one_at_a_time, second))["status"] == "queued"
+    refused = await one_at_a_time.call("execute_code", code="1", background=True)
+    assert refused.is_error
+    assert refused.content[0].text.startswith("1 background runs of yours wait to begin, which is the most.")  # type: ignore[union-attr]
+    for run_id in (second, first):
+        answer = await one_at_a_time.call("get_run", run_id=run_id, cancel=True)
         assert answer.structured_content is not None
-        assert answer.structured_content["status"] == "cancelled"
-        assert not answer.is_error
-        statistics = (await caller.call("get_execution_stats")).structured_content
-    assert statistics is not None
-
-
-async def test_a_waiting_run_that_is_cancelled_never_begins(tmp_path: Path) -> None:
-    env = ONE_SPARE | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}
-    async with in_this_process(tmp_path, env) as caller:
-        first = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
-        await until(caller, first, runs)
-        second = await begun(caller, "write_file('begun.txt', 'x')")
-        assert (await told(caller, second))["status"] == "queued"
-        assert (await told(caller, second, cancel=True))["status"] == "cancelled"
-        assert (await told(caller, first, cancel=True))["status"] == "cancelled"
-        third = await begun(caller, "result = len(list_files())")
-        assert (await told(caller, third, wait_seconds=30))["result"] == 0
-
-
-async def test_more_waiting_runs_than_allowed_are_refused(tmp_path: Path) -> None:
-    env = ONE_SPARE | {"SEALAB_BACKGROUND_RUNS_MAX": "1", "SEALAB_BACKGROUND_QUEUE_MAX": "1"}
-    async with in_this_process(tmp_path, env) as caller:
-        first = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
-        await until(caller, first, runs)
-        await begun(caller, "1")
-        answer = await caller.call("execute_code", code="1", background=True)
-        await told(caller, first, cancel=True)
-    assert answer.is_error
-    assert answer.content[0].text.startswith("1 background runs of yours wait to begin, which is the most.")  # type: ignore[union-attr]
+        assert (answer.structured_content["status"], answer.is_error) == ("cancelled", False)
+    third = await begun(one_at_a_time, "result = len(list_files())")
+    assert (await ended(one_at_a_time, third))["result"] == 0
 
 
 async def test_a_background_run_has_the_operators_longer_time_limit(tmp_path: Path) -> None:
     env = ONE_SPARE | {"SEALAB_TIMEOUT_SECONDS": "0.3", "SEALAB_MAX_TIMEOUT_SECONDS": "0.3"}
     async with in_this_process(tmp_path, env | {"SEALAB_BACKGROUND_TIMEOUT_SECONDS": "30"}) as caller:
         run_id = await begun(caller, "import asyncio\nawait asyncio.sleep(0.6)\nresult = 'done'")
-        assert (await told(caller, run_id, wait_seconds=30))["result"] == "done"
+        assert (await ended(caller, run_id))["result"] == "done"
         short = await begun(caller, "import asyncio\nawait asyncio.sleep(600)", timeout_seconds=0.5)
-        assert (await told(caller, short, wait_seconds=30))["status"] == "timeout"
+        assert (await ended(caller, short))["status"] == "timeout"
         answer = await caller.call("execute_code", code="1", background=True, timeout_seconds=31)
     assert answer.is_error
     assert "at most 30" in answer.content[0].text  # type: ignore[union-attr]
 
 
-async def test_the_report_of_a_run_in_the_foreground_can_be_had_again(tmp_path: Path) -> None:
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        report = await caller.run("print('x')\nresult = [1, 2]")
-        again = await told(caller, report["run_id"])
-        failed = await caller.run("1 / 0")
-        answer = await caller.call("get_run", run_id=failed["run_id"])
-        unknown = await caller.call("get_run", run_id="0" * 26)
+async def test_the_report_of_a_run_in_the_foreground_can_be_had_again(one_at_a_time: Caller) -> None:
+    report = await one_at_a_time.run("print('x')\nresult = [1, 2]")
+    again = await told(one_at_a_time, report["run_id"])
+    failed = await one_at_a_time.run("1 / 0")
+    answer = await one_at_a_time.call("get_run", run_id=failed["run_id"])
+    unknown = await one_at_a_time.call("get_run", run_id="0" * 26)
     assert (again["status"], again["result"], again["output"]) == ("ok", [1, 2], "x\n")
     assert answer.is_error
     assert answer.structured_content is not None
@@ -131,9 +121,8 @@ async def test_the_report_of_a_run_in_the_foreground_can_be_had_again(tmp_path: 
     assert unknown.is_error
 
 
-async def test_a_run_in_a_session_cannot_be_one_in_the_background(tmp_path: Path) -> None:
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        answer = await caller.call("execute_code", code="1", background=True, session="s")
+async def test_a_run_in_a_session_cannot_be_one_in_the_background(one_at_a_time: Caller) -> None:
+    answer = await one_at_a_time.call("execute_code", code="1", background=True, session="s")
     assert answer.is_error
     assert "Leave out session" in answer.content[0].text  # type: ignore[union-attr]
 
@@ -145,8 +134,8 @@ async def test_runs_that_wait_or_run_are_gone_on_with_by_the_next_server(tmp_pat
         await until(caller, first, runs)
         second = await begun(caller, "result = 'second'")
     async with in_this_process(tmp_path, env) as caller:
-        assert (await told(caller, second, wait_seconds=50))["result"] == "second"
-        assert (await told(caller, first, wait_seconds=50))["result"] == "first"
+        assert (await ended(caller, second))["result"] == "second"
+        assert (await ended(caller, first))["result"] == "first"
 
 
 async def test_background_runs_leave_the_workers_of_the_foreground_alone(tmp_path: Path) -> None:

@@ -15,9 +15,7 @@ from ....skills_db.postgres import INSTALL, Cluster, find_binaries, throwaway_cl
 from ....waiting import until as comes_about
 from ...conftest import Caller, in_this_process
 from ...journal.test_journaled_runs import CLAIMED, served_notes
-from .test_background import ONE_SPARE, begun, told, until
-
-pytestmark = pytest.mark.slow
+from .test_background import ONE_SPARE, begun, ended, until
 
 BETWEEN_CALLS = """
 import asyncio, random
@@ -63,7 +61,7 @@ def reached(caller: Caller, number: int) -> bool:
 
 
 async def ends_well(caller: Caller, run_id: str) -> None:
-    report = await told(caller, run_id, wait_seconds=40)
+    report = await ended(caller, run_id)
     assert report["status"] == "ok", report
     lines = (caller.home / "sent.txt").read_text().splitlines()
     assert report["result"] == [f"sent {line}" for line in lines]

@@ -16,9 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from ...conftest import Caller, http_process, stdio
 from ...journal.test_journaled_runs import CLAIMED, served_notes
-from .test_background import begun, told, until
-
-pytestmark = pytest.mark.slow
+from .test_background import begun, ended, until
 
 ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_BACKGROUND_RUNS_MAX": "2"} | CLAIMED
 SHORT_LEASES = [
@@ -83,51 +81,36 @@ async def begin_all(caller: Caller) -> list[str]:
 async def ends_well(caller: Caller, run_ids: list[str], sent: Path) -> None:
     """Check that all end, and that nothing was sent twice."""
     await caller.call("write_workspace_file", filename="go.txt", content="")
-    first, *others = [await told(caller, each, wait_seconds=50) for each in run_ids]
+    first, *others = [await ended(caller, each) for each in run_ids]
     assert first["status"] == "ok", first
     assert [each["result"] for each in others] == [0, 1, 2]
     assert lines_of(sent) == [f"first {first['result']}", f"second {first['result']}"]
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_what_a_killed_server_was_at_goes_on_in_the_next_and_sends_nothing_twice(
-    tmp_path: Path, mode: str
-) -> None:
+async def test_what_a_killed_server_was_at_goes_on_in_the_next_and_sends_nothing_twice(tmp_path: Path) -> None:
     sent = served_notes(tmp_path)
     with http_process(tmp_path, launched_by=SHORT_LEASES, **ENV) as server:
-        async with over_http(server.url, mode) as caller:
+        async with over_http(server.url, "auto") as caller:
             run_ids = await begin_all(caller)
         server.process.kill()
     with http_process(tmp_path, launched_by=SHORT_LEASES, **ENV) as server:
-        async with over_http(server.url, mode) as caller:
+        async with Client(server.url, read_timeout_seconds=200) as another:
+            for asked in ({}, {"cancel": True}):
+                answer = await Caller(another, tmp_path).call("get_run", run_id=run_ids[0], **asked)
+                assert answer.is_error
+                assert answer.structured_content is None
+        async with over_http(server.url, "legacy") as caller:
             await ends_well(caller, run_ids, sent)
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_so_it_does_where_the_client_starts_the_server(tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize(("mode", "is_killed"), [("legacy", True), ("auto", False)])
+async def test_so_it_does_where_the_client_starts_the_server_and_kills_or_stops_it(
+    tmp_path: Path, mode: str, *, is_killed: bool
+) -> None:
     sent = served_notes(tmp_path)
     async with Client(over_stdio(tmp_path), mode=mode, read_timeout_seconds=200) as client:
         run_ids = await begin_all(Caller(client, tmp_path))
-        server_of(tmp_path).kill()
+        if is_killed:
+            server_of(tmp_path).kill()
     async with Client(over_stdio(tmp_path), mode=mode, read_timeout_seconds=200) as client:
         await ends_well(Caller(client, tmp_path), run_ids, sent)
-
-
-async def test_a_server_that_is_told_to_stop_leaves_its_runs_to_the_next_at_once(tmp_path: Path) -> None:
-    sent = served_notes(tmp_path)
-    async with Client(over_stdio(tmp_path), read_timeout_seconds=200) as client:
-        run_ids = await begin_all(Caller(client, tmp_path))
-    async with Client(over_stdio(tmp_path), read_timeout_seconds=200) as client:
-        await ends_well(Caller(client, tmp_path), run_ids, sent)
-
-
-async def test_a_run_of_one_caller_is_none_of_another(tmp_path: Path) -> None:
-    with http_process(tmp_path, launched_by=SHORT_LEASES, **ENV) as server:
-        async with over_http(server.url, "auto") as caller:
-            run_id = await begun(caller, "result = 1")
-            assert (await told(caller, run_id, wait_seconds=30))["result"] == 1
-        async with Client(server.url, read_timeout_seconds=200) as client:
-            for asked in ({}, {"cancel": True}):
-                answer = await Caller(client, tmp_path).call("get_run", run_id=run_id, **asked)
-                assert answer.is_error
-                assert answer.structured_content is None

@@ -17,14 +17,12 @@ from mcp.types import ElicitResult
 from sealab.server.protocol import elicitation
 
 from ....skills_db.postgres import INSTALL, find_binaries, throwaway_cluster
-from ...command_line import Ended, sealab_process
+from ...command_line import Ended, sealab
 from ...conftest import Caller, http_process, in_this_process
 from ...journal.test_journaled_runs import CLAIMED, NOTES
 from ...upstream_tools.test_registry import configure
-from .test_background import begun, told, until
+from .test_background import begun, ended, told, until
 from .test_background_restarts import over_http
-
-pytestmark = pytest.mark.slow
 
 ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_BACKGROUND_RUNS_MAX": "2"} | CLAIMED
 CODE = """
@@ -54,13 +52,13 @@ def served(home: Path) -> Path:
 
 
 async def answered(home: Path, *words: str, env: dict[str, str] | None = None) -> Ended:
-    """Run `sealab approvals`, in a process of its own, with the settings of a server."""
-    return await asyncio.to_thread(sealab_process, "approvals", *words, "--home", str(home), **(env or CLAIMED))
+    """Run `sealab approvals` with the settings of a server."""
+    return await asyncio.to_thread(sealab, "approvals", *words, "--home", str(home), **(env or CLAIMED))
 
 
 async def operated(home: Path, *words: str) -> Ended:
-    """Run `sealab runs`, in a process of its own."""
-    return await asyncio.to_thread(sealab_process, "runs", *words, "--home", str(home), **CLAIMED)
+    """Run `sealab runs`."""
+    return await asyncio.to_thread(sealab, "runs", *words, "--home", str(home), **CLAIMED)
 
 
 async def parked(caller: Caller) -> tuple[str, str]:
@@ -71,10 +69,12 @@ async def parked(caller: Caller) -> tuple[str, str]:
     return run_id, state["approval"]["id"]
 
 
-async def test_a_run_that_waits_is_listed_and_shown_as_waiting_with_what_it_called(tmp_path: Path) -> None:
-    served(tmp_path)
-    async with in_this_process(tmp_path, ENV) as caller:
-        run_id, _ = await parked(caller)
+async def test_a_run_that_waits_holds_no_place_is_shown_as_waiting_and_can_be_cancelled(tmp_path: Path) -> None:
+    sent = served(tmp_path)
+    async with in_this_process(tmp_path, ENV | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}) as caller:
+        run_id, approval = await parked(caller)
+        other = await begun(caller, "result = 'ran'")
+        assert (await ended(caller, other))["result"] == "ran"
         (listed,) = json.loads((await operated(tmp_path, "list", "--tool", "notes.put", "--json")).stdout)["runs"]
         assert (listed["run_id"], listed["status"]) == (run_id, "waiting")
         assert listed["tools"]["notes.put"] == {"done": 1, "failed": 0}
@@ -82,29 +82,36 @@ async def test_a_run_that_waits_is_listed_and_shown_as_waiting_with_what_it_call
         refused = await operated(tmp_path, "replay", run_id)
         assert refused.returncode == 3
         assert "its status is waiting. It waits for an answer: `sealab approvals list`" in refused.stderr
+        assert f"{run_id}  " in (await operated(tmp_path, "list", "--status", "waiting")).stdout
+        resumed = await operated(tmp_path, "resume", run_id)
+        assert (resumed.returncode, "waits for an answer" in resumed.stderr) == (3, True)
+        assert (await told(caller, run_id, cancel=True))["status"] == "cancelled"
+        assert f"{run_id}  " in (await operated(tmp_path, "list", "--status", "cancelled")).stdout
+        resumed = await operated(tmp_path, "resume", run_id)
+        assert (resumed.returncode, "has ended: cancelled" in resumed.stderr) == (3, True)
+        assert (await answered(tmp_path, "approve", approval)).returncode == 2
+        assert (await told(caller, run_id))["status"] == "cancelled"
+    assert not sent.exists()
 
 
-@pytest.mark.parametrize("answer", ["approve", "deny"])
-async def test_a_question_is_answered_after_a_restart_and_the_run_goes_on(tmp_path: Path, answer: str) -> None:
+async def test_questions_are_answered_after_a_restart_and_their_runs_go_on(tmp_path: Path) -> None:
     sent = served(tmp_path)
     async with in_this_process(tmp_path, ENV) as caller:
-        run_id, approval = await parked(caller)
+        approved, denied = await parked(caller), await parked(caller)
     listed = json.loads((await answered(tmp_path, "list", "--json")).stdout)
-    assert [each["id"] for each in listed["approvals"]] == [approval]
-    assert (await answered(tmp_path, answer, approval)).returncode == 0
+    assert {each["id"] for each in listed["approvals"]} == {approved[1], denied[1]}
+    assert (await answered(tmp_path, "approve", approved[1])).returncode == 0
+    assert (await answered(tmp_path, "deny", denied[1])).returncode == 0
     async with in_this_process(tmp_path, ENV) as caller:
-        report = await told(caller, run_id, wait_seconds=50)
-    assert report["status"] == "ok", report
-    number, said = report["result"]
-    if answer == "approve":
-        assert sent.read_text() == f"told {number}\n"
-        assert said == f"sent told {number}"
-    else:
-        assert not sent.exists()
-        assert said.startswith("refused: ")
+        reports = [await ended(caller, run_id) for run_id, _ in (approved, denied)]
+    assert [each["status"] for each in reports] == ["ok", "ok"], reports
+    number, said = reports[0]["result"]
+    assert said == f"sent told {number}"
+    assert sent.read_text() == f"told {number}\n"
+    assert reports[1]["result"][1].startswith("refused: ")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def where(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
     """Give the settings of servers on a database of either kind."""
     if request.param == "sqlite":
@@ -118,7 +125,7 @@ def where(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
         yield ENV | {"SEALAB_DATABASE_URL": cluster.create("sealab")}
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize(("where", "mode"), [("sqlite", "auto"), ("postgresql", "legacy")], indirect=["where"])
 async def test_of_answers_at_once_by_links_a_client_and_the_operator_one_counts_and_the_others_are_told(
     tmp_path: Path, where: dict[str, str], mode: str
 ) -> None:
@@ -147,7 +154,7 @@ async def test_of_answers_at_once_by_links_a_client_and_the_operator_one_counts_
                 sent_form(pages[0], "approve"),
                 sent_form(pages[1], "deny"),
             )
-            report = await told(caller, run_id, wait_seconds=50)
+            report = await ended(caller, run_id)
     state = told_client.structured_content
     assert state is not None
     # Each answer says what counts: its own, or the one that came before.
@@ -190,10 +197,8 @@ async def link_to(home: Path, url: str, env: dict[str, str]) -> str:
     return str(found["link"])
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-@pytest.mark.parametrize("way", ["link", "operator", "client"])
-async def test_a_question_outlives_all_that_is_killed_and_is_answered_at_what_is_started_next(
-    tmp_path: Path, mode: str, way: str
+async def test_questions_outlive_all_that_is_killed_and_are_answered_each_in_its_way_at_what_is_started_next(
+    tmp_path: Path,
 ) -> None:
     sent = served(tmp_path)
 
@@ -201,52 +206,25 @@ async def test_a_question_outlives_all_that_is_killed_and_is_answered_at_what_is
         return ElicitResult(action="accept", content={"approve": True})
 
     with http_process(tmp_path, **ENV) as server:
-        async with over_http(server.url, mode) as caller:
-            run_id, approval = await parked(caller)
+        async with over_http(server.url, "auto") as caller:
+            by_link, by_operator, by_client = [await parked(caller) for _ in range(3)]
         server.process.kill()
         server.process.wait()
-    if way == "operator":
-        assert (await answered(tmp_path, "approve", approval)).returncode == 0
+    assert (await answered(tmp_path, "approve", by_operator[1])).returncode == 0
     with http_process(tmp_path, **ENV) as server:
-        if way == "link":
-            async with httpx2.AsyncClient(timeout=50) as http:
-                page = await link_to(tmp_path, server.url, ENV)
-                assert (await http.post(page, data={"answer": "approve"})).status_code == 200
-        async with over_http(server.url, mode, **({"elicitation_callback": user} if way == "client" else {})) as caller:
-            report = await told(caller, run_id, wait_seconds=50)
-    assert report["status"] == "ok", report
-    number, answer = report["result"]
-    assert answer == f"sent told {number}"
-    assert sent.read_text() == f"told {number}\n"
+        listed = (await answered(tmp_path, "list", "--url", server.url, "--json")).stdout
+        links = {each["id"]: each["link"] for each in json.loads(listed)["approvals"]}
+        async with httpx2.AsyncClient(timeout=50) as http:
+            assert (await http.post(links[by_link[1]], data={"answer": "approve"})).status_code == 200
+        async with over_http(server.url, "legacy", elicitation_callback=user) as caller:
+            reports = [await ended(caller, run_id) for run_id, _ in (by_link, by_operator, by_client)]
+    assert [each["status"] for each in reports] == ["ok"] * 3, reports
+    assert all(said == f"sent told {number}" for number, said in (each["result"] for each in reports))
+    assert set(sent.read_text().splitlines()) == {f"told {each['result'][0]}" for each in reports}
+    assert len(sent.read_text().splitlines()) == 3
 
 
-async def test_a_run_that_waits_for_an_answer_can_be_cancelled(tmp_path: Path) -> None:
-    sent = served(tmp_path)
-    async with in_this_process(tmp_path, ENV) as caller:
-        run_id, approval = await parked(caller)
-        listed = await operated(tmp_path, "list", "--status", "waiting")
-        assert f"{run_id}  " in listed.stdout
-        resumed = await operated(tmp_path, "resume", run_id)
-        assert (resumed.returncode, "waits for an answer" in resumed.stderr) == (3, True)
-        assert (await told(caller, run_id, cancel=True))["status"] == "cancelled"
-        assert f"{run_id}  " in (await operated(tmp_path, "list", "--status", "cancelled")).stdout
-        resumed = await operated(tmp_path, "resume", run_id)
-        assert (resumed.returncode, "has ended: cancelled" in resumed.stderr) == (3, True)
-        assert (await answered(tmp_path, "approve", approval)).returncode == 2
-        assert (await told(caller, run_id))["status"] == "cancelled"
-    assert not sent.exists()
-
-
-async def test_a_run_that_waits_holds_no_place(tmp_path: Path) -> None:
-    served(tmp_path)
-    async with in_this_process(tmp_path, ENV | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}) as caller:
-        await parked(caller)
-        other = await begun(caller, "result = 'ran'")
-        assert (await told(caller, other, wait_seconds=30))["result"] == "ran"
-
-
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-@pytest.mark.parametrize("answer", ["approve", "deny"])
+@pytest.mark.parametrize(("mode", "answer"), [("auto", "approve"), ("legacy", "deny")])
 async def test_a_run_whose_user_gives_no_answer_waits_for_one_and_get_run_asks_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, answer: str
 ) -> None:
@@ -264,7 +242,7 @@ async def test_a_run_whose_user_gives_no_answer_waits_for_one_and_get_run_asks_a
         report = await caller.run(CODE)
         assert report["status"] == "waiting", report
         assert "send" in report["approval"]["question"]
-        later = await told(caller, report["run_id"], wait_seconds=50)
+        later = await ended(caller, report["run_id"])
     assert later["status"] == "ok", later
     assert len(asked) == 2
     number, said = later["result"]
@@ -287,7 +265,7 @@ async def test_a_run_of_the_foreground_waits_over_a_restart(tmp_path: Path, monk
         report = await caller.run(CODE)
     assert (await answered(tmp_path, "approve", report["approval"]["id"])).returncode == 0
     async with in_this_process(tmp_path, ENV) as caller:
-        later = await told(caller, report["run_id"], wait_seconds=50)
+        later = await ended(caller, report["run_id"])
     assert sent.read_text() == f"told {later['result'][0]}\n"
 
 
@@ -316,6 +294,6 @@ async def test_runs_that_were_accepted_go_on_when_the_operator_has_lowered_the_m
     assert (await answered(tmp_path, "approve", approval)).returncode == 0
     lowered = {"SEALAB_BACKGROUND_TIMEOUT_SECONDS": "40", "SEALAB_MAX_MEMORY_MB": "600"}
     async with in_this_process(tmp_path, ENV | lowered | {"SEALAB_BACKGROUND_RUNS_MAX": "4"}) as caller:
-        assert (await told(caller, queued, wait_seconds=50))["result"] == "ran"
-        assert (await told(caller, run_id, wait_seconds=50))["status"] == "ok"
+        assert (await ended(caller, queued))["result"] == "ran"
+        assert (await ended(caller, run_id))["status"] == "ok"
     assert sent.exists()

@@ -12,7 +12,7 @@ from mcp.types import ElicitResult
 from sealab.server.protocol import elicitation
 
 from ...conftest import in_this_process
-from .test_background import begun, told, until
+from .test_background import begun, ended, until
 from .test_parked_runs import ENV, answered, asks, operated, served
 
 AT_ONCE = """
@@ -50,7 +50,7 @@ async def test_calls_at_once_that_are_approved_one_after_another_are_each_made_o
         go.touch()
         await until(caller, run_id, asks)
         assert (await answered(tmp_path, "approve", f"{run_id}.2")).returncode == 0
-        report = await told(caller, run_id, wait_seconds=50)
+        report = await ended(caller, run_id)
     assert report["result"] == ["sent held", "sent second", "sent third"], report
     assert sorted(sent.read_text().split()) == ["held", "second", "third"]
 
@@ -67,7 +67,7 @@ async def test_what_a_user_approved_for_a_run_is_not_asked_again_after_another_q
             assert tool in state["approval"]["question"]
             assert (await answered(tmp_path, "approve", f"{run_id}.{number}")).returncode == 0
             await until(caller, run_id, lambda state: state.get("approval", {}).get("id") != f"{run_id}.{number}")  # noqa: B023
-        report = await told(caller, run_id, wait_seconds=50)
+        report = await ended(caller, run_id)
     assert report.get("result") == ["sent first", "saw second", "sent third"], report
     assert sent.read_text() == "first\nthird\n"
 
@@ -90,6 +90,6 @@ async def test_a_call_of_the_foreground_is_answered_before_its_run_waits_for_ano
         report = await caller.run(AT_ONCE)
         assert report["status"] == "waiting", report
         assert (await answered(tmp_path, "approve", report["approval"]["id"])).returncode == 0
-        later = await told(caller, report["run_id"], wait_seconds=50)
+        later = await ended(caller, report["run_id"])
     assert later["result"] == ["sent held", "sent second", "sent third"], later
     assert sorted(sent.read_text().split()) == ["held", "second", "third"]
