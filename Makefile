@@ -75,7 +75,7 @@ PYTEST = TEST_SCIENCE_PYTHON=$${TEST_SCIENCE_PYTHON:-$(wildcard $(SCIENCE_PYTHON
 SIDE_BY_SIDE = -n $(TEST_PROCESSES) --dist loadfile
 FAILED_ALONE = --last-failed --last-failed-no-failures none
 unit: setup ## The quick tests, or those of TESTS, TIER and SHARD; with ONCE_MORE=1 only what failed, one at a time
-	$(PYTEST) $(if $(ONCE_MORE),$(FAILED_ALONE),$(SIDE_BY_SIDE)) --tier=$(or $(TIER),quick) $(SHARD:%=--shard=%) $(TESTS)
+	$(PYTEST) $(if $(ONCE_MORE),$(FAILED_ALONE),$(SIDE_BY_SIDE)) --judge-costs --tier=$(or $(TIER),quick) $(SHARD:%=--shard=%) $(TESTS)
 
 long: setup ## The long tests and suites, or those of the TURN-th of ten turns; `python -m tests.suites --list` says which
 	$(BIN)/python -m tests.suites $(TURN:%=--turn %) $(if $(WRAPPER),--wrapper "$(WRAPPER)") --corpora=$(wildcard $(CORPORA))

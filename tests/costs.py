@@ -129,12 +129,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("costs")
     group.addoption("--tier", choices=("all", "quick", "long"), default="all", help="which tests, by tests/costs.tsv")
     group.addoption("--record-costs", metavar="FILE", help="add a row for each test and shared fixture to FILE")
+    group.addoption("--judge-costs", action="store_true", help="fail a test that costs too much and is not listed")
     group.addoption("--shard", metavar="K/N", help="of the files with tests, those of the K-th of N shards")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
-        config.pluginmanager.register(Costs(config.getoption("--record-costs"), config.getoption("--tier") == "quick"))
+        config.pluginmanager.register(Costs(config.getoption("--record-costs"), config.getoption("--judge-costs")))
     config.pluginmanager.register(_Choice(config))
 
 

@@ -29,7 +29,7 @@ def test_pays_once():
         first.append(computes(0.3))
 
 drawn = []
-@settings(max_examples=40, database=None)
+@settings(max_examples=40, database=None, deadline=None)
 @given(st.integers())
 def test_draws(number): drawn.append(number)
 def test_drew(): print("drawn:", len(drawn))
@@ -46,7 +46,7 @@ def tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 
 
 def test_a_dear_test_that_is_not_listed_fails_and_one_that_paid_for_others_does_not(tests: pytest.Pytester) -> None:
-    ran = tests.runpytest_inprocess("-p", "tests.costs", "--tier=quick", "-s")
+    ran = tests.runpytest_inprocess("-p", "tests.costs", "--tier=quick", "--judge-costs", "-s")
     ran.assert_outcomes(passed=5, errors=1)
     ran.stdout.fnmatch_lines(["*ERROR*test_dear*", "It takes * processor seconds. Make it cheaper, or *"])
 

@@ -15,10 +15,10 @@ class Target:
     """Whether it needs a throw-away machine."""
 
 
-FAST = Target("make test", ("-m", "not slow and not adversarial"))
+FAST = Target("make test", ("--tier=quick", "-m", "not adversarial"))
 TARGETS = (
     FAST,
-    Target("make slow", ("-m", "slow and not adversarial")),
+    Target("make long", ("--tier=long", "-m", "not adversarial")),
     Target("make adversarial", ("-m", "adversarial"), throw_away=True),
 )
 ATTACKS = "make attacks"
