@@ -192,14 +192,17 @@ def _draw_few(item: pytest.Item) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the file from rows that `--record-costs` made: of each test the least, of a fixture the mean of its starts."""
+    """Write the file anew for the files of tests that have rows: of each test the least, of a fixture the mean."""
     parser = argparse.ArgumentParser(prog="python -m tests.costs", description="Renew tests/costs.tsv.")
     parser.add_argument("rows", type=Path, help="what pytest wrote with --record-costs")
     found: dict[str, list[float]] = defaultdict(list)
     for line in parser.parse_args(arguments).rows.read_text().splitlines():
         seconds, name = line.split("\t")
         found[name].append(float(seconds))
-    write({name: fmean(each) if name.startswith("fixture ") else min(each) for name, each in found.items()})
+    measured = {name.partition("::")[0] for name in found}
+    kept = {name: seconds for name, seconds in read().items() if name.partition("::")[0] not in measured}
+    new = {name: fmean(each) if name.startswith("fixture ") else min(each) for name, each in found.items()}
+    write(kept | new)
 
 
 if __name__ == "__main__":
