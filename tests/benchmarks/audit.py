@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mcp import Client
 
-from tests.server.conftest import http_server, stdio
+from tests.server.conftest import http_process, stdio
 
 MODES = ("off", "on", "required")
 WARM = 20
@@ -32,7 +32,7 @@ async def measured(transport: str, calls: int) -> dict[str, list[float]]:
         for mode in MODES:
             home = Path(open_.enter_context(tempfile.TemporaryDirectory()))
             env = {"SEALAB_AUDIT": mode}
-            target = open_.enter_context(http_server(home, **env)) if transport == "http" else stdio(home, **env)
+            target = open_.enter_context(http_process(home, **env)).url if transport == "http" else stdio(home, **env)
             clients[mode] = await open_.enter_async_context(Client(target, read_timeout_seconds=60))
         for number in range(WARM + calls):
             for mode in MODES[number % 3 :] + MODES[: number % 3]:
