@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 _PAUSE_SECONDS = 0.02
-_SECONDS_MAX = 40.0
+_SECONDS_MAX = 120.0
 
 
 async def until(condition: Callable[[], object | Awaitable[object]]) -> None:

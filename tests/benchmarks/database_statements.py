@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mcp import Client
 
-from ..server.conftest import http_server
+from ..server.conftest import http_process
 from ..skills_db.postgres import Cluster, throwaway_cluster
 
 IDLE_SECONDS = 20
@@ -101,8 +101,8 @@ def main(runs: int, settings: dict[str, str]) -> None:
         cluster.set_for(url, "log_statement = 'all'")
         env = {"SEALAB_DATABASE_URL": url, "SEALAB_VAULT_KEY": "ab" * 32}
         env |= {f"SEALAB_{name}": value for name, value in settings.items()}
-        with http_server(Path(home), **env) as server:
-            asyncio.run(measure(cluster, server, runs))
+        with http_process(Path(home), **env) as server:
+            asyncio.run(measure(cluster, server.url, runs))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from mcp import Client
 
-from tests.server.conftest import http_server
+from tests.server.conftest import http_process
 
 GOAL_MS = 250.0
 SECONDS = 4.0
@@ -151,7 +151,8 @@ def measured(name: str, seconds: float) -> tuple[list[float], int, str]:
             for n in range(TOOLS)
         ]
         (home / "tools" / "up.json").write_text(json.dumps({"tools": tools}))
-        with http_server(home, **env) as url:
+        with http_process(home, **env) as server:
+            url = server.url
             if BESIDE.get(name, "") is None:
                 return asyncio.run(delays(url, seconds)), 0, ""
             command = [sys.executable, "-m", "tests.benchmarks.hostile_delay", "--attack", url, name, str(seconds)]

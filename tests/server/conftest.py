@@ -1,26 +1,38 @@
-"""Real servers for the tests of this folder: one over stdio and one over HTTP, each spoken to in both eras."""
+"""Real servers for the tests of this folder, in a process of their own or in that of the tests.
+
+What depends on a process or a transport has `http_process`, `stdio` or `caller`. Everything else has `http_server`,
+which is a thread of the tests' process, or `in_this_process`: these cost a third.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import os
-import select
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
 
-from sealab.server.app import running
+from sealab.server.app import App, running
+from sealab.server.cli import _serving
 from sealab.server.home import Home
+from sealab.server.protocol.address import Address, Exposure
 from sealab.server.protocol.serving import mcp_server
-from sealab.server.settings import read_settings
+from sealab.server.settings import Auth, Settings, read_settings
 from sealab.server.stats.watchdog import REPORT_VARIABLE
 
 SEALAB = [sys.executable, "-P", "-m", "sealab.server"]
@@ -28,6 +40,7 @@ HELD_MS_MAX = int(os.environ.get("SEALABTEST_HELD_MS", "400"))
 """Four times what a server logs: what it measures is its own doing, but a busy machine makes that longer too."""
 HELD = Path(tempfile.mkstemp(prefix="sealab-held-")[1])
 """Where the servers of these tests write what held their event loops for longer."""
+atexit.register(HELD.unlink, missing_ok=True)
 LEAST = {"SEALAB_REQUIRED_LEVEL": "limits", REPORT_VARIABLE: f"{HELD_MS_MAX}:{HELD}"}
 """What these tests are about holds on every machine, whatever its kernel can confine."""
 
@@ -73,29 +86,89 @@ def http_process(
         finally:
             process.terminate()
             try:
-                process.wait(10)
+                process.wait(60)
             finally:
                 process.kill()
 
 
+def settings_of(home: Path, env: Mapping[str, str]) -> Settings:
+    """Return the settings of a server with that home and these variables."""
+    given = {key: value for key, value in {**LEAST, **env}.items() if key.startswith("SEALAB_")}
+    return read_settings(file=home / "sealab.toml", file_required=False, environment=given, command_line={})
+
+
+@dataclass(frozen=True)
+class _Listening(Address):
+    """An address of this machine that tells the port that was taken."""
+
+    ip: str = "127.0.0.1"
+    port: int = 0
+    taken: list[int] = field(default_factory=list)
+
+    def listen(self) -> socket.socket:
+        listener = super().listen()
+        self.taken.append(listener.getsockname()[1])
+        return listener
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """The event loop of a server in a thread, which no signal reaches: `signalled` is done in its place."""
+
+    def __init__(self, serves: Callable[[], object]) -> None:
+        super().__init__()
+        self.signalled: Callable[[], object] = lambda: None
+        self._serves = serves
+
+    def add_signal_handler(self, sig: int, callback: Callable[..., object], *_args: Any) -> None:
+        self.signalled = callback
+        if sig == signal.SIGTERM:  # the last that a server asks for before it serves
+            self._serves()
+
+    def remove_signal_handler(self, _sig: int) -> bool:
+        return True
+
+
 @contextmanager
-def http_server(home: Path, *arguments: str, **env: str) -> Iterator[str]:
-    """Run a server over HTTP on a free port and give its URL."""
-    with http_process(home, *arguments, **env) as server:
-        yield server.url
+def http_server(home: Path, **env: str) -> Iterator[str]:
+    """Run a server over HTTP in a thread of this process and give its URL; at its end it waits for no call.
+
+    It is what `sealab serve` runs but for its process and its signals. No test learns here what holds its event loop.
+    """
+    settings, address = settings_of(home, {"SEALAB_DRAIN_SECONDS": "0", **env}), _Listening()
+    exposure = Exposure.parse(authenticates=settings.auth is not Auth.OFF, public_url=settings.public_url)
+    serves: Future[None] = Future()
+    loop = _Loop(lambda: serves.set_result(None))
+
+    def serve() -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                runner.run(_serving(settings, Home(home), address, exposure))
+        except BaseException as error:
+            ended.append(error)
+            if not serves.done():
+                serves.set_exception(error)
+
+    ended: list[BaseException] = []
+    thread = threading.Thread(target=serve, name="sealab serves", daemon=True)
+    thread.start()
+    try:
+        serves.result()
+        yield f"http://127.0.0.1:{address.taken[0]}/mcp"
+    finally:
+        if thread.is_alive():
+            loop.call_soon_threadsafe(loop.signalled)
+        thread.join()
+    assert not ended, ended
 
 
 def _said_by(process: subprocess.Popen[str]) -> list[str]:
     """Return what a server says up to the line with its address."""
     assert process.stderr is not None
     said: list[str] = []
-    while select.select([process.stderr], [], [], 120)[0]:
-        line = process.stderr.readline()
+    for line in process.stderr:
         said.append(line)
         if "http://" in line:
             return said
-        if not line:
-            break
     raise AssertionError(f"the server did not say where it listens, but: {''.join(said)}")
 
 
@@ -126,15 +199,19 @@ class Caller:
 
 
 @asynccontextmanager
-async def in_this_process(home: Path, env: dict[str, str] | None = None, **options: Any) -> AsyncIterator[Caller]:
+async def connected(app: App, **options: Any) -> AsyncIterator[Caller]:
+    """Give a client of an app in this process, which has an MCP server of its own."""
+    async with Client(mcp_server(app), read_timeout_seconds=200, **options) as client:
+        yield Caller(client, app.home.root)
+
+
+@asynccontextmanager
+async def in_this_process(
+    home: Path, env: Mapping[str, str] = MappingProxyType({}), **options: Any
+) -> AsyncIterator[Caller]:
     """Give a client of a server in this process: real but for the transport, for what does not depend on that."""
-    environment = {key: value for key, value in (LEAST | (env or {})).items() if key.startswith("SEALAB_")}
-    settings = read_settings(file=home / "sealab.toml", file_required=False, environment=environment, command_line={})
-    async with (
-        running(settings, Home(home), serves=True) as app,
-        Client(mcp_server(app), read_timeout_seconds=200, **options) as client,
-    ):
-        yield Caller(client, home)
+    async with running(settings_of(home, env), Home(home), serves=True) as app, connected(app, **options) as caller:
+        yield caller
 
 
 @pytest.fixture(scope="session")
@@ -143,11 +220,11 @@ def served(
 ) -> Iterator[Callable[[str], tuple[str | StdioServerParameters, Path]]]:
     """Give what a client connects to, by transport; the one HTTP server lives as long as the tests."""
     home = tmp_path_factory.mktemp("http-home")
-    with http_server(home) as url:
+    with http_process(home) as server:
 
         def target(transport: str) -> tuple[str | StdioServerParameters, Path]:
             if transport == "http":
-                return url, home
+                return server.url, home
             own = tmp_path_factory.mktemp("stdio-home")
             return stdio(own), own
 
@@ -156,7 +233,7 @@ def served(
 
 @pytest.fixture(scope="session", params=["stdio-modern", "stdio-legacy", "http-modern", "http-legacy"])
 async def caller(request: pytest.FixtureRequest, served: Callable[..., Any]) -> AsyncIterator[Caller]:
-    """A client of each kind, connected once."""
+    """A client of each kind, connected once, for what every transport must do in both eras."""
     transport, _, era = request.param.partition("-")
     target, home = served(transport)
     async with Client(target, mode="legacy" if era == "legacy" else "auto", read_timeout_seconds=200) as client:
@@ -171,6 +248,13 @@ async def stdio_caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
         yield Caller(client, home)
 
 
+@pytest.fixture(scope="session")
+async def in_process_caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    """One client of a server in this process, for what depends neither on a transport nor on settings."""
+    async with in_this_process(tmp_path_factory.mktemp("home")) as caller:
+        yield caller
+
+
 @pytest.fixture(autouse=True)
 def no_loop_is_held() -> Iterator[None]:
     """Fail a test while which a server held its event loop by its own doing for longer than `HELD_MS_MAX`."""
@@ -178,7 +262,3 @@ def no_loop_is_held() -> Iterator[None]:
     yield
     held = HELD.read_bytes()[before:].decode()
     assert not held, held
-
-
-def pytest_sessionfinish() -> None:
-    HELD.unlink(missing_ok=True)

@@ -2,7 +2,7 @@
 
 A browser signs in as the account that its cookie `account` names. Access tokens end after `lasts` seconds, refresh
 tokens are rotated, and one that is used twice ends its whole sign-in (RFC 9700, 4.14.2). `/told` gives every secret
-that was given out or seen, and `/set` changes how the issuer behaves.
+that was given out or seen, and `/set` changes how the issuer behaves; `anew` has it behave as usual, with nothing to tell.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 sock.bind(("127.0.0.1", int(sys.argv[1])))
 sock.listen()
 here = f"http://127.0.0.1:{sock.getsockname()[1]}"
-behaves: dict[str, Any] = {"lasts": 3600, "iss": here, "refuses_all": False, "slow": 0, "late": 0, "denies": False}
+USUAL = {"lasts": 3600, "iss": here, "refuses_all": False, "slow": 0, "late": 0, "denies": False}
+behaves: dict[str, Any] = dict(USUAL)
 clients: dict[str, dict[str, Any]] = {}
 codes: dict[str, dict[str, Any]] = {}
 access: dict[str, tuple[str, float]] = {}
@@ -186,6 +187,10 @@ async def tell(_: Request) -> Response:
 @server.custom_route("/set", methods=["POST"])
 async def change(request: Request) -> Response:
     asked = await request.json()
+    if asked.pop("anew", False):
+        behaves.update(USUAL)
+        for each in told.values():
+            each.clear()
     if asked.pop("end_access", False):
         access.clear()
     behaves.update(asked)

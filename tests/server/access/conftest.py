@@ -9,14 +9,15 @@ import pytest
 from sealab.server.access.oauth_verifier import OAuthVerifier
 from sealab.server.settings import Settings
 
-from .scripted_issuer import Clocks, MakeVerifier
+from ...clocks import Clock
+from .scripted_issuer import MakeVerifier
 
 
 @pytest.fixture
 async def verifier_of() -> AsyncIterator[MakeVerifier]:
     made: list[OAuthVerifier] = []
 
-    def make(settings: Settings, clock: Clocks | None = None) -> OAuthVerifier:
+    def make(settings: Settings, clock: Clock | None = None) -> OAuthVerifier:
         made.append(OAuthVerifier(settings) if clock is None else OAuthVerifier(settings, clock, clock))
         return made[-1]
 

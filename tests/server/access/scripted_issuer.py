@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from sealab.server.access.oauth_verifier import OAuthVerifier
 from sealab.server.settings import Settings
 
+from ...clocks import Clock
 from ...identity_provider.running import RESOURCE, SERVER, SigningKey
 
 
@@ -91,17 +92,7 @@ def scripted_issuer() -> Iterator[ScriptedIssuer]:
             thread.join()
 
 
-class Clocks:
-    """The time of the day and a monotonic clock, which tests set forward."""
-
-    def __init__(self, now: float) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class MakeVerifier(Protocol):
     """Makes a verifier that is closed when the test ends."""
 
-    def __call__(self, settings: Settings, clock: Clocks | None = None) -> OAuthVerifier: ...
+    def __call__(self, settings: Settings, clock: Clock | None = None) -> OAuthVerifier: ...

@@ -13,9 +13,10 @@ import pytest
 from sealab.server.access import introspection
 from sealab.server.access.verifier import VerifierUnavailable
 
+from ...clocks import Clock
 from ...identity_provider.running import RESOURCE, SERVER
 from ...waiting import until
-from .scripted_issuer import Clocks, MakeVerifier, ScriptedIssuer, scripted_issuer
+from .scripted_issuer import MakeVerifier, ScriptedIssuer, scripted_issuer
 
 METADATA = "/.well-known/oauth-authorization-server"
 ACTIVE = {"active": True, "aud": RESOURCE, "sub": "ada", "scope": "run"}
@@ -32,7 +33,7 @@ def issuer() -> Iterator[ScriptedIssuer]:
 async def test_an_answer_counts_for_ten_seconds_and_no_longer_than_the_token(
     issuer: ScriptedIssuer, verifier_of: MakeVerifier
 ) -> None:
-    clock = Clocks(1e9)
+    clock = Clock(1e9)
     verifier = verifier_of(issuer.settings(), clock)
     for second in (0, 9, 1):
         clock.now += second
@@ -122,7 +123,7 @@ async def test_a_question_goes_on_when_one_of_those_who_wait_goes_away(
 async def test_a_flood_of_invented_tokens_takes_no_place_of_one_that_is_known(
     issuer: ScriptedIssuer, verifier_of: MakeVerifier
 ) -> None:
-    clock = Clocks(1e9)
+    clock = Clock(1e9)
     verifier = verifier_of(issuer.settings(), clock)
     assert await verifier.identity_of("known") is not None
     clock.now += 20
@@ -144,7 +145,7 @@ async def test_places_are_bounded_in_all_and_for_one_principal(
 ) -> None:
     monkeypatch.setattr(introspection, "TOKENS_MAX", 6)
     monkeypatch.setattr(introspection, "TOKENS_OF_ONE_MAX", 3)
-    verifier = verifier_of(issuer.settings(), Clocks(1e9))
+    verifier = verifier_of(issuer.settings(), Clock(1e9))
     issuer.answer("/introspect", ACTIVE | {"sub": "bob"})
     assert await verifier.identity_of("of bob".replace(" ", "-")) is not None
     issuer.answer("/introspect", ACTIVE)

@@ -12,8 +12,9 @@ import pytest
 from sealab.server.access.issuer_link import IssuerLink
 from sealab.server.access.verifier import VerifierUnavailable
 
+from ...clocks import Clock
 from ...identity_provider.running import RESOURCE, SigningKey
-from .scripted_issuer import Clocks, MakeVerifier, ScriptedIssuer, scripted_issuer
+from .scripted_issuer import MakeVerifier, ScriptedIssuer, scripted_issuer
 
 METADATA = "/.well-known/oauth-authorization-server"
 KEY = SigningKey("first")
@@ -161,7 +162,7 @@ async def test_of_keys_with_one_id_each_is_tried(issuer: ScriptedIssuer, verifie
 
 
 async def test_what_the_issuer_said_is_used_for_ten_minutes(issuer: ScriptedIssuer, verifier_of: MakeVerifier) -> None:
-    clock = Clocks(1e9)
+    clock = Clock(1e9)
     verifier = verifier_of(issuer.settings(), clock)
     for _ in range(3):
         assert await verifier.identity_of(token(issuer)) is not None
@@ -175,7 +176,7 @@ async def test_what_the_issuer_said_is_used_for_ten_minutes(issuer: ScriptedIssu
 async def test_a_key_that_was_withdrawn_is_not_remembered_by_its_tokens(
     issuer: ScriptedIssuer, verifier_of: MakeVerifier
 ) -> None:
-    clock = Clocks(1e9)
+    clock = Clock(1e9)
     verifier = verifier_of(issuer.settings(), clock)
     assert await verifier.identity_of(token(issuer)) is not None
     issuer.publish(SigningKey("second"))

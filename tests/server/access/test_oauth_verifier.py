@@ -21,6 +21,7 @@ from sealab.server.access.verifier import VerifierUnavailable
 from sealab.server.identity import Right
 from sealab.server.settings import Settings
 
+from ...clocks import Clock
 from ...identity_provider.running import (
     RESOURCE,
     SERVER,
@@ -30,7 +31,7 @@ from ...identity_provider.running import (
     needs_identity_provider,
     unsigned,
 )
-from .scripted_issuer import Clocks, MakeVerifier, scripted_issuer
+from .scripted_issuer import MakeVerifier, scripted_issuer
 
 pytestmark = needs_identity_provider
 CLAIMS = {"signed": {"org": {"name": "acme"}, "https://sealab.example/tenant": "beta"}}
@@ -62,7 +63,7 @@ async def test_a_token_of_the_issuer_stands_for_its_subject_with_the_rights_of_i
 
 
 async def test_the_same_token_is_judged_anew_each_time(provider: IdentityProvider, verifier_of: MakeVerifier) -> None:
-    clock = Clocks(time.time())
+    clock = Clock(time.time())
     verifier = verifier_of(settings(provider), clock)
     token = provider.token()
     for _ in range(3):
@@ -153,7 +154,7 @@ async def test_clocks_may_be_a_minute_apart(
     provider: IdentityProvider, changed: dict[str, float], allowed: bool, verifier_of: MakeVerifier
 ) -> None:
     now = float(int(time.time()))
-    verifier = verifier_of(settings(provider), Clocks(now))
+    verifier = verifier_of(settings(provider), Clock(now))
     token = provider.keys[0].sign(
         provider.claims(iat=now, exp=now + 300) | {name: now + off for name, off in changed.items()}
     )
@@ -258,7 +259,7 @@ async def test_a_member_that_is_there_twice_is_not_taken(provider: IdentityProvi
 async def test_an_opaque_token_is_introspected_and_refused_once_it_is_revoked(
     provider: IdentityProvider, verifier_of: MakeVerifier
 ) -> None:
-    clock = Clocks(time.time())
+    clock = Clock(time.time())
     verifier = verifier_of(settings(provider, oauth_client_id=SERVER[0], oauth_client_secret=SERVER[1]), clock)
     token, other = provider.token("opaque"), provider.token("opaque-other")
     identity = await verifier.identity_of(token)
@@ -289,7 +290,7 @@ async def test_a_wrong_secret_is_said_to_be_wrong_and_lets_nobody_in(
 
 async def test_keys_are_rotated_without_a_refusal_and_old_ones_end(verifier_of: MakeVerifier) -> None:
     first, second = SigningKey("one"), SigningKey("two", "ES256")
-    clock = Clocks(time.time())
+    clock = Clock(time.time())
     with identity_provider(keys=[first], seconds=9000) as provider:
         verifier = verifier_of(settings(provider), clock)
         old = provider.token()
@@ -306,7 +307,7 @@ async def test_keys_are_rotated_without_a_refusal_and_old_ones_end(verifier_of: 
 
 
 async def test_a_flood_of_unknown_keys_makes_one_fetch(provider: IdentityProvider, verifier_of: MakeVerifier) -> None:
-    clock = Clocks(time.time())
+    clock = Clock(time.time())
     verifier = verifier_of(settings(provider), clock)
     good = provider.token()
     assert await verifier.identity_of(good) is not None
@@ -324,7 +325,7 @@ async def test_an_issuer_that_is_down_at_first_is_asked_again(verifier_of: MakeV
     key = SigningKey("first")
     with identity_provider(keys=[key]) as provider:
         port, issuer, token = int(provider.issuer.rpartition(":")[2]), provider.issuer, provider.token()
-    clock = Clocks(time.time())
+    clock = Clock(time.time())
     verifier = verifier_of(Settings(oauth_issuer=issuer, oauth_audience=RESOURCE), clock)
     for _ in range(20):
         with pytest.raises(VerifierUnavailable, match="does not answer"):
@@ -337,7 +338,7 @@ async def test_an_issuer_that_is_down_at_first_is_asked_again(verifier_of: MakeV
 
 async def test_an_issuer_that_goes_down_later_is_done_without_for_an_hour(verifier_of: MakeVerifier) -> None:
     key = SigningKey("first")
-    clock = Clocks(time.time())
+    clock = Clock(time.time())
     with identity_provider(keys=[key]) as provider:
         verifier = verifier_of(settings(provider, oauth_client_id=SERVER[0], oauth_client_secret=SERVER[1]), clock)
         token = key.sign(provider.claims(exp=time.time() + 9999))

@@ -275,7 +275,8 @@ def test_what_the_policy_does_not_let_be_restored_is_written_down_with_its_rule_
         '@id("no-mail")\nforbid (principal, action == Action::"restore", resource == PersonalDataType::"EMAIL");\n'
     )
     ana = token(tmp_path, "acme", "ana", "run", "privacy:restore")
-    with team_server(tmp_path, SEALAB_POLICY=str(tmp_path / "policy.cedar"), **ONE_SPARE) as url:
+    env = {"SEALAB_POLICY": str(tmp_path / "policy.cedar"), "SEALAB_PRIVACY_MODE": "fast", **ONE_SPARE}
+    with team_server(tmp_path, **env) as url:
         member = Member(url, ana)
         asked = member.call("execute_code", code="result = restore_pii(sanitize_pii('write to canary@corp.example'))")
         assert "no-mail" in json.dumps(asked.message)

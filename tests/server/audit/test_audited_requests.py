@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-import subprocess
 import urllib.error
 import urllib.request
 from contextlib import closing
@@ -20,7 +19,7 @@ from sealab.server.audit import audit_log
 
 from ...waiting import until
 from ..command_line import sealab
-from ..conftest import Caller, environment, http_process, http_server, in_this_process, stdio
+from ..conftest import Caller, http_process, http_server, in_this_process
 from ..upstream_tools.test_registry import ONE_SPARE, configure, upstream
 
 CANARY = "canary7f3a"
@@ -40,10 +39,7 @@ def verified(home: Path) -> dict[str, Any]:
     return told
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_a_server_writes_down_runs_calls_and_decisions_and_no_value_of_them(
-    transport: str, tmp_path: Path
-) -> None:
+async def test_a_server_writes_down_runs_calls_and_decisions_and_no_value_of_them(tmp_path: Path) -> None:
     home = configure(tmp_path, up=upstream(approve="never", deny=["as_text"]))
     code = (
         f"# {CANARY}\n"
@@ -56,8 +52,8 @@ async def test_a_server_writes_down_runs_calls_and_decisions_and_no_value_of_the
         f"result = ['{CANARY}', restored]\n"
     )
 
-    async def use(target: Any) -> None:
-        async with Client(target, read_timeout_seconds=120) as client:
+    with http_server(home, SEALAB_PRIVACY_MODE="fast", **ONE_SPARE) as url:
+        async with Client(url, read_timeout_seconds=120) as client:
             answer = await client.call_tool(
                 "execute_code", {"code": code, "context_vars": {CANARY: CANARY}, "timeout_seconds": 110}
             )
@@ -69,12 +65,6 @@ async def test_a_server_writes_down_runs_calls_and_decisions_and_no_value_of_the
             saved = {"name": "kept", "code": f"def kept():\n    return '{CANARY}'\n", "description": CANARY}
             await client.call_tool("save_skill", saved)
             await client.call_tool("delete_skill", {"name": "kept"})
-
-    if transport == "http":
-        with http_server(home, **ONE_SPARE) as url:
-            await use(url)
-    else:
-        await use(stdio(home, **ONE_SPARE))
     found = lines(home)
     kinds = [each["event"] for each in found]
     assert kinds[0] == "server.started"
@@ -213,8 +203,8 @@ async def test_two_servers_of_one_home_keep_one_chain(tmp_path: Path) -> None:
                 assert answer.structured_content["result"] == number, answer.structured_content
 
     options = {"SEALAB_AUDIT": "required", **ONE_SPARE}
-    with http_server(tmp_path, **options) as one, http_server(tmp_path, **options) as other:
-        await asyncio.gather(many(one), many(other))
+    with http_server(tmp_path, **options) as one, http_process(tmp_path, **options) as other:
+        await asyncio.gather(many(one), many(other.url))
     found = lines(tmp_path)
     assert [each["number"] for each in found] == list(range(1, len(found) + 1))
     kinds = [each["event"] for each in found]
@@ -224,13 +214,6 @@ async def test_two_servers_of_one_home_keep_one_chain(tmp_path: Path) -> None:
 
 def test_a_server_that_requires_a_log_which_it_cannot_write_does_not_start(tmp_path: Path) -> None:
     (tmp_path / "sealab.db").write_text("no database" * 1000)
-    ended = subprocess.run(
-        [stdio(tmp_path).command, *stdio(tmp_path).args],
-        input=b"",
-        capture_output=True,
-        env=environment(SEALAB_AUDIT="required"),
-        timeout=50,
-        check=False,
-    )
+    ended = sealab("serve", "--home", str(tmp_path), SEALAB_AUDIT="required")
     assert ended.returncode == 3
-    assert b"This was refused, since AUDIT is required." in ended.stderr
+    assert "This was refused, since AUDIT is required." in ended.stderr

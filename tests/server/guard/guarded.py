@@ -92,7 +92,7 @@ class Guarded:
     def close(self) -> int:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        return self.process.wait(30)
+        return self.process.wait(60)
 
     def __enter__(self) -> Self:
         return self

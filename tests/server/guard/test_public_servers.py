@@ -17,8 +17,6 @@ from ...tools_registry.test_public_upstreams import INSTALLED, PUBLIC, needs_nod
 from ...tools_registry.upstream_servers import SERVERS, listening
 from .guarded import GUARD, ROOT, environment
 
-pytestmark = pytest.mark.slow
-
 MAIL, OTHER = "jane.doe@corp.example", "john@roe.example"
 ERAS = ["legacy", "auto"]
 FULL = [sys.executable, str(SERVERS / "full.py")]

@@ -145,36 +145,30 @@ def test_a_key_goes_nowhere_and_a_call_with_a_token_that_is_not_known_is_refused
         assert guard.received("tools/call") == before
 
 
-def test_a_tool_that_may_have_tokens_gets_them_as_they_are(tmp_path: Path) -> None:
-    with guarded(tmp_path, "--restore", "false", "--allow-tokens", "log, count_*") as guard:
-        token = guard.text(MAIL)
-        guard.answer(name="count_mails", arguments={"to": token})
-        assert guard.last_received()["params"]["arguments"] == {"to": token}
-        assert "was not called" in guard.answer(name="send", arguments={"to": token})["error"]["message"]
+RULE = '{"EMAIL": ["send_mail.to", "resources/read"], "PERSON": "*"}'
 
 
-@pytest.mark.parametrize(
-    ("rule", "allowed"),
-    [
-        ("false", {}),
-        ("send_*", {("send_mail", "to"), ("send_mail", "name")}),
-        ('{"EMAIL": ["send_mail.to", "resources/read"], "PERSON": "*"}', {("send_mail", "to"), ("send_mail", "name"), ("log", "name"), ("resources/read", "uri")}),
-    ],
-)  # fmt: skip
-def test_the_rule_says_which_tokens_become_values(tmp_path: Path, rule: str, allowed: object) -> None:
-    with guarded(tmp_path, "--restore", rule) as guard:
+def test_the_rule_says_which_tokens_become_values_and_which_tools_get_them_as_they_are(tmp_path: Path) -> None:
+    options = ("--allow-tokens", "count_*, note", "--allow", "all@ours.example", "--allow", "/.*@mine[.]example/")
+    with guarded(tmp_path, "--restore", RULE, *options) as guard:
         shown = guard.result({"structuredContent": {"email": MAIL, "customer_name": NAME}})["structuredContent"]
         arguments = {"to": shown["email"], "name": shown["customer_name"]}
         restored = set()
         for tool in ("send_mail", "log"):
             for key, token in arguments.items():
-                if "error" not in guard.answer(name=tool, arguments={key: token}):
+                answer = guard.answer(name=tool, arguments={key: token})
+                if "error" in answer:
+                    assert "was not called" in answer["error"]["message"]
+                else:
                     assert guard.last_received()["params"]["arguments"][key] in {MAIL, NAME}
                     restored.add((tool, key))
-        if "error" not in guard.answer("resources/read", uri=f"crm://{shown['email']}"):
-            assert MAIL in guard.last_received("resources/read")["params"]["uri"]
-            restored.add(("resources/read", "uri"))
-        assert restored == set(allowed)
+        assert restored == {("send_mail", "to"), ("send_mail", "name"), ("log", "name")}
+        guard.answer("resources/read", uri=f"crm://{shown['email']}")
+        assert MAIL in guard.last_received("resources/read")["params"]["uri"]
+        guard.answer(name="count_mails", arguments={"to": shown["email"]})
+        assert guard.last_received()["params"]["arguments"] == {"to": shown["email"]}
+        said = guard.text("all@ours.example, me@mine.example, john@roe.example")
+        assert said.startswith("all@ours.example, me@mine.example, [EMAIL_")
 
 
 def test_guards_of_one_home_know_each_others_tokens_and_those_of_another_home_do_not(tmp_path: Path) -> None:
@@ -183,9 +177,3 @@ def test_guards_of_one_home_know_each_others_tokens_and_those_of_another_home_do
         mail.answer(name="send", arguments={"to": token})
         assert mail.last_received()["params"]["arguments"] == {"to": MAIL}
         assert "stands for no value here" in other.answer(name="send", arguments={"to": token})["error"]["message"]
-
-
-def test_values_that_are_allowed_are_shown(tmp_path: Path) -> None:
-    with guarded(tmp_path, "--allow", MAIL, "--allow", "/.*@ours[.]example/") as guard:
-        shown = guard.text(f"{MAIL}, all@ours.example, john@roe.example")
-    assert shown.startswith(f"{MAIL}, all@ours.example, [EMAIL_")

@@ -53,25 +53,19 @@ def test_every_kind_of_content_has_tokens_and_what_the_protocol_says_stays(guard
     assert (shown["isError"], shown["resultType"]) == (False, "complete")
 
 
-@pytest.mark.parametrize(
-    ("mime_type", "charset"),
-    [
+def test_bytes_that_are_text_are_filtered_and_written_again(guard: Guarded, token: str) -> None:
+    for mime_type, charset in (
         ("text/csv", "utf-8"),
         ("text/plain", "utf-16"),
         ("text/plain; charset=latin-1", "latin-1"),
         ("image/svg+xml", "utf-8"),
         ("", "utf-8"),
         ("application/x-own", "utf-16-le"),
-    ],
-)
-def test_bytes_that_are_text_are_filtered_and_written_again(
-    guard: Guarded, token: str, mime_type: str, charset: str
-) -> None:
-    blob = base64.b64encode(f"José writes to {MAIL} today".encode(charset)).decode()
-    (shown,) = guard.result(
-        {"contents": [{"uri": "file:///a", "mimeType": mime_type, "blob": blob}]}, "resources/read"
-    )["contents"]
-    assert base64.b64decode(shown["blob"]).decode(charset) == f"José writes to {token} today"
+    ):
+        blob = base64.b64encode(f"José writes to {MAIL} today".encode(charset)).decode()
+        content = {"uri": "file:///a", "mimeType": mime_type, "blob": blob}
+        (shown,) = guard.result({"contents": [content]}, "resources/read")["contents"]
+        assert base64.b64decode(shown["blob"]).decode(charset) == f"José writes to {token} today", mime_type
 
 
 def test_bytes_that_are_no_text_pass_and_what_is_no_base64_does_not(guard: Guarded) -> None:

@@ -90,7 +90,6 @@ def test_an_environment_whose_lock_is_the_same_is_not_made_anew(home: Path, whee
     assert os.readlink(home / "python" / "current") == before
 
 
-@pytest.mark.slow
 def test_a_package_is_added_without_changing_what_is_there(home: Path, tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     shutil.copytree(home / "python", tmp_path / "python", symlinks=True)
@@ -103,7 +102,6 @@ def test_a_package_is_added_without_changing_what_is_there(home: Path, tmp_path:
     assert run(tmp_path, "import ratios\nratios.half").stdout.strip() == "0.5"
 
 
-@pytest.mark.slow
 def test_begun_anew_it_has_no_more_what_was_added(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     assert setup(tmp_path, folder).returncode == 0
@@ -119,7 +117,6 @@ def test_begun_anew_it_has_no_more_what_was_added(tmp_path: Path) -> None:
     assert "Added" not in sealab("data", "status", "--home", str(tmp_path)).stdout
 
 
-@pytest.mark.slow
 def test_a_package_that_cannot_be_added_leaves_the_environment_as_it_was(home: Path, wheels: Path) -> None:
     before = sorted(path.name for path in (home / "python").iterdir())
     ended = sealab("packages", "add", "no-such-package", "--home", str(home), "--wheels", str(wheels))

@@ -35,7 +35,6 @@ MATPLOTLIB = {
 }
 
 
-@pytest.mark.slow
 def test_a_package_that_cannot_be_imported_is_named_and_the_environment_is_not_put_in_place(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     wheels = wheel(folder, "pandas", "9.1", PANDAS), wheel(folder, "broken", "1.0", BROKEN)
@@ -54,7 +53,6 @@ def test_a_package_that_cannot_be_imported_is_named_and_the_environment_is_not_p
     assert last_problem(tmp_path / "python") is None
 
 
-@pytest.mark.slow
 def test_a_package_that_is_added_and_cannot_be_imported_leaves_the_environment_in_use(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     made_environment(tmp_path, folder, wheel(folder, "pandas", "9.1", PANDAS))
@@ -103,7 +101,6 @@ def test_of_a_package_one_module_beside_its_own_may_need_what_is_not_there(tmp_p
     assert current(tmp_path / "python") is not None
 
 
-@pytest.mark.slow
 def test_the_list_of_fonts_is_made_at_setup_and_no_run_makes_it(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     made_environment(tmp_path, folder, wheel(folder, "matplotlib", "9.1", MATPLOTLIB))

@@ -88,6 +88,18 @@ async def test_each_hears_of_its_own_tenant_and_again_of_everything_after_a_gap(
             await operator.until(lambda heard: heard[-1] is Changed.SKILLS)
 
 
+NO_NOTICES = (
+    "",
+    "1",
+    "{",
+    "[]",
+    "[" * 7000,
+    "x" * 7_000,
+    '{"schema": "public", "kind": "other", "version": 1}',
+    '{"schema": "public", "kind": "skills", "version": Infinity}',
+)
+
+
 async def test_what_is_no_notice_and_a_part_that_fails_disturb_nobody(
     cluster: Cluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -102,7 +114,7 @@ async def test_what_is_no_notice_and_a_part_that_fails_disturb_nobody(
         async with listening(notices):
             await ear.until(bool)
             with psycopg.connect(url, autocommit=True) as connection:
-                for payload in ("", "{", "[]", '{"schema": "public", "kind": "other", "version": 1}', "x" * 7_000):
+                for payload in NO_NOTICES:
                     connection.execute("SELECT pg_notify('sealab_notice', %s)", [payload])
             await asyncio.to_thread(save_skill, url, tmp_path, "a")
             await ear.until(lambda heard: heard == [Changed.ANYTHING, Changed.SKILLS])
@@ -114,21 +126,3 @@ async def test_where_the_database_is_a_file_nothing_listens() -> None:
     notices = Notices(None)
     await asyncio.wait_for(notices.listen(), WAIT_SECONDS)
     assert not notices.is_shared
-
-
-@pytest.mark.parametrize("said", ["[" * 7000, '{"schema": "public", "kind": "skills", "version": Infinity}', "", "1"])
-async def test_what_is_no_notice_does_not_end_the_connection(cluster: Cluster, tmp_path: Path, said: str) -> None:
-    url = cluster.create("strange")
-    try:
-        await asyncio.to_thread(save_skill, url, tmp_path, "before")
-        notices, ear = Notices(url), Ear()
-        with notices.heard(None, ear):
-            async with listening(notices):
-                await ear.until(lambda heard: Changed.ANYTHING in heard)
-                async with await psycopg.AsyncConnection.connect(url, autocommit=True) as other:
-                    await other.execute("SELECT pg_notify('sealab_notice', %s)", [said])
-                await asyncio.to_thread(save_skill, url, tmp_path, "after")
-                await ear.until(lambda heard: Changed.SKILLS in heard)
-                assert notices.gaps == 0
-    finally:
-        cluster.drop("strange")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+import psycopg
 import pytest
 
 from sealab.server.notices.readiness import differing
@@ -19,7 +19,8 @@ from sealab.skills_db.migrations import MIGRATIONS, Migration
 
 from ...skills_db.postgres import Cluster
 from ...waiting import wait_until
-from ..conftest import SEALAB, environment, http_server
+from ..command_line import sealab
+from ..conftest import http_server
 
 EXPANDS = Migration("9998_notes", ("CREATE TABLE sealab_note (id {identity})",))
 CONTRACTS = Migration("9999_no_notes", ("DROP TABLE sealab_note",), needs=EXPANDS.name)
@@ -60,15 +61,9 @@ def test_a_server_without_its_tables_is_not_ready_and_says_who_can_make_them(clu
             wait_until(lambda: "lacks 0014_shared_state" in str(readyz(server)[1].get("reason")))
             assert readyz(server)[0] == 503
     finally:
-        with open_existing(url) as connection:
+        with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("DROP OWNED BY serves")
             connection.execute("DROP ROLE serves")
-
-
-def open_existing(url: str):  # type: ignore[no-untyped-def]
-    import psycopg
-
-    return psycopg.connect(url, autocommit=True)
 
 
 def test_doctor_and_readyz_tell_what_differs_between_servers(cluster: Cluster, tmp_path: Path) -> None:
@@ -85,13 +80,7 @@ def test_doctor_and_readyz_tell_what_differs_between_servers(cluster: Cluster, t
                 "2 servers use it, which differ in mcp.json (2 kinds) and the settings (2 kinds): give all the same"
             )
             assert readyz(second)[1]["warning"] == warning
-            doctor = subprocess.run(
-                [*SEALAB, "doctor", "--json", "--home", str(tmp_path / "first")],
-                env=environment(**env),
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            doctor = sealab("doctor", "--json", "--home", str(tmp_path / "first"), **env)
             assert json.loads(doctor.stdout)["database"]["note"] == f"it answers. {warning}"
 
 

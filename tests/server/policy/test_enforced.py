@@ -16,7 +16,7 @@ from mcp import Client, MCPError
 from ...waiting import until
 from ..audit.test_audited_requests import lines
 from ..command_line import sealab
-from ..conftest import Caller, http_process, in_this_process, stdio
+from ..conftest import Caller, http_server, in_this_process
 from ..upstream_tools.test_approvals import User, yes
 from ..upstream_tools.test_registry import ONE_SPARE, configure, error, result, upstream
 
@@ -51,11 +51,11 @@ async def governed(
 
 @pytest.fixture(scope="module")
 async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    """A client over stdio that cannot ask its user, of a server with a policy, one upstream and one hidden upstream."""
+    """A client that cannot ask its user, of a server with a policy, one upstream and one hidden upstream."""
     home = tmp_path_factory.mktemp("home")
     configure(home, up=upstream(approve="never"), other=upstream(approve="never"))
-    async with Client(stdio(home, **with_policy(home)), read_timeout_seconds=200) as client:
-        yield Caller(client, home)
+    async with governed(home) as caller:
+        yield caller
 
 
 async def said(caller: Caller, tool: str, **arguments: Any) -> str:
@@ -69,23 +69,21 @@ async def test_what_it_permits_runs(caller: Caller) -> None:
     assert await result(caller, "1 + 1", timeout_seconds=60, memory_mb=600) == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
+async def test_what_it_does_not_permit_does_not_run(caller: Caller) -> None:
+    refusals: list[tuple[dict[str, Any], str]] = [
         ({"timeout_seconds": 61}, "restricted, for 61 s with 500 MB: no rule permits it"),
         ({"timeout_seconds": 60.5}, "no rule permits it"),
         ({"memory_mb": 601}, "no rule permits it"),
         ({"isolation": "process"}, "the isolation process"),
         ({"session": "own"}, "by the rule no-sessions"),
         ({"background": True}, "by the rule no-background"),
-    ],
-)
-async def test_what_it_does_not_permit_does_not_run(caller: Caller, arguments: dict[str, Any], why: str) -> None:
-    refusal = await said(caller, "execute_code", code="1 + 1", **arguments)
-    assert refusal.startswith("The policy refuses to run code at the isolation ")
-    assert why in refusal
-    assert "ask the operator to change the policy" in refusal
-    assert "context." not in refusal
+    ]
+    for arguments, why in refusals:
+        refusal = await said(caller, "execute_code", code="1 + 1", **arguments)
+        assert refusal.startswith("The policy refuses to run code at the isolation "), arguments
+        assert why in refusal, arguments
+        assert "ask the operator to change the policy" in refusal, arguments
+        assert "context." not in refusal, arguments
 
 
 async def test_skills_and_their_tests_run_by_the_same_rules(caller: Caller) -> None:
@@ -254,13 +252,13 @@ async def test_under_auto_tools_and_files_get_what_the_policy_gives_them(tmp_pat
 
 async def test_a_new_version_holds_in_a_running_server_and_a_broken_or_missing_one_is_told(tmp_path: Path) -> None:
     file = tmp_path / "team.cedar"
-    with http_process(tmp_path, **with_policy(tmp_path)) as server:
-        ready = server.url.replace("/mcp", "/readyz")
+    with http_server(tmp_path, **with_policy(tmp_path)) as url:
+        ready = url.replace("/mcp", "/readyz")
 
         def told() -> dict[str, Any]:
             return dict(httpx2.get(ready).json())
 
-        async with Client(server.url, read_timeout_seconds=200) as client:
+        async with Client(url, read_timeout_seconds=200) as client:
             caller = Caller(client, tmp_path)
             assert await result(caller, "1") == 1
             file.write_text("permit(")
@@ -333,8 +331,7 @@ async def test_nothing_that_a_caller_is_told_depends_on_a_server_that_the_policy
         if "other" in servers:
             (home / "tools" / "other" / "wrong.json").write_text("{")
         found: dict[str, object] = {}
-        async with Client(stdio(home, **with_policy(home)), read_timeout_seconds=50) as client:
-            caller = Caller(client, home)
+        async with governed(home) as caller:
             await caller.call("search_tools", query="to have all servers asked")
             await until(partial(_have_listed, home, len(servers)))
             for tool, arguments in ASKED:

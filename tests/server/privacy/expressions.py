@@ -1,29 +1,30 @@
-"""The expressions of a recognizer as it uses them: what each step of one costs, and texts that are hostile to it.
+"""Texts that are hostile to the expressions of a recognizer, and a budget that only a careless one uses up.
 
-A step is one call into an expression: while it lasts, no other thread runs. What it costs is told in the time that a
-plain search takes for as many characters, so that it is the same on a slow machine.
+While an expression looks at a text no other thread of a server runs, so none may take more than linear time.
 """
 
 from __future__ import annotations
 
 import random
 import re
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from itertools import islice
 from re import _constants as kinds
 from re import _parser as parser
-from types import ModuleType
 from typing import Any
 
-CHARS = 12_000
+from sealab.server.privacy.detection.findings import Finding
+
+Find = Callable[[str], Iterator[Finding]]
+SHORT_CHARS = 12_000
 """More than any expression repeats, but for those that say so."""
-MOST_COST = 300
-"""So many plain searches take a tenth of a second on a block, which is what others may wait."""
-_PLAIN = re.compile("[b-y]z")
+LONG_CHARS = 500_000
+LONG_SECONDS = 8
+"""What no recognizer needs for so many characters, by ten times, and one that takes quadratic time does, by five."""
 _CATEGORY = {kinds.CATEGORY_DIGIT: "1", kinds.CATEGORY_SPACE: " ", kinds.CATEGORY_NOT_WORD: "-"}
 AROUND = ("", "-", " ", "\n", ".", "=", "/", ",", '"', "\t\t\t\t\t\t\t\t")
 _MOST_OF_ONE = 40
@@ -48,112 +49,40 @@ def hostile_units(pattern: re.Pattern[str], dice: random.Random, most: int) -> l
     return [before + each for each in bases for before in AROUND]
 
 
-def cost_of(find: Callable[[str], Any], unit: str) -> tuple[float, str]:
-    """Return what the dearest step costs that a recognizer takes on a repeated text, and its expression."""
-    text = (unit * (CHARS // len(unit) + 1))[:CHARS]
-    cost, pattern = _cost(find, text)
-    for _ in range(3 if cost > MOST_COST else 0):  # noise only ever adds
-        cost = min(cost, _cost(find, text)[0])
-    return cost, pattern
+def repeated(unit: str, chars: int) -> str:
+    return (unit * (chars // len(unit) + 1))[:chars]
 
 
-def _cost(find: Callable[[str], Any], text: str) -> tuple[float, str]:
-    dearest = Dearest()
-    with _timed(sys.modules[find.__module__], dearest):
-        for _ in islice(find(text), _FINDINGS_MAX):
-            pass
-    return dearest.seconds / plain_seconds(), dearest.pattern
+def found_by(find: Find, text: str) -> list[Finding]:
+    """Return what a recognizer finds, up to a number."""
+    return list(islice(find(text), _FINDINGS_MAX))
 
 
-@cache
-def plain_seconds() -> float:
-    """Return the CPU seconds of a plain search through `CHARS` characters."""
-    text, best = "a" * CHARS, 1.0
-    for _ in range(300):  # a moment at which all is slow must not set the measure
+def dearest(find: Find, units: list[str], count: int) -> list[str]:
+    """Return those units that cost a recognizer most, repeated in a short text: they are worth a long one."""
+
+    def seconds(unit: str) -> float:
         began = time.thread_time()
-        _PLAIN.search(text)
-        best = min(best, time.thread_time() - began)
-    return best
+        found_by(find, repeated(unit, SHORT_CHARS))
+        return time.thread_time() - began
 
-
-class Dearest:
-    """The step that took longest."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.pattern = ""
-
-    def note(self, seconds: float, pattern: str) -> None:
-        if seconds > self.seconds:
-            self.seconds, self.pattern = seconds, pattern
-
-
-class _Timed:
-    """An expression in whose place this stands, and which notes what each step takes."""
-
-    def __init__(self, pattern: re.Pattern[str], dearest: Dearest) -> None:
-        self._pattern = pattern
-        self._dearest = dearest
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._pattern, name)
-        if not callable(value):
-            return value
-
-        def call(*given: Any, **named: Any) -> Any:
-            return self._step(lambda: value(*given, **named))
-
-        return call
-
-    def finditer(self, *given: Any) -> Iterator[re.Match[str]]:
-        matches = self._pattern.finditer(*given)
-        while (match := self._step(lambda: next(matches, None))) is not None:
-            yield match
-
-    def _step(self, step: Callable[[], Any]) -> Any:
-        began = time.thread_time()
-        try:
-            return step()
-        finally:
-            self._dearest.note(time.thread_time() - began, self._pattern.pattern)
+    return sorted(units, key=seconds)[-count:]
 
 
 @contextmanager
-def _timed(module: ModuleType, dearest: Dearest) -> Iterator[None]:
-    """Have all expressions of a module timed, for a while."""
-    before: list[tuple[ModuleType, str, object]] = []
+def processor_seconds(most: float) -> Iterator[None]:
+    """Raise TimeoutError where the block computes for longer, which does not depend on what else the machine does."""
+
+    def over(*_given: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGVTALRM, over)
+    signal.setitimer(signal.ITIMER_VIRTUAL, most)
     try:
-        for place, name, _ in _places(module):
-            if not before or before[-1][:2] != (place, name):
-                before.append((place, name, vars(place)[name]))
-                setattr(place, name, _replaced(vars(place)[name], dearest))
         yield
     finally:
-        for place, name, value in before:
-            setattr(place, name, value)
-
-
-def _replaced(value: Any, dearest: Dearest) -> Any:
-    if isinstance(value, re.Pattern):
-        return _Timed(value, dearest) if isinstance(value.pattern, str) else value
-    if isinstance(value, tuple) and type(value) is tuple:
-        return tuple(_replaced(each, dearest) for each in value)
-    return value
-
-
-def _places(module: ModuleType) -> list[tuple[ModuleType, str, re.Pattern[str]]]:
-    """Return where the expressions stand that a module uses: its own, and those of the modules of its functions."""
-    found: list[tuple[ModuleType, str, re.Pattern[str]]] = []
-    waiting, seen = [module], {module.__name__}
-    while waiting:
-        place = waiting.pop()
-        for name, value in vars(place).items():
-            found += [(place, name, each) for each in _patterns_in(value)]
-            home = getattr(value, "__module__", None) or ""
-            if ".privacy." in home and home not in seen and home in sys.modules:
-                seen.add(home)
-                waiting.append(sys.modules[home])
-    return found
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def _patterns_in(value: object) -> Iterator[re.Pattern[str]]:

@@ -24,8 +24,6 @@ from ...sandbox.science import VARIABLE
 from ..conftest import SEALAB, environment
 from .crm import UPSTREAM, customers
 
-pytestmark = pytest.mark.slow
-
 COUNT = 40
 PERSONAL = ("customer_name", "email", "phone", "card", "iban", "ssn", "api_key")
 READ = {

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,9 +28,7 @@ from sealab.server.settings import PrivacyMode, Settings
 from sealab.skills_db.vault import AuditLine, Vault
 
 from ...waiting import until
-from ..conftest import http_server, in_this_process, stdio
-
-pytestmark = pytest.mark.slow
+from ..conftest import http_server, in_this_process
 
 MAIL = "jane.roe@corp.example"
 FAST = {"SEALAB_PRIVACY_MODE": "fast"}
@@ -55,47 +53,46 @@ async def answer(client: Client, tool: str, text: str) -> dict[str, Any]:
 
 
 async def test_the_tools_hide_and_give_back_and_name_what_they_do_not_know(tmp_path: Path) -> None:
-    async with Client(stdio(tmp_path, **FAST), read_timeout_seconds=200) as client:
-        hidden = await answer(client, "sanitize_pii", f"write to {MAIL}, SSN: 536-90-4399; again {MAIL}")
+    async with in_this_process(tmp_path, FAST) as caller:
+        hidden = await answer(caller.client, "sanitize_pii", f"write to {MAIL}, SSN: 536-90-4399; again {MAIL}")
         assert hidden["pii_found"] == 2
         assert hidden["pii_types"] == ["EMAIL", "SSN"]
         assert MAIL not in hidden["sanitized_text"]
         unknown = "[EMAIL_0123456789]"
-        restored = await answer(client, "restore_pii", f"{hidden['sanitized_text']} {unknown}")
+        restored = await answer(caller.client, "restore_pii", f"{hidden['sanitized_text']} {unknown}")
         assert restored == {
             "restored_text": f"write to {MAIL}, SSN: 536-90-4399; again {MAIL} {unknown}",
             "restored": 3,
             "unknown_tokens": [unknown],
         }
-        assert await answer(client, "sanitize_pii", "nothing") == {
-            "sanitized_text": "nothing",
-            "pii_found": 0,
-            "pii_types": [],
-        }
-    async with Client(stdio(tmp_path, **FAST), read_timeout_seconds=200) as later:
-        again = await answer(later, "sanitize_pii", MAIL)
-        assert again["sanitized_text"] in hidden["sanitized_text"]
-        assert (await answer(later, "restore_pii", again["sanitized_text"]))["restored_text"] == MAIL
+        nothing = {"sanitized_text": "nothing", "pii_found": 0, "pii_types": []}
+        assert await answer(caller.client, "sanitize_pii", "nothing") == nothing
+    # A later server of the home, which gives code a value back only where the model may have it.
+    async with in_this_process(tmp_path, {"SEALAB_RESTORE_TO_MODEL": "false", **FAST}) as later:
+        again = (await answer(later.client, "sanitize_pii", MAIL))["sanitized_text"]
+        assert again in hidden["sanitized_text"]
+        assert (await later.run("restore_pii('[EMAIL_0123456789]')"))["error"]["type"] == "PermissionError"
+        assert (await later.call("restore_pii", text=again)).is_error
 
 
 async def test_with_privacy_off_there_is_no_vault_to_ask(tmp_path: Path) -> None:
     # The keys of journals and of the audit log are derived from the vault's.
     env = {"SEALAB_PRIVACY": "off", "SEALAB_JOURNAL": "off", "SEALAB_AUDIT": "off"}
-    async with Client(stdio(tmp_path, **env), read_timeout_seconds=200) as client:
-        assert not {"sanitize_pii", "restore_pii"} & {tool.name for tool in (await client.list_tools()).tools}
-        result = await client.call_tool("execute_code", {"code": "sanitize_pii('x')"})
-        assert result.structured_content is not None
-        assert "PRIVACY is off" in result.structured_content["error"]["message"]
+    async with in_this_process(tmp_path, env) as caller:
+        shown = {tool.name for tool in (await caller.client.list_tools()).tools}
+        assert not {"sanitize_pii", "restore_pii"} & shown
+        assert "PRIVACY is off" in (await caller.run("sanitize_pii('x')"))["error"]["message"]
     assert not (tmp_path / "vault.key").exists()
 
 
-async def test_code_gives_values_back_only_where_the_model_may_have_them(tmp_path: Path) -> None:
-    code = {"code": "restore_pii('[EMAIL_0123456789]')"}
-    async with Client(stdio(tmp_path, SEALAB_RESTORE_TO_MODEL="false", **FAST), read_timeout_seconds=200) as client:
-        report = (await client.call_tool("execute_code", code)).structured_content
-        assert report is not None
-        assert report["error"]["type"] == "PermissionError"
-        assert (await client.call_tool("restore_pii", {"text": "x"})).is_error
+@asynccontextmanager
+async def credited(url: str, credentials: str | None = None, mode: Any = "auto") -> AsyncIterator[Client]:
+    """Give a client with these credentials."""
+    headers = {} if credentials is None else {"Authorization": credentials}
+    async with httpx2.AsyncClient(headers=headers, timeout=50) as http:
+        transport = streamable_http_client(url, http_client=http)
+        async with Client(transport, mode=mode, read_timeout_seconds=200) as client:
+            yield client
 
 
 async def test_sessions_over_http_have_vaults_of_their_own(url: str) -> None:
@@ -108,17 +105,15 @@ async def test_sessions_over_http_have_vaults_of_their_own(url: str) -> None:
 
 
 async def test_the_values_of_a_session_go_with_it_and_those_of_credentials_stay(tmp_path: Path) -> None:
-    async def hide(url: str, **headers: str) -> list[int]:
-        async with httpx2.AsyncClient(headers=headers, timeout=50) as http:
-            transport = streamable_http_client(url, http_client=http)
-            async with Client(transport, mode="legacy", read_timeout_seconds=200) as client:
-                await answer(client, "sanitize_pii", MAIL)
-                return lives_in(tmp_path)
+    async def hide(url: str, credentials: str | None = None) -> list[int]:
+        async with credited(url, credentials, "legacy") as client:
+            await answer(client, "sanitize_pii", MAIL)
+            return lives_in(tmp_path)
 
     with http_server(tmp_path, **FAST) as url:
         for _ in range(3):
             assert 1 in await hide(url)
-            assert 90 in await hide(url, Authorization="Bearer one")
+            assert 90 in await hide(url, "Bearer one")
     # Not the session's own, but the caller's: the same value is one row, however often it comes back.
     assert lives_in(tmp_path) == [90]
 
@@ -161,10 +156,8 @@ async def test_many_scopes_at_once_are_all_held_in_memory(tmp_path: Path, monkey
 
 async def test_credentials_tell_callers_apart_and_outlive_their_sessions(url: str) -> None:
     async def asked(tool: str, text: str, credentials: str) -> dict[str, Any]:
-        async with httpx2.AsyncClient(headers={"Authorization": credentials}, timeout=50) as http:
-            transport = streamable_http_client(url, http_client=http)
-            async with Client(transport, read_timeout_seconds=200) as client:
-                return await answer(client, tool, text)
+        async with credited(url, credentials) as client:
+            return await answer(client, tool, text)
 
     token = (await asked("sanitize_pii", MAIL, "Bearer one"))["sanitized_text"]
     assert (await asked("restore_pii", token, "Bearer one"))["restored_text"] == MAIL
@@ -211,12 +204,9 @@ async def test_no_token_comes_back_for_what_was_said_of_another(privacy: Privacy
 
 async def test_what_callers_with_credentials_keep_in_a_session_no_others_find_there(url: str) -> None:
     async def run(credentials: str | None, code: str) -> object:
-        headers = {} if credentials is None else {"Authorization": credentials}
-        async with httpx2.AsyncClient(headers=headers, timeout=50) as http:
-            transport = streamable_http_client(url, http_client=http)
-            async with Client(transport, read_timeout_seconds=200) as client:
-                report = (await client.call_tool("execute_code", {"code": code, "session": "a"})).structured_content
-                return report and report["result"]
+        async with credited(url, credentials) as client:
+            report = (await client.call_tool("execute_code", {"code": code, "session": "a"})).structured_content
+            return report and report["result"]
 
     callers = ("Bearer a", "Bearer b", None)
     for number, caller in enumerate(callers):
@@ -226,11 +216,9 @@ async def test_what_callers_with_credentials_keep_in_a_session_no_others_find_th
 
 async def test_what_is_kept_of_a_run_is_found_by_its_caller_alone(url: str) -> None:
     async def call(credentials: str, tool: str, arguments: dict[str, Any]) -> tuple[bool, Any]:
-        async with httpx2.AsyncClient(headers={"Authorization": credentials}, timeout=50) as http:
-            transport = streamable_http_client(url, http_client=http)
-            async with Client(transport, read_timeout_seconds=200) as client:
-                result = await client.call_tool(tool, arguments)
-                return bool(result.is_error), result.structured_content or result.model_dump_json()
+        async with credited(url, credentials) as client:
+            result = await client.call_tool(tool, arguments)
+            return bool(result.is_error), result.structured_content or result.model_dump_json()
 
     _, report = await call("Bearer a", "execute_code", {"code": "print('kept ' * 20_000)"})
     run_id, file = report["run_id"], f".runs/{report['run_id']}/output.txt"

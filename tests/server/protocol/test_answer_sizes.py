@@ -44,7 +44,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Call
         (home / "tools" / f"category {number}").mkdir()
         definition = {"name": "one", "description": "d" * 300, "input_schema": {"type": "object"}}
         (home / "tools" / f"category {number}" / "one.json").write_text(json.dumps(definition))
-    async with in_this_process(home) as caller:
+    async with in_this_process(home, {"SEALAB_PRIVACY_MODE": "fast"}) as caller:
         yield caller
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,15 +84,14 @@ def test_a_schema_says_everything_in_its_place(schema: dict[str, object], expect
     assert in_place({"$defs": definitions, "properties": {"it": inner}}) == {"properties": {"it": expected}}
 
 
-@pytest.mark.parametrize("value", [None, {}, {"b": 1}, {"b": "1"}, "x", 3, ["a"], [None]])
-def test_a_schema_in_place_takes_what_it_took_before(value: object) -> None:
+def test_a_schema_in_place_takes_what_it_took_before() -> None:
     schema = {
         "$defs": {"A": {"type": "object", "properties": {"b": {"type": "integer"}}, "required": ["b"]}},
         "properties": {"a": {"anyOf": [{"$ref": "#/$defs/A"}, NULL]}, "c": {"items": {"$ref": "#/$defs/A"}}},
     }
-    for name in ("a", "c"):
-        before, after = (Draft202012Validator(each).is_valid({name: value}) for each in (schema, in_place(schema)))
-        assert before == after
+    before, after = Draft202012Validator(schema), Draft202012Validator(in_place(schema))
+    for name, value in itertools.product(("a", "c"), (None, {}, {"b": 1}, {"b": "1"}, "x", 3, ["a"], [None])):
+        assert before.is_valid({name: value}) == after.is_valid({name: value}), (name, value)
 
 
 def test_a_tool_that_is_not_kept_has_none() -> None:

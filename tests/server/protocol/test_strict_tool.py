@@ -15,7 +15,7 @@ from sealab.server.protocol.message_bounds import VALUES_MAX
 from sealab.server.protocol.tools import tools_of
 from sealab.server.settings import Settings
 
-from ..conftest import in_this_process
+from ..conftest import Caller
 
 pytestmark = pytest.mark.anyio
 MANY = 10_000
@@ -24,9 +24,14 @@ ERRORS_MAX = 5
 WRONG = ([1] * MANY, [[]] * MANY, {str(number): [] for number in range(MANY)}, json.dumps([1] * MANY))
 
 
-async def test_no_list_of_wrong_items_makes_an_error_of_each_in_any_tool(tmp_path: Path) -> None:
+async def test_every_parameter_is_described_and_no_list_of_wrong_items_makes_an_error_of_each(tmp_path: Path) -> None:
     async with running(Settings(workers_spare=0), Home(tmp_path)) as app:
-        models = [tool.prepare() for tool in tools_of(app)]
+        tools = tools_of(app)
+        models = [tool.prepare() for tool in tools]
+    for tool in tools:
+        for name, schema in tool.parameters["properties"].items():
+            assert schema["description"], (tool.name, name)
+            assert schema["type"], (tool.name, name)
     errors: list[int] = []
     for model in models:
         for name in model.model_fields:
@@ -38,48 +43,36 @@ async def test_no_list_of_wrong_items_makes_an_error_of_each_in_any_tool(tmp_pat
     assert 0 < max(errors) <= ERRORS_MAX
 
 
-async def test_a_list_of_wrong_items_is_refused_by_its_first(tmp_path: Path) -> None:
-    async with in_this_process(tmp_path) as caller:
-        answer = await caller.call("save_skill", name="x", tags=["a", 7, *[1] * MANY])
+async def test_a_list_of_wrong_items_is_refused_by_its_first(in_process_caller: Caller) -> None:
+    answer = await in_process_caller.call("save_skill", name="x", tags=["a", 7, *[1] * MANY])
     assert answer.is_error
     assert answer.content[0].text.startswith("The argument tags of save_skill cannot be 7. Its schema is ")  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("tool", "argument", "others"),
-    [("save_skill", "tags", {"name": "x"}), ("execute_code", "context_vars", {"code": "1"})],
-)
 async def test_an_argument_given_as_json_text_is_decoded_up_to_the_bound_of_a_message(
-    tmp_path: Path, tool: str, argument: str, others: dict[str, str]
+    in_process_caller: Caller,
 ) -> None:
-    async with in_this_process(tmp_path) as caller:
-        answer = await caller.call(tool, **others, **{argument: "[" + "[]," * VALUES_MAX + "1]"})
-    assert answer.is_error
-    assert f": it holds more than {VALUES_MAX} values. Its schema is " in answer.content[0].text  # type: ignore[union-attr]
+    text = "[" + "[]," * VALUES_MAX + "1]"
+    for tool, given in (
+        ("save_skill", {"name": "x", "tags": text}),
+        ("execute_code", {"code": "1", "context_vars": text}),
+    ):
+        answer = await in_process_caller.call(tool, **given)
+        assert answer.is_error, tool
+        said = answer.content[0].text  # type: ignore[union-attr]
+        assert f": it holds more than {VALUES_MAX} values. Its schema is " in said, tool
 
 
-async def test_every_parameter_says_what_it_is_for_and_has_a_type(tmp_path: Path) -> None:
-    async with running(Settings(workers_spare=0), Home(tmp_path)) as app:
-        tools = tools_of(app)
-    for tool in tools:
-        for name, schema in tool.parameters["properties"].items():
-            assert schema["description"], (tool.name, name)
-            assert schema["type"], (tool.name, name)
-
-
-async def test_null_for_an_optional_argument_is_its_default(tmp_path: Path) -> None:
-    async with in_this_process(tmp_path) as caller:
-        for tool in (await caller.client.list_tools()).tools:
-            optional = tool.input_schema["properties"].keys() - set(tool.input_schema.get("required", ()))
-            if not optional:
-                continue
-            texts = dict.fromkeys(tool.input_schema.get("required", ()), "nothing")
-            plain = await caller.call(tool.name, **texts)
-            nulls = await caller.call(tool.name, **texts, **dict.fromkeys(optional))
-            assert nulls.is_error is plain.is_error, (tool.name, nulls.content)
-            assert "cannot be null" not in str(nulls.content), tool.name
-        refused = await caller.call("execute_code", code=None)
-        assert "The argument code of execute_code cannot be null" in str(refused.content)
+async def test_null_for_an_optional_argument_is_its_default(in_process_caller: Caller) -> None:
+    for tool in (await in_process_caller.client.list_tools()).tools:
+        optional = tool.input_schema["properties"].keys() - set(tool.input_schema.get("required", ()))
+        if not optional:
+            continue
+        texts = dict.fromkeys(tool.input_schema.get("required", ()), "nothing")
+        plain = await in_process_caller.call(tool.name, **texts)
+        nulls = await in_process_caller.call(tool.name, **texts, **dict.fromkeys(optional))
+        assert nulls.is_error is plain.is_error, (tool.name, nulls.content)
+        assert "cannot be null" not in str(nulls.content), tool.name
 
 
 def strict(schema: dict[str, Any]) -> dict[str, Any]:
@@ -98,29 +91,25 @@ def strict(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("tool", ["execute_code", "run_skill"])
-async def test_a_call_in_the_form_of_a_strict_client_is_taken(tmp_path: Path, tool: str) -> None:
+async def test_a_call_in_the_form_of_a_strict_client_is_taken(in_process_caller: Caller, tool: str) -> None:
     code = "def double(n: int = 21) -> int:\n    'Double it.'\n    return n * 2\n"
-    async with in_this_process(tmp_path) as caller:
-        await caller.call("save_skill", name="double", code=code)
-        tools = {each.name: each for each in (await caller.client.list_tools()).tools}
-        converted = strict(tools[tool].input_schema)
-        given = {
-            name: schema.get("default", None if "null" in schema["type"] else "" if schema["type"] == "string" else [])
-            for name, schema in converted["properties"].items()
-        }
-        given |= {name: {} for name in ("context_vars", "arguments") if name in given}
-        given |= {"code": "6 * 7"} if tool == "execute_code" else {"name": "double"}
-        given |= (
-            {"format": "json", "dry_run": False, "background": False} if tool == "execute_code" else {"format": "json"}
-        )
-        answer = await caller.call(tool, **given)
+    await in_process_caller.call("save_skill", name="double", code=code)
+    tools = {each.name: each for each in (await in_process_caller.client.list_tools()).tools}
+    converted = strict(tools[tool].input_schema)
+    given = {
+        name: schema.get("default", None if "null" in schema["type"] else "" if schema["type"] == "string" else [])
+        for name, schema in converted["properties"].items()
+    }
+    given |= {name: {} for name in ("context_vars", "arguments") if name in given}
+    given |= {"code": "6 * 7"} if tool == "execute_code" else {"name": "double"}
+    given |= {"format": "json", **({"dry_run": False, "background": False} if tool == "execute_code" else {})}
+    answer = await in_process_caller.call(tool, **given)
     assert answer.structured_content is not None, answer.content
     assert answer.structured_content["result"] == 42
 
 
-async def test_an_empty_name_is_refused_and_an_empty_text_is_none(tmp_path: Path) -> None:
-    async with in_this_process(tmp_path) as caller:
-        answer = await caller.call("execute_code", code="1", session="")
-        assert "session" in str(answer.content)
-        assert answer.is_error
-        assert not (await caller.call("execute_code", code="1", format="")).is_error
+async def test_an_empty_name_is_refused_and_an_empty_text_is_none(in_process_caller: Caller) -> None:
+    answer = await in_process_caller.call("execute_code", code="1", session="")
+    assert "session" in str(answer.content)
+    assert answer.is_error
+    assert not (await in_process_caller.call("execute_code", code="1", format="")).is_error

@@ -1,4 +1,4 @@
-"""The tools as a client sees them, over both transports and in both protocol eras."""
+"""The tools as a client sees them: the contract over both transports and in both eras, all else in one process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import uuid
 from typing import Any
 
 import anyio
-import pytest
 
 from ...waiting import until
 from ..conftest import Caller
@@ -88,11 +87,11 @@ async def test_code_that_works_gives_a_report_and_a_short_text(caller: Caller) -
     assert re.fullmatch(r"ok in [\d.]+ ms\nresult: 45\noutput:\nhello", answer.content[0].text)  # type: ignore[union-attr]
 
 
-async def test_a_result_of_none_is_there_as_null(caller: Caller) -> None:
-    report = await caller.run("x = 1")
+async def test_a_result_of_none_is_there_as_null(in_process_caller: Caller) -> None:
+    report = await in_process_caller.run("x = 1")
     assert report["result"] is None
     assert "result" in report
-    assert (await caller.run("{'a': None, 'b': [None]}"))["result"] == {"a": None, "b": [None]}
+    assert (await in_process_caller.run("{'a': None, 'b': [None]}"))["result"] == {"a": None, "b": [None]}
 
 
 async def test_code_that_fails_is_a_normal_result_with_its_error_and_the_output_up_to_it(caller: Caller) -> None:
@@ -106,8 +105,8 @@ async def test_code_that_fails_is_a_normal_result_with_its_error_and_the_output_
     assert "AttributeError (line 3)" in answer.content[0].text  # type: ignore[union-attr]
 
 
-async def test_code_that_is_not_allowed_is_refused_with_line_and_advice(caller: Caller) -> None:
-    report = await caller.run("print('never')\nimport subprocess")
+async def test_code_that_is_not_allowed_is_refused_with_line_and_advice(in_process_caller: Caller) -> None:
+    report = await in_process_caller.run("print('never')\nimport subprocess")
     assert (report["success"], report["status"], report["output"]) == (False, "refused", "")
     assert report["error"]["line"] == 2
     assert "subprocess" in report["error"]["message"]
@@ -124,8 +123,8 @@ async def test_context_vars_are_variables_of_the_code(caller: Caller) -> None:
     assert report["result"] == 16
 
 
-async def test_context_vars_that_came_as_json_text_are_read(caller: Caller) -> None:
-    assert (await caller.run("a + 1", context_vars='{"a": 1}'))["result"] == 2
+async def test_context_vars_that_came_as_json_text_are_read(in_process_caller: Caller) -> None:
+    assert (await in_process_caller.run("a + 1", context_vars='{"a": 1}'))["result"] == 2
 
 
 async def test_a_session_remembers_and_other_calls_do_not_see_it(caller: Caller) -> None:
@@ -135,52 +134,50 @@ async def test_a_session_remembers_and_other_calls_do_not_see_it(caller: Caller)
     assert (await caller.run("area(2)"))["error"]["type"] == "NameError"
 
 
-async def test_a_session_that_ran_out_of_time_is_as_it_was_before(caller: Caller) -> None:
+async def test_a_session_that_ran_out_of_time_is_as_it_was_before(in_process_caller: Caller) -> None:
     name = uuid.uuid4().hex  # callers without credentials name the same sessions
-    await caller.run("kept = 1", session=name)
-    report = await caller.run("kept = 2\nwhile True:\n    pass", session=name, timeout_seconds=0.3)
+    await in_process_caller.run("kept = 1", session=name)
+    report = await in_process_caller.run("kept = 2\nwhile True:\n    pass", session=name, timeout_seconds=0.3)
     assert report["status"] == "timeout"
     assert "its code ran out of time" in report["session_ended"]
-    following = await caller.run("kept", session=name)
+    following = await in_process_caller.run("kept", session=name)
     assert following["result"] == 1
     assert (following["session"]["rebuilt"], following["session"]["programs"]) == (True, 1)
-    assert "session" not in await caller.run("1", session=name)
+    assert "session" not in await in_process_caller.run("1", session=name)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"code": "1", "timeout": 3}, 'takes no argument "timeout". Did you mean timeout_seconds?'),
-        ({"code": "1", "zzz": 3}, 'takes no argument "zzz". It takes code, context_vars'),
-        ({"code": "1", "isolation": "none"}, "There is no isolation 'none'. Give one of auto, restricted"),
-        ({"code": "1", "isolation": "process"}, "not allowed here: ALLOWED_ISOLATION is restricted,container"),
-        ({}, "needs the argument code. Give it"),
-        ({"code": 5}, 'The argument code of execute_code cannot be 5. Its schema is {"type": "string"}'),
-        ({"code": None}, "The argument code of execute_code cannot be null"),
-        ({"code": "1", "timeout_seconds": "3"}, 'cannot be "3". Its schema is {"type": "number", "default": 30}'),
-        ({"code": "1", "timeout_seconds": True}, "cannot be true"),
-        ({"code": "1", "memory_mb": 1.5}, "cannot be 1.5"),
-        ({"code": "1", "context_vars": [1]}, "context_vars of execute_code cannot be [1]"),
-        ({"code": "1", "session": 7}, "cannot be 7"),
-        (
-            {"code": "1", "timeout_seconds": 121},
-            "timeout_seconds is 121, which is not allowed. Give more than 0 and at most 120",
-        ),
-        ({"code": "1", "timeout_seconds": 0}, "timeout_seconds is 0, which is not allowed"),
-        ({"code": "1", "memory_mb": 2001}, "memory_mb is 2001, which is not allowed"),
-        ({"code": "1", "session": "../x y"}, "The session's name cannot be used"),
-    ],
-)
-async def test_a_bad_argument_is_a_tool_error_that_says_what_to_give(
-    caller: Caller, arguments: dict[str, Any], said: str
-) -> None:
-    answer = await caller.call("execute_code", **arguments)
-    assert answer.is_error
-    assert answer.structured_content is None
-    text = answer.content[0].text  # type: ignore[union-attr]
-    assert said in text
-    assert "Traceback" not in text
-    assert "pydantic" not in text
+BAD_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({"code": "1", "timeout": 3}, 'takes no argument "timeout". Did you mean timeout_seconds?'),
+    ({"code": "1", "zzz": 3}, 'takes no argument "zzz". It takes code, context_vars'),
+    ({"code": "1", "isolation": "none"}, "There is no isolation 'none'. Give one of auto, restricted"),
+    ({"code": "1", "isolation": "process"}, "not allowed here: ALLOWED_ISOLATION is restricted,container"),
+    ({}, "needs the argument code. Give it"),
+    ({"code": 5}, 'The argument code of execute_code cannot be 5. Its schema is {"type": "string"}'),
+    ({"code": None}, "The argument code of execute_code cannot be null"),
+    ({"code": "1", "timeout_seconds": "3"}, 'cannot be "3". Its schema is {"type": "number", "default": 30}'),
+    ({"code": "1", "timeout_seconds": True}, "cannot be true"),
+    ({"code": "1", "memory_mb": 1.5}, "cannot be 1.5"),
+    ({"code": "1", "context_vars": [1]}, "context_vars of execute_code cannot be [1]"),
+    ({"code": "1", "session": 7}, "cannot be 7"),
+    (
+        {"code": "1", "timeout_seconds": 121},
+        "timeout_seconds is 121, which is not allowed. Give more than 0 and at most 120",
+    ),
+    ({"code": "1", "timeout_seconds": 0}, "timeout_seconds is 0, which is not allowed"),
+    ({"code": "1", "memory_mb": 2001}, "memory_mb is 2001, which is not allowed"),
+    ({"code": "1", "session": "../x y"}, "The session's name cannot be used"),
+]
+
+
+async def test_a_bad_argument_is_a_tool_error_that_says_what_to_give(in_process_caller: Caller) -> None:
+    for arguments, said in BAD_ARGUMENTS:
+        answer = await in_process_caller.call("execute_code", **arguments)
+        assert answer.is_error, arguments
+        assert answer.structured_content is None, arguments
+        text = answer.content[0].text  # type: ignore[union-attr]
+        assert said in text
+        assert "Traceback" not in text
+        assert "pydantic" not in text
 
 
 async def test_an_unknown_tool_is_an_error_not_a_crash(caller: Caller) -> None:
@@ -190,30 +187,30 @@ async def test_an_unknown_tool_is_an_error_not_a_crash(caller: Caller) -> None:
     assert text.startswith('There is no tool "no_such_tool". Those that there are: execute_code, ')
 
 
-async def test_workspace_files_are_written_read_listed_and_deleted(caller: Caller) -> None:
-    written = await caller.call("write_workspace_file", filename="data/notes.txt", content="grüße\nzwei\n")
+async def test_workspace_files_are_written_read_listed_and_deleted(in_process_caller: Caller) -> None:
+    written = await in_process_caller.call("write_workspace_file", filename="data/notes.txt", content="grüße\nzwei\n")
     assert written.structured_content == {"filename": "data/notes.txt", "size": 13}
-    read = await caller.call("read_workspace_file", filename="data/notes.txt", offset=0, limit=5)
+    read = await in_process_caller.call("read_workspace_file", filename="data/notes.txt", offset=0, limit=5)
     assert read.structured_content == {
         "filename": "data/notes.txt", "content": "grüße", "size": 13, "truncated": True,
     }  # fmt: skip
-    listed = (await caller.call("list_workspace_files", subpath="data")).structured_content
+    listed = (await in_process_caller.call("list_workspace_files", subpath="data")).structured_content
     assert listed is not None
     assert listed.keys() == {"path", "files", "count", "used_bytes", "quota_bytes"}
     assert [(file["name"], file["size"]) for file in listed["files"]] == [("data/notes.txt", 13)]
-    deleted = await caller.call("delete_workspace_file", filename="data/notes.txt")
+    deleted = await in_process_caller.call("delete_workspace_file", filename="data/notes.txt")
     assert deleted.structured_content == {"filename": "data/notes.txt", "deleted": True}
-    missing = await caller.call("read_workspace_file", filename="data/notes.txt")
+    missing = await in_process_caller.call("read_workspace_file", filename="data/notes.txt")
     assert missing.is_error
 
 
-async def test_the_text_of_a_file_says_what_follows_until_nothing_does(caller: Caller) -> None:
+async def test_the_text_of_a_file_says_what_follows_until_nothing_does(in_process_caller: Caller) -> None:
     whole = "".join(f"line {number}\n" for number in range(2000))
-    await caller.call("write_workspace_file", filename="long.txt", content=whole)
+    await in_process_caller.call("write_workspace_file", filename="long.txt", content=whole)
     arguments: dict[str, Any] = {"filename": "long.txt", "limit": 10_000}
     seen = ""
     while True:
-        text = (await caller.call("read_workspace_file", **arguments)).content[0].text  # type: ignore[union-attr]
+        text = (await in_process_caller.call("read_workspace_file", **arguments)).content[0].text  # type: ignore[union-attr]
         shown, _, following = text.partition(f"\n… [more follows, of {len(whole)} bytes in all: read_workspace_file(")
         seen += shown
         if not following:
@@ -232,32 +229,29 @@ async def test_binary_files_travel_as_base64(caller: Caller) -> None:
     assert wrong.is_error
 
 
-@pytest.mark.parametrize("filename", ["../outside.txt", "/etc/hostname", "a/../../b", ""])
-async def test_names_outside_the_workspace_are_refused(caller: Caller, filename: str) -> None:
-    for tool, more in (
-        ("read_workspace_file", {}),
-        ("write_workspace_file", {"content": "x"}),
-        ("delete_workspace_file", {}),
-    ):
-        answer = await caller.call(tool, filename=filename, **more)
-        assert answer.is_error
-        assert str(caller.home) not in answer.content[0].text  # type: ignore[union-attr]
-    assert not (caller.home.parent / "outside.txt").exists()
+async def test_names_outside_the_workspace_are_refused(in_process_caller: Caller) -> None:
+    tools = {"read_workspace_file": {}, "write_workspace_file": {"content": "x"}, "delete_workspace_file": {}}
+    for filename in ("../outside.txt", "/etc/hostname", "a/../../b", ""):
+        for tool, more in tools.items():
+            answer = await in_process_caller.call(tool, filename=filename, **more)
+            assert answer.is_error, (tool, filename)
+            assert str(in_process_caller.home) not in answer.content[0].text  # type: ignore[union-attr]
+    assert not (in_process_caller.home.parent / "outside.txt").exists()
 
 
-async def test_code_reaches_the_same_files_and_the_report_names_those_it_wrote(caller: Caller) -> None:
-    await caller.call("write_workspace_file", filename="in.csv", content="1\n2\n3\n")
+async def test_code_reaches_the_same_files_and_the_report_names_those_it_wrote(in_process_caller: Caller) -> None:
+    await in_process_caller.call("write_workspace_file", filename="in.csv", content="1\n2\n3\n")
     code = "total = sum(int(line) for line in read_file('in.csv').split())\nwrite_file('out.txt', str(total))\ntotal"
-    report = await caller.run(code)
+    report = await in_process_caller.run(code)
     assert report["result"] == 6
     assert report["files"] == [{"name": "out.txt", "size": 1}]
-    read = (await caller.call("read_workspace_file", filename="out.txt")).structured_content
+    read = (await in_process_caller.call("read_workspace_file", filename="out.txt")).structured_content
     assert read is not None
     assert read["content"] == "6"
-    assert "files" not in await caller.run("write_file('gone.txt', 'x')\ndelete_file('gone.txt')")
+    assert "files" not in await in_process_caller.run("write_file('gone.txt', 'x')\ndelete_file('gone.txt')")
 
 
-async def test_code_writes_files_larger_than_one_call(caller: Caller) -> None:
+async def test_code_writes_files_larger_than_one_call(in_process_caller: Caller) -> None:
     code = """
 text, data = 'line é\\n' * 800_000, bytes(range(256)) * 30_000
 write_file('long.txt', text)
@@ -266,27 +260,25 @@ same = read_file('long.txt') == text and read_file('long.bin', encoding=None) ==
 delete_file('long.txt'), delete_file('long.bin')
 result = same
 """
-    assert (await caller.run(code, memory_mb=300))["result"] is True
+    assert (await in_process_caller.run(code, memory_mb=300))["result"] is True
 
 
-async def test_a_failed_file_call_raises_in_the_code_what_python_would_raise(caller: Caller) -> None:
+async def test_a_failed_file_call_raises_in_the_code_what_python_would_raise(in_process_caller: Caller) -> None:
     code = """
-        seen = []
-        for name in ("missing.txt", "../x", ".runs/x"):
-            try:
-                write_file(name, "x") if name != "missing.txt" else read_file(name)
-            except Exception as error:
-                seen.append(type(error).__name__)
-        seen
-    """
-    import textwrap
-
-    report = await caller.run(textwrap.dedent(code))
+seen = []
+for name in ("missing.txt", "../x", ".runs/x"):
+    try:
+        write_file(name, "x") if name != "missing.txt" else read_file(name)
+    except Exception as error:
+        seen.append(type(error).__name__)
+seen
+"""
+    report = await in_process_caller.run(code)
     assert report["result"] == ["FileNotFoundError", "ValueError", "PermissionError"]
 
 
-async def test_huge_output_is_cut_and_the_whole_can_be_read_back(caller: Caller) -> None:
-    report = await caller.run("for n in range(20_000):\n    print('line', n)\nlist(range(30_000))")
+async def test_huge_output_is_cut_and_the_whole_can_be_read_back(in_process_caller: Caller) -> None:
+    report = await in_process_caller.run("for n in range(20_000):\n    print('line', n)\nlist(range(30_000))")
     assert report["success"]
     cut = report["truncated"]
     assert len(report["output"]) + len(json.dumps(report["result"])) < 60_000
@@ -294,28 +286,28 @@ async def test_huge_output_is_cut_and_the_whole_can_be_read_back(caller: Caller)
     assert cut["output"]["total"] > cut["output"]["shown"]
     name = f".runs/{report['run_id']}/output.txt"
     assert name in cut["output"]["read_with"]
-    read = (await caller.call("read_workspace_file", filename=name, limit=len(whole))).structured_content
+    read = (await in_process_caller.call("read_workspace_file", filename=name, limit=len(whole))).structured_content
     assert read is not None
     assert read["content"] == whole
-    again = await caller.run(f"len(json.loads(read_file('.runs/{report['run_id']}/result.json')))")
+    again = await in_process_caller.run(f"len(json.loads(read_file('.runs/{report['run_id']}/result.json')))")
     assert again["result"] == 30_000
 
 
-async def test_the_code_of_every_run_is_kept_under_its_id(caller: Caller) -> None:
-    first = await caller.run("'first'")
-    second = await caller.run("'second'")
+async def test_the_code_of_every_run_is_kept_under_its_id(in_process_caller: Caller) -> None:
+    first = await in_process_caller.run("'first'")
+    second = await in_process_caller.run("'second'")
     assert first["run_id"] < second["run_id"]
     for report, code in ((first, "'first'"), (second, "'second'")):
         read = (
-            await caller.call("read_workspace_file", filename=f".runs/{report['run_id']}/code.py")
+            await in_process_caller.call("read_workspace_file", filename=f".runs/{report['run_id']}/code.py")
         ).structured_content
         assert read is not None
         assert read["content"] == code
 
 
-async def test_runs_are_listed_as_soon_as_they_are_answered(caller: Caller) -> None:
-    told = {(await caller.run(f"{number}"))["run_id"] for number in range(5)}
-    listing = (await caller.call("list_workspace_files", subpath=".runs")).structured_content
+async def test_runs_are_listed_as_soon_as_they_are_answered(in_process_caller: Caller) -> None:
+    told = {(await in_process_caller.run(f"{number}"))["run_id"] for number in range(5)}
+    listing = (await in_process_caller.call("list_workspace_files", subpath=".runs")).structured_content
     assert listing is not None
     assert {f".runs/{run_id}/code.py" for run_id in told} <= {file["name"] for file in listing["files"]}
 
@@ -380,9 +372,9 @@ told
     await caller.call("delete_workspace_file", filename="told.txt")
 
 
-async def test_the_statistics_tell_limits_layers_runs_and_use(caller: Caller) -> None:
-    await caller.run("1")
-    told = await stats(caller)
+async def test_the_statistics_tell_limits_layers_runs_and_use(in_process_caller: Caller) -> None:
+    await in_process_caller.run("1")
+    told = await stats(in_process_caller)
     assert told["limits"]["max_timeout_seconds"] == 120
     assert "language" in told["isolation"]["layers"]
     assert told["isolation"]["required_level"] == "limits"
@@ -410,8 +402,8 @@ async def stats(caller: Caller) -> dict[str, Any]:
     return told
 
 
-async def test_a_traceback_has_no_lines_of_the_library(caller: Caller) -> None:
-    report = await caller.run("def read(name):\n    return open(name).read()\nread('missing.csv')")
+async def test_a_traceback_has_no_lines_of_the_library(in_process_caller: Caller) -> None:
+    report = await in_process_caller.run("def read(name):\n    return open(name).read()\nread('missing.csv')")
     assert re.findall(r"File \"(.*?)\"", report["error"]["traceback"]) == ["<code>", "<code>"]
 
 
@@ -432,8 +424,8 @@ async def test_no_capability_is_advertised_that_is_empty(caller: Caller) -> None
     assert text.text.startswith("Do this with one program in sealab: count {commits}\n")
 
 
-async def test_a_text_shows_fractions_of_milliseconds_where_they_count(caller: Caller) -> None:
-    slow = await caller.call("execute_code", code="import time\ntime.sleep(0.02)")
+async def test_a_text_shows_fractions_of_milliseconds_where_they_count(in_process_caller: Caller) -> None:
+    slow = await in_process_caller.call("execute_code", code="import time\ntime.sleep(0.02)")
     assert re.fullmatch(r"ok in \d{2,} ms\nresult: null", slow.content[0].text)  # type: ignore[union-attr]
     assert slow.structured_content is not None
     assert isinstance(slow.structured_content["execution_time_ms"], float)

@@ -59,7 +59,7 @@ class Replica:
     def kill(self) -> None:
         """End it with no chance to say anything."""
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
 
 @dataclass
@@ -141,7 +141,7 @@ def replica(home: Path, database_url: str, **env: str) -> Iterator[Replica]:
         finally:
             process.terminate()
             try:
-                process.wait(10)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
 

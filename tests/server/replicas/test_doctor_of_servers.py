@@ -16,8 +16,6 @@ from ...skills_db.conftest import cluster  # noqa: F401 - the fixture
 from ...skills_db.postgres import Cluster
 from ..command_line import sealab_process
 
-pytestmark = pytest.mark.slow
-
 ADDRESS = "http://127.0.0.1:9"
 
 

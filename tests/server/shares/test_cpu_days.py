@@ -16,22 +16,12 @@ from sealab.server.settings import Settings
 from sealab.server.shares.cpu_days import CpuDays
 from sealab.server.shares.shares import Shares
 
-pytestmark = pytest.mark.slow
+from ...clocks import Clock
 
 NOON = 1_800_014_400.0  # 2027-01-15, 12:00 UTC
 
 
-class Wall:
-    """A wall clock that stands until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> float:
-        return self.now
-
-
-async def days(home: Path, wall: Wall) -> tuple[CpuDays, HomeDatabase]:
+async def days(home: Path, wall: Clock) -> tuple[CpuDays, HomeDatabase]:
     database = HomeDatabase(None, home)
     opened = CpuDays(database, wall)
     await opened.refreshed()
@@ -39,7 +29,7 @@ async def days(home: Path, wall: Wall) -> tuple[CpuDays, HomeDatabase]:
 
 
 async def test_what_was_used_outlives_the_process(tmp_path: Path) -> None:
-    wall = Wall()
+    wall = Clock(NOON)
     first, database = await days(tmp_path, wall)
     first.add("T", "p", 1.5)
     first.add("T", "p", 2)
@@ -56,7 +46,7 @@ async def test_what_was_used_outlives_the_process(tmp_path: Path) -> None:
 
 
 async def test_two_on_one_database_add_up_and_learn_of_each_other(tmp_path: Path) -> None:
-    wall = Wall()
+    wall = Clock(NOON)
     (one, its_database), (other, others_database) = await days(tmp_path, wall), await days(tmp_path, wall)
     one.add("T", "p", 1)
     one._writer.flush()
@@ -88,19 +78,19 @@ database.close()
 
 
 async def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
-    (await days(tmp_path, Wall()))[1].close()
+    (await days(tmp_path, Clock(NOON)))[1].close()
     code = ADD.format(noon=NOON)
     arguments = [sys.executable, "-c", code, str(tmp_path)]
     processes = [await asyncio.create_subprocess_exec(*arguments) for _ in range(2)]
     assert [await each.wait() for each in processes] == [0, 0]
-    found, database = await days(tmp_path, Wall())
+    found, database = await days(tmp_path, Clock(NOON))
     assert found.used_by("T", "p") == 100
     found.close()
     database.close()
 
 
 async def test_a_spent_day_is_refused_with_its_owner_until_midnight(tmp_path: Path) -> None:
-    wall = Wall()
+    wall = Clock(NOON)
     cpu_days, database = await days(tmp_path, wall)
     settings = Settings(caller_cpu_seconds_per_day=10, tenant_cpu_seconds_per_day=15)
     shares = Shares(settings, cpu_days, "T")

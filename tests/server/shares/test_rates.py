@@ -9,15 +9,7 @@ from hypothesis import strategies as st
 from sealab.sandbox.errors import Busy
 from sealab.server.shares.rates import Rates
 
-
-class Clock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from ...clocks import Clock
 
 
 def test_one_more_than_allowed_is_refused_until_the_first_is_a_minute_ago() -> None:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ElicitResult
 
-from ...waiting import wait_until
+from sealab.tools_registry.authorizing.authorization import begin, finish
+from sealab.tools_registry.authorizing.token_endpoint import Granted, issuer_client
+from sealab.tools_registry.configuration import ServerConfig
+
+from ...waiting import until, wait_until
+from ..conftest import Caller
 
 PROGRAM = Path(__file__).resolve().parents[2] / "data" / "upstreams" / "accounts.py"
 
@@ -56,6 +64,63 @@ def browser(account: str) -> httpx2.AsyncClient:
     client = httpx2.AsyncClient(follow_redirects=True, timeout=50)
     client.cookies.set("account", account, domain="127.0.0.1")
     return client
+
+
+@asynccontextmanager
+async def calling(url: str, bearer: str, user: Any = None, mode: str = "auto") -> AsyncIterator[Caller]:
+    """Give a client of a server over HTTP with that token, whose user is asked what the server asks."""
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {bearer}"}, timeout=55) as http,
+        Client(
+            streamable_http_client(url, http_client=http),
+            mode=mode,  # type: ignore[arg-type]  # one of those that there are
+            read_timeout_seconds=200,
+            elicitation_callback=user,
+        ) as client,
+    ):
+        yield Caller(client, Path())
+
+
+async def granted(server: ServerConfig, account: str = "operator") -> Granted:
+    """Sign in at the issuer of a server, as the operator does."""
+    async with issuer_client() as client, browser(account) as theirs:
+        flow = await begin(client, server, "http://127.0.0.1:9/callback", "a state")
+        back = httpx2.URL((await theirs.get(flow.address, follow_redirects=False)).headers["location"])
+        return await finish(client, flow.pending, back.params["code"], back.params["iss"])
+
+
+def in_file(folder: Path, given: Granted) -> Path:
+    """Keep a sign-in as a home without a shared database does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "accounts.json"
+    file.write_text(given.model_dump_json(exclude={"resource"}, exclude_none=True))
+    return file
+
+
+async def token_sent(server: ServerConfig, auth: httpx2.Auth | None) -> str | None:
+    """Return with which token a request is signed, None where it is not."""
+    if auth is None:
+        return None
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, text=request.headers["authorization"]))
+    async with httpx2.AsyncClient(transport=transport, auth=auth) as client:
+        return (await client.post(server.url)).text.removeprefix("Bearer ")
+
+
+async def renewed_once(upstream: Accounts, send: Callable[[int], Awaitable[str | None]], count: int, who: str) -> str:
+    """Have so many requests sent at once until a sign-in is renewed, which one of them does; return the new token."""
+    old, found = upstream.told("secrets"), set[str | None]()
+    upstream.set(lasts=3600, slow=0.3)
+
+    async def is_renewed() -> bool:
+        found.update(await asyncio.gather(*map(send, range(count))))
+        return bool(upstream.told("renewed"))
+
+    await until(is_renewed)
+    assert upstream.told("renewed") == [who]
+    assert upstream.told("reused") == []
+    (new,) = found - set(old)
+    assert new is not None
+    return new
 
 
 def origin_of(link: str) -> str:

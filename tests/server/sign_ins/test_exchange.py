@@ -5,25 +5,24 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-import httpx2
 import pytest
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from ...identity_provider.running import identity_provider, needs_identity_provider
-from ..conftest import Caller, http_process
-from .accounts import accounts
+from ..conftest import http_process
+from .accounts import Accounts, calling
 
 pytestmark = [needs_identity_provider, pytest.mark.timeout(300)]
 CODE = "[await tools.accounts.whoami() for _ in range(2)]"
 
 
-async def test_a_token_of_a_real_issuer_is_exchanged_and_seen_by_no_server_file_or_log(tmp_path: Path) -> None:
+async def test_a_token_of_a_real_issuer_is_exchanged_and_seen_by_no_server_file_or_log(
+    tmp_path: Path, upstream: Accounts
+) -> None:
     home = tmp_path / "home"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     resource = f"http://127.0.0.1:{port}/mcp"
-    with identity_provider() as issuer, accounts(tmp_path) as upstream:
+    with identity_provider() as issuer:
         exchange = {"token_endpoint": f"{upstream.address}/token", "audience": "accounts", "client_id": "sealab"}
         upstream.configure(home, token_exchange=exchange)
         token = issuer.token(resource=resource, scope="run tools:read tools:write")
@@ -34,11 +33,8 @@ async def test_a_token_of_a_real_issuer_is_exchanged_and_seen_by_no_server_file_
             "SEALAB_LOG_LEVEL": "debug",
         }
         with http_process(home, "--http", f"127.0.0.1:{port}", **settings) as server:
-            async with (
-                httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=55) as http,
-                Client(streamable_http_client(server.url, http_client=http), read_timeout_seconds=200) as client,
-            ):
-                report = await Caller(client, home).run(CODE)
+            async with calling(server.url, token) as caller:
+                report = await caller.run(CODE)
             server.process.terminate()
             assert server.process.stderr is not None
             log = server.process.stderr.read()

@@ -18,29 +18,19 @@ from sealab.server.sign_ins.operators_sign_ins import OperatorsSignIns, operator
 from sealab.server.sign_ins.sign_ins import SignIns
 from sealab.skills_db.sign_ins.sign_in_store import sign_ins_of
 from sealab.skills_db.sql import sa
-from sealab.tools_registry.authorizing.authorization import begin, finish
 from sealab.tools_registry.authorizing.sign_in_storage import GivenSignIn
-from sealab.tools_registry.authorizing.token_endpoint import Granted, issuer_client
+from sealab.tools_registry.authorizing.token_endpoint import Granted
 from sealab.tools_registry.configuration import Configuration, ServerConfig, Transport
 from sealab.tools_registry.errors import ConnectFailed, SignInNeeded
 from sealab.tools_registry.upstream.sign_in import kept_sign_in, signing_in
 from sealab.tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
 from ...skills_db.conftest import Place, cluster, postgres_place  # noqa: F401 - fixtures
-from ...waiting import until
 from ..command_line import sealab_process
 from ..conftest import SEALAB, environment, in_this_process
-from .accounts import Accounts, accounts, browser
-
-pytestmark = pytest.mark.slow
+from .accounts import Accounts, browser, granted, in_file, renewed_once, token_sent
 
 KEY = bytes(range(32))
-
-
-@pytest.fixture
-def upstream(tmp_path: Path) -> Iterator[Accounts]:
-    with accounts(tmp_path) as found:
-        yield found
 
 
 @contextmanager
@@ -66,30 +56,8 @@ def config(upstream: Accounts) -> ServerConfig:
     return ServerConfig("accounts", Transport.HTTP, url=f"{upstream.address}/mcp")
 
 
-async def granted(server: ServerConfig, account: str = "operator") -> Granted:
-    async with issuer_client() as client, browser(account) as theirs:
-        begun = await begin(client, server, "http://127.0.0.1:9/callback", "a state")
-        back = httpx2.URL((await theirs.get(begun.address, follow_redirects=False)).headers["location"])
-        return await finish(client, begun.pending, back.params["code"], back.params["iss"])
-
-
-def in_file(home: Path, given: Granted) -> Path:
-    """Keep a sign-in as a home without a shared database does."""
-    folder = home / "registry" / SIGN_INS
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "accounts.json"
-    file.write_text(given.model_dump_json(exclude={"resource"}, exclude_none=True))
-    return file
-
-
 async def token(each: OperatorsSignIns, server: ServerConfig) -> str | None:
-    """Return with which token a request is signed, None where it is not."""
-    auth = await asyncio.to_thread(each.signs, server)
-    if auth is None:
-        return None
-    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, text=request.headers["authorization"]))
-    async with httpx2.AsyncClient(transport=transport, auth=auth) as client:
-        return (await client.post(server.url)).text.removeprefix("Bearer ")
+    return await token_sent(server, await asyncio.to_thread(each.signs, server))
 
 
 def test_with_a_file_as_database_nothing_is_shared(tmp_path: Path) -> None:
@@ -133,18 +101,7 @@ async def test_of_all_requests_of_both_servers_one_renews(upstream: Accounts, tw
     server = config(upstream)
     upstream.set(lasts=11)
     await two[0].keep(server, await granted(server))
-    old = upstream.told("secrets")
-    upstream.set(lasts=3600, slow=0.3)
-    found: set[str | None] = set()
-
-    async def renewed() -> bool:
-        found.update(await asyncio.gather(*(token(two[at % 2], server) for at in range(8))))
-        return bool(upstream.told("renewed"))
-
-    await until(renewed)
-    assert upstream.told("renewed") == ["operator"]
-    assert upstream.told("reused") == []
-    assert len(found - set(old)) == 1
+    await renewed_once(upstream, lambda at: token(two[at % 2], server), 8, "operator")
 
 
 async def test_what_a_home_had_in_its_file_is_taken_over_once_and_counts_for_all(
@@ -155,7 +112,10 @@ async def test_what_a_home_had_in_its_file_is_taken_over_once_and_counts_for_all
 ) -> None:
     server = config(upstream)
     first, second = await granted(server), await granted(server, "another")
-    files = [in_file(tmp_path / "a", first), in_file(tmp_path / "b", second)]
+    files = [
+        in_file(tmp_path / "a" / "registry" / SIGN_INS, first),
+        in_file(tmp_path / "b" / "registry" / SIGN_INS, second),
+    ]
     other = ServerConfig("accounts", Transport.HTTP, url=f"{upstream.address}/other")
     assert await token(two[0], other) is None
     assert files[0].exists(), "what is another address's is not touched"
@@ -177,7 +137,7 @@ async def test_a_program_of_the_former_version_on_the_same_home_renews_nothing_t
 ) -> None:
     server = config(upstream)
     upstream.set(lasts=11)
-    file = in_file(tmp_path / "a", await granted(server))
+    file = in_file(tmp_path / "a" / "registry" / SIGN_INS, await granted(server))
     former = kept_sign_in(server, file.parent)
     upstream.set(lasts=3600)
     assert await token(two[0], server) is not None
@@ -193,7 +153,7 @@ async def test_a_file_that_was_never_used_is_signed_out_of_too(
     upstream: Accounts, two: list[OperatorsSignIns], tmp_path: Path
 ) -> None:
     server = config(upstream)
-    file = in_file(tmp_path / "b", await granted(server))
+    file = in_file(tmp_path / "b" / "registry" / SIGN_INS, await granted(server))
     assert await two[1].sign_out(server) == (True, True)
     assert not file.exists()
     assert len(upstream.told("revoked")) == 2
@@ -227,31 +187,17 @@ async def test_a_sign_in_that_cannot_be_kept_fails_once_with_the_reason_and_is_r
     assert len(upstream.told("revoked")) == 2
 
 
-async def test_a_browser_that_brings_the_answer_of_another_flow_ends_no_wait(
+async def test_each_flow_of_one_connection_waits_for_its_own_browser_and_ends_with_no_other_answer(
     upstream: Accounts, tmp_path: Path
 ) -> None:
-    server = config(upstream)
-
-    async def agree(address: str) -> None:
-        back = httpx2.URL(address).params["redirect_uri"]
-        async with browser("operator") as theirs:
-            for wrong in ("", "?code=x", "?code=x&state=y", "?error=access_denied", "?error=access_denied&state=ü"):
-                assert (await theirs.get(f"{back}{wrong}")).status_code == 400
-            assert "signed in" in (await theirs.get(address)).text
-
-    async with (
-        signing_in(server, tmp_path, agree, 60) as auth,
-        Upstreams(Configuration({"accounts": server}), sign_in=lambda _: auth) as upstreams,
-    ):
-        assert (await upstreams.call("accounts", "whoami", {})).value == "operator"
-
-
-async def test_each_flow_of_one_connection_waits_for_its_own_browser(upstream: Accounts, tmp_path: Path) -> None:
     server = config(upstream)
     names = iter(["operator", "another"])
 
     async def agree(address: str) -> None:
+        back = httpx2.URL(address).params["redirect_uri"]
         async with browser(next(names)) as theirs:
+            for wrong in ("", "?code=x", "?code=x&state=y", "?error=access_denied", "?error=access_denied&state=ü"):
+                assert (await theirs.get(f"{back}{wrong}")).status_code == 400
             assert "signed in" in (await theirs.get(address)).text
 
     async with (
@@ -285,7 +231,7 @@ async def test_a_file_replaces_a_sign_in_to_a_former_url_of_the_server(
     given = await granted(server)
     former = ServerConfig("accounts", Transport.HTTP, url=f"{upstream.address}/former")
     await two[0].keep(former, given.model_copy(update={"url": former.url}))
-    file = in_file(tmp_path / "b", given)
+    file = in_file(tmp_path / "b" / "registry" / SIGN_INS, given)
     assert await token(two[0], server) is None, "it is not sent to another address"
     assert await token(two[1], server) == given.tokens.access_token
     assert not file.exists()
@@ -324,7 +270,7 @@ async def test_programs_of_another_home_and_commands_use_the_sign_in_that_one_ho
     homes = [tmp_path / each for each in "ab"]
     for home in homes:
         upstream.configure(home, sign_in="operator")
-    in_file(homes[0], await granted(config(upstream)))
+    in_file(homes[0] / "registry" / SIGN_INS, await granted(config(upstream)))
 
     async def command(home: Path, *words: str) -> object:
         ended = await asyncio.to_thread(sealab_process, "servers", *words, "--json", "--home", str(home), **env)

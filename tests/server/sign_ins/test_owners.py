@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,16 +25,10 @@ from sealab.tools_registry.authorizing.owners import OPERATOR
 from sealab.tools_registry.configuration import ServerConfig, SignInOf, TokenExchange, Transport
 
 from ..command_line import sealab
-from .accounts import Accounts, User, accounts
+from .accounts import Accounts, User
 
 CODE = "await tools.accounts.whoami()"
 EXCHANGE = {"audience": "accounts", "client_id": "sealab"}
-
-
-@pytest.fixture
-def upstream(tmp_path: Path) -> Iterator[Accounts]:
-    with accounts(tmp_path) as found:
-        yield found
 
 
 @asynccontextmanager

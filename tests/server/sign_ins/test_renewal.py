@@ -27,19 +27,11 @@ from sealab.tools_registry.errors import SignInNeeded
 
 from ...waiting import until
 from ..audit.test_audited_requests import refuse_lines
-from .accounts import Accounts, accounts, browser
-
-pytestmark = pytest.mark.slow
+from .accounts import Accounts, accounts, browser, renewed_once, token_sent
 
 KEY = bytes(range(32))
 BRIEF = 11
 """Seconds that a token lasts which is renewed after one: that is done ten seconds before its end."""
-
-
-@pytest.fixture
-def upstream(tmp_path: Path) -> Iterator[Accounts]:
-    with accounts(tmp_path) as found:
-        yield found
 
 
 @pytest.fixture
@@ -91,30 +83,16 @@ async def test_where_its_line_is_required_and_cannot_be_written_nothing_is_kept_
     database.close()
 
 
-async def token(sign_ins: SignIns, server: ServerConfig, owner: Owner) -> str:
-    """Return with which token a request is signed."""
-    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, text=request.headers["authorization"]))
-    async with httpx2.AsyncClient(transport=transport, auth=sign_ins.signs(server, owner)) as client:
-        return (await client.post(server.url)).text.removeprefix("Bearer ")
+async def token(sign_ins: SignIns, server: ServerConfig, owner: Owner) -> str | None:
+    return await token_sent(server, sign_ins.signs(server, owner))
 
 
 async def test_of_all_requests_of_all_processes_one_renews(upstream: Accounts, processes: list[SignIns]) -> None:
     server = config(upstream)
     upstream.set(lasts=BRIEF)
     owner = await signed_in(processes[0], server)
-    old = upstream.told("secrets")
-    upstream.set(lasts=3600, slow=0.3)
-    found: set[str] = set()
-
-    async def renewed() -> bool:
-        found.update(await asyncio.gather(*(token(processes[at % 2], server, owner) for at in range(16))))
-        return bool(upstream.told("renewed"))
-
-    await until(renewed)
-    assert upstream.told("renewed") == ["ada"]
-    assert upstream.told("reused") == []
-    assert len(found - set(old)) == 1
-    assert await token(processes[0], server, owner) in found - set(old)
+    new = await renewed_once(upstream, lambda at: token(processes[at % 2], server, owner), 16, "ada")
+    assert await token(processes[0], server, owner) == new
 
 
 async def test_a_sign_in_whose_refresh_token_the_issuer_ended_is_over(

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ElicitResult
 
-from ...waiting import until
 from ..command_line import sealab
-from ..conftest import Caller, http_process, stdio
-from .accounts import Accounts, User, accounts, begun, browser, origin_of
-
-pytestmark = pytest.mark.slow
+from ..conftest import Caller, http_process, http_server, stdio
+from .accounts import Accounts, User, begun, browser, origin_of
+from .accounts import calling as calling_with
 
 CODE = "await tools.accounts.whoami()"
 BOTH = pytest.mark.parametrize("mode", ["auto", "legacy"])
-
-
-@pytest.fixture
-def upstream(tmp_path: Path) -> Iterator[Accounts]:
-    with accounts(tmp_path) as running:
-        yield running
 
 
 @pytest.fixture
@@ -39,28 +31,32 @@ def home(tmp_path: Path, upstream: Accounts) -> Path:
     return tmp_path / "home"
 
 
-@pytest.fixture
-def url(home: Path) -> Iterator[str]:
-    with http_process(home) as server:
-        yield server.url
+@pytest.fixture(scope="module")
+def url(accounts_server: Accounts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server whose callers are others in each test."""
+    home = tmp_path_factory.mktemp("home")
+    accounts_server.configure(home)
+    with http_server(home) as url:
+        yield url
 
 
-@asynccontextmanager
-async def calling(url: str, who: str, user: Any = None, mode: str = "auto") -> AsyncIterator[Caller]:
-    async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {who}"}, timeout=55) as http,
-        Client(
-            streamable_http_client(url, http_client=http),
-            mode=mode,  # type: ignore[arg-type]  # one of those that there are
-            read_timeout_seconds=200,
-            elicitation_callback=user,
-        ) as client,
-    ):
-        yield Caller(client, Path())
+@pytest.fixture(autouse=True)
+def as_usual(upstream: Accounts) -> None:
+    """Have the issuer behave so in tests that do not ask for it, too."""
+
+
+_NUMBERS = itertools.count()
+
+
+def calling(url: str, who: str, user: Any = None, mode: str = "auto") -> AbstractAsyncContextManager[Caller]:
+    """Connect as a caller that no other test is."""
+    return calling_with(url, f"{who}-{next(_NUMBERS)}", user, mode)
 
 
 @BOTH
-async def test_two_callers_each_see_their_own_account_and_are_asked_once(url: str, mode: str) -> None:
+async def test_two_callers_each_see_their_own_account_and_are_asked_once(
+    url: str, upstream: Accounts, mode: str
+) -> None:
     ada, bob = User("ada@accounts"), User("bob@accounts")
     async with calling(url, "ada", ada, mode) as first, calling(url, "bob", bob, mode) as second:
         for _ in range(2):
@@ -68,6 +64,8 @@ async def test_two_callers_each_see_their_own_account_and_are_asked_once(url: st
                 report = await caller.run(CODE)
                 assert report["result"] == user.account, report
     assert [len(each.asked) for each in (ada, bob)] == [1, 1]
+    assert upstream.told("seen")
+    assert not [each for each in upstream.told("seen") if "ada-" in each or "bob-" in each], "no token is passed on"
     assert ada.asked[0].mode == "url"
     assert "'accounts' wants a sign-in of its caller" in ada.asked[0].message
 
@@ -90,8 +88,7 @@ async def test_resources_are_read_with_the_account_of_the_caller(url: str) -> No
     assert "ada" in str(report["result"]), report
 
 
-@pytest.mark.parametrize("action", ["decline", "cancel"])
-@BOTH
+@pytest.mark.parametrize(("action", "mode"), [("decline", "auto"), ("cancel", "legacy")])
 async def test_who_does_not_sign_in_gets_an_error_that_code_can_catch_and_is_not_asked_again(
     url: str, action: str, mode: str
 ) -> None:
@@ -104,32 +101,24 @@ async def test_who_does_not_sign_in_gets_an_error_that_code_can_catch_and_is_not
     assert len(user.asked) == 1
 
 
-async def test_a_client_that_opens_no_links_is_told_what_to_do_and_reads_no_link(url: str) -> None:
+async def test_a_client_that_opens_no_links_or_cannot_be_known_again_is_told_what_to_do_and_reads_no_link(
+    url: str,
+) -> None:
     async with calling(url, "ada") as caller:
         error = (await caller.run(CODE))["error"]
     assert "cannot have its user open a link" in error["message"]
     assert "sealab servers test accounts" in error["message"]
     assert "/sign-in/" not in str(error)
-
-
-async def test_a_caller_that_cannot_be_known_again_is_refused(url: str) -> None:
     async with Client(url, mode="legacy", elicitation_callback=User("ada"), read_timeout_seconds=200) as client:
         error = (await Caller(client, Path()).run(CODE))["error"]
     assert "cannot be known again" in error["message"]
 
 
-async def test_a_user_who_refuses_at_the_issuer_ends_the_wait(url: str, upstream: Accounts) -> None:
-    upstream.set(denies=True)
-    async with calling(url, "ada", User("ada")) as caller:
-        error = (await caller.run(CODE))["error"]
-    assert "was refused or failed" in error["message"]
-
-
-@pytest.mark.parametrize("iss", ["http://evil.example", ""])
-async def test_an_answer_of_another_issuer_or_of_none_is_refused_and_its_code_never_redeemed(
-    url: str, upstream: Accounts, iss: str
+@pytest.mark.parametrize("behaves", [{"denies": True}, {"iss": "http://evil.example"}, {"iss": ""}])
+async def test_a_refusal_or_an_answer_of_another_issuer_ends_the_wait_and_its_code_is_never_redeemed(
+    url: str, upstream: Accounts, behaves: dict[str, Any]
 ) -> None:
-    upstream.set(iss=iss)
+    upstream.set(**behaves)
     async with calling(url, "ada", User("ada")) as caller:
         error = (await caller.run(CODE))["error"]
     assert "was refused or failed" in error["message"]
@@ -277,13 +266,6 @@ async def test_no_secret_of_a_sign_in_is_in_what_is_kept_logged_or_shown(home: P
         rows = database.execute("SELECT owner, person FROM sealab_sign_in").fetchall()
     assert len(rows) == 1
     assert all(re.fullmatch("[0-9a-f]{64}", each) for row in rows for each in row)
-
-
-async def test_the_token_of_a_caller_is_never_passed_on(url: str, upstream: Accounts) -> None:
-    async with calling(url, "ada-own-token", User("ada")) as caller:
-        assert (await caller.run(CODE))["result"] == "ada"
-        await until(lambda: upstream.told("seen"))
-    assert not [each for each in upstream.told("seen") if "ada-own-token" in each]
 
 
 def all_bytes(folder: Path) -> bytes:

@@ -13,6 +13,7 @@ import pytest
 
 from sealab.server.startup import process_setup
 from sealab.server.startup.process_setup import LoopErrors, OncePerMinute
+from tests.clocks import Clock
 from tests.waiting import until
 
 RAISING = (
@@ -48,14 +49,6 @@ def test_a_process_that_may_set_no_limit_goes_on(monkeypatch: pytest.MonkeyPatch
     process_setup.raise_descriptor_limit()
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 def record(line: int, level: int = logging.WARNING) -> logging.LogRecord:
     return logging.LogRecord("a", level, "file.py", line, "no %s left", ("descriptors",), None)
 
@@ -64,7 +57,7 @@ def test_a_warning_of_one_kind_is_shown_once_a_minute_and_says_how_many_were_not
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock()
-    monkeypatch.setattr(process_setup, "time", clock)
+    monkeypatch.setattr(process_setup.time, "monotonic", clock)
     log = OncePerMinute()
     assert [log.filter(record(1)) for _ in range(5)] == [True, False, False, False, False]
     assert log.filter(record(2))

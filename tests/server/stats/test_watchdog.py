@@ -15,13 +15,13 @@ import time
 from pathlib import Path
 
 import pytest
-from mcp import Client
 
+from sealab.server.stats import watchdog
 from sealab.server.stats.watchdog import LoopStats, WatchedLoop, watching
 
 from ...processes import alive
 from ...waiting import wait_until
-from ..conftest import stdio
+from ..conftest import Caller
 
 COUNTS_WAITS = Path("/proc/self/schedstat").exists()
 
@@ -77,7 +77,10 @@ def test_a_loop_that_waits_or_does_many_small_things_is_not_held() -> None:
     assert stats.held == 0
 
 
-def test_what_is_not_logged_is_counted_and_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_not_logged_is_counted_and_said(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "_LOG_EVERY_SECONDS", 3600.0)
     stats = stats_of(*[lambda: burn(0.15)] * 4)
     assert stats.held == 4
     assert len(caplog.messages) == 2
@@ -95,7 +98,8 @@ def test_what_holds_longer_than_asked_is_reported_to_a_file(tmp_path: Path, monk
 
 ON_ONE_PROCESSOR = """
     import asyncio, json, os, sys, time
-    from sealab.server.stats.watchdog import LoopStats, WatchedLoop, watching
+    from sealab.server.stats import watchdog
+from sealab.server.stats.watchdog import LoopStats, WatchedLoop, watching
 
     stats, longest = LoopStats(), 0.0
 
@@ -150,8 +154,7 @@ def test_a_process_that_was_stopped_did_not_hold_its_loop() -> None:
     assert held == 0
 
 
-async def test_a_server_counts_what_held_its_loop(tmp_path: Path) -> None:
-    async with Client(stdio(tmp_path), read_timeout_seconds=200) as client:
-        told = (await client.call_tool("get_execution_stats", {})).structured_content
+async def test_a_server_counts_what_held_its_loop(in_process_caller: Caller) -> None:
+    told = (await in_process_caller.call("get_execution_stats")).structured_content
     assert told is not None
     assert set(told["event_loop"]) == {"held", "held_ms_total", "held_ms_max"}

@@ -12,7 +12,7 @@ from ...object_stores import moto
 from ...sandbox.containers import needs_podman
 from .. import command_line
 
-pytestmark = [needs_podman, pytest.mark.slow]
+pytestmark = needs_podman
 
 READS = """
 from pathlib import Path

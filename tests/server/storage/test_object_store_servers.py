@@ -21,7 +21,7 @@ from ...object_stores import S3Server, moto
 from ...waiting import until
 from ..command_line import sealab_process
 from ..conftest import HttpServer, http_process, in_full
-from ..tenants.team import Member, team_server, token
+from ..tenants.team import Member, token
 
 WRITES = """
 import os, glob, json, shutil, sqlite3, zipfile
@@ -188,9 +188,9 @@ def test_objects_of_a_tenant_are_its_own_are_exported_and_deleted_with_it(s3: S3
         return sorted(each["path"] for page in obstore.list(other) for each in page)
 
     tokens = {name: token(home, name, f"{name}-member", "run", "files", **env) for name in ("red", "blue")}
-    with team_server(home, **env) as url:
+    with http_process(home, SEALAB_AUTH="tokens", **env) as server:
         for name in ("red", "blue"):
-            member = Member(url, tokens[name])
+            member = Member(server.url, tokens[name])
             member.run(f"write_file('mine.txt', '{name}')\nopen('d.txt', 'w').write('{name}')")
             assert member.run("sorted(each['name'] for each in list_files())") == ["d.txt", "mine.txt"]
             assert member.run("read_file('mine.txt')") == name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..conftest import SEALAB, environment, http_process
+from ..command_line import Ended, sealab
+from ..conftest import http_server
 
 _VERSION = "2026-07-28"
 
@@ -90,17 +90,9 @@ class Member:
         return reply
 
 
-def command(home: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+def command(home: Path, *arguments: str, **env: str) -> Ended:
     """Run a command of sealab in a home."""
-    group = arguments[:2]
-    return subprocess.run(
-        [*SEALAB, *group, "--home", str(home), *arguments[2:]],
-        env=environment(**env),
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
+    return sealab(*arguments[:2], "--home", str(home), *arguments[2:], **env)
 
 
 def told(home: Path, *arguments: str, **env: str) -> dict[str, Any]:
@@ -119,5 +111,5 @@ def token(home: Path, tenant: str, principal: str, *scopes: str, **env: str) -> 
 @contextmanager
 def team_server(home: Path, **env: str) -> Iterator[str]:
     """Run a server that asks for tokens, and give its URL."""
-    with http_process(home, SEALAB_AUTH="tokens", **env) as server:
-        yield server.url
+    with http_server(home, SEALAB_AUTH="tokens", **env) as url:
+        yield url

@@ -66,7 +66,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
         "mate": token(home, "acme", "bob", "default"),
         "other": token(home, "acme-2", "alice", *scopes),  # with every right that it can have in its own tenant
     }
-    with team_server(home) as url:
+    with team_server(home, SEALAB_PRIVACY_MODE="fast") as url:
         members = {name: Member(url, each) for name, each in tokens.items()} | {"nobody": Member(url, None)}
         owner = members["owner"]
         for each in (owner, members["mate"], members["other"]):

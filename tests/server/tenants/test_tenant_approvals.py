@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client
@@ -14,7 +15,7 @@ from sealab.server.runs.background.background import Background, Reach
 from sealab.server.runs.execute import CodeRequest
 from sealab.skills_db.errors import JournalNotFound
 
-from ...waiting import wait_until
+from ...waiting import until, wait_until
 from ..runs.background.test_parked_runs import served
 from .team import Member, Reply, team_server, token, told
 from .test_tenants import alice, opened
@@ -64,6 +65,18 @@ def test_a_question_is_answered_by_who_may_and_the_report_is_shown_to_who_may(tm
             assert (name, "quetzal" in seen_by(name).text) == (name, sees)
 
 
+async def question_of(background: Background, run_id: str) -> Any:
+    """Return the question of a run once it asks."""
+    asked: list[Any] = []
+
+    async def asks() -> bool:
+        asked.append((await background.state(run_id, None)).approval)
+        return asked[-1] is not None
+
+    await until(asks)
+    return asked[-1]
+
+
 async def test_who_may_only_answer_is_shown_the_question_while_it_waits_and_nothing_after(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
@@ -73,8 +86,7 @@ async def test_who_may_only_answer_is_shown_the_question_while_it_waits_and_noth
         submitted = await background.submit(CodeRequest(f"progress(0.5, 'quetzal')\n{CODE}", caller=alice("acme")))
         run_id, mate = submitted.run_id, "principal mate"
 
-        asked = (await background.state(run_id, alice("acme").scope, wait_seconds=30)).approval
-        assert asked is not None
+        asked = await question_of(background, run_id)
         seen = await background.waiting(run_id, mate)
         assert (seen.approval, seen.execution, seen.progress) == (asked, None, None)
         assert await background.answer(asked, None, None, by=None)
@@ -103,7 +115,7 @@ async def test_get_run_shows_no_report_of_another_whose_question_is_answered_mea
     async with opened(home) as tenants, tenants.using("acme") as acme:
         background = acme.app.background
         submitted = await background.submit(CodeRequest(f"print('quetzal')\n{CODE}", caller=alice("acme")))
-        assert (await background.state(submitted.run_id, None, wait_seconds=30)).approval is not None
+        await question_of(background, submitted.run_id)
         monkeypatch.setattr(Background, "reach", answered_after)
         mate = Caller("principal mate", identity=Identity("acme", "mate", frozenset({Right.RUN, Right.APPROVE})))
         monkeypatch.setattr("sealab.server.protocol.background_tools.caller_of", lambda _ctx: mate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import zipfile
@@ -16,6 +17,7 @@ from typing import Any, cast
 import pytest
 
 from sealab.sandbox.job import Json
+from sealab.server import app as of_app
 from sealab.server.access.names import DEFAULT_RIGHTS
 from sealab.server.app import App, running
 from sealab.server.caller import Caller
@@ -25,7 +27,7 @@ from sealab.server.home import Home
 from sealab.server.identity import Identity, Right
 from sealab.server.runs.execute import CodeRequest, execute
 from sealab.server.scopes import of_principal
-from sealab.server.settings import Settings, read_settings
+from sealab.server.settings import Settings
 from sealab.server.skills import use_cases as skills
 from sealab.server.tenants.contents import files_of, operators_database
 from sealab.server.tenants.deleting import delete_tenant
@@ -39,10 +41,8 @@ from sealab.tools_registry.models import Tool
 
 from ...skills_db.conftest import Place, cluster, postgres_place  # noqa: F401 - fixtures
 from ...waiting import until, wait_until
-from ..conftest import environment
+from ..conftest import settings_of
 from .team import Member, command, team_server, token, told
-
-pytestmark = pytest.mark.slow
 
 
 @dataclass
@@ -60,11 +60,28 @@ async def plain(app: App) -> AsyncIterator[Plain]:
 
 @asynccontextmanager
 async def opened(home: Path, *, most: int = 5, **settings: Any) -> AsyncIterator[Tenants[Plain]]:
-    read = read_settings(
-        file=home / "sealab.toml", file_required=False, environment=environment(**settings), command_line={}
-    )
+    read = settings_of(home, {"SEALAB_PRIVACY_MODE": "fast", **settings})
     async with running(read, Home(home), serves=True) as app, Tenants(app, plain, open_max=most) as tenants:
         yield tenants
+
+
+@pytest.fixture(scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tenants[Plain]]:
+    """Tenants of one server, which are others in each test."""
+    async with opened(tmp_path_factory.mktemp("home"), most=50) as tenants:  # a session keeps one from being closed
+        yield tenants
+
+
+@asynccontextmanager
+async def two_of(tenants: Tenants[Plain]) -> AsyncIterator[tuple[tuple[str, App], tuple[str, App]]]:
+    """Give two tenants that no other test uses, by name."""
+    number = next(_NUMBERS)
+    first, second = f"a-{number}", f"b-{number}"
+    async with tenants.using(first) as one, tenants.using(second) as other:
+        yield (first, one.app), (second, other.app)
+
+
+_NUMBERS = itertools.count()
 
 
 def alice(tenant: str, *rights: Right) -> Caller:
@@ -77,81 +94,76 @@ async def result_of(app: App, code: str, tenant: str, **more: Any) -> Json:
     return execution.report["result"]
 
 
-async def test_callers_of_one_name_in_two_tenants_have_nothing_in_common(tmp_path: Path) -> None:
-    async with opened(tmp_path / "home") as tenants, tenants.using("a") as a, tenants.using("b") as b:
-        await result_of(a.app, "x = 1\nwrite_file('f', 'of a')", "a", session="s")
-        assert await result_of(b.app, "'x' in globals(), list_files(), list_sessions()", "b") == [False, [], []]
-        assert await result_of(tenants.own.app, "list_files(), list_sessions()", "default") == [[], []]
-        assert await result_of(b.app, "x = 2\nx", "b", session="s") == 2
-        assert await result_of(a.app, "x", "a", session="s") == 1
-        assert [each.name for _, each in a.app.pools.sessions_of("principal alice")] == ["s"]
-
-
-async def test_a_tenants_principal_cannot_name_a_session_of_another_tenant(tmp_path: Path) -> None:
-    async with opened(tmp_path / "home") as tenants, tenants.using("a") as a:
-        await result_of(a.app, "x = 1", "a", session="s")
-        for principal in ("a/alice", "a\0alice", "\0alice", "a"):
+async def test_callers_of_one_name_in_two_tenants_have_nothing_in_common(shared: Tenants[Plain]) -> None:
+    async with two_of(shared) as ((a, of_a), (b, of_b)):
+        await result_of(of_a, "x = 1\nwrite_file('f', 'of a')", a, session="s")
+        assert await result_of(of_b, "'x' in globals(), list_files(), list_sessions()", b) == [False, [], []]
+        assert await result_of(shared.own.app, "list_files(), list_sessions()", "default") == [[], []]
+        assert await result_of(of_b, "x = 2\nx", b, session="s") == 2
+        assert await result_of(of_a, "x", a, session="s") == 1
+        assert [each.name for _, each in of_a.pools.sessions_of("principal alice")] == ["s"]
+        for principal in (f"{a}/alice", f"{a}\0alice", "\0alice", a):
             caller = Caller(f"principal {principal}", identity=Identity("default", principal, DEFAULT_RIGHTS))
             try:
-                ran = await execute(tenants.own.app.executor, CodeRequest("x", session="s", caller=caller))
+                ran = await execute(shared.own.app.executor, CodeRequest("x", session="s", caller=caller))
             except RequestRefused:
                 assert "\0" in principal
             else:
                 assert ran.report["status"] == "error"
 
 
-async def test_a_token_means_the_same_to_all_principals_of_a_tenant_and_nothing_in_another(tmp_path: Path) -> None:
-    async with opened(tmp_path / "home") as tenants, tenants.using("a") as a, tenants.using("b") as b:
+async def test_a_token_means_the_same_to_all_principals_of_a_tenant_and_nothing_in_another(
+    shared: Tenants[Plain],
+) -> None:
+    async with two_of(shared) as ((a, of_a), (_b, of_b)):
         text = "mail quetzal.feather@zanzibar-example.org"
-        hidden = await a.app.privacy.hide_text("principal alice", text)
+        hidden = await of_a.privacy.hide_text("principal alice", text)
         assert "@" not in hidden
-        assert (await a.app.privacy.restored_for_model(Caller(scope="principal bob"), hidden)).content == text
-        for app, scope in ((b.app, "principal alice"), (b.app, "home"), (tenants.own.app, "principal alice")):
+        assert (await of_a.privacy.restored_for_model(Caller(scope="principal bob"), hidden)).content == text
+        for app, scope in ((of_b, "principal alice"), (of_b, "home"), (shared.own.app, "principal alice")):
             assert (await app.privacy.restored_for_model(Caller(scope=scope), hidden)).content == hidden
             assert await app.privacy.hide_text(scope, text) != hidden
-        keys = {each.app.privacy.key() for each in (a, b, tenants.own)}
+        keys = {each.privacy.key() for each in (of_a, of_b, shared.own.app)}
         assert len(keys) == 3
-        assert a.app.privacy.key() == tenants_key(tenants.own.app.privacy.key(), "a")
+        assert of_a.privacy.key() == tenants_key(shared.own.app.privacy.key(), a)
 
 
-@pytest.mark.parametrize("is_limited", [True, False])
-async def test_values_come_in_place_of_tokens_in_code_and_in_files_with_the_scope_alone(
-    tmp_path: Path, is_limited: bool
-) -> None:
+async def test_values_come_in_place_of_tokens_in_code_and_in_files_with_the_scope_alone(tmp_path: Path) -> None:
     async with opened(tmp_path / "home", SEALAB_PRIVACY="auto") as tenants, tenants.using("a") as a:
         email = "quetzal.feather@zanzibar-example.org"
         hidden = await a.app.privacy.hide_text("principal alice", email)
         assert hidden.startswith("[EMAIL")
-        may = alice("a", *(DEFAULT_RIGHTS - ({Right.PRIVACY_RESTORE} if is_limited else set())))
-        for code, variables in (
-            (f"[ord(each) for each in {hidden!r}]", {}),
-            ("[ord(each) for each in given]", {"given": hidden}),
-        ):
-            ran = await execute(a.app.executor, CodeRequest(code, variables, caller=may))
-            assert "".join(map(chr, cast("list[int]", ran.report["result"]))) == (hidden if is_limited else email)
-        ran = await execute(a.app.executor, CodeRequest(f"write_file('f', {hidden!r})", caller=may))
-        file = a.app.home.workspace / "f"
-        if is_limited:
-            assert "lacks the scope privacy:restore" in str(ran.report["error"])
-            assert not file.exists()
-        else:
-            assert file.read_text() == email
+        for is_limited in (True, False):
+            may = alice("a", *(DEFAULT_RIGHTS - ({Right.PRIVACY_RESTORE} if is_limited else set())))
+            for code, variables in (
+                (f"[ord(each) for each in {hidden!r}]", {}),
+                ("[ord(each) for each in given]", {"given": hidden}),
+            ):
+                ran = await execute(a.app.executor, CodeRequest(code, variables, caller=may))
+                assert "".join(map(chr, cast("list[int]", ran.report["result"]))) == (hidden if is_limited else email)
+            ran = await execute(a.app.executor, CodeRequest(f"write_file('f', {hidden!r})", caller=may))
+            file = a.app.home.workspace / "f"
+            if is_limited:
+                assert "lacks the scope privacy:restore" in str(ran.report["error"])
+                assert not file.exists()
+            else:
+                assert file.read_text() == email
 
 
-async def test_the_shelf_is_read_by_all_tenants_and_changed_by_right_alone(tmp_path: Path) -> None:
-    async with opened(tmp_path / "home") as tenants, tenants.using("a") as a:
-        operators = tenants.own.app.skills
+async def test_the_shelf_is_read_by_all_tenants_and_changed_by_right_alone(shared: Tenants[Plain]) -> None:
+    async with two_of(shared) as ((a, of_a), _other):
+        operators = shared.own.app.skills
         for name, tags, answer in (("common", ["Shared"], 1), ("private", [], 2)):
             code = f"def {name}() -> int:\n    return {answer}"
             await skills.save(operators, skills.SaveRequest(name, code, tags=tags))
-        own = a.app.skills
+        own = of_a.skills
         assert [each["name"] for each in (await skills.listed(own, None, None, 9))["skills"]] == ["common"]
         assert [each["name"] for each in (await skills.listed(own, "common", None, 9))["skills"]] == ["common"]
-        assert await result_of(a.app, "skills.common()", "a") == 1
+        assert await result_of(of_a, "skills.common()", a) == 1
         with pytest.raises(Exception, match="There is no skill 'private'"):
             await skills.load(own, "private", None)
         with pytest.raises(Exception, match="There is no skill"):
-            await skills.delete(own, "common", caller=alice("a", *Right))
+            await skills.delete(own, "common", caller=alice(a, *Right))
         writer = alice("default", Right.SKILLS_WRITE)
         for change in (
             skills.save(operators, skills.SaveRequest("new", "1", tags=["shared"], caller=writer)),
@@ -160,25 +172,25 @@ async def test_the_shelf_is_read_by_all_tenants_and_changed_by_right_alone(tmp_p
         ):
             with pytest.raises(RightMissing):
                 await change
-        await skills.save(own, skills.SaveRequest("common", "def common() -> int:\n    return 3", caller=alice("a")))
-        assert await result_of(a.app, "skills.common()", "a") == 3
+        await skills.save(own, skills.SaveRequest("common", "def common() -> int:\n    return 3", caller=alice(a)))
+        assert await result_of(of_a, "skills.common()", a) == 3
         assert (await skills.load(operators, "common", None))["code"].endswith("return 1")
 
 
-async def test_of_a_skill_on_the_shelf_no_version_is_read_that_was_not_published(tmp_path: Path) -> None:
-    async with opened(tmp_path / "home") as tenants, tenants.using("a") as a:
-        operators, own = tenants.own.app.skills, a.app.skills
+async def test_of_a_skill_on_the_shelf_no_version_is_read_that_was_not_published(shared: Tenants[Plain]) -> None:
+    async with two_of(shared) as ((a, of_a), _other):
+        operators, own = shared.own.app.skills, of_a.skills
         for answer, tags in ((1, []), (2, ["shared"]), (3, ["Shared"])):
-            code = f"def common() -> int:\n    return {answer}"
-            await skills.save(operators, skills.SaveRequest("common", code, tags=tags))
+            code = f"def newer() -> int:\n    return {answer}"
+            await skills.save(operators, skills.SaveRequest("newer", code, tags=tags))
         for version in (None, 3, 2):
-            assert (await skills.load(own, "common", version))["code"][-1] == str(version or 3)
+            assert (await skills.load(own, "newer", version))["code"][-1] == str(version or 3)
         with pytest.raises(SkillNotFound, match="no version 1 that is published"):
-            await skills.load(own, "common", 1)
-        assert await result_of(a.app, "skills.common()", "a") == 3
-        await skills.save(operators, skills.SaveRequest("common", "def common() -> int:\n    return 4"))
+            await skills.load(own, "newer", 1)
+        assert await result_of(of_a, "skills.newer()", a) == 3
+        await skills.save(operators, skills.SaveRequest("newer", "def newer() -> int:\n    return 4"))
         with pytest.raises(SkillNotFound):
-            await skills.load(own, "common", 3)
+            await skills.load(own, "newer", 3)
 
 
 async def test_the_tests_of_a_skill_run_at_no_isolation_that_the_caller_has_no_scope_for(tmp_path: Path) -> None:
@@ -246,6 +258,7 @@ async def test_a_background_run_of_a_tenant_that_nobody_opened_is_found(tmp_path
 
 
 async def test_deleting_goes_on_where_it_was_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_app, "CLOSING_SECONDS", 60.0)  # nothing of the run is written once its server has ended
     home = tmp_path / "home"
     async with opened(home) as tenants:
         await result_of(await tenants.app_of("a"), "write_file('f', 'x')", "a")

@@ -55,13 +55,6 @@ def test_each_cell_is_judged_as_it_is_alone(plain: Counting, heading: str) -> No
         assert alone or (text not in whole and not mine)
 
 
-@pytest.mark.parametrize("heading", ["buyer", "Käufer", "Verkäuferin", "acheteur", "vendedor", "venditore", "verkoper"])
-def test_who_buys_and_who_sells_is_a_person_in_other_languages_too(plain: Counting, heading: str) -> None:
-    names = ["Anders Papadakis", "Xela Quorvath"]
-    found = plain.find_leaves([KeyedText(("0", heading), name) for name in names])
-    assert [[(each.start, each.end) for each in of_cell] for of_cell in found] == [[(0, len(name))] for name in names]
-
-
 @pytest.mark.parametrize(
     ("heading", "cell", "kind"),
     [
@@ -166,9 +159,9 @@ def test_of_aligned_columns_only_those_are_personal_whose_headings_say_so(plain:
     assert [printed[each.start : each.end] for each in plain.find(printed)] == ["Ib Brandstett"]
 
 
-@pytest.mark.parametrize(
-    "heading",
-    [
+def test_who_somebody_is_to_somebody_is_said_in_many_languages(plain: Counting) -> None:
+    for heading in (
+        *("buyer", "Käufer", "Verkäuferin", "acheteur", "vendedor", "venditore", "verkoper"),
         "Käufer*in",
         "k\ufffdufer",
         "k\ufffd\ufffdufer",
@@ -200,18 +193,11 @@ def test_of_aligned_columns_only_those_are_personal_whose_headings_say_so(plain:
         "πελάτης",
         "לקוח",
         "ลูกค้า",
-    ],
-)
-def test_who_somebody_is_to_somebody_is_said_in_many_languages(plain: Counting, heading: str) -> None:
-    (found,) = plain.find_leaves([KeyedText(("0", heading), "Xela Quorvath")])
-    assert [(each.start, each.end, each.type) for each in found] == [(0, 13, "PERSON")]
-
-
-@pytest.mark.parametrize(
-    "heading", ["Größe", "host", "tag", "Käufertyp", "student count", "имя файла", "商品名", "k\ufffdrbe"]
-)
-def test_what_no_person_is_called_names_nobody(plain: Counting, heading: str) -> None:
-    assert plain.find_leaves([KeyedText(("0", heading), "Xela Quorvath")]) == [[]]
+    ):
+        (found,) = plain.find_leaves([KeyedText(("0", heading), "Xela Quorvath")])
+        assert [(each.start, each.end, each.type) for each in found] == [(0, 13, "PERSON")], heading
+    for heading in ("Größe", "host", "tag", "Käufertyp", "student count", "имя файла", "商品名", "k\ufffdrbe"):
+        assert plain.find_leaves([KeyedText(("0", heading), "Xela Quorvath")]) == [[]], heading
 
 
 def test_columns_that_are_printed_one_below_the_other_are_each_looked_at_once(

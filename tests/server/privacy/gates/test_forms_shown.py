@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import pytest
-from mcp import Client
 
-from ...conftest import stdio
-
-pytestmark = pytest.mark.slow
+from ...conftest import Caller, in_this_process
 
 AUTO = {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}
 TOKEN = re.compile(r"\[[A-Z_]+_([0-9a-hjkmnp-tv-z]{6})[0-9a-hjkmnp-tv-z]{4}\]")
@@ -42,28 +39,26 @@ def forms() -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("way", ["print('\\n'.join(lines))", "result = lines", "raise ValueError('\\n'.join(lines))"])
-async def test_no_form_of_what_a_file_gave_is_shown(tmp_path: Path, way: str) -> None:
-    (tmp_path / "workspace").mkdir()
-    (tmp_path / "workspace" / "people.json").write_text(json.dumps(PEOPLE), encoding="utf-8")
-    async with Client(stdio(tmp_path, **AUTO), read_timeout_seconds=110) as client:
-        shown = await client.call_tool("execute_code", {"code": SHOWS + way})
-        seen = shown.model_dump_json()
-        expected = [form.removeprefix("invoice_").removesuffix("_7.pdf") for form in forms()]
-        assert [form for form in expected if form in seen] == []
+@pytest.fixture(scope="module")
+async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    home = tmp_path_factory.mktemp("home")
+    (home / "workspace").mkdir()
+    (home / "workspace" / "people.json").write_text(json.dumps(PEOPLE), encoding="utf-8")
+    async with in_this_process(home, AUTO) as caller:
+        yield caller
 
 
-async def test_what_the_model_writes_of_it_is_the_form_that_stood_there(tmp_path: Path) -> None:
-    (tmp_path / "workspace").mkdir()
-    (tmp_path / "workspace" / "people.json").write_text(json.dumps(PEOPLE), encoding="utf-8")
-    async with Client(stdio(tmp_path, **AUTO), read_timeout_seconds=110) as client:
-        report = (
-            await client.call_tool("execute_code", {"code": SHOWS + "print('\\n'.join(lines))"})
-        ).structured_content
-        assert report is not None
-        said = str(report["output"])
-        await client.call_tool("write_workspace_file", {"filename": "forms.txt", "content": said})
-    assert (tmp_path / "workspace" / "forms.txt").read_text(encoding="utf-8").splitlines() == forms()
+async def test_no_form_of_what_a_file_gave_is_shown(caller: Caller) -> None:
+    expected = [form.removeprefix("invoice_").removesuffix("_7.pdf") for form in forms()]
+    for way in ("print('\\n'.join(lines))", "result = lines", "raise ValueError('\\n'.join(lines))"):
+        seen = (await caller.call("execute_code", code=SHOWS + way)).model_dump_json()
+        assert [form for form in expected if form in seen] == [], way
+
+
+async def test_what_the_model_writes_of_it_is_the_form_that_stood_there(caller: Caller) -> None:
+    said = str((await caller.run(SHOWS + "print('\\n'.join(lines))"))["output"])
+    await caller.call("write_workspace_file", filename="forms.txt", content=said)
+    assert (caller.home / "workspace" / "forms.txt").read_text(encoding="utf-8").splitlines() == forms()
     begins = [TOKEN.findall(line)[0] for line in said.splitlines()]
     half = len(begins) // 2
     assert len({*begins[:8]}) == len({*begins[half : half + 8]}) == 1, "each person's name in eight forms"

@@ -21,11 +21,11 @@ from sealab.server.privacy.gates.learning import Learning
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.privacy.tokens.run_tokens import RunTokens
 
-from ...conftest import stdio
+from ...conftest import in_this_process
 
 SLICE = 3 * 1024 * 1024
 """Characters that `read_file` gets at once."""
-ROWS = 70_000
+ROWS = 12_000
 
 
 class Held:
@@ -110,7 +110,10 @@ def names() -> list[str]:
 def home(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> Path:
     home = tmp_path_factory.mktemp("home")
     Path(home, "workspace").mkdir()
-    rows = "".join(f"{number},{name},Weg Nummer {number} im Hinterhaus\n" for number, name in enumerate(names))
+    filling = "und sonst ist nichts zu berichten " * 7
+    rows = "".join(
+        f"{number},{name},Weg Nummer {number} im Hinterhaus {filling}\n" for number, name in enumerate(names)
+    )
     assert SLICE < len(rows) < 2 * SLICE
     Path(home, "workspace", "people.csv").write_text("id,customer_name,note\n" + rows)
     return home
@@ -119,8 +122,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> Path:
 @pytest.fixture(scope="module")
 async def client(home: Path) -> AsyncIterator[Client]:
     settings = {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast", "SEALAB_MAX_TIMEOUT_SECONDS": "600"}
-    async with Client(stdio(home, **settings), read_timeout_seconds=300) as connected:
-        yield connected
+    async with in_this_process(home, settings) as caller:
+        yield caller.client
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,7 @@ async def test_the_report_says_how_long_was_spent_on_it(client: Client) -> None:
     code = "text = read_file('people.csv')\nwrite_file('other.csv', text.replace('Weg', 'Platz'))\nread_file('other.csv')[:4]"
     answer = await client.call_tool("execute_code", {"code": code, "timeout_seconds": 300, "memory_mb": 1000})
     report = cast("dict[str, Any]", answer.structured_content)
-    assert report["privacy"]["ms"] > 100, report
+    assert report["privacy"]["ms"] > 0, report
     assert "looked for personal data for" in str(answer.content)
 
 

@@ -14,19 +14,8 @@ import pytest
 
 from ....sandbox.science import science_python
 from ...conftest import Caller, in_this_process
+from .people import person
 
-FIRST = [
-    "Adalwin",
-    "Berthild",
-    "Chlodo",
-    "Dietlind",
-    "Ekkehart",
-    "Friedlies",
-    "Gundolf",
-    "Hiltrud",
-    "Irmhild",
-    "Jorinde",
-]
 MADE: dict[str, tuple[str, str]] = {
     "csv": ("people.csv", "open(p, 'w').write('customer_name,mobile\\n' + name + ',+49 30 901820\\n')"),
     "parquet": ("people.parquet", "import pyarrow as pa, pyarrow.parquet as pq; pq.write_table(pa.table(columns), p)"),
@@ -198,8 +187,7 @@ async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Call
 
 async def made(caller: Caller, kind: str, number: int) -> str:
     """Make the file with a name of its own in it; return the name."""
-    first, last = FIRST[number % len(FIRST)], f"Quastenberg{'abcdefgh'[number // len(FIRST)]}"
-    spelled = [list(first), list(last)]
+    spelled = [list(each) for each in person(number).split()]
     path, writes = MADE[kind]
     code = f"""
 import os
@@ -215,7 +203,7 @@ None
     if not report["success"] and "not installed" in str(report["error"]):
         pytest.skip(str(report["error"]["message"]))
     assert report["success"], report
-    return f"{first} {last}"
+    return person(number)
 
 
 async def hidden_where_printed(caller: Caller, library: str, kind: str, read: str, number: int) -> dict[str, Any]:

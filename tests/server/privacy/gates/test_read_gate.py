@@ -18,6 +18,7 @@ import pytest
 
 from ....sandbox.science import VARIABLE, science_python
 from ...conftest import Caller, in_this_process
+from .people import person
 
 ENVIRONMENT = {
     "SEALAB_PRIVACY": "auto",
@@ -26,25 +27,6 @@ ENVIRONMENT = {
     "SEALAB_WORKERS_SPARE": "1",
     **({"SEALAB_PROCESS_PYTHON": os.environ[VARIABLE]} if os.environ.get(VARIABLE) else {}),
 }
-FIRST = [
-    "Adalwin",
-    "Berthild",
-    "Chlodo",
-    "Dietlind",
-    "Ekkehart",
-    "Friedlies",
-    "Gundolf",
-    "Hiltrud",
-    "Irmhild",
-    "Jorinde",
-    "Kunolf",
-    "Luitgard",
-]
-
-
-def person(number: int) -> str:
-    """A name of its own for each case: what was learned of one file says nothing of another."""
-    return f"{FIRST[number % len(FIRST)]} Quastenberg{'abcdefghijklmnop'[number // len(FIRST)]}"
 
 
 def table(name: str) -> str:

@@ -14,7 +14,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 
-from ...conftest import stdio
+from ...conftest import in_this_process
 from ..crm import UPSTREAM, customers
 
 COUNT = 200
@@ -65,8 +65,8 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Model
         "mail": {**python, "args": [str(UPSTREAM), "mail", str(sent)]},
     }
     (home / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
-    async with Client(stdio(home, **AUTO), read_timeout_seconds=200) as client:
-        yield Model(client, home, sent)
+    async with in_this_process(home, AUTO) as caller:
+        yield Model(caller.client, home, sent)
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sealab.sandbox.confine.levels import Level
+from sealab.server import app as of_app
 from sealab.server.app import running
 from sealab.server.commands.pii_vault import opened_vault
 from sealab.server.home import Home
@@ -107,6 +108,7 @@ async def test_a_server_whose_other_parts_fail_to_end_loses_no_line(
     def fail_too(_: SkillService) -> None:
         raise OSError("the records cannot be written")
 
+    monkeypatch.setattr(of_app, "CLOSING_SECONDS", 60.0)
     monkeypatch.setattr(Registry, "close", fail)
     monkeypatch.setattr(SkillService, "close", fail_too)
     settings = Settings(required_level=Level.LIMITS, workers_spare=0, vault_key=KEY.hex())

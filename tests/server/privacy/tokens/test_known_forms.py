@@ -20,23 +20,10 @@ from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Mo
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.privacy.token_texts import TOKEN
 from sealab.server.privacy.tokens.parts import Text, Tree
+from sealab.server.privacy.tokens.run_tokens import RunTokens
 from sealab.server.privacy.tokens.sanitizer import Sanitizer
 from sealab.server.settings import PrivacyLevel, PrivacyMode, Settings
-from sealab.skills_db.engine import open_database
 from sealab.skills_db.vault import Value, Vault
-
-KEY = bytes(range(32))
-
-
-@pytest.fixture(scope="module")
-def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vault]:
-    with open_database(None, tmp_path_factory.mktemp("vault")) as database:
-        yield Vault(database, KEY)
-
-
-@pytest.fixture(scope="module")
-def real(vault: Vault) -> Sanitizer:
-    return Sanitizer(Detector(DetectorOptions(mode=Mode.FAST)), vault)
 
 
 def hidden(sanitizer: Sanitizer, text: str, scope: str) -> str:
@@ -163,43 +150,41 @@ def test_forms_are_known_again_by_another_process(vault: Vault, real: Sanitizer)
     assert hidden(other, "JaneDoering", "again") != "JaneDoering"
 
 
-async def test_a_form_tells_a_run_nothing_of_values_that_it_was_not_given(tmp_path: Path) -> None:
+@pytest.fixture
+def privacy(tmp_path: Path) -> Iterator[Privacy]:
     database = HomeDatabase(None, tmp_path)
-    try:
-        settings = Settings(privacy=PrivacyLevel.AUTO, privacy_mode=PrivacyMode.FAST)
-        privacy = Privacy(settings, tmp_path, database)
-        first = privacy.new_run_tokens("home")
-        await privacy.learn("home", [{"customer_name": "Jane Doering"}], first)
-        own = str((await privacy.hide("home", [Text("Jane Doering")], run_tokens=first)).parts[0])
-        seen = []
-        for run in (first, privacy.new_run_tokens("home")):
-            seen.append(str((await privacy.hide("home", [Text("jane_doering")], run_tokens=run)).parts[0]))
-            assert await privacy.restored(Caller("home"), seen[-1], destination="workspace") == "jane_doering"
-        assert seen[0][:14] == own[:14]
-        tried = str(
-            (await privacy.hide("home", [Text("doeringjane")], run_tokens=privacy.new_run_tokens("home"))).parts[0]
-        )
-        assert TOKEN.fullmatch(tried)
-        assert tried[:14] != own[:14]
-    finally:
-        database.close()
+    yield Privacy(Settings(privacy=PrivacyLevel.AUTO, privacy_mode=PrivacyMode.FAST), tmp_path, database)
+    database.close()
+
+
+async def shown_to(privacy: Privacy, run: RunTokens, text: str) -> str:
+    return str((await privacy.hide("home", [Text(text)], run_tokens=run)).parts[0])
+
+
+async def test_a_form_tells_a_run_nothing_of_values_that_it_was_not_given(privacy: Privacy) -> None:
+    first = privacy.new_run_tokens("home")
+    await privacy.learn("home", [{"customer_name": "Jane Doering"}], first)
+    own = await shown_to(privacy, first, "Jane Doering")
+    seen = []
+    for run in (first, privacy.new_run_tokens("home")):
+        seen.append(await shown_to(privacy, run, "jane_doering"))
+        assert await privacy.restored(Caller("home"), seen[-1], destination="workspace") == "jane_doering"
+    assert seen[0][:14] == own[:14]
+    tried = await shown_to(privacy, privacy.new_run_tokens("home"), "doeringjane")
+    assert TOKEN.fullmatch(tried)
+    assert tried[:14] != own[:14]
 
 
 async def test_forms_of_what_a_run_was_given_are_no_values_that_it_brings_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    privacy: Privacy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database = HomeDatabase(None, tmp_path)
-    try:
-        privacy = Privacy(Settings(privacy=PrivacyLevel.AUTO, privacy_mode=PrivacyMode.FAST), tmp_path, database)
-        monkeypatch.setattr(privacy._trials, "most", 3)
-        people = [f"Jane Doering{letter}" for letter in "abcdefghij"]
-        forms = "\n".join(name.lower().replace(" ", "_") for name in people)
-        shown = []
-        for _ in range(2):
-            run = privacy.new_run_tokens("home")
-            await privacy.learn("home", [{"customer_name": name} for name in people], run)
-            shown.append(str((await privacy.hide("home", [Text(forms)], run_tokens=run)).parts[0]))
-        assert shown[0] == shown[1]
-        assert len(set(TOKEN.findall(shown[0]))) == len(people)
-    finally:
-        database.close()
+    monkeypatch.setattr(privacy._trials, "most", 3)
+    people = [f"Jane Doering{letter}" for letter in "abcdefghij"]
+    forms = "\n".join(name.lower().replace(" ", "_") for name in people)
+    shown = []
+    for _ in range(2):
+        run = privacy.new_run_tokens("home")
+        await privacy.learn("home", [{"customer_name": name} for name in people], run)
+        shown.append(await shown_to(privacy, run, forms))
+    assert shown[0] == shown[1]
+    assert len(set(TOKEN.findall(shown[0]))) == len(people)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
 
 from sealab.server.caller import Caller
 from sealab.server.database import HomeDatabase
@@ -23,7 +22,7 @@ from sealab.server.privacy.tokens.run_tokens import Brake
 from sealab.server.settings import PrivacyLevel as Mode
 from sealab.server.settings import PrivacyMode, Settings
 
-from ...conftest import stdio
+from ...conftest import in_this_process
 
 SSN = "536-90-4399"
 TOKEN = re.compile(r"\[[A-Z_]+_[0-9a-hjkmnp-tv-z]{10}\]")
@@ -55,18 +54,14 @@ async def hidden(privacy: Privacy, text: str, tokens: run_tokens.RunTokens) -> s
 
 
 async def test_code_finds_no_value_by_sanitising_candidates(tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text(f"SSN: {SSN}", encoding="utf-8")
-    settings = {"SEALAB_RESTORE_TO_MODEL": "false", **FAST}
-    async with Client(stdio(tmp_path, **settings), read_timeout_seconds=110) as client:
+    async with in_this_process(tmp_path, {"SEALAB_RESTORE_TO_MODEL": "false", **FAST}) as caller:
         seen = set()
         for _ in range(2):
-            answer = await client.call_tool("sanitize_pii", {"text": f"SSN: {SSN}"})
-            assert answer.structured_content is not None
-            token = TOKEN.findall(answer.structured_content["sanitized_text"])[0]
+            answer = (await caller.call("sanitize_pii", text=f"SSN: {SSN}")).structured_content
+            assert answer is not None
+            token = TOKEN.findall(answer["sanitized_text"])[0]
             seen.add(token)
-            code = TRY_ALL.format(token=token)
-            report = (await client.call_tool("execute_code", {"code": code, "timeout_seconds": 100})).structured_content
-            assert report is not None
+            report = await caller.run(TRY_ALL.format(token=token), timeout_seconds=100)
             assert report["result"] == [[], True]
         assert len(seen) == 2
 
@@ -183,14 +178,11 @@ async def test_every_way_to_resolve_tokens_passes_the_brake(opened: Opens) -> No
 
 
 async def test_a_file_with_too_many_unknown_tokens_is_refused_in_words(tmp_path: Path) -> None:
-    settings = {"SEALAB_PRIVACY": "auto", **FAST}
-    async with Client(stdio(tmp_path, **settings), read_timeout_seconds=200) as client:
-        code = "write_file('a.txt', ' '.join(f'[EMAIL_{n:010}]' for n in range(1001)))"
-        report = (await client.call_tool("execute_code", {"code": code})).structured_content
-        assert report is not None
+    async with in_this_process(tmp_path, {"SEALAB_PRIVACY": "auto", **FAST}) as caller:
+        report = await caller.run("write_file('a.txt', ' '.join(f'[EMAIL_{n:010}]' for n in range(1001)))")
         assert "Wait a minute" in report["error"]["message"]
         with pytest.raises(Exception, match="Wait a minute"):
-            await client.call_tool("write_workspace_file", {"filename": "b.txt", "content": "[EMAIL_0123456789]"})
+            await caller.call("write_workspace_file", filename="b.txt", content="[EMAIL_0123456789]")
     assert not list((tmp_path / "workspace").glob("*.txt"))
 
 

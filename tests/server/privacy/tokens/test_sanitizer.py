@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
@@ -19,10 +19,8 @@ from sealab.server.privacy.tokens import streams
 from sealab.server.privacy.tokens.parts import Text, Tree
 from sealab.server.privacy.tokens.sanitizer import Sanitizer
 from sealab.server.privacy.tokens.streams import FileKind
-from sealab.skills_db.engine import open_database
 from sealab.skills_db.vault import Value, Vault
 
-KEY = bytes(range(32))
 Finds = Callable[[KeyedText], Sequence[tuple[int, int, str]]]
 
 
@@ -37,17 +35,6 @@ class Told(Detector):
     def find_leaves(self, leaves: Sequence[KeyedText]) -> list[list[Finding]]:
         self.asked += len(leaves)
         return [[Finding(start, end, kind, 0.9) for start, end, kind in self.finds(leaf)] for leaf in leaves]
-
-
-@pytest.fixture(scope="module")
-def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vault]:
-    with open_database(None, tmp_path_factory.mktemp("vault")) as database:
-        yield Vault(database, KEY)
-
-
-@pytest.fixture(scope="module")
-def real(vault: Vault) -> Sanitizer:
-    return Sanitizer(Detector(DetectorOptions(mode=Mode.FAST)), vault)
 
 
 def finding(words: dict[str, str]) -> Finds:

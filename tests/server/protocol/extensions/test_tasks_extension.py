@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +14,10 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, Request, RequestParams, Result
 from pydantic import ConfigDict
 
-from ...conftest import http_server, in_this_process, stdio
+from sealab.server.app import App, running
+from sealab.server.home import Home
+
+from ...conftest import connected, http_server, in_this_process, settings_of, stdio
 from ...runs.background.test_parked_runs import served
 
 ENV = {"SEALAB_WORKERS_SPARE": "1"}
@@ -79,17 +82,17 @@ class Tasks(ClientExtension):
             await asyncio.sleep(0.05)
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_a_client_that_knows_tasks_is_answered_with_one_and_gets_its_result_there(
-    tmp_path: Path, transport: str
-) -> None:
+@pytest.fixture(scope="module")
+async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[App]:
+    home = tmp_path_factory.mktemp("home")
+    async with running(settings_of(home, ENV), Home(home), serves=True) as app:
+        yield app
+
+
+async def test_a_client_that_knows_tasks_is_answered_with_one_and_gets_its_result_there(tmp_path: Path) -> None:
     tasks = Tasks()
-    if transport == "http":
-        with http_server(tmp_path, **ENV) as url:
-            async with Client(url, extensions=[tasks], read_timeout_seconds=200) as client:
-                answer = await client.call_tool("execute_code", {"code": "print('x')\n6 * 7", "background": True})
-    else:
-        async with Client(stdio(tmp_path, **ENV), extensions=[tasks], read_timeout_seconds=200) as client:
+    with http_server(tmp_path, **ENV) as url:
+        async with Client(url, extensions=[tasks], read_timeout_seconds=200) as client:
             answer = await client.call_tool("execute_code", {"code": "print('x')\n6 * 7", "background": True})
     assert answer.structured_content is not None
     assert answer.structured_content["result"] == 42
@@ -101,17 +104,21 @@ async def test_a_client_that_knows_tasks_is_answered_with_one_and_gets_its_resul
     assert "content" not in task
 
 
-async def test_a_run_that_fails_is_a_completed_task_whose_answer_is_an_error(tmp_path: Path) -> None:
-    async with in_this_process(tmp_path, ENV, extensions=[Tasks()]) as caller:
+async def test_a_run_that_fails_is_a_completed_task_whose_answer_is_an_error_and_other_calls_are_none(app: App) -> None:
+    tasks = Tasks()
+    async with connected(app, extensions=[tasks]) as caller:
+        answer = await caller.client.call_tool("execute_code", {"code": "1 + 1"})
+        assert answer.structured_content is not None
+        assert (answer.structured_content["result"], tasks.created) == (2, [])
         answer = await caller.client.call_tool("execute_code", {"code": "1 / 0", "background": True})
     assert answer.is_error
     assert answer.structured_content is not None
     assert answer.structured_content["error"]["type"] == "ZeroDivisionError"
 
 
-async def test_a_task_tells_its_progress_and_is_cancelled(tmp_path: Path) -> None:
+async def test_a_task_tells_its_progress_and_is_cancelled(app: App) -> None:
     tasks = Tasks(waits=False)
-    async with in_this_process(tmp_path, ENV, extensions=[tasks]) as caller:
+    async with connected(app, extensions=[tasks]) as caller:
         await caller.client.call_tool("execute_code", {"code": SLEEPS, "background": True})
         task_id = tasks.created[0]["taskId"]
         while True:
@@ -127,8 +134,8 @@ async def test_a_task_tells_its_progress_and_is_cancelled(tmp_path: Path) -> Non
         assert (await asked(caller.client, "tasks/cancel", taskId=task_id))["resultType"] == "complete"
 
 
-async def test_a_task_that_there_is_not_is_an_invalid_parameter(tmp_path: Path) -> None:
-    async with in_this_process(tmp_path, ENV, extensions=[Tasks()]) as caller:
+async def test_a_task_that_there_is_not_is_an_invalid_parameter(app: App) -> None:
+    async with connected(app, extensions=[Tasks()]) as caller:
         for method, more in (("tasks/get", {}), ("tasks/cancel", {}), ("tasks/update", {"inputResponses": {}})):
             with pytest.raises(MCPError) as refused:
                 await asked(caller.client, method, taskId="0" * 26, **more)
@@ -150,32 +157,19 @@ async def test_every_run_that_get_run_tells_of_is_a_task_whichever_process_ran_i
             await asked(caller.client, "tasks/get", taskId=f"{in_foreground}x")
 
 
-async def test_a_client_that_does_not_declare_the_extension_gets_a_run_and_no_tasks(tmp_path: Path) -> None:
-    async with in_this_process(tmp_path, ENV) as caller:
+@pytest.mark.parametrize(
+    ("mode", "code"),
+    [("auto", MISSING_CAPABILITY), ("legacy", METHOD_NOT_FOUND)],
+    ids=["not declared", "older protocol"],
+)
+async def test_a_client_without_the_extension_gets_a_run_and_no_tasks(app: App, mode: str, code: int) -> None:
+    async with connected(app, mode=mode) as caller:
         answer = await caller.client.call_tool("execute_code", {"code": "1", "background": True})
         assert answer.structured_content is not None
         assert answer.structured_content["status"] == "queued"
         with pytest.raises(MCPError) as refused:
             await asked(caller.client, "tasks/get", taskId=answer.structured_content["run_id"])
-    assert refused.value.error.code == MISSING_CAPABILITY
-
-
-async def test_the_extension_is_none_of_the_older_protocol(tmp_path: Path) -> None:
-    async with in_this_process(tmp_path, ENV, mode="legacy") as caller:
-        answer = await caller.client.call_tool("execute_code", {"code": "1", "background": True})
-        assert answer.structured_content is not None
-        with pytest.raises(MCPError) as refused:
-            await asked(caller.client, "tasks/get", taskId=answer.structured_content["run_id"])
-    assert refused.value.error.code == METHOD_NOT_FOUND
-
-
-async def test_calls_in_the_foreground_are_answered_as_ever(tmp_path: Path) -> None:
-    tasks = Tasks()
-    async with in_this_process(tmp_path, ENV, extensions=[tasks]) as caller:
-        answer = await caller.client.call_tool("execute_code", {"code": "1 + 1"})
-    assert answer.structured_content is not None
-    assert answer.structured_content["result"] == 2
-    assert tasks.created == []
+    assert refused.value.error.code == code
 
 
 @pytest.mark.parametrize("approves", [True, False])

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from prometheus_client.parser import text_string_to_metric_families
 
 from ...conftest import http_server
-from ..web.raw import MODERN, Answer, call, connected, post, run
+from ..web.raw import MODERN, call, connected, post, run
 from ..web.tokens import made
 
 CODE = "print('a private text')\nraise ValueError('no')"
@@ -29,10 +29,6 @@ def read(text: str) -> dict[tuple[str, str], float]:
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
-
-
-def in_session(url: str, code: str) -> Answer:
-    return post(url, call(code, session="s"), **MODERN)
 
 
 def test_without_the_setting_there_is_no_such_page(tmp_path: Path) -> None:
@@ -62,16 +58,12 @@ def test_the_page_counts_the_runs_of_all_tenants_by_status_and_duration_and_name
         assert secret not in text
 
 
-def test_only_reading_the_page_is_answered(tmp_path: Path) -> None:
+def test_only_reading_the_page_is_answered_and_sessions_and_tool_calls_are_counted(tmp_path: Path) -> None:
+    code = "try:\n    await call_tool('no.such', {})\nexcept Exception as e:\n    result = str(e)"
     with http_server(tmp_path, SEALAB_METRICS="on") as url:
         assert page(url, "POST")[0] == 405
         assert page(url, "HEAD")[:2] == (200, "text/plain; version=0.0.4; charset=utf-8")
-
-
-def test_sessions_and_tool_calls_are_counted(tmp_path: Path) -> None:
-    code = "try:\n    await call_tool('no.such', {})\nexcept Exception as e:\n    result = str(e)"
-    with http_server(tmp_path, SEALAB_METRICS="on") as url:
-        assert "no.such" in str(in_session(url, code).message)
+        assert "no.such" in str(post(url, call(code, session="s"), **MODERN).message)
         after = read(page(url)[2])
     assert after["sealab_sessions", ""] == 1
     assert after["sealab_tool_calls_total", "failed"] == 1

@@ -20,7 +20,7 @@ INITIALIZE: dict[str, Any] = {
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 _IDS = count(7)
-_META = {
+METADATA = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -95,7 +95,7 @@ def call(code: str, **more: object) -> dict[str, Any]:
         "jsonrpc": "2.0",
         "id": next(_IDS),
         "method": "tools/call",
-        "params": {"name": "execute_code", "arguments": arguments, "_meta": _META},
+        "params": {"name": "execute_code", "arguments": arguments, "_meta": METADATA},
     }
 
 

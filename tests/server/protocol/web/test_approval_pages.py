@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,12 @@ import pytest
 from sealab.skills_db.journal.approval_links import ApprovalLink, judged, signed
 from sealab.skills_db.journal.sealing import JournalKeys
 
-from ...conftest import Caller, http_process
+from ...command_line import sealab
+from ...conftest import Caller, http_server
 from ...runs.background.test_background import begun, told, until
 from ...runs.background.test_background_restarts import over_http
-from ...runs.background.test_parked_runs import ENV, answered, asks, parked, served
+from ...runs.background.test_parked_runs import ENV, asks, parked, served
 from .browser import CHROMIUM, browser
-
-pytestmark = pytest.mark.slow
 
 KEY = bytes(range(32))
 KEYS = JournalKeys(KEY)
@@ -53,21 +53,28 @@ class Page:
 
 async def page_of(home: Path, url: str, approval: str, client: httpx2.AsyncClient) -> Page:
     """Return the page of a question by the link that the operator is told."""
-    listed = json.loads((await answered(home, "list", "--url", url, "--json", env=OF_KEY)).stdout)
+    words = ("approvals", "list", "--url", url, "--json", "--home", str(home))
+    listed = json.loads((await asyncio.to_thread(partial(sealab, *words, **OF_KEY))).stdout)
     link = next(each["link"] for each in listed["approvals"] if each["id"] == approval)
     return Page(link, url.removesuffix("/mcp"), client)
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    served(tmp_path)
-    return tmp_path
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    served(home)
+    return home
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def url(home: Path) -> Iterator[str]:
-    with http_process(home, **OF_KEY) as server:
-        yield server.url
+    with http_server(home, **OF_KEY) as url:
+        yield url
+
+
+@pytest.fixture(autouse=True)
+def nothing_sent_yet(home: Path) -> None:
+    (home / "sent.txt").unlink(missing_ok=True)
 
 
 @asynccontextmanager
@@ -78,8 +85,7 @@ async def asking(home: Path, url: str, mode: str = "auto") -> AsyncIterator[tupl
         yield caller, run_id, await page_of(home, url, approval, client)
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-@pytest.mark.parametrize("form", [YES, NO])
+@pytest.mark.parametrize(("mode", "form"), [("auto", YES), ("legacy", NO)])
 async def test_the_form_of_a_link_answers_once_and_then_the_page_says_what_and_when(
     home: Path, url: str, form: dict[str, str], mode: str
 ) -> None:
@@ -89,7 +95,7 @@ async def test_the_form_of_a_link_answers_once_and_then_the_page_says_what_and_w
         assert run_id in shown.text
         assert "notes.send(text=" in shown.text
         assert (await page.sent(form)).status_code == 200
-        report = await told(caller, run_id, wait_seconds=50)
+        report = await until(caller, run_id, lambda state: state["status"] == "ok")
         word = "approved" if form == YES else "denied"
         said = f"The question was {word} at {time.strftime('%Y-%m-%d', time.gmtime())} "
         assert said in (await page.got()).text
@@ -114,7 +120,7 @@ async def test_a_browser_shows_the_page_and_sends_its_form(home: Path, url: str,
 
     async with asking(home, url) as (caller, run_id, page):
         asked, answered, later = await asyncio.to_thread(used, page.link)
-        report = await told(caller, run_id, wait_seconds=50)
+        report = await until(caller, run_id, lambda state: state["status"] == "ok")
     assert f"The run {run_id} waits for your answer." in asked
     assert "The question was approved at" in answered
     assert "The question was approved at" in later
@@ -215,42 +221,31 @@ async def test_a_link_whose_time_is_over_and_one_whose_run_ended_answer_nothing(
         assert (await told(caller, run_id))["status"] == "cancelled"
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Origin": "http://evil.example"}, 403),
-        ({"Origin": "null"}, 403),
-        ({"Host": "evil.example"}, 421),
-    ],
-)
-async def test_the_page_of_another_site_cannot_send_the_form(
-    home: Path, url: str, headers: dict[str, str], status: int
-) -> None:
+async def test_neither_another_site_nor_a_form_that_says_nothing_clear_answers(home: Path, url: str) -> None:
     async with asking(home, url) as (caller, run_id, page):
-        assert (await page.sent(YES, **headers)).status_code == status
+        for headers, status in (
+            ({"Origin": "http://evil.example"}, 403),
+            ({"Origin": "null"}, 403),
+            ({"Host": "evil.example"}, 421),
+        ):
+            assert (headers, (await page.sent(YES, **headers)).status_code) == (headers, status)
+        forms: tuple[dict[str, Any], ...] = (
+            {},
+            {"answer": "yes"},
+            {"answer": ""},
+            {"answer": ["approve", "deny"]},
+            {"answer": ["approve", "approve"]},
+            {"answer": "approve", "more": "x" * 5000},
+        )
+        for form in forms:
+            assert (await page.sent(form)).status_code == 400, form
         assert asks(await told(caller, run_id))
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        {},
-        {"answer": "yes"},
-        {"answer": ""},
-        {"answer": ["approve", "deny"]},
-        {"answer": ["approve", "approve"]},
-        {"answer": "approve", "more": "x" * 5000},
-    ],
-)
-async def test_a_form_that_says_neither_answers_nothing(home: Path, url: str, form: dict[str, Any]) -> None:
-    async with asking(home, url) as (caller, run_id, page):
-        assert (await page.sent(form)).status_code == 400
-        assert asks(await told(caller, run_id))
-
-
-async def test_links_open_no_sessions_and_end_none(home: Path) -> None:
-    with http_process(home, **OF_KEY | {"SEALAB_HTTP_SESSIONS_MAX": "1"}) as server:
-        async with asking(home, server.url, "legacy") as (caller, run_id, page):
+async def test_links_open_no_sessions_and_end_none(tmp_path: Path) -> None:
+    served(tmp_path)
+    with http_server(tmp_path, **OF_KEY, SEALAB_HTTP_SESSIONS_MAX="1") as url:
+        async with asking(tmp_path, url, "legacy") as (caller, run_id, page):
             for _ in range(5):
                 await asyncio.gather(*(page.sent({}) for _ in range(4)))
             assert asks(await told(caller, run_id))
@@ -258,6 +253,6 @@ async def test_links_open_no_sessions_and_end_none(home: Path) -> None:
 
 def test_a_link_of_an_operator_needs_an_address(tmp_path: Path) -> None:
     for address in ("127.0.0.1:8000", "ftp://host", "http://", "http://host:port", "http://host/?a=b"):
-        ended = asyncio.run(answered(tmp_path, "list", "--url", address))
-        assert ended.returncode == 2
+        ended = sealab("approvals", "list", "--url", address, "--home", str(tmp_path), **OF_KEY)
+        assert (address, ended.returncode) == (address, 2)
         assert "is not the address of a server" in ended.stderr

@@ -17,7 +17,7 @@ from sealab.server.access.token_text import new_token
 from sealab.server.protocol.web.tenant_apps import TenantApps
 
 from ....waiting import wait_until
-from ...conftest import HttpServer, http_process
+from ...conftest import http_server
 from .raw import HEADERS, INITIALIZE, MODERN, PING, Answer, asked, begun, call, connected, get, opened, post, read, run
 from .tokens import made, revoked, tokens
 
@@ -30,9 +30,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(home: Path) -> Iterator[HttpServer]:
-    with http_process(home, **AUTH) as server:
-        yield server
+def server(home: Path) -> Iterator[str]:
+    with http_server(home, **AUTH) as url:
+        yield url
 
 
 def tool_call(name: str, **arguments: object) -> dict[str, Any]:
@@ -40,16 +40,16 @@ def tool_call(name: str, **arguments: object) -> dict[str, Any]:
     return {**message, "params": {**message["params"], "name": name, "arguments": arguments}}
 
 
-def called(server: HttpServer, name: str, headers: dict[str, str], **arguments: object) -> Answer:
-    return post(server.url, tool_call(name, **arguments), **{**MODERN, "mcp_name": name}, **headers)
+def called(server: str, name: str, headers: dict[str, str], **arguments: object) -> Answer:
+    return post(server, tool_call(name, **arguments), **{**MODERN, "mcp_name": name}, **headers)
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_client_of_each_era_works_with_a_token(server: HttpServer, home: Path, mode: Any) -> None:
+async def test_a_client_of_each_era_works_with_a_token(server: str, home: Path, mode: Any) -> None:
     token = made(home, f"client-{mode}")
     async with (
         httpx2.AsyncClient(headers=token.header, timeout=50) as http,
-        Client(streamable_http_client(server.url, http_client=http), mode=mode, read_timeout_seconds=200) as client,
+        Client(streamable_http_client(server, http_client=http), mode=mode, read_timeout_seconds=200) as client,
     ):
         answer = await client.call_tool("execute_code", {"code": "6 * 7"})
         assert answer.structured_content is not None
@@ -58,44 +58,38 @@ async def test_a_client_of_each_era_works_with_a_token(server: HttpServer, home:
         assert {"execute_code", "restore_pii", "save_skill"} <= listed
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"authorization": f"Bearer {new_token()}"},
-        {"authorization": "Bearer x"},
-        {"authorization": "Bearer"},
-        {"authorization": "Bearer "},
-        {"authorization": "Basic YTpi"},
-        {"authorization": f"Bearer {new_token()} {new_token()}"},
-        {"authorization": f"Bearer {'x' * 9000}"},
-    ],
-)
-@pytest.mark.parametrize("version", [{}, MODERN])
-def test_who_has_no_valid_token_gets_401_and_a_challenge(
-    server: HttpServer, headers: dict[str, str], version: dict[str, str]
-) -> None:
-    answer = post(server.url, call("1"), **version, **headers)
-    assert answer.status == 401
-    error = ', error="invalid_token"' if headers else ""
-    assert answer.headers["www-authenticate"] == f'Bearer realm="sealab"{error}'
+def test_who_has_no_valid_token_gets_401_and_a_challenge(server: str) -> None:
+    for credentials in (
+        None,
+        f"Bearer {new_token()}",
+        "Bearer x",
+        "Bearer",
+        "Bearer ",
+        "Basic YTpi",
+        f"Bearer {new_token()} {new_token()}",
+        f"Bearer {'x' * 9000}",
+    ):
+        headers = {} if credentials is None else {"authorization": credentials}
+        for version in ({}, MODERN):
+            answer = post(server, call("1"), **version, **headers)
+            assert (credentials, answer.status) == (credentials, 401)
+            error = ', error="invalid_token"' if headers else ""
+            assert answer.headers["www-authenticate"] == f'Bearer realm="sealab"{error}', credentials
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS"])
-@pytest.mark.parametrize("path", ["/mcp", "/", "/healthz/", "/healthz2", "/.env", "//mcp", "/approvals"])
-def test_no_method_and_no_other_path_needs_none(server: HttpServer, method: str, path: str) -> None:
-    assert asked(server.url, method, path).status == 401
+def test_no_method_and_no_other_path_needs_none(server: str) -> None:
+    for path in ("/mcp", "/", "/healthz/", "/healthz2", "/.env", "//mcp", "/approvals"):
+        for method in ("GET", "DELETE", "PUT", "OPTIONS"):
+            assert (path, method, asked(server, method, path).status) == (path, method, 401)
 
 
-@pytest.mark.parametrize(
-    "path", ["/.well-known/x", "/.well-known/../mcp", "/.well-known/%2e%2e/mcp", "/approvals/../mcp"]
-)
-def test_no_body_is_read_of_who_has_no_token(server: HttpServer, path: str) -> None:
-    connection = connected(server.url)
-    connection.putrequest("POST", path)
-    connection.putheader("Content-Length", "4000000")
-    connection.endheaders()  # and no byte of it is sent
-    assert read(connection).status == 404
+def test_no_body_is_read_of_who_has_no_token(server: str) -> None:
+    for path in ("/.well-known/x", "/.well-known/../mcp", "/.well-known/%2e%2e/mcp", "/approvals/../mcp"):
+        connection = connected(server)
+        connection.putrequest("POST", path)
+        connection.putheader("Content-Length", "4000000")
+        connection.endheaders()  # and no byte of it is sent
+        assert (path, read(connection).status) == (path, 404)
 
 
 async def test_what_came_past_authentication_reaches_no_tenant() -> None:
@@ -112,19 +106,19 @@ async def test_what_came_past_authentication_reaches_no_tenant() -> None:
     assert statuses == [401]
 
 
-def test_health_is_told_to_everybody(server: HttpServer) -> None:
-    assert get(server.url, "/healthz").status == 200
-    assert get(server.url, "/readyz").status == 200
+def test_health_is_told_to_everybody(server: str) -> None:
+    assert get(server, "/healthz").status == 200
+    assert get(server, "/readyz").status == 200
 
 
-def test_the_scheme_is_read_in_any_case_and_a_token_in_any_other_place_is_not(server: HttpServer, home: Path) -> None:
+def test_the_scheme_is_read_in_any_case_and_a_token_in_any_other_place_is_not(server: str, home: Path) -> None:
     token = made(home, "scheme").token
     for scheme in ("Bearer", "bearer", "BEARER"):
-        assert run(server.url, "1", authorization=f"{scheme} {token}").status == 200
-    in_query = asked(server.url, "GET", f"/mcp?access_token={token}", authorization=f"Bearer {token}")
+        assert run(server, "1", authorization=f"{scheme} {token}").status == 200
+    in_query = asked(server, "GET", f"/mcp?access_token={token}", authorization=f"Bearer {token}")
     assert in_query.status == 400
     assert b"logs" in in_query.body
-    connection = connected(server.url)
+    connection = connected(server)
     connection.putrequest("POST", "/mcp")
     for _ in range(2):
         connection.putheader("Authorization", f"Bearer {token}")
@@ -133,7 +127,7 @@ def test_the_scheme_is_read_in_any_case_and_a_token_in_any_other_place_is_not(se
     assert read(connection).status == 400
 
 
-def test_a_token_does_what_its_scopes_say_and_is_told_which_one_it_lacks(server: HttpServer, home: Path) -> None:
+def test_a_token_does_what_its_scopes_say_and_is_told_which_one_it_lacks(server: str, home: Path) -> None:
     token = made(home, "files", "--scope", "files")
     assert called(server, "list_workspace_files", token.header).status == 200
     for name, scope in (("execute_code", "run"), ("restore_pii", "privacy:restore"), ("search_tools", "tools:read")):
@@ -143,7 +137,7 @@ def test_a_token_does_what_its_scopes_say_and_is_told_which_one_it_lacks(server:
             f'Bearer realm="sealab", error="insufficient_scope", scope="{scope}"'
         )
     listed = post(
-        server.url,
+        server,
         {**tool_call("x"), "method": "tools/list", "params": {"_meta": call("")["params"]["_meta"]}},
         mcp_protocol_version="2026-07-28",
         mcp_method="tools/list",
@@ -157,7 +151,7 @@ def test_a_token_does_what_its_scopes_say_and_is_told_which_one_it_lacks(server:
     }
 
 
-def test_code_is_refused_what_its_token_does_not_allow(server: HttpServer, home: Path) -> None:
+def test_code_is_refused_what_its_token_does_not_allow(server: str, home: Path) -> None:
     token = made(home, "runs", "--scope", "run")
     code = """
 result = {}
@@ -181,7 +175,7 @@ tried("search", lambda: search_tools("mail"))
 await waited("call", lambda: call_tool("a.b", {}))
 tried("math", lambda: 1 + 1)
 """
-    report = run(server.url, code, **token.header).message["result"]["structuredContent"]
+    report = run(server, code, **token.header).message["result"]["structuredContent"]
     found = report["result"]
     assert found.pop("math") == 2
     for name, scope in {
@@ -197,27 +191,31 @@ tried("math", lambda: 1 + 1)
         assert found[name] == ["PermissionError", f"This needs the scope {scope}"], name
 
 
-def test_a_background_run_has_the_rights_of_who_began_it(server: HttpServer, home: Path) -> None:
+def test_a_background_run_has_the_rights_of_who_began_it(server: str, home: Path) -> None:
     token = made(home, "background", "--scope", "run")
     code = "try:\n    result = write_file('a', 'b')\nexcept PermissionError as error:\n    result = str(error)"
     began = called(server, "execute_code", token.header, code=code, background=True)
     run_id = began.message["result"]["structuredContent"]["run_id"]
-    told = called(server, "get_run", token.header, run_id=run_id, wait_seconds=30)
-    assert "needs the scope files" in told.message["result"]["structuredContent"]["result"]
+
+    def told() -> Answer:
+        return called(server, "get_run", token.header, run_id=run_id, wait_seconds=1)
+
+    wait_until(lambda: told().message["result"]["structuredContent"]["status"] == "ok")
+    assert "needs the scope files" in told().message["result"]["structuredContent"]["result"]
 
 
-def test_a_principals_next_token_goes_on_in_its_session_and_anothers_gets_404(server: HttpServer, home: Path) -> None:
+def test_a_principals_next_token_goes_on_in_its_session_and_anothers_gets_404(server: str, home: Path) -> None:
     first, second = made(home, "ada-1", "--principal", "ada"), made(home, "ada-2", "--principal", "ada")
     other = made(home, "eve")
-    session = opened(server.url, **first.header)
-    assert post(server.url, PING, mcp_session_id=session, **second.header).status == 200
-    assert post(server.url, PING, mcp_session_id=session, **other.header).status == 404
-    assert post(server.url, PING, mcp_session_id=session).status == 401
+    session = opened(server, **first.header)
+    assert post(server, PING, mcp_session_id=session, **second.header).status == 200
+    assert post(server, PING, mcp_session_id=session, **other.header).status == 404
+    assert post(server, PING, mcp_session_id=session).status == 401
 
 
-def test_a_run_is_told_to_its_principal_alone(server: HttpServer, home: Path) -> None:
+def test_a_run_is_told_to_its_principal_alone(server: str, home: Path) -> None:
     mine, other = made(home, "bob"), made(home, "mallory")
-    run_id = run(server.url, "'mine'", **mine.header).message["result"]["structuredContent"]["run_id"]
+    run_id = run(server, "'mine'", **mine.header).message["result"]["structuredContent"]["run_id"]
     assert called(server, "get_run", mine.header, run_id=run_id).message["result"]["isError"] is False
     theirs = called(server, "get_run", other.header, run_id=run_id).message["result"]
     unknown = called(server, "get_run", other.header, run_id="0" * 26).message["result"]
@@ -225,21 +223,21 @@ def test_a_run_is_told_to_its_principal_alone(server: HttpServer, home: Path) ->
     assert theirs["content"][0]["text"].replace(run_id, "") == unknown["content"][0]["text"].replace("0" * 26, "")
 
 
-def test_a_revoked_token_counts_no_more_within_a_second(server: HttpServer, home: Path) -> None:
+def test_a_revoked_token_counts_no_more_within_a_second(server: str, home: Path) -> None:
     token = made(home, "short")
-    assert run(server.url, "1", **token.header).status == 200
+    assert run(server, "1", **token.header).status == 200
     revoked(home, token)
-    wait_until(lambda: run(server.url, "1", **token.header).status == 401)
+    wait_until(lambda: run(server, "1", **token.header).status == 401)
 
 
-def test_a_stream_and_a_call_end_when_their_token_is_revoked(server: HttpServer, home: Path) -> None:
+def test_a_stream_and_a_call_end_when_their_token_is_revoked(server: str, home: Path) -> None:
     token = made(home, "streams")
-    session = opened(server.url, **token.header)
-    stream = connected(server.url)
+    session = opened(server, **token.header)
+    stream = connected(server)
     stream.request("GET", "/mcp", headers={**HEADERS, **token.header, "mcp-session-id": session})
     listening = stream.getresponse()
     assert listening.status == 200
-    running = begun(server.url, call("import time\ntime.sleep(55)"), **MODERN, **token.header)
+    running = begun(server, call("import time\ntime.sleep(55)"), **MODERN, **token.header)
     revoked(home, token)
     assert listening.read() is not None  # it ends
     ended = read(running)
@@ -247,7 +245,7 @@ def test_a_stream_and_a_call_end_when_their_token_is_revoked(server: HttpServer,
     stream.close()
 
 
-def test_a_token_of_another_tenant_is_not_served_what_is_this_ones(server: HttpServer, home: Path) -> None:
+def test_a_token_of_another_tenant_is_not_served_what_is_this_ones(server: str, home: Path) -> None:
     token = made(home, "elsewhere", "--tenant", "acme")
     own = made(home, "here")
     written = called(server, "write_workspace_file", own.header, filename="own.txt", content="canary7f3a")
@@ -259,14 +257,14 @@ def test_a_token_of_another_tenant_is_not_served_what_is_this_ones(server: HttpS
     assert b'"isError":true' in read_by_other.body
 
 
-def guess(server: HttpServer) -> Answer:
-    return post(server.url, INITIALIZE, authorization=f"Bearer {new_token()}")
+def guess(server: str) -> Answer:
+    return post(server, INITIALIZE, authorization=f"Bearer {new_token()}")
 
 
 def test_an_address_that_guesses_is_slowed_down_while_known_tokens_go_on(tmp_path: Path) -> None:
     token = made(tmp_path, "known")
-    with http_process(tmp_path, **AUTH) as server:
-        assert run(server.url, "1", **token.header).status == 200
+    with http_server(tmp_path, **AUTH) as server:
+        assert run(server, "1", **token.header).status == 200
         late = guess(server)
         for _ in range(10 * GUESSES_MAX):  # those that a busy machine was slow with are forgotten meanwhile
             if late.status != 401:
@@ -274,7 +272,7 @@ def test_an_address_that_guesses_is_slowed_down_while_known_tokens_go_on(tmp_pat
             late = guess(server)
         assert late.status == 429
         assert int(late.headers["retry-after"]) >= 1
-        assert run(server.url, "1", **token.header).status == 200
+        assert run(server, "1", **token.header).status == 200
 
 
 async def test_the_command_line_tells_what_there_is_and_never_a_token(home: Path) -> None:

@@ -32,7 +32,6 @@ from .tokens import Made, made, revoked
 NAME = "sealab.example"
 PAGE = "docs/team.md"
 PROXIES = ("nginx", "caddy")
-pytestmark = pytest.mark.slow
 UNTIL_GO = """\
 import time
 

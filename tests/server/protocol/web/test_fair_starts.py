@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from pathlib import Path
 
 from starlette.types import Receive, Scope, Send
 
-from sealab.server.app import running
-from sealab.server.home import Home
+from sealab.server.app import _prepare_process
 from sealab.server.protocol.web.fair_starts import FairStarts
-from sealab.server.settings import Settings
 
 MANY = 100
 
@@ -72,20 +69,20 @@ async def test_a_request_that_is_cancelled_while_it_waits_takes_nobodys_turn() -
     assert noted.began[-1] == "later"
 
 
-async def test_requests_that_wait_are_not_looked_through_for_garbage_again_and_again(tmp_path: Path) -> None:
+async def test_requests_that_wait_are_not_looked_through_for_garbage_again_and_again() -> None:
     full = 0
 
     def count(phase: str, info: dict[str, int]) -> None:
         nonlocal full
         full += phase == "stop" and info["generation"] == 2
 
-    async with running(Settings(), Home(tmp_path)):
-        waiting: list[object] = []
-        gc.collect()
-        gc.callbacks.append(count)
-        try:
-            while len(waiting) < 150_000:  # Python's own thresholds look at all of them four times and more
-                waiting.append([])
-        finally:
-            gc.callbacks.remove(count)
+    _prepare_process()
+    waiting: list[object] = []
+    gc.collect()
+    gc.callbacks.append(count)
+    try:
+        while len(waiting) < 150_000:  # Python's own thresholds look at all of them four times and more
+            waiting.append([])
+    finally:
+        gc.callbacks.remove(count)
     assert full == 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urljoin, urlsplit
@@ -20,6 +18,8 @@ from mcp.client.auth import OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
+from sealab.server.errors import SettingsError
+
 from ....identity_provider.running import (
     SERVER,
     IdentityProvider,
@@ -29,8 +29,9 @@ from ....identity_provider.running import (
     unsigned,
 )
 from ....waiting import wait_until
-from ...conftest import http_server
-from .test_http import INITIALIZE, MODERN, MODERN_HEADERS
+from ...conftest import http_process, http_server
+from .raw import INITIALIZE, Answer, asked, post
+from .test_http import MODERN, MODERN_HEADERS
 
 pytestmark = needs_identity_provider
 CALLBACK = "http://127.0.0.1:9/callback"
@@ -55,38 +56,27 @@ def url(tmp_path_factory: pytest.TempPathFactory, provider: IdentityProvider) ->
         "SEALAB_OAUTH_CLIENT_SECRET": SERVER[1],
         "SEALAB_ALLOWED_ISOLATION": "restricted,process",
     }
-    with http_server(home, "--http", f"127.0.0.1:{port}", **settings) as url:
-        yield url
-
-
-@dataclass
-class Answer:
-    status: int
-    challenge: str
-    body: str
+    with http_process(home, "--http", f"127.0.0.1:{port}", **settings) as server:
+        yield server.url
 
 
 def send(url: str, token: str | None = None, message: dict[str, Any] = INITIALIZE, method: str = "POST") -> Answer:
-    where = urlsplit(url)
-    assert where.hostname is not None
-    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
-    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    if token is not None:
-        headers["Authorization"] = f"Bearer {token}"
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    if method != "POST":
+        return asked(url, method, urlsplit(url).path, **headers)
     if message is not INITIALIZE:
         headers |= {**MODERN_HEADERS, "Mcp-Method": message["method"]}
         if "name" in message["params"]:
             headers["Mcp-Name"] = message["params"]["name"]
-    connection.request(method, where.path, json.dumps(message) if method == "POST" else None, headers)
-    response = connection.getresponse()
-    answer = Answer(response.status, response.getheader("WWW-Authenticate", ""), response.read().decode())
-    connection.close()
-    return answer
+    return post(url, message, **headers)
+
+
+def challenge(answer: Answer) -> str:
+    return answer.headers.get("www-authenticate", "")
 
 
 def call(tool: str, **arguments: Any) -> dict[str, Any]:
-    params = {"name": tool, "arguments": arguments, "_meta": MODERN["params"]["_meta"]}
-    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return {**MODERN, "method": "tools/call", "params": {**MODERN["params"], "name": tool, "arguments": arguments}}
 
 
 @pytest.mark.parametrize("message", [INITIALIZE, MODERN], ids=["2025", "2026"])
@@ -96,10 +86,10 @@ def test_without_a_token_the_answer_says_where_to_learn_of_the_issuer(
     answer = send(url, message=message)
     assert answer.status == 401
     metadata = urljoin(url, "/.well-known/oauth-protected-resource/mcp")
-    assert f'resource_metadata="{metadata}"' in answer.challenge
-    assert answer.challenge.startswith("Bearer ")
-    assert "error=" not in answer.challenge
-    assert 'scope="run run:container ' in answer.challenge
+    assert f'resource_metadata="{metadata}"' in challenge(answer)
+    assert challenge(answer).startswith("Bearer ")
+    assert "error=" not in challenge(answer)
+    assert 'scope="run run:container ' in challenge(answer)
     for path in (metadata, metadata.removesuffix("/mcp")):
         found = json.loads(send(path, method="GET").body)
         assert (found["resource"], found["authorization_servers"]) == (url, [provider.issuer])
@@ -130,8 +120,8 @@ def test_any_other_token_is_told_to_be_invalid(url: str, provider: IdentityProvi
     for token in refused:
         answer = send(url, token, message)
         assert answer.status == 401
-        assert 'error="invalid_token"' in answer.challenge
-        assert "resource_metadata=" in answer.challenge
+        assert 'error="invalid_token"' in challenge(answer)
+        assert "resource_metadata=" in challenge(answer)
 
 
 def test_a_revoked_token_is_refused_within_the_time_that_its_introspection_counts(
@@ -147,9 +137,9 @@ def test_a_call_beyond_the_scope_names_the_scope(url: str, provider: IdentityPro
     token = provider.token(resource=url, scope="files")
     answer = send(url, token, call("execute_code", code="1 + 1"))
     assert answer.status == 403
-    assert 'error="insufficient_scope"' in answer.challenge
-    assert 'scope="run"' in answer.challenge
-    assert "resource_metadata=" in answer.challenge
+    assert 'error="insufficient_scope"' in challenge(answer)
+    assert 'scope="run"' in challenge(answer)
+    assert "resource_metadata=" in challenge(answer)
     assert send(url, token, call("list_workspace_files")).status == 200
 
 
@@ -220,11 +210,11 @@ async def test_a_client_signs_its_user_in_and_widens_its_scope_when_asked_to(
         answer = await client.call_tool("execute_code", {"code": "6 * 7"})
         assert answer.structured_content is not None
         assert answer.structured_content["result"] == 42
-        (asked,) = browser.asked
-        assert asked["resource"] == [url]
-        assert asked["code_challenge_method"] == ["S256"]
-        assert "run" in asked["scope"][0].split()
-        assert "run:process" not in asked["scope"][0].split()
+        (first,) = browser.asked
+        assert first["resource"] == [url]
+        assert first["code_challenge_method"] == ["S256"]
+        assert "run" in first["scope"][0].split()
+        assert "run:process" not in first["scope"][0].split()
         answer = await client.call_tool("execute_code", {"code": "6 * 7", "isolation": "process"})
         assert answer.structured_content is not None
         assert answer.structured_content["isolation"] == "process"
@@ -236,7 +226,7 @@ async def test_a_client_signs_its_user_in_and_widens_its_scope_when_asked_to(
 
 def test_without_an_issuer_the_server_does_not_start(tmp_path: Path) -> None:
     with (
-        pytest.raises(AssertionError, match="Set OAUTH_ISSUER and OAUTH_AUDIENCE"),
+        pytest.raises(SettingsError, match="Set OAUTH_ISSUER and OAUTH_AUDIENCE"),
         http_server(tmp_path, SEALAB_AUTH="oauth"),
     ):
         pass
@@ -252,5 +242,5 @@ def test_an_issuer_that_is_down_is_said_to_be_so_and_lets_nobody_in(tmp_path: Pa
         token = SigningKey("first").sign({"iss": "http://127.0.0.1:9", "aud": "urn:sealab", "sub": "a", "exp": 2**33})
         answer = send(url, token)
         assert answer.status == 503
-        assert "does not answer" in answer.body
+        assert b"does not answer" in answer.body
         assert send(url.replace("/mcp", "/readyz"), method="GET").status == 200

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ...conftest import HttpServer, http_process
+from ...conftest import http_server
 from ...journal.test_journaled_runs import NOTES
 from ...tenants.team import Member
 from ...upstream_tools.test_registry import configure
@@ -27,13 +27,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(home: Path) -> Iterator[HttpServer]:
-    with http_process(home, SEALAB_AUTH="tokens") as server:
-        yield server
+def server(home: Path) -> Iterator[str]:
+    with http_server(home, SEALAB_AUTH="tokens") as url:
+        yield url
 
 
-def reported(server: HttpServer, code: str, headers: dict[str, str]) -> dict[str, Any]:
-    report: dict[str, Any] = run(server.url, code, **headers).message["result"]["structuredContent"]
+def reported(server: str, code: str, headers: dict[str, str]) -> dict[str, Any]:
+    report: dict[str, Any] = run(server, code, **headers).message["result"]["structuredContent"]
     return report
 
 
@@ -46,7 +46,7 @@ except PermissionError as error:
 """
 
 
-def test_a_token_that_may_only_read_calls_what_reads_and_nothing_else(server: HttpServer, home: Path) -> None:
+def test_a_token_that_may_only_read_calls_what_reads_and_nothing_else(server: str, home: Path) -> None:
     token = made(home, "reader", "--scope", "run,tools:read")
     assert reported(server, "await tools.notes.put(text='x')", token.header)["status"] == "ok"
     named = reported(server, "await tools.notes.send(text='x')", token.header)
@@ -57,7 +57,7 @@ def test_a_token_that_may_only_read_calls_what_reads_and_nothing_else(server: Ht
     assert not (home / "sent.txt").exists()
 
 
-def test_a_token_that_may_write_does_and_is_told_why_it_cannot_say_yes(server: HttpServer, home: Path) -> None:
+def test_a_token_that_may_write_does_and_is_told_why_it_cannot_say_yes(server: str, home: Path) -> None:
     token = made(home, "writer", "--scope", "run,tools:read,tools:write")
     assert reported(server, COMPUTED, token.header)["status"] == "ok"
     asking = reported(server, "await tools.asking.send(text='y')", token.header)
@@ -66,13 +66,11 @@ def test_a_token_that_may_write_does_and_is_told_why_it_cannot_say_yes(server: H
 
 
 @pytest.mark.parametrize(("scope", "finds"), [("run,tools:read,skills:read", True), ("run,tools:read", False)])
-def test_skills_are_found_beside_tools_by_who_may_read_them(
-    server: HttpServer, home: Path, scope: str, finds: bool
-) -> None:
-    author = Member(server.url, made(home, "author", "--scope", "default").token)
+def test_skills_are_found_beside_tools_by_who_may_read_them(server: str, home: Path, scope: str, finds: bool) -> None:
+    author = Member(server, made(home, "author", "--scope", "default").token)
     code = "def tides(port: str) -> str:\n    'Give the tides of Zanzibar.'\n    return port"
     assert not author.call("save_skill", name="tides", code=code).failed
-    finder = Member(server.url, made(home, "finder", "--scope", scope).token)
+    finder = Member(server, made(home, "finder", "--scope", scope).token)
     for tool, arguments, shown in (
         ("search_tools", {"query": "tides of zanzibar"}, "of Zanzibar"),
         ("search_tools", {"query": "", "category": "skills"}, "of Zanzibar"),

@@ -14,6 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from ...command_line import sealab
 from ...conftest import SEALAB, environment
 from .raw import HEADERS, INITIALIZE
 from .tokens import made
@@ -42,16 +43,12 @@ def certificate(folder: Path, passphrase: bytes | None = None) -> tuple[Path, Pa
     return cert_file, key_file
 
 
-def command(home: Path, cert: Path, key: Path, *options: str) -> list[str]:
-    files = ["--tls-cert", str(cert), "--tls-key", str(key)]
-    return [*SEALAB, "serve", "--home", str(home), *files, *options]
-
-
 def test_a_server_with_tls_is_reached_at_every_address_by_its_public_name(tmp_path: Path) -> None:
     cert, key = certificate(tmp_path)
     token = made(tmp_path / "home", "ada")
     env = environment(SEALAB_AUTH="tokens", SEALAB_PUBLIC_URL="https://sealab.example", SEALAB_DRAIN_SECONDS="0")
-    started = command(tmp_path / "home", cert, key, "--http", "0.0.0.0:0")
+    files = ["--tls-cert", str(cert), "--tls-key", str(key)]
+    started = [*SEALAB, "serve", "--home", str(tmp_path / "home"), *files, "--http", "0.0.0.0:0"]
     with subprocess.Popen(started, stderr=subprocess.PIPE, env=env, text=True) as server:
         try:
             assert server.stderr is not None
@@ -77,35 +74,19 @@ def test_a_server_with_tls_is_reached_at_every_address_by_its_public_name(tmp_pa
             server.wait(30)
 
 
-def test_a_key_that_asks_for_a_passphrase_or_is_anothers_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_a_key_that_asks_for_a_passphrase_or_is_anothers_or_is_for_no_address_is_refused_with_a_sentence(
+    tmp_path: Path,
+) -> None:
     cert, key = certificate(tmp_path, b"secret")
     other = tmp_path / "other"
     other.mkdir()
-    for its_key in (key, certificate(other)[1]):
-        started = command(tmp_path / "home", cert, its_key, "--http", "127.0.0.1:0")
-        ended = subprocess.run(
-            started,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=50,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        assert ended.returncode == 2
-        assert "cannot be used" in ended.stderr
+    for its_key, options, said in (
+        (key, ["--http", "127.0.0.1:0"], "cannot be used"),
+        (certificate(other)[1], ["--http", "127.0.0.1:0"], "cannot be used"),
+        (key, [], "Give --http HOST:PORT too"),
+    ):
+        files = ["--tls-cert", str(cert), "--tls-key", str(its_key)]
+        ended = sealab("serve", "--home", str(tmp_path / "home"), *files, *options)
+        assert (said, ended.returncode) == (said, 2)
+        assert said in ended.stderr
         assert "Traceback" not in ended.stderr
-
-
-def test_options_of_http_without_it_are_refused(tmp_path: Path) -> None:
-    cert, key = certificate(tmp_path)
-    ended = subprocess.run(
-        command(tmp_path / "home", cert, key),
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
-    assert ended.returncode == 2
-    assert "Give --http HOST:PORT too" in ended.stderr

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...conftest import SEALAB, environment
+from ...command_line import Ended, sealab
 
 
 @dataclass(frozen=True)
@@ -23,10 +22,9 @@ class Made:
         return {"authorization": f"Bearer {self.token}"}
 
 
-def tokens(home: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+def tokens(home: Path, *arguments: str, **env: str) -> Ended:
     """Run `sealab tokens …` on a home."""
-    command = [*SEALAB, "tokens", *arguments, "--home", str(home)]
-    return subprocess.run(command, env=environment(**env), capture_output=True, text=True, check=False)
+    return sealab("tokens", *arguments, "--home", str(home), **env)
 
 
 def made(home: Path, name: str, *options: str, **env: str) -> Made:

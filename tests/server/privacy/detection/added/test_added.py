@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from presidio_analyzer import EntityRecognizer, RecognizerResult
 from presidio_analyzer.nlp_engine import NlpArtifacts
 
+from sealab.server.daemon_threads import DaemonThreads
 from sealab.server.errors import SettingsError
 from sealab.server.host_work import Account, charged_to
 from sealab.server.privacy.detection.added import running
@@ -24,6 +26,10 @@ from sealab.server.privacy.detection.detect import (
 )
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.settings import Settings
+
+from .....waiting import wait_until
+from ....command_line import run, sealab
+from ...found import found
 
 _PACKAGE = """
 from presidio_analyzer import EntityRecognizer, RecognizerResult
@@ -62,13 +68,14 @@ class _Python(EntityRecognizer):
 
     def __init__(self, name: str = "Python") -> None:
         super().__init__(supported_entities=["THING"], name=name)
-        self.ends = threading.Event()
+        self.asked, self.ends = threading.Event(), threading.Event()
 
     def load(self) -> None:
         pass
 
     def analyze(self, text: str, entities: list[str], nlp_artifacts: NlpArtifacts) -> list[RecognizerResult]:
         del entities, nlp_artifacts
+        self.asked.set()
         if "raise" in text:
             raise RuntimeError(f"it said {text}")
         if "hang" in text:
@@ -83,15 +90,11 @@ def _detector(*recognizers: EntityRecognizer) -> Detector:
     return Detector(DetectorOptions(mode=Mode.FAST, recognizers=recognizers))
 
 
-def _found(detector: Detector, text: str) -> list[tuple[str, str]]:
-    return [(text[each.start : each.end], each.type) for each in detector.find(text)]
-
-
 @pytest.mark.parametrize("given", ["Tickets", "both"])
 def test_an_installed_package_adds_recognizers_by_its_entry_points(installed: Path, given: str) -> None:
     installed.write_text(f"[sealab.recognizers]\ntickets = tickets_of_tests:{given}\n")
     detector = _detector(*added_recognizers(None))
-    assert _found(detector, "see tkt-77 by jo@example.org") == [("tkt-77", "TICKET"), ("jo@example.org", "EMAIL")]
+    assert found(detector, "see tkt-77 by jo@example.org") == [("tkt-77", "TICKET"), ("jo@example.org", "EMAIL")]
 
 
 @pytest.mark.parametrize(
@@ -112,30 +115,39 @@ def test_an_entry_point_that_cannot_be_used_is_named_and_every_text_withheld(
 
 def test_a_recognizer_that_raises_withholds_the_text_and_its_message(tmp_path: Path) -> None:
     detector = _detector(_Python())
-    assert _found(detector, "one thing") == [("thing", "THING")]
+    assert found(detector, "one thing") == [("thing", "THING")]
     with pytest.raises(DetectionFailed, match="Python raised RuntimeError, so the text is withheld") as failed:
         detector.find("raise for jo@example.org")
     assert "jo@example.org" not in str(failed.value)
-    assert _found(detector, "one thing") == [("thing", "THING")]
+    assert found(detector, "one thing") == [("thing", "THING")]
 
 
 def test_a_recognizer_that_hangs_withholds_each_text_until_it_returns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "_SECONDS", 0.2)
     recognizer = _Python("Hanger")
     detector = _detector(recognizer)
     detector.warm()
-    with pytest.raises(DetectionFailed, match=r"Hanger took more than 0\.2 seconds"):
-        detector.find("hang here")
-    with pytest.raises(DetectionFailed, match="Hanger has not returned from an earlier text"):
-        detector.find("one thing")
-    monkeypatch.setattr(running, "_SECONDS", 20.0)
+    submit = DaemonThreads.submit
+
+    def submit_and_see_it_at_work(*given: Any) -> Any:
+        submitted = submit(*given)
+        recognizer.asked.wait()  # however long a busy machine takes to begin, its time does not run before
+        return submitted
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DaemonThreads, "submit", submit_and_see_it_at_work)
+        patched.setattr(running, "_SECONDS", 0.2)
+        with pytest.raises(DetectionFailed, match=r"Hanger took more than 0\.2 seconds"):
+            detector.find("hang here")
+        with pytest.raises(DetectionFailed, match="Hanger has not returned from an earlier text"):
+            detector.find("one thing")
     recognizer.ends.set()
-    while True:
-        try:
-            assert _found(detector, "one thing") == [("thing", "THING")]
-            break
-        except DetectionFailed:
-            threading.Event().wait(0.01)
+
+    def has_returned() -> bool:
+        with suppress(DetectionFailed):
+            return found(detector, "one thing") == [("thing", "THING")]
+        return False
+
+    wait_until(has_returned)
 
 
 def test_what_an_added_recognizer_computes_is_charged_to_the_run() -> None:
@@ -148,17 +160,14 @@ def test_what_an_added_recognizer_computes_is_charged_to_the_run() -> None:
 
 
 def test_lone_surrogates_and_far_offsets_do_not_disturb_an_added_recognizer() -> None:
-    assert _found(_detector(_Python()), "\ud800\udfff thing") == [("thing", "THING")]
+    assert found(_detector(_Python()), "\ud800\udfff thing") == [("thing", "THING")]
 
 
 def test_a_file_of_recognizers_that_cannot_be_used_ends_the_start(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("recognizers: 3")
     with pytest.raises(SettingsError, match=r"PRIVACY_RECOGNIZERS: .*mine\.yaml, line 1: there is no list"):
         Privacy(Settings(privacy_recognizers="mine.yaml"), tmp_path, pytest.fail)
-    ended = subprocess.run(
-        [sys.executable, "-m", "sealab.server", "run", "-", "--home", str(tmp_path)],
-        input="1", env={"SEALAB_PRIVACY_RECOGNIZERS": "mine.yaml"}, capture_output=True, text=True, check=False, timeout=50,
-    )  # fmt: skip
+    ended = run(tmp_path, "1", SEALAB_PRIVACY_RECOGNIZERS="mine.yaml")
     assert ended.returncode == 2
     assert "mine.yaml, line 1" in ended.stderr
 
@@ -167,10 +176,6 @@ def test_the_file_of_recognizers_hides_on_the_way_to_the_model(tmp_path: Path) -
     (tmp_path / "mine.yaml").write_text(
         "recognizers: [{name: Projects, supported_entity: PROJECT, deny_list: [Bluebird]}]"
     )
-    ended = subprocess.run(
-        [sys.executable, "-m", "sealab.server", "pii", "sanitize", "--home", str(tmp_path)],
-        input="About Bluebird.\n",
-        env={"SEALAB_PRIVACY_RECOGNIZERS": str(tmp_path / "mine.yaml"), "SEALAB_VAULT_KEYRING": "false"},
-        capture_output=True, text=True, check=True, timeout=50,
-    )  # fmt: skip
+    env = {"SEALAB_PRIVACY_RECOGNIZERS": str(tmp_path / "mine.yaml"), "SEALAB_VAULT_KEYRING": "false"}
+    ended = sealab("pii", "sanitize", "--home", str(tmp_path), stdin="About Bluebird.\n", **env)
     assert ended.stdout.startswith("About [PROJECT_")
