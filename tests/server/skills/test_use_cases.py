@@ -6,14 +6,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from mcp import Client
 
 from sealab.sandbox.job import Failure, Outcome, Status
 from sealab.server.skills import source_facts, testing
 from sealab.server.skills.search import ABOUT_CHARS_MAX
 from sealab.skills_db.content import SkillDraft
 
-from ..conftest import Caller, stdio
+from ..conftest import Caller, in_this_process
 
 SLUG = '''
 def slugify(text: str, max_length: int = 50) -> str:
@@ -37,8 +36,8 @@ def _joined(words):
 async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
     home = tmp_path_factory.mktemp("skills-home")
     env = {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_WORKERS_MAX": "1", "SEALAB_WORKERS_SPARE": "1"}
-    async with Client(stdio(home, **env), read_timeout_seconds=200) as client:
-        yield Caller(client, home)
+    async with in_this_process(home, env) as caller:
+        yield caller
 
 
 async def save(served: Caller, name: str, code: str, **more: Any) -> dict[str, Any]:
