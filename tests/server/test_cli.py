@@ -265,7 +265,6 @@ def test_an_interrupt_while_the_program_loads_ends_it_without_a_word() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, b"", b"")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)  # it does twenty things one after another, some of them until their time is up
 def test_the_demonstration_really_happens(tmp_path: Path) -> None:
     ended = sealab_process("demo", TMPDIR=str(tmp_path))
