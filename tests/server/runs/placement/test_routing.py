@@ -241,13 +241,19 @@ async def test_one_start_that_failed_is_told_with_its_cause_and_the_next_call_tr
             assert (refused["status"], refused["isolation"]) == ("refused", "restricted")
             assert refused["error"] is not None
             assert "the disk is slow" in str(refused["error"]["hint"])
-            with pytest.raises(RequestRefused, match=r"the disk is slow.* Give one of auto"):
-                await ran(app, CODE, isolation="process")
         assert "the next call tries again" in caplog.text
         assert "process" in app.pools.offered
         report = await ran(app, CODE)
         assert (report["result"], report["isolation"]) == (42, "process")
         assert "can be offered again" in caplog.text
+
+
+@needs_kernel
+async def test_process_asked_for_by_name_names_the_cause_and_the_next_call_tries_again(own_home: Path) -> None:
+    async with running(ALONE, Home(own_home)) as app:
+        with Broken(own_home), pytest.raises(RequestRefused, match=r"the disk is slow.* Give one of auto"):
+            await ran(app, CODE, isolation="process")
+        assert (await ran(app, CODE, isolation="process"))["result"] == 42
 
 
 @needs_kernel
