@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -118,20 +117,6 @@ def test_workflow_py_as_a_link(home: Path, tmp_path: Path) -> None:
     assert done(home, "skills", "run", "linked_adding", "--left", "1").startswith("2 m\n")
 
 
-@pytest.mark.parametrize("target", ["/etc/hostname", "../../../secret.env", "../../../../outside.py"])
-def test_a_link_that_leads_elsewhere_is_refused(home: Path, tmp_path: Path, target: str) -> None:
-    project = tmp_path / "project"
-    folder = project / ".claude" / "skills" / "leaving"
-    folder.mkdir(parents=True)
-    (project / "secret.env").write_text("KEY=1")
-    (tmp_path / "outside.py").write_text("def leaving():\n    return 1\n")
-    (folder / "SKILL.md").write_text("---\nname: leaving\ndescription: Leave.\n---\n")
-    (folder / "workflow.py").symlink_to(target)
-    refused = sealab("skills", "import", str(project), "--home", str(home))
-    assert refused.returncode == 1
-    assert "symbolic link" in refused.stderr
-
-
 def test_skill_md_gives_a_command_that_runs(home: Path, tmp_path: Path) -> None:
     done(home, "skills", "export", str(tmp_path), "adding")
     [line] = [each for each in (tmp_path / "adding/SKILL.md").read_text().splitlines() if "sealab skills run" in each]
@@ -239,13 +224,6 @@ def test_sandbox_block_of_mcp_config_json(tmp_path: Path) -> None:
     assert "Set TIMEOUT_SECONDS=5 instead." in ended.stderr
 
 
-def test_configuration_errors_are_named(tmp_path: Path) -> None:
-    home = configure(tmp_path, bad={"type": "carrier-pigeon", "command": "x"})
-    [bad] = read(done(home, "servers", "list", "--json"))["servers"]
-    assert "bad" in bad["problem"]
-    assert "type" in bad["problem"]
-
-
 # Typed wrappers
 
 
@@ -336,14 +314,6 @@ def test_commands_of_the_enhanced_edition(home: Path, tmp_path: Path, monkeypatc
 
 
 # The run time
-
-
-def test_servers_are_ended_with_the_program(tmp_path: Path) -> None:
-    home = configure(tmp_path, up=upstream(env={"STARTED": str(tmp_path / "starts")}))
-    done(home, "run", "-", stdin="await tools.up.add(left=1)")
-    [pid] = map(int, (tmp_path / "starts").read_text().split())
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
 
 
 # Documents
