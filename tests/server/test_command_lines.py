@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,21 @@ LINES = [
     ("skills save wrong wrong.py", FAILED, "SyntaxError in line 1: invalid syntax. Correct it. Nothing was saved."),
     ("skills export six.py nope", USAGE, "There is no skill 'nope'."),
     ("-x", USAGE, "The command has no option -x."),
+    ("servers ad", USAGE, '"ad" is not a command of sealab servers. Did you mean add? It is one of list, add,'),
+    ("run - --tiemout 3", USAGE, "has no option --tiemout. Did you mean --timeout? See sealab run --help."),
+    ("run - --isolation contaner", USAGE, '"contaner" is not a value of --isolation. Did you mean container?'),
+    ("doctor extra", USAGE, "The command does not take extra. See sealab doctor --help."),
+    ("--htp localhost:0", USAGE, "has no option --htp. Did you mean --http? See sealab serve --help."),
+    ("--home somewhere srve", USAGE, '"srve" is not a command of sealab. Did you mean serve?'),
+    ("run - --timeout 500", REFUSED, "timeout_seconds is 500, which is not allowed"),
+    ("run - --memory 999999", REFUSED, "memory_mb is 999999, which is not allowed"),
+    ("serve --surface half", USAGE, "half"),
+    ("serve --http 192.0.2.7:80", USAGE, "there is no authentication"),
+    ("serve --http nonsense", USAGE, "Give HOST:PORT"),
+    ("serve --config missing.toml", USAGE, "There is no settings file"),
+    ("serve --log-level loud", USAGE, "log-level is 'loud'"),
+    ("completion zsh", OK, "packages"),
+    ("completion fish", OK, "packages"),
     ("--http 0.0.0.0:80", USAGE, "there is no authentication"),
 ]
 
@@ -91,6 +107,9 @@ def test_a_command_line_ends_and_says(
     assert ended.returncode == exit_code, ended.stderr
     assert said in " ".join((ended.stdout + ended.stderr).split())
     assert 'File "/' not in ended.stderr, "a traceback of sealab's own"
+    assert "Surface." not in ended.stderr, "choices are told as they are written"
     if exit_code != OK:
         assert ended.stdout == ""
         assert ended.stderr.startswith("sealab: ") or (exit_code != USAGE and "\nsealab: " in ended.stderr)
+    if help_of := re.search(r"See (.*) --help", ended.stderr):
+        assert f"\nusage: {help_of[1]} " in ended.stderr

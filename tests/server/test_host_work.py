@@ -267,22 +267,20 @@ def test_a_text_longer_than_a_function_takes_is_refused_with_how_long_it_may_be(
         assert raised.value.type == "ValueError"
 
 
-@pytest.mark.parametrize("mode", ["tools", "auto"])
-async def test_the_server_computes_no_more_for_a_run_that_has_ended(tmp_path: Path, mode: str) -> None:
+async def test_the_server_computes_no_more_for_a_run_that_has_ended(tmp_path: Path) -> None:
     text = "'Call Ana Sorli at +1 415 555 0134 or mail ana@corp.example in Paris. ' * 30_000"
     limit = 1.0
-    async with Client(stdio(tmp_path, SEALAB_PRIVACY=mode), read_timeout_seconds=110) as client:
+    async with Client(stdio(tmp_path, SEALAB_PRIVACY="auto"), read_timeout_seconds=110) as client:
         await client.call_tool("sanitize_pii", {"text": "mail ana@corp.example"})
         server = next(each for each in psutil.Process().children() if str(tmp_path) in " ".join(each.cmdline()))
         before = cpu_seconds(server)
         report = await client.call_tool("execute_code", {"code": f"sanitize_pii({text})", "timeout_seconds": limit})
         assert report.structured_content is not None
         assert report.structured_content["status"] == "timeout"
-        if mode == "auto":
-            printed = await client.call_tool("execute_code", {"code": f"result = {text}", "timeout_seconds": limit})
-            assert printed.structured_content is not None
-            assert printed.structured_content["error"]["type"] == "PrivacyFailed"
-            assert "ana@" not in printed.model_dump_json()
+        printed = await client.call_tool("execute_code", {"code": f"result = {text}", "timeout_seconds": limit})
+        assert printed.structured_content is not None
+        assert printed.structured_content["error"]["type"] == "PrivacyFailed"
+        assert "ana@" not in printed.model_dump_json()
         spent = cpu_seconds(server)
         while spent < (now := await later(server)):
             spent = now

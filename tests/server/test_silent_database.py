@@ -21,8 +21,6 @@ from ..skills_db.postgres import INSTALL, find_binaries, throwaway_cluster
 from ..waiting import until
 from .conftest import SEALAB, _said_by, environment
 
-pytestmark = pytest.mark.slow
-
 ASKING = 60
 ENOUGH_SECONDS = 60
 """What does not answer at all is found by this."""

@@ -9,6 +9,7 @@ import pty
 import re
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -20,7 +21,7 @@ from sealab.sandbox.job import Failure
 from sealab.server.terminal_escaping import VisibleStream, visible
 
 from .command_line import sealab, sealab_process
-from .conftest import SEALAB, Caller, environment
+from .conftest import SEALAB, Caller, environment, in_this_process
 
 pytestmark = pytest.mark.anyio
 
@@ -77,6 +78,12 @@ def test_what_is_no_name_of_a_class_is_no_error_type_and_is_not_lost(name: str) 
     assert failure.type == "Exception"
     assert failure.message == f"{name}: what happened"
     assert Failure("ValueError", "x") == Failure(type="ValueError", message="x")
+
+
+@pytest.fixture(scope="module")
+async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    async with in_this_process(tmp_path_factory.mktemp("home")) as caller:
+        yield caller
 
 
 async def test_answers_show_control_characters_in_their_text_and_keep_them_in_their_data(caller: Caller) -> None:

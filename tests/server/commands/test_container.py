@@ -12,8 +12,6 @@ from ...sandbox.containers import needs_podman
 from .. import command_line
 from ..command_line import Ended
 
-pytestmark = pytest.mark.slow
-
 EXCEPT_STAR = "try:\n    raise ExceptionGroup('x', [ValueError(1)])\nexcept* ValueError:\n    print('caught')\n"
 
 

@@ -22,8 +22,6 @@ from sealab.server.commands.seccomp_profile import REFUSED, write_profile
 from ...sandbox.containers import needs_podman
 from ..command_line import sealab
 
-pytestmark = pytest.mark.slow
-
 INSIDE = """\
 #!/usr/local/bin/python3
 import http.server, json, os, sys

@@ -13,10 +13,8 @@ import pytest
 from ..command_line import Ended, sealab
 from ..conftest import in_this_process
 from ..journal.test_journaled_runs import CLAIMED, served_notes, store
-from ..runs.background.test_background import begun, until
+from ..runs.background.test_background import begun, ended, until
 from ..runs.background.test_parked_runs import asks, served
-
-pytestmark = pytest.mark.slow
 
 NAME, MAIL, PHONE = "Ulrike Brandtner", "u.brandtner@example.com", "+49 30 9018201"
 ROW = f"customer_name,email,phone\n{NAME},{MAIL},{PHONE}\n"
@@ -29,9 +27,9 @@ async def command(home: Path, *words: str) -> Ended:
 
 
 async def forgotten(home: Path, *words: str) -> dict[str, Any]:
-    ended = await command(home, "pii", "forget", *words, "--json")
-    assert ended.returncode == 0, ended.stderr
-    told: dict[str, Any] = json.loads(ended.stdout)
+    answer = await command(home, "pii", "forget", *words, "--json")
+    assert answer.returncode == 0, answer.stderr
+    told: dict[str, Any] = json.loads(answer.stdout)
     return told
 
 
@@ -90,10 +88,10 @@ async def test_runs_that_met_a_person_are_erased_and_no_others(tmp_path: Path, p
     assert after[innocent["run_id"]] == "ok"
     assert (await forgotten(tmp_path, NAME))["runs"] == []
     for words in (("show",), ("export",), ("replay",), ("replay", "--edit", "-"), ("resume",)):
-        ended = await command(tmp_path, "runs", words[0], runs["answer"], *words[1:])
-        assert ended.returncode == 2
-        assert f"the run {runs['answer']} was erased by `sealab pii forget`" in ended.stderr
-        assert not ended.stdout
+        refused = await command(tmp_path, "runs", words[0], runs["answer"], *words[1:])
+        assert refused.returncode == 2
+        assert f"the run {runs['answer']} was erased by `sealab pii forget`" in refused.stderr
+        assert not refused.stdout
     with sqlite3.connect(tmp_path / "sealab.db") as database:
         (pieces,) = database.execute("SELECT sum(length(sealed)) FROM sealab_journal_piece").fetchone()
     database.close()
@@ -120,15 +118,13 @@ async def test_runs_that_wait_run_and_are_parked_end_and_say_so(tmp_path: Path) 
             answer = await caller.call("get_run", run_id=run_id)
             assert answer.is_error
             assert f"the run {run_id} was erased by `sealab pii forget`" in answer.content[0].text  # type: ignore[union-attr]
-        ended = await command(tmp_path, "runs", "cancel", parked)
-        assert "was erased by `sealab pii forget`" in ended.stderr
+        cancelled = await command(tmp_path, "runs", "cancel", parked)
+        assert "was erased by `sealab pii forget`" in cancelled.stderr
         assert json.loads((await command(tmp_path, "approvals", "list", "--json")).stdout)["approvals"] == []
         approved = await command(tmp_path, "approvals", "approve", f"{parked}.1")
         assert "was erased by `sealab pii forget`" in approved.stderr
         assert (await caller.call("get_run", run_id=runs[1], cancel=True)).structured_content["status"] == "cancelled"  # type: ignore[index]
-        answer = await caller.call("get_run", run_id=other, wait_seconds=50)
-        assert answer.structured_content is not None
-        assert answer.structured_content["result"] == "other"
+        assert (await ended(caller, other))["result"] == "other"
     assert not sent.exists()
     assert (await forgotten(tmp_path, NAME))["runs"] == []
     found = await statuses(tmp_path)

@@ -16,6 +16,7 @@ from ..command_line import Ended, sealab
 from ..conftest import in_this_process
 from ..journal.test_journaled_runs import CLAIMED, served_notes, store
 from ..runs.background.test_background import begun, until
+from ..runs.background.test_background import ended as ended_run
 from ..runs.background.test_background import told as reported
 from ..upstream_tools.test_registry import ONE_SPARE
 
@@ -84,17 +85,16 @@ def test_runs_are_listed_by_status_tool_and_time(journaled: tuple[Path, dict[str
     assert "session counted #2" in runs(journaled, "list").stdout
 
 
-@pytest.mark.parametrize("time", ["yesterday", "99999999999d", "2026-13-01"])
-def test_a_time_that_is_none_is_refused(journaled: tuple[Path, dict[str, str]], time: str) -> None:
-    ended = runs(journaled, "list", "--since", time)
-    assert ended.returncode == 2
-    assert f"--since cannot be {time}. Give 30m, 12h, 7d" in ended.stderr
-
-
-def test_a_status_that_no_run_has_is_refused(journaled: tuple[Path, dict[str, str]]) -> None:
-    ended = runs(journaled, "list", "--status", "canceled")
-    assert ended.returncode == 2
-    assert "--status cannot be canceled. Give one of ok, error," in ended.stderr
+def test_a_time_and_a_status_that_are_none_are_refused(journaled: tuple[Path, dict[str, str]]) -> None:
+    for option, value, give in (
+        ("--since", "yesterday", "30m, 12h, 7d"),
+        ("--since", "99999999999d", "30m, 12h, 7d"),
+        ("--since", "2026-13-01", "30m, 12h, 7d"),
+        ("--status", "canceled", "one of ok, error,"),
+    ):
+        ended = runs(journaled, "list", option, value)
+        assert ended.returncode == 2
+        assert f"{option} cannot be {value}. Give {give}" in ended.stderr
 
 
 def test_a_run_that_has_ended_is_neither_resumed_nor_cancelled(journaled: tuple[Path, dict[str, str]]) -> None:
@@ -246,41 +246,34 @@ def test_an_unknown_run_is_an_error_that_says_where_to_look(
 
 
 @pytest.mark.parametrize("journal", ["on", "off"])
-async def test_a_background_run_is_listed_before_and_without_a_journal(tmp_path: Path, journal: str) -> None:
-    env = ONE_SPARE | CLAIMED | {"SEALAB_JOURNAL": journal}
-    async with in_this_process(tmp_path, env) as caller:
-        run_id = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
-        await until(caller, run_id, lambda state: state["status"] == "running")
-        listed = await asyncio.to_thread(sealab, "runs", "list", "--home", str(tmp_path), **CLAIMED)
-        assert [line.split()[::2] for line in listed.stdout.splitlines()] == [[run_id, "running", "the"]]
-        refused = await asyncio.to_thread(sealab, "runs", "resume", run_id, "--home", str(tmp_path), **CLAIMED)
-        assert refused.returncode == 3
-        assert "is in the background: the server that runs it" in refused.stderr
-        shown = await asyncio.to_thread(sealab, "runs", "show", run_id, "--home", str(tmp_path), **CLAIMED)
-        assert f"The run {run_id} is running, and nothing is recorded of it yet." in shown.stderr
-        assert (await reported(caller, run_id, cancel=True))["status"] == "cancelled"
-        found = await asyncio.to_thread(sealab, "runs", "list", "--status", "cancelled", "--home", str(tmp_path))
-        assert run_id in found.stdout
+async def test_background_runs_are_listed_cancelled_and_forgotten_before_and_without_a_journal(
+    tmp_path: Path, journal: str
+) -> None:
+    async def asked(*words: str, of: str = "runs") -> Ended:
+        return await asyncio.to_thread(sealab, of, *words, "--home", str(tmp_path), **CLAIMED)
 
-
-async def test_background_runs_are_listed_and_one_that_waits_is_cancelled(tmp_path: Path) -> None:
-    env = ONE_SPARE | CLAIMED | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}
-
-    def asked(*words: str) -> dict[str, object]:
-        return told(sealab("runs", *words, "--json", "--home", str(tmp_path), **CLAIMED))
-
+    env = ONE_SPARE | CLAIMED | {"SEALAB_JOURNAL": journal, "SEALAB_BACKGROUND_RUNS_MAX": "1"}
     async with in_this_process(tmp_path, env) as caller:
         first = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
         await until(caller, first, lambda state: state["status"] == "running")
-        second = await begun(caller, "1")
-        listed = await asyncio.to_thread(asked, "list", "--status", "queued")
-        assert [(run["run_id"], run["background"]) for run in listed["runs"]] == [(second, True)]  # type: ignore[attr-defined]
-        assert await asyncio.to_thread(asked, "cancel", second) == {"run_id": second, "status": "cancelled"}
-        assert await asyncio.to_thread(asked, "cancel", first) == {"run_id": first, "status": "cancelled"}
+        listed = await asked("list")
+        assert [line.split()[::2] for line in listed.stdout.splitlines()] == [[first, "running", "the"]]
+        refused = await asked("resume", first)
+        assert refused.returncode == 3
+        assert "is in the background: the server that runs it" in refused.stderr
+        assert f"The run {first} is running, and nothing is recorded of it yet." in (await asked("show", first)).stderr
+        second, personal = await begun(caller, "1"), await begun(caller, f"result = '{MAIL}'")
+        waiting = told(await asked("list", "--status", "queued", "--json"))["runs"]
+        assert {(run["run_id"], run["background"]) for run in waiting} == {(second, True), (personal, True)}  # type: ignore[attr-defined]
+        assert told(await asked("cancel", second, "--json")) == {"run_id": second, "status": "cancelled"}
+        await asked("forget", MAIL, "--yes", of="pii")
+        for command in ("show", "replay", "resume") if journal == "on" else ():
+            assert f"What was kept of the run {personal} was erased" in (await asked(command, personal)).stderr
+        assert told(await asked("cancel", first, "--json")) == {"run_id": first, "status": "cancelled"}
         assert (await reported(caller, first))["status"] == "cancelled"
-        again = sealab("runs", "cancel", first, "--home", str(tmp_path), **CLAIMED)
-    assert again.stdout == f"The run {first} had ended before: cancelled.\n"
-    unknown = sealab("runs", "cancel", "0" * 26, "--home", str(tmp_path), **CLAIMED)
+        assert first in (await asked("list", "--status", "cancelled")).stdout
+    assert (await asked("cancel", first)).stdout == f"The run {first} had ended before: cancelled.\n"
+    unknown = await asked("cancel", "0" * 26)
     assert unknown.returncode != 0
     assert "There is no background run" in unknown.stderr
 
@@ -288,7 +281,7 @@ async def test_background_runs_are_listed_and_one_that_waits_is_cancelled(tmp_pa
 async def test_a_background_run_is_replayed_under_its_own_limits(tmp_path: Path) -> None:
     async with in_this_process(tmp_path, ONE_SPARE | CLAIMED) as caller:
         run_id = await begun(caller, "result = 7")
-        assert (await reported(caller, run_id, wait_seconds=50))["status"] == "ok"
+        assert (await ended_run(caller, run_id))["status"] == "ok"
     lowered = {"SEALAB_TIMEOUT_SECONDS": "5", "SEALAB_MAX_TIMEOUT_SECONDS": "5", "SEALAB_MAX_MEMORY_MB": "400"}
     lowered |= {"SEALAB_MEMORY_MB": "400", "SEALAB_BACKGROUND_TIMEOUT_SECONDS": "5", **CLAIMED}
     ended = await asyncio.to_thread(sealab, "runs", "replay", run_id, "--home", str(tmp_path), **lowered)
@@ -297,14 +290,3 @@ async def test_a_background_run_is_replayed_under_its_own_limits(tmp_path: Path)
         sealab, "runs", "replay", run_id, "--edit", "-", "--home", str(tmp_path), stdin="result = 8", **lowered
     )
     assert (again.returncode, again.stdout) == (0, "8\n")
-
-
-async def test_a_queued_run_that_was_forgotten_is_shown_as_erased(tmp_path: Path) -> None:
-    async with in_this_process(tmp_path, ONE_SPARE | CLAIMED | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}) as caller:
-        first = await begun(caller, "import asyncio\nawait asyncio.sleep(600)")
-        await until(caller, first, lambda state: state["status"] == "running")
-        run_id = await begun(caller, f"result = '{MAIL}'")
-        await asyncio.to_thread(sealab, "pii", "forget", MAIL, "--yes", "--home", str(tmp_path), **CLAIMED)
-        for command in ("show", "replay", "resume"):
-            ended = await asyncio.to_thread(sealab, "runs", command, run_id, "--home", str(tmp_path), **CLAIMED)
-            assert f"What was kept of the run {run_id} was erased" in ended.stderr

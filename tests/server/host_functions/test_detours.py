@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from sealab.server.upstream_tools.approval import SHOWN_CHARS_MAX, ShownCall, qu
 from sealab.tools_registry.configuration import Approve, ServerConfig, Transport
 from sealab.tools_registry.models import Tool
 
-from ..conftest import in_this_process
+from ..conftest import Caller, in_this_process
+from ..upstream_tools.test_approvals import asking
 from ..upstream_tools.test_registry import ONE_SPARE, configure, upstream
 
 SAVE = """
@@ -33,36 +34,37 @@ except ValueError as error:
 """
 
 
-async def test_in_a_dry_run_the_tests_of_a_skill_call_nothing_either(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream(approve="never"))
+@pytest.fixture(scope="module")
+async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    """A client of a server by two names, of which a user has to approve the calls to one."""
+    home = configure(tmp_path_factory.mktemp("home"), up=upstream(), free=upstream(approve="never"))
+    async with in_this_process(home, ONE_SPARE) as caller:
+        yield caller
+
+
+async def test_in_a_dry_run_the_tests_of_a_skill_call_nothing_either(caller: Caller, tmp_path: Path) -> None:
     file = tmp_path / "file"
-    tests = f"answer = await tools.up.append(path={str(file)!r}, line='x')\nassert answer == 1, answer"
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        report = await caller.run(SAVE.format(tests=tests), dry_run=True)
+    tests = f"answer = await tools.free.append(path={str(file)!r}, line='x')\nassert answer == 1, answer"
+    report = await caller.run(SAVE.format(tests=tests), dry_run=True)
     assert report["output"] == ""
     assert not file.exists()
     assert report["dry_run"] == [
-        {"tool": "up.append", "arguments": {"path": str(file), "line": "x"}},
+        {"tool": "free.append", "arguments": {"path": str(file), "line": "x"}},
         {"tool": "save_skill", "arguments": {"name": "quiet"}},
     ]
 
 
-async def test_a_report_tells_of_the_calls_that_the_tests_of_a_skill_made(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream(approve="never"))
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        report = await caller.run(SAVE.format(tests="assert await tools.up.add(left=1) == 2"))
-    assert [(call["tool"], call["ok"]) for call in report["tool_calls"]] == [("up.add", True)]
-
-
-async def test_the_tests_of_a_skill_may_not_save_another_and_need_the_same_yes(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+async def test_the_tests_of_a_skill_save_no_other_need_the_same_yes_and_are_told_of(
+    caller: Caller, tmp_path: Path
+) -> None:
     file = tmp_path / "file"
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        asking = await caller.run(SAVE.format(tests=f"await tools.up.append(path={str(file)!r}, line='x')"))
-        saving = await caller.run(SAVE.format(tests="save_skill('more', 'def more(): pass')"))
+    asking = await caller.run(SAVE.format(tests=f"await tools.up.append(path={str(file)!r}, line='x')"))
+    saving = await caller.run(SAVE.format(tests="save_skill('more', 'def more(): pass')"))
     assert "a user has to approve" in asking["output"]
     assert "Skills cannot be saved while the tests" in saving["output"]
     assert not file.exists()
+    report = await caller.run(SAVE.format(tests="assert await tools.up.add(left=1) == 2"))
+    assert [(call["tool"], call["ok"]) for call in report["tool_calls"]] == [("up.add", True)]
 
 
 async def test_what_a_run_has_run_for_it_spends_its_budget() -> None:
@@ -159,7 +161,7 @@ def test_of_a_call_over_very_many_lines_no_more_is_read_than_a_question_shows() 
 
 
 async def test_the_question_about_a_program_is_made_outside_the_event_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked_in, real = [], question_at_start
 
@@ -171,9 +173,8 @@ async def test_the_question_about_a_program_is_made_outside_the_event_loop(
         return ElicitResult(action="decline")
 
     monkeypatch.setattr(approval, "question_at_start", noted)
-    configure(tmp_path, up=upstream())
-    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=no) as caller:
-        report = await caller.run("await tools.up.append(path='x', line='y')")
+    async with asking(caller, no) as asked:
+        report = await asked.run("await tools.up.append(path='x', line='y')")
     assert report["status"] == "refused"
     assert asked_in
     assert threading.get_ident() not in asked_in
@@ -192,10 +193,8 @@ def test_a_dry_run_notes_down_so_many_calls_and_so_much_of_them() -> None:
     assert len(log.dry) == 1
 
 
-async def test_what_a_dry_run_notes_of_arguments_is_counted(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+async def test_what_a_dry_run_notes_of_arguments_is_counted(caller: Caller) -> None:
     code = "for _ in range(3): await tools.up.append(path='x', line='y' * 4_000_000)"
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        report = await caller.run(code, dry_run=True)
+    report = await caller.run(code, dry_run=True)
     assert report["status"] == "error"
     assert "This dry run has noted down 1 calls" in report["error"]["message"]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
 
-from ..conftest import Caller, HttpServer, http_process, in_this_process
+from ...waiting import until
+from ..conftest import Caller, in_this_process
 from ..upstream_tools.test_registry import ONE_SPARE
 from .test_journaled_runs import CLAIMED, served_notes, store
 
@@ -27,47 +26,36 @@ PROGRAMS = (
 ALL = "[seen, sorted(rows['a']), rows['when'], rows['which'], text, double(21), drawn, sent, failed]"
 
 
-@asynccontextmanager
-async def connected(server: HttpServer, home: Path) -> AsyncIterator[Caller]:
-    async with Client(server.url, read_timeout_seconds=200) as client:
-        yield Caller(client, home)
-
-
-async def ends(server: HttpServer) -> None:
-    server.process.kill()
-    await asyncio.to_thread(server.process.wait)
-
-
-@pytest.mark.slow
-async def test_a_session_whose_server_is_killed_after_each_program_is_what_it_was(tmp_path: Path) -> None:
-    sent = served_notes(tmp_path)
-    told: list[Any] = []
-    for number, code in enumerate(PROGRAMS):
-        with http_process(tmp_path, **ENV) as server:
-            async with connected(server, tmp_path) as caller:
-                report = await caller.run(code, session="kept")
-                assert "session_ended" not in report, report
-                assert report["success"] is (number != len(PROGRAMS) - 1), report
-                rebuilt = report.get("session")
-                assert number == 0 or (rebuilt["rebuilt"], rebuilt["programs"]) == (True, number), report
-                if number == len(PROGRAMS) - 1:
-                    told.append((await caller.run(ALL, session="kept"))["result"])
-            await ends(server)
-    with http_process(tmp_path, **ENV) as server:
-        async with connected(server, tmp_path) as caller:
-            report = await caller.run(ALL, session="kept")
-            assert report["session"]["programs"] == len(PROGRAMS) + 1
-            told.append(report["result"])
-    assert told[0] == told[1]
-    assert told[0][4] == "one"
-    assert sent.read_text() == "once\n"
-
-
-@pytest.fixture
-async def caller(tmp_path: Path) -> AsyncIterator[Caller]:
-    served_notes(tmp_path)
-    async with in_this_process(tmp_path, ENV) as caller:
+@pytest.fixture(scope="module")
+async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    home = tmp_path_factory.mktemp("home")
+    served_notes(home)
+    async with in_this_process(home, ENV) as caller:
         yield caller
+
+
+@pytest.fixture(scope="module")
+async def forgetful(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    """A client of a server whose idle sessions lose their process at once."""
+    home = tmp_path_factory.mktemp("home")
+    served_notes(home)
+    async with in_this_process(home, ENV | {"SEALAB_SESSION_IDLE_SECONDS": "0.05"}) as caller:
+        yield caller
+
+
+async def test_a_session_that_loses_its_process_after_each_program_is_what_it_was(forgetful: Caller) -> None:
+    told: list[Any] = []
+    for number, code in enumerate((*PROGRAMS, ALL, ALL)):
+        report = await forgetful.run(code, session="kept")
+        assert "session_ended" not in report, report
+        assert report["success"] is (number != len(PROGRAMS) - 1), report
+        rebuilt = report.get("session")
+        assert number == 0 or (rebuilt["rebuilt"], rebuilt["programs"]) == (True, number), report
+        told.append(report["result"])
+        await until_gone(forgetful, "kept")
+    assert told[-2] == told[-1]
+    assert told[-1][4] == "one"
+    assert (forgetful.home / "sent.txt").read_text() == "once\n"
 
 
 async def test_a_time_out_leaves_a_session_as_it_was_before_that_program(caller: Caller) -> None:
@@ -84,36 +72,33 @@ async def test_a_time_out_leaves_a_session_as_it_was_before_that_program(caller:
 
 
 async def test_a_time_out_of_a_program_that_waited_does_too(caller: Caller) -> None:
-    await caller.run("x = [1]", session="kept")
+    await caller.run("x = [1]", session="waited")
     code = "x.append(2)\nawait tools.notes.send(text='slow')"
-    assert (await caller.run(code, session="kept", timeout_seconds=1))["status"] == "timeout"
-    assert (await caller.run("x", session="kept"))["result"] == [1]
+    assert (await caller.run(code, session="waited", timeout_seconds=1))["status"] == "timeout"
+    assert (await caller.run("x", session="waited"))["result"] == [1]
 
 
 async def test_a_session_that_was_closed_is_not_rebuilt(caller: Caller) -> None:
-    await caller.run("x = 1", session="kept")
-    assert (await caller.run("close_session('kept')"))["result"] is True
-    report = await caller.run("'x' in globals()", session="kept")
+    await caller.run("x = 1", session="closed")
+    assert (await caller.run("close_session('closed')"))["result"] is True
+    report = await caller.run("'x' in globals()", session="closed")
     assert report["result"] is False
     assert "session" not in report
 
 
-async def test_an_idle_session_that_lost_its_process_can_still_be_closed(tmp_path: Path) -> None:
-    served_notes(tmp_path)
-    async with in_this_process(tmp_path, ENV | {"SEALAB_SESSION_IDLE_SECONDS": "0.05"}) as caller:
-        await caller.run("x = 1", session="kept")
-        await until_gone(caller, "kept")
-        assert (await caller.run("close_session('kept')"))["result"] is True
-        assert (await caller.run("close_session('kept')"))["result"] is False
-        assert (await caller.run("'x' in globals()", session="kept"))["result"] is False
+async def test_an_idle_session_that_lost_its_process_can_still_be_closed(forgetful: Caller) -> None:
+    await forgetful.run("x = 1", session="idle")
+    await until_gone(forgetful, "idle")
+    assert (await forgetful.run("close_session('idle')"))["result"] is True
+    assert (await forgetful.run("close_session('idle')"))["result"] is False
+    assert (await forgetful.run("'x' in globals()", session="idle"))["result"] is False
 
 
 async def until_gone(caller: Caller, name: str) -> None:
-    for _ in range(200):
-        if name not in [each["name"] for each in (await caller.run("list_sessions()"))["result"]]:
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError(f"the session {name} is still there")
+    async def is_gone() -> bool:
+        return name not in [each["name"] for each in (await caller.run("list_sessions()"))["result"]]
+
+    await until(is_gone)
 
 
 async def test_what_takes_too_long_to_rebuild_ends_the_session_and_says_so(tmp_path: Path) -> None:
@@ -131,17 +116,15 @@ async def test_what_takes_too_long_to_rebuild_ends_the_session_and_says_so(tmp_p
 
 
 @pytest.mark.parametrize("forgets", ["first", "middle", "last"])
-async def test_a_session_of_which_a_program_was_erased_ends(tmp_path: Path, forgets: str) -> None:
-    served_notes(tmp_path)
-    async with in_this_process(tmp_path, ENV | {"SEALAB_SESSION_IDLE_SECONDS": "0.05"}) as caller:
-        names = ["first", "middle", "last"]
-        for name in names:
-            await caller.run(f"x = {name!r}", session="kept")
-        store(tmp_path).forget(lambda text: forgets in text)
-        await until_gone(caller, "kept")
-        report = await caller.run("'x' in globals()", session="kept")
-        assert report["result"] is False
-        assert "was erased by `sealab pii forget`" in report["session_ended"]
+async def test_a_session_of_which_a_program_was_erased_ends(forgetful: Caller, forgets: str) -> None:
+    session = f"without its {forgets}"
+    for name in ("first", "middle", "last"):
+        await forgetful.run(f"x = {f'{name} of {session}'!r}", session=session)
+    store(forgetful.home).forget(lambda text: f"{forgets} of {session}" in text)
+    await until_gone(forgetful, session)
+    report = await forgetful.run("'x' in globals()", session=session)
+    assert report["result"] is False
+    assert "was erased by `sealab pii forget`" in report["session_ended"]
 
 
 async def test_two_calls_at_once_rebuild_a_session_once(tmp_path: Path) -> None:

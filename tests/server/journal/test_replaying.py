@@ -58,16 +58,6 @@ async def test_a_recorded_failure_fails_again_in_the_same_words() -> None:
     assert error.value.type == "FileNotFoundError"
 
 
-async def test_a_write_whose_outcome_is_unknown_is_never_sent_again() -> None:
-    live = Live()
-    replay = RunReplay([intent(1)], live.answer)
-    with pytest.raises(HostCallError, match=r"Whether crm\.send\(\{\}\) was done is not known") as error:
-        await ask(replay, intent(1))
-    assert error.value.type == OUTCOME_UNKNOWN
-    assert live.calls == []
-    assert await ask(replay, call(2)) == "live"  # the code may go on
-
-
 async def test_a_write_that_may_be_repeated_is_sent_again() -> None:
     live = Live()
     assert await ask(RunReplay([intent(1, repeatable=True)], live.answer), intent(1)) == "live"

@@ -10,14 +10,22 @@ import pytest
 
 from ..conftest import Caller, in_this_process
 
-LINES = 1_500_000
+LINES = 700_000
 LINE = "y" * 99 + "\n"
 
 
-@pytest.fixture
-async def caller(tmp_path: Path) -> AsyncIterator[Caller]:
-    async with in_this_process(tmp_path, {"SEALAB_ALLOWED_ISOLATION": "restricted"}) as caller:
+@pytest.fixture(scope="module")
+async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    async with in_this_process(tmp_path_factory.mktemp("home"), {"SEALAB_ALLOWED_ISOLATION": "restricted"}) as caller:
         yield caller
+
+
+@pytest.fixture
+def caller(served: Caller) -> Caller:
+    """Give the client of a server whose workspace is empty."""
+    for path in (served.home / "workspace").iterdir():
+        path.unlink()
+    return served
 
 
 def left(caller: Caller) -> list[str]:

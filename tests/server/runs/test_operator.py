@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from mcp import Client
 
-from ..conftest import Caller, in_this_process, stdio
+from ..conftest import Caller, in_this_process
 
 TIGHT = {
     "SEALAB_MAX_TIMEOUT_SECONDS": "20",
@@ -82,11 +81,10 @@ async def test_only_the_last_runs_are_kept(tight: Caller) -> None:
 
 
 async def test_the_code_surface_shows_one_tool_that_teaches_the_helpers(tmp_path: Path) -> None:
-    async with Client(stdio(tmp_path, "--surface", "code"), read_timeout_seconds=200) as client:
-        tools = (await client.list_tools()).tools
-        assert [tool.name for tool in tools] == ["execute_code"]
+    async with in_this_process(tmp_path, {"SEALAB_SURFACE": "code"}) as caller:
+        (tool,) = (await caller.client.list_tools()).tools
+        assert tool.name == "execute_code"
         for helper in ("read_file", "write_file", "list_files", "aggregate_stats", "session"):
-            assert helper in (tools[0].description or "")
-        hidden = await client.call_tool("write_workspace_file", {"filename": "a", "content": "b"})
-        assert hidden.is_error
-        assert (await Caller(client, tmp_path).run("write_file('a', 'b')\nread_file('a')"))["result"] == "b"
+            assert helper in (tool.description or "")
+        assert (await caller.call("write_workspace_file", filename="a", content="b")).is_error
+        assert (await caller.run("write_file('a', 'b')\nread_file('a')"))["result"] == "b"

@@ -71,12 +71,6 @@ def test_what_a_text_shows_a_part_of_is_kept_whole_though_nothing_is_cut():
     assert (fitted.truncated(), json.loads(fitted.whole_result)) == ({}, ["x" * 5000])
 
 
-def test_one_endless_line_is_cut_too():
-    fitted = fit(None, "z" * 100_000, max_chars=1000, run_id="r1")
-    assert len(fitted.output) <= 1000
-    assert fitted.truncated()["output"]["shown"] > 800
-
-
 def test_a_list_keeps_its_first_items_whole():
     rows = [{"id": number, "name": "x" * 10} for number in range(10_000)]
     fitted = fit(rows, "", max_chars=2000, run_id="r1")

@@ -6,14 +6,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from mcp import Client
 
 from sealab.sandbox.job import Failure, Outcome, Status
 from sealab.server.skills import source_facts, testing
 from sealab.server.skills.search import ABOUT_CHARS_MAX
 from sealab.skills_db.content import SkillDraft
 
-from ..conftest import Caller, stdio
+from ..conftest import Caller, in_this_process
 
 SLUG = '''
 def slugify(text: str, max_length: int = 50) -> str:
@@ -37,8 +36,14 @@ def _joined(words):
 async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
     home = tmp_path_factory.mktemp("skills-home")
     env = {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_WORKERS_MAX": "1", "SEALAB_WORKERS_SPARE": "1"}
-    async with Client(stdio(home, **env), read_timeout_seconds=200) as client:
-        yield Caller(client, home)
+    async with in_this_process(home, env) as caller:
+        yield caller
+
+
+async def answered(served: Caller, tool: str, **arguments: Any) -> dict[str, Any]:
+    answer = await served.call(tool, **arguments)
+    assert answer.structured_content is not None, answer.content
+    return answer.structured_content
 
 
 async def save(served: Caller, name: str, code: str, **more: Any) -> dict[str, Any]:
@@ -63,8 +68,7 @@ async def test_a_skill_is_saved_listed_loaded_run_and_deleted(served: Caller) ->
         "description": "Make a slug of a text.",
         "warnings": [],
     }
-    loaded = (await served.call("load_skill", name="slugify")).structured_content
-    assert loaded is not None
+    loaded = await answered(served, "load_skill", name="slugify")
     assert loaded.keys() == {"name", "version", "code", "description", "signature", "parameters", "metadata"}
     assert loaded["code"] == SLUG
     assert loaded["parameters"] == {
@@ -76,15 +80,13 @@ async def test_a_skill_is_saved_listed_loaded_run_and_deleted(served: Caller) ->
         "required": ["text"],
         "additionalProperties": False,
     }
-    report = (await served.call("run_skill", name="slugify", arguments={"text": "X Y"})).structured_content
-    assert report is not None
+    report = await answered(served, "run_skill", name="slugify", arguments={"text": "X Y"})
     assert (report["status"], report["result"]) == ("ok", "x-y")
-    listed = (await served.call("list_skills", tag="text")).structured_content
-    assert listed is not None
+    listed = await answered(served, "list_skills", tag="text")
     (one,) = listed["skills"]
     assert (listed["count"], one["name"], one["runs"], one["tags"]) == (1, "slugify", 1, ["text"])
     assert one["last_run"] is not None
-    deleted = (await served.call("delete_skill", name="slugify")).structured_content
+    deleted = await answered(served, "delete_skill", name="slugify")
     assert deleted == {"name": "slugify", "deleted_versions": 1}
     assert "deleted" in await refusal(served, "load_skill", name="slugify")
 
@@ -93,8 +95,7 @@ async def test_the_same_content_again_makes_no_new_version_and_a_change_does(ser
     code = "def twice(x: int) -> int:\n    return 2 * x\n"
     assert [(await save(served, "twice", code))["version"] for _ in range(2)] == [1, 1]
     assert (await save(served, "twice", code.replace("2 * x", "x + x")))["version"] == 2
-    first = (await served.call("load_skill", name="twice", version=1)).structured_content
-    assert first is not None
+    first = await answered(served, "load_skill", name="twice", version=1)
     assert "2 * x" in first["code"]
 
 
@@ -171,8 +172,7 @@ async def test_arguments_are_judged_before_anything_runs(served: Caller, argumen
 
 async def test_a_failing_skill_is_reported_with_its_own_line(served: Caller) -> None:
     await save(served, "fails", "def fails(x: int):\n    y = 0\n    return x / y\n")
-    report = (await served.call("run_skill", name="fails", arguments={"x": 1})).structured_content
-    assert report is not None
+    report = await answered(served, "run_skill", name="fails", arguments={"x": 1})
     assert (report["status"], report["error"]["line"]) == ("error", 3)
     assert 'File "<skill fails v1>", line 3, in fails' in report["error"]["traceback"]
 
@@ -182,12 +182,10 @@ async def test_a_script_becomes_a_function_of_its_constants_and_of_what_it_lacks
     saved = await save(served, "pay", script)
     assert saved["signature"] == "pay(days, rate: float = 2.5, hours: int = 8)"
     assert saved["description"] == "Pay."
-    loaded = (await served.call("load_skill", name="pay")).structured_content
-    assert loaded is not None
+    loaded = await answered(served, "load_skill", name="pay")
     assert "def main(" in loaded["code"]
     assert loaded["parameters"]["properties"]["rate"]["description"] == "per hour"
-    report = (await served.call("run_skill", name="pay", arguments={"days": [1, 2], "hours": 4})).structured_content
-    assert report is not None
+    report = await answered(served, "run_skill", name="pay", arguments={"days": [1, 2], "hours": 4})
     assert report["result"] == 20
 
 
@@ -195,8 +193,7 @@ async def test_a_finished_run_is_saved_with_the_variables_that_were_chosen(serve
     ran = await served.run("n = 5\nbase = 10\nsum(range(n)) + base + len(words)", context_vars={"words": ["a"]})
     saved = await save(served, "from_it", "n", from_run=ran["run_id"])
     assert saved["signature"] == "from_it(words, n: int = 5)"
-    report = (await served.call("run_skill", name="from_it", arguments={"n": 3, "words": []})).structured_content
-    assert report is not None
+    report = await answered(served, "run_skill", name="from_it", arguments={"n": 3, "words": []})
     assert report["result"] == 13
     assert "base" in await refusal(served, "save_skill", name="x", code="nope", from_run=ran["run_id"])
     assert "No run 'nope' is kept." in await refusal(served, "save_skill", name="x", from_run="nope")
@@ -240,8 +237,7 @@ async def test_a_query_that_is_too_long_is_refused_with_how_long_it_may_be(serve
         assert (await served.call(tool, query="x" * 2000)).is_error is False
         assert "Give at most 2000" in await refusal(served, tool, query="x" * 2001)
         code = f"{tool}('x' * 2001)"
-        report = (await served.call("execute_code", code=code)).structured_content
-        assert report is not None
+        report = await answered(served, "execute_code", code=code)
         assert "Give at most 2000" in report["error"]["message"]
 
 
@@ -251,12 +247,10 @@ source = "def big{n}(a):\\n    return " + repr("y" * 450_000)
 for n in range(20):
     save_skill(f"big{n}", code=source.replace("{n}", str(n)))
 """
-    report = (await served.call("execute_code", code=code, timeout_seconds=100)).structured_content
-    assert report is not None
+    report = await answered(served, "execute_code", code=code, timeout_seconds=100)
     assert report["error"]["type"] == "ValueError"
     assert "more than 4000000 bytes of skills" in report["error"]["message"]
-    listed = (await served.call("list_skills", query="big", limit=100)).structured_content
-    assert listed is not None
+    listed = await answered(served, "list_skills", query="big", limit=100)
     assert 3 <= sum(each["name"].startswith("big") for each in listed["skills"]) <= 9
     for number in range(10):
         await served.call("delete_skill", name=f"big{number}")
@@ -296,8 +290,7 @@ def typed(day: datetime.date, color: Color, at: Point, seen: set[int], *rest: in
 """,
     )
     arguments = {"day": "2026-05-01", "color": "red", "at": {"x": 1}, "seen": [2, 1, 2], "rest": [3], "extra": 1}
-    report = (await served.call("run_skill", name="typed", arguments=arguments)).structured_content
-    assert report is not None
+    report = await answered(served, "run_skill", name="typed", arguments=arguments)
     assert report["result"] == [2026, True, 2, [1, 2], [3], {"extra": 1.0}], report["error"]
 
 
@@ -331,24 +324,19 @@ async def test_a_skill_in_code_leads_nowhere(served: Caller, attempt: str) -> No
 async def test_skills_are_found_beside_tools(served: Caller) -> None:
     await save(served, "compound_interest", "def compound_interest(rate: float, years: int) -> float:\n"
                "    '''Grow a capital with interest.'''\n    return (1 + rate) ** years\n")  # fmt: skip
-    found = (
-        await served.call("search_tools", query="grow capital with interest", detail_level="signature")
-    ).structured_content
-    assert found is not None
+    found = await answered(served, "search_tools", query="grow capital with interest", detail_level="signature")
     assert found["tools"][0]["name"] == "compound_interest"
     assert found["tools"][0]["category"] == "skills"
     assert "rate: float" in found["tools"][0]["signature"]
     await served.call("delete_skill", name="compound_interest")
-    gone = (await served.call("search_tools", query="grow capital with interest", category=None)).structured_content
-    assert gone is not None
+    gone = await answered(served, "search_tools", query="grow capital with interest", category=None)
     assert all(tool["name"] != "compound_interest" for tool in gone["tools"])
 
 
 async def test_a_skill_that_was_found_can_be_described_as_a_tool_is(served: Caller) -> None:
     await save(served, "net_present", 'async def net_present(rate: float, flows: list[float]) -> float:\n'
                '    """Value flows of money today.\n\n    Args:\n        flows: One a year.\n    """\n    return 0.0\n')  # fmt: skip
-    told = (await served.call("get_tool_definition", tool_name="net_present")).structured_content
-    assert told is not None
+    told = await answered(served, "get_tool_definition", tool_name="net_present")
     assert (told["server"], told["category"], told["description"]) == (
         "skills",
         "skills",
@@ -357,9 +345,8 @@ async def test_a_skill_that_was_found_can_be_described_as_a_tool_is(served: Call
     assert told["input_schema"]["properties"]["flows"]["description"] == "One a year."
     assert told["example"].startswith("await skills.net_present(rate=")
     for arguments in ({"tool_name": "skills.net_present"}, {"tool_name": "net_present", "category": "skills"}):
-        assert (await served.call("get_tool_definition", **arguments)).structured_content == told
-    found = (await served.call("search_tools", query="flows of money", detail_level="full")).structured_content
-    assert found is not None
+        assert await answered(served, "get_tool_definition", **arguments) == told
+    found = await answered(served, "search_tools", query="flows of money", detail_level="full")
     assert found["tools"][0]["input_schema"] == told["input_schema"]
     report = await served.run("get_tool_definition('skills.net_present')['signature']")
     assert report["result"] == told["signature"]
@@ -369,12 +356,10 @@ async def test_a_skill_that_was_found_can_be_described_as_a_tool_is(served: Call
 
 
 async def test_skills_and_their_runs_are_counted(served: Caller) -> None:
-    before = (await served.call("get_execution_stats")).structured_content
+    before = await answered(served, "get_execution_stats")
     await save(served, "counted", "def counted():\n    return 1\n")
     await served.call("run_skill", name="counted")
-    after = (await served.call("get_execution_stats")).structured_content
-    assert before is not None
-    assert after is not None
+    after = await answered(served, "get_execution_stats")
     assert [after["skills"][key] - before["skills"][key] for key in ("skills", "versions", "runs")] == [1, 1, 1]
     assert after["skills"]["recorded_runs"]["ok"] > before["skills"]["recorded_runs"].get("ok", 0)
 
@@ -420,15 +405,12 @@ def test_a_skill_whose_tests_were_ended_from_outside_is_not_said_to_be_wrong(tes
 async def test_lists_and_searches_tell_the_beginning_of_a_long_description(served: Caller) -> None:
     code = "def wordy() -> int:\n    return 1\n"
     await save(served, "wordy", code, description="verbose " * 1000 + "\n\nmore")
-    listed = (await served.call("list_skills", query="wordy")).structured_content
-    found = (await served.call("search_tools", query="wordy", category="skills")).structured_content
+    listed = await answered(served, "list_skills", query="wordy")
+    found = await answered(served, "search_tools", query="wordy", category="skills")
     offered = next(each for each in (await served.client.list_resources()).resources if each.name == "wordy")
-    assert listed is not None
-    assert found is not None
     for told in (listed["skills"][0]["description"], found["tools"][0]["description"], offered.description):
         assert told == ("verbose " * 1000)[:ABOUT_CHARS_MAX] + "…"
-    loaded = (await served.call("load_skill", name="wordy")).structured_content
-    assert loaded is not None
+    loaded = await answered(served, "load_skill", name="wordy")
     assert loaded["description"].endswith("\n\nmore")
 
 

@@ -18,9 +18,7 @@ from ..command_line import sealab
 from ..conftest import Caller, http_server, in_this_process
 from .test_registry import ONE_SPARE, configure, connected, result, upstream
 
-pytestmark = pytest.mark.slow
-
-ERAS = ["stdio-modern", "stdio-legacy", "http-modern"]
+ERAS = ["stdio-legacy", "http-modern"]
 NO = ElicitResult(action="decline")
 
 
@@ -42,10 +40,23 @@ class User:
         return self.answers[min(len(self.asked), len(self.answers)) - 1]
 
 
-@asynccontextmanager
-async def asking(home: Path, user: User) -> AsyncIterator[Caller]:
-    async with in_this_process(home, ONE_SPARE, elicitation_callback=user) as caller:
+@pytest.fixture(scope="module")
+async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    """A client that cannot ask its user; tests that ask connect others to its server."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "tools" / "weather").mkdir(parents=True)
+    (home / "tools" / "weather" / "forecast.json").write_text('{"name": "forecast", "description": "Tell it."}')
+    configure(home, up=upstream(deny=["as_text"]), other=upstream())
+    async with in_this_process(home, ONE_SPARE | {"SEALAB_ALLOWED_ISOLATION": "restricted,process"}) as caller:
         yield caller
+
+
+@asynccontextmanager
+async def asking(served: Caller, user: Any, **options: Any) -> AsyncIterator[Caller]:
+    """Give another client of the server, which asks this user."""
+    server = served.client.server
+    async with Client(server, read_timeout_seconds=200, elicitation_callback=user, **options) as client:
+        yield Caller(client, served.home)
 
 
 def writing(file: Path) -> str:
@@ -71,8 +82,9 @@ async def test_one_question_covers_the_calls_of_a_program(kind: str, tmp_path: P
     assert len(file.read_text().splitlines()) == 5
 
 
-async def test_a_question_shows_each_call_that_a_yes_covers_and_what_destroys_first(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream(), sql=upstream())
+async def test_a_question_shows_each_call_that_a_yes_covers_and_what_destroys_first(
+    served: Caller, tmp_path: Path
+) -> None:
     user = User([yes(), NO])
     file = tmp_path / "file"
     code = f"""
@@ -87,12 +99,12 @@ await tools.up.append(
     line="{"x" * 200} drop table t",
 )
 try:
-    await tools.sql.append(path=path, line="{"y" * 4_000}")
+    await tools.other.append(path=path, line="{"y" * 4_000}")
 except ToolError as error:
     said = str(error)
 said
 """
-    async with asking(tmp_path, user) as caller:
+    async with asking(served, user) as caller:
         assert "did not approve" in await result(caller, code)
     first, second = user.asked
     dropping, twice = first.index("drop table t"), first.index("lines 4, 5: ")
@@ -101,23 +113,21 @@ said
     assert "line 8: " in first
     assert "no room here for the calls of 1 more" in first
     assert "yyy" not in first
-    assert second.startswith("May the running code call sql.append(")
+    assert second.startswith("May the running code call other.append(")
     assert len(file.read_text().splitlines()) == 7
 
 
-async def test_where_not_all_calls_are_known_each_is_asked_about_when_it_is_made(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+async def test_where_not_all_calls_are_known_each_is_asked_about_when_it_is_made(served: Caller) -> None:
     user = User([NO])
     code = "\n".join(f"await tools.up.append(path='/nowhere/x', line='{n}')" for n in range(201))
-    async with asking(tmp_path, user) as caller:
+    async with asking(served, user) as caller:
         report = await caller.run(code)
     assert report["status"] == "error"
     assert [each.startswith("May the running code call up.append(") for each in user.asked] == [True]
 
 
-@pytest.mark.parametrize("kind", ERAS)
-async def test_a_user_can_be_asked_at_each_call(kind: str, tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_user_can_be_asked_at_each_call(served: Caller, mode: str, tmp_path: Path) -> None:
     file = tmp_path / "file"
     user = User([yes("ask at each call"), yes(), NO, yes("this call"), yes("this tool in this run")])
     code = f"""
@@ -127,7 +137,7 @@ for line in ("a", "b", "c", "d", "e"):
     answers.append(await asyncio.gather(tools.up.append(path={str(file)!r}, line=line), return_exceptions=True))
 [str(each) for each, in answers]
 """
-    async with connected(kind, tmp_path, elicitation_callback=user) as caller:
+    async with asking(served, user, mode=mode) as caller:
         first, second, *others = await result(caller, code)
     assert (first, others) == ("1", ["2", "3", "4"])
     assert "did not approve" in second
@@ -135,11 +145,10 @@ for line in ("a", "b", "c", "d", "e"):
     assert user.asked[1].startswith(f'May the running code call up.append(path="{file}", line="a")?')
 
 
-@pytest.mark.parametrize("kind", ERAS)
-async def test_after_a_no_nothing_is_called_at_all(kind: str, tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_after_a_no_nothing_is_called_at_all(served: Caller, mode: str, tmp_path: Path) -> None:
     file, user = tmp_path / "file", User([NO])
-    async with connected(kind, tmp_path, elicitation_callback=user) as caller:
+    async with asking(served, user, mode=mode) as caller:
         report = await caller.run(f"await tools.up.add(left=1)\nawait tools.up.append(path={str(file)!r}, line='x')")
     assert (report["status"], report["error"]["line"], "tool_calls" in report) == ("refused", 2, False)
     assert "Nothing was called. Line 2: The user did not approve the call of up.append" in report["error"]["message"]
@@ -154,7 +163,7 @@ async def test_a_yes_for_always_holds_in_later_runs_until_it_is_taken_back(
     file, user = tmp_path / "file", User([yes("this tool always")])
     code = f"await tools.up.append(path={str(file)!r}, line='x')"
     for _ in range(2):
-        async with asking(tmp_path, user) as caller:
+        async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=user) as caller:
             await result(caller, code)
             await result(caller, code)
     assert len(user.asked) == 1
@@ -165,14 +174,14 @@ async def test_a_yes_for_always_holds_in_later_runs_until_it_is_taken_back(
         await result(caller, code)  # nobody need be asked
     shown = await asyncio.to_thread(sealab, "servers", "test", "up", "--home", str(tmp_path), "--ask-again")
     assert "always approved" not in shown.stdout
-    async with asking(tmp_path, user) as caller:
+    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=user) as caller:
         await result(caller, code)
     assert len(user.asked) == 2
     shown = await asyncio.to_thread(sealab, "servers", "test", "up", "--home", str(tmp_path))
     assert "always approved: append\n" in shown.stdout
     pins["servers"]["up"]["approved"] = {"http credentials of another": ["append"]}
     (tmp_path / "registry" / "pins.json").write_text(json.dumps(pins))
-    async with asking(tmp_path, user) as caller:
+    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=user) as caller:
         await result(caller, code)
     assert len(user.asked) == 3
 
@@ -189,9 +198,8 @@ async def test_a_caller_that_cannot_be_told_from_others_is_not_offered_always(tm
 
 
 async def test_a_hundred_reads_are_not_done_for_a_write_that_is_refused_and_all_such_calls_are_named(
-    tmp_path: Path,
+    served: Caller,
 ) -> None:
-    configure(tmp_path, up=upstream(deny=["as_text"]), other=upstream())
     code = """
 for n in range(100):
     await tools.up.add(left=n)
@@ -201,8 +209,7 @@ await later("/nowhere/x")
 await call_tool("up", "silent_about_itself", {"path": "/nowhere/y"})
 await call_tool("up.as_text"); await tools.other["append"](path="z", line="z")
 """
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        report = await caller.run(code)
+    report = await served.run(code)
     error = report["error"]
     assert (report["status"], error["type"], error["line"], "tool_calls" in report) == (
         "refused",
@@ -227,32 +234,28 @@ await call_tool("up.as_text"); await tools.other["append"](path="z", line="z")
         "try:\n    await tools.up.as_text()\nexcept:\n    r = 'so a user has to approve With dry_run=true tools.up.add'",
     ],
 )
-async def test_a_program_that_catches_what_is_refused_runs(tmp_path: Path, code: str) -> None:
-    configure(tmp_path, up=upstream(deny=["as_text"]))
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        first, said = await result(caller, f"first = await tools.up.add(left=1)\n{code}\n[first, r]")
+async def test_a_program_that_catches_what_is_refused_runs(served: Caller, code: str) -> None:
+    first, said = await result(served, f"first = await tools.up.add(left=1)\n{code}\n[first, r]")
     assert first == 2
     assert "so a user has to approve" in said
     assert "With dry_run=true" in said
     assert "tools.up.add" in said
 
 
-async def test_a_no_to_calls_whose_failure_is_caught_ends_only_these(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+async def test_a_no_to_calls_whose_failure_is_caught_ends_only_these(served: Caller) -> None:
     user = User([NO])
     code = "r = []\nfor n in range(2):\n    try:\n        await tools.up.append(path='/nowhere/x', line='y')\n    except ToolError as e:\n        r.append(str(e))\nr"
-    async with asking(tmp_path, user) as caller:
+    async with asking(served, user) as caller:
         said = await result(caller, code)
     assert all("did not approve" in each for each in said)
     assert len(user.asked) == 1
 
 
 async def test_in_a_dry_run_nobody_is_asked_about_writes_and_what_is_denied_is_refused_all_the_same(
-    tmp_path: Path,
+    served: Caller,
 ) -> None:
-    configure(tmp_path, up=upstream(deny=["as_text"]))
     user = User([NO])
-    async with asking(tmp_path, user) as caller:
+    async with asking(served, user) as caller:
         report = await caller.run("await tools.up.append(path='/nowhere/x', line='y')", dry_run=True)
         assert report["status"] == "ok"
         assert (await caller.run("await tools.up.as_text()", dry_run=True))["status"] == "refused"
@@ -284,25 +287,12 @@ async def test_the_operators_word_on_what_reads_spares_the_question(tmp_path: Pa
     )
 
 
-async def test_judging_a_program_is_none_of_its_budget(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
-    async with in_this_process(tmp_path, ONE_SPARE | {"SEALAB_TOOL_CALLS_MAX": "1"}) as caller:
-        assert await result(caller, "await tools.up.add(left=1)") == 2
-
-
-async def test_in_full_python_programs_are_judged_too(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
-    env = ONE_SPARE | {"SEALAB_ALLOWED_ISOLATION": "restricted,process"}
-    async with in_this_process(tmp_path, env) as caller:
-        code = "import tools\nawait tools.up.add(left=1)\nawait tools.up.append(path='/nowhere/x', line='y')"
-        report = await caller.run(code, isolation="process")
+async def test_in_full_python_programs_are_judged_too(served: Caller) -> None:
+    code = "import tools\nawait tools.up.add(left=1)\nawait tools.up.append(path='/nowhere/x', line='y')"
+    report = await served.run(code, isolation="process")
     assert (report["status"], report["error"]["line"], "tool_calls" in report) == ("refused", 3, False)
 
 
-async def test_a_tool_without_a_server_leaves_the_others_to_be_judged(tmp_path: Path) -> None:
-    (tmp_path / "tools" / "weather").mkdir(parents=True)
-    (tmp_path / "tools" / "weather" / "forecast.json").write_text('{"name": "forecast", "description": "Tell it."}')
-    configure(tmp_path, up=upstream())
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        report = await caller.run("await tools.weather.forecast()\nawait tools.up.append(path='/nowhere/x', line='y')")
+async def test_a_tool_without_a_server_leaves_the_others_to_be_judged(served: Caller) -> None:
+    report = await served.run("await tools.weather.forecast()\nawait tools.up.append(path='/nowhere/x', line='y')")
     assert (report["status"], report["error"]["line"]) == ("refused", 2)

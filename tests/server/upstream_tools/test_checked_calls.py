@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ..conftest import Caller, in_this_process
+from .test_approvals import NO, User, asking
 from .test_registry import ONE_SPARE, configure, upstream
 
 
@@ -194,39 +195,22 @@ async def test_by_a_list_of_an_earlier_session_nothing_is_refused(tmp_path: Path
     assert json.loads(listed.read_text()) == json.loads(text)
 
 
-async def test_of_a_user_nothing_is_asked_for_a_program_that_does_not_fit(tmp_path: Path) -> None:
+async def test_of_what_does_not_fit_no_user_is_asked_and_it_stands_beside_what_needs_a_yes(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream())
-    asked: list[object] = []
-
-    async def never(_context: object, question: object) -> Any:
-        asked.append(question)
-
-    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=never) as caller:
-        await refusal(caller, "await tools.up.append(path='/nowhere/x')")
-    assert asked == []
-
-
-async def test_what_is_wrong_with_arguments_stands_beside_what_needs_a_yes(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+    user = User([NO])
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        async with asking(caller, user) as asked:
+            await refusal(asked, "await tools.up.append(path='/nowhere/x')")
+            error = await refusal(asked, "await tools.up.append(pth='/nowhere/x')")
+            assert error["hint"] == "Correct these calls, and run the program again."
+            error = await refusal(asked, "await tools.up.append('/nowhere/x', 'y', 'z')")
+            assert "takes only path, line by position. Pass the others by name." in error["message"]
         code = "if 0:\n    await tools.up.add(lft=1)\nawait tools.up.append(path='/nowhere/x', line='y')"
         error = await refusal(caller, code)
+    assert user.asked == []
     assert "Line 2: up.add takes no argument" in error["message"]
     assert "Line 3: up.append says that it may destroy something" in error["message"]
     assert error["hint"].startswith("Correct the calls that are wrong. With dry_run=true ")
-
-
-async def test_where_only_arguments_are_wrong_the_hint_is_to_correct_them(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
-
-    async def never(_context: object, _question: object) -> Any:
-        raise AssertionError("nobody is asked")
-
-    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=never) as caller:
-        error = await refusal(caller, "await tools.up.append(pth='/nowhere/x')")
-        assert error["hint"] == "Correct these calls, and run the program again."
-        error = await refusal(caller, "await tools.up.append('/nowhere/x', 'y', 'z')")
-        assert "takes only path, line by position. Pass the others by name." in error["message"]
 
 
 async def test_too_many_arguments_by_position_can_be_caught(caller: Caller) -> None:

@@ -1,4 +1,7 @@
-"""A large answer of an upstream tool reaches the code whole, and holds up nobody else."""
+"""A large answer of an upstream tool reaches the code whole, and holds up nobody else.
+
+That no event loop is held is asserted of each test here by `no_loop_is_held`.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +24,19 @@ from sealab.server.upstream_tools.registry import Registry
 from sealab.tools_registry.errors import AnswerRefused
 
 from ...tools_registry.upstream_servers import listening, wire
-from ..conftest import HELD_MS_MAX, Caller, stdio
+from ..conftest import Caller, stdio
 
 ROWS = "rows = (await tools.wire.rows(count={count}))['rows']\nresult = [len(rows), rows[-1]['n']]"
 TEXT = "result = len(await tools.wire.flood(bytes={count}))"
 
 
-async def while_others_call(caller: Caller, code: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Run the code while another run is asked for again and again; return its report and what held the loop."""
+async def while_others_call(caller: Caller, code: str) -> dict[str, Any]:
+    """Run the code while another run is asked for again and again; return its report."""
     large = asyncio.create_task(caller.run(code, timeout_seconds=60, memory_mb=1500))
     while not large.done():
         assert (await caller.run("1 + 1"))["result"] == 2
         await asyncio.sleep(0.02)
-    told = (await caller.call("get_execution_stats")).structured_content
-    assert told is not None
-    return await large, told["event_loop"]
+    return await large
 
 
 @pytest.mark.parametrize(
@@ -52,10 +53,9 @@ async def test_a_large_answer_over_stdio_holds_up_nobody(tmp_path: Path, code: s
     async with Client(stdio(tmp_path, SEALAB_MAX_TIMEOUT_SECONDS="120"), read_timeout_seconds=100) as client:
         caller = Caller(client, tmp_path)
         assert (await caller.run(TEXT.format(count=10)))["result"] == 10  # the connection is another run's
-        report, loop = await while_others_call(caller, code)
+        report = await while_others_call(caller, code)
     assert report.get("error") is None
     assert report["result"] == result
-    assert loop["held_ms_max"] < HELD_MS_MAX
 
 
 @pytest.mark.parametrize("rows", [10, 100_000])
@@ -84,8 +84,8 @@ async def test_what_is_told_of_tools_is_counted_as_json_and_much_of_it_off_the_l
     assert all(each < STEP_CHARS for each in written)
 
 
-@pytest.mark.parametrize("count", [3_000, 30_000])
-async def test_large_definitions_are_told_of_and_hold_up_nobody(tmp_path: Path, count: int) -> None:
+async def test_large_definitions_are_told_of_and_hold_up_nobody(tmp_path: Path) -> None:
+    count = 30_000
     (tmp_path / "tools").mkdir()
     tools: list[dict[str, Any]] = [
         {"name": "words", "description": "e.g. many words " * count, "inputSchema": {"type": "object"}},
@@ -102,9 +102,6 @@ async def test_large_definitions_are_told_of_and_hold_up_nobody(tmp_path: Path, 
             found = await client.call_tool("search_tools", {"query": "", "category": "up", "detail_level": level})
             assert found.structured_content is not None
             assert found.structured_content["count"] == 3
-        loop = (await client.call_tool("get_execution_stats", {})).structured_content
-    assert loop is not None
-    assert loop["event_loop"]["held_ms_max"] < HELD_MS_MAX
 
 
 @pytest.mark.parametrize("kind", ["http", "sse"])
@@ -113,12 +110,11 @@ async def test_a_large_answer_over_http_holds_up_nobody(tmp_path: Path, kind: st
         entry = {"url": url, "approve": "never"}
         (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"full": entry}}))
         async with Client(stdio(tmp_path, SEALAB_MAX_TIMEOUT_SECONDS="120"), read_timeout_seconds=100) as client:
-            report, loop = await while_others_call(
+            report = await while_others_call(
                 Caller(client, tmp_path), "result = len(await tools.full.big(megabytes=20))"
             )
     assert report.get("error") is None
     assert report["result"] == 10_000_000
-    assert loop["held_ms_max"] < HELD_MS_MAX
 
 
 async def test_a_run_whose_time_is_up_waits_for_no_large_answer(tmp_path: Path) -> None:
@@ -133,9 +129,6 @@ async def test_a_run_whose_time_is_up_waits_for_no_large_answer(tmp_path: Path) 
         assert report["status"] == "timeout"
         assert (await caller.run("1 + 1"))["result"] == 2
         assert (await caller.run(TEXT.format(count=10)))["result"] == 10
-        told = (await caller.call("get_execution_stats")).structured_content
-    assert told is not None
-    assert told["event_loop"]["held_ms_max"] < HELD_MS_MAX
 
 
 async def test_an_answer_that_no_thread_is_free_for_is_not_said_to_be_undone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -262,46 +262,37 @@ class Slow:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_nobody_waits_for_what_was_learned_to_be_stored_and_nothing_of_it_is_lost(*, fails: bool) -> None:
-    slow = Slow(fails=fails)
-    learned = LearnedTypes(slow)
+def test_nobody_waits_for_what_is_stored_of_calls_and_searches_and_nothing_of_it_is_lost(*, fails: bool) -> None:
+    learning, using = Slow(fails=fails), Slow(fails=fails)
+    learned, usage = LearnedTypes(learning), Usage(using)
     learned.observe("zoo.feed", {"food": "hay"})
-    saving = threading.Thread(target=learned.save)
-    saving.start()
-    assert slow.began.wait(30)
-    learned.observe("zoo.feed", {"amount": 1})
-    found = learned.get("zoo.feed")  # the event loop asks this
+    usage.searched("me", "send a letter")
+    usage.called("me", "post.send")
+    saving = [threading.Thread(target=each.save) for each in (learned, usage)]
+    for each in saving:
+        each.start()
+    assert learning.began.wait(30)
+    assert using.began.wait(30)
+    learned.observe("zoo.feed", {"amount": 1})  # as the event loop does
+    found = learned.get("zoo.feed")
     assert found is not None
     assert found.count == 2
+    usage.called("me", "post.stamp")
+    assert set(usage.likeness("me", "send a letter")) == {"post.send", "post.stamp"}
     assert learned.has_unsaved
-    slow.go.set()
-    saving.join()
-    slow.fails = False
+    for slow, thread in zip((learning, using), saving, strict=True):
+        slow.go.set()
+        thread.join()
+        slow.fails = False
     learned.save()
+    usage.save()
     assert not learned.has_unsaved
-    stored = LearnedTypes(slow.kept).get("zoo.feed")
+    assert not usage.has_unsaved
+    stored = LearnedTypes(learning.kept).get("zoo.feed")
     assert stored == learned.get("zoo.feed")
     assert stored is not None
     assert stored.count == 2
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_nobody_waits_for_what_was_searched_to_be_stored_and_nothing_of_it_is_lost(*, fails: bool) -> None:
-    slow = Slow(fails=fails)
-    usage = Usage(slow)
-    usage.searched("me", "send a letter")
-    usage.called("me", "post.send")
-    saving = threading.Thread(target=usage.save)
-    saving.start()
-    assert slow.began.wait(30)
-    usage.called("me", "post.stamp")  # as the event loop does
-    assert set(usage.likeness("me", "send a letter")) == {"post.send", "post.stamp"}
-    slow.go.set()
-    saving.join()
-    slow.fails = False
-    usage.save()
-    assert not usage.has_unsaved
-    assert set(Usage(slow.kept).likeness("me", "send a letter")) == {"post.send", "post.stamp"}
+    assert set(Usage(using.kept).likeness("me", "send a letter")) == {"post.send", "post.stamp"}
 
 
 async def test_a_server_ends_in_time_though_what_it_learned_cannot_be_stored(

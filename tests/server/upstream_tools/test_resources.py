@@ -11,10 +11,8 @@ import pytest
 
 from ..command_line import sealab
 from ..conftest import Caller, in_this_process
-from .test_approvals import NO, User, yes
-from .test_registry import ONE_SPARE, configure, connected, error, result, upstream
-
-pytestmark = pytest.mark.slow
+from .test_approvals import NO, User, asking, yes
+from .test_registry import ONE_SPARE, configure, error, result, upstream
 
 LIBRARY = """
 import sys
@@ -73,16 +71,16 @@ def configured(home: Path) -> Path:
 
 @pytest.fixture(scope="module")
 async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    async with in_this_process(configured(tmp_path_factory.mktemp("home")), ONE_SPARE) as caller:
+    env = ONE_SPARE | {"SEALAB_ALLOWED_ISOLATION": "restricted,process"}
+    async with in_this_process(configured(tmp_path_factory.mktemp("home")), env) as caller:
         yield caller
 
 
-@pytest.mark.parametrize("kind", ["stdio-modern", "stdio-legacy"])
-@pytest.mark.parametrize("isolation", ["restricted", "process"])
-async def test_code_follows_a_link_that_a_tool_gave(kind: str, isolation: str, tmp_path: Path) -> None:
-    async with connected(kind, configured(tmp_path)) as caller:
+@pytest.mark.parametrize(("mode", "isolation"), [("auto", "restricted"), ("legacy", "process")])
+async def test_code_follows_a_link_that_a_tool_gave(caller: Caller, mode: str, isolation: str) -> None:
+    async with asking(caller, User([NO]), mode=mode) as client:
         code = "link = await tools.my_library.find()\nread_resource('my_library', link['uri'])"
-        assert await result(caller, code, isolation=isolation) == "[1, 2]"
+        assert await result(client, code, isolation=isolation) == "[1, 2]"
 
 
 async def test_text_is_text_json_is_parsed_and_bytes_are_a_handle(caller) -> None:

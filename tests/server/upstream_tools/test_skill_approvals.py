@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,7 @@ from sealab.server.protocol import elicitation
 
 from ..conftest import Caller, http_server, in_this_process
 from .test_approvals import NO, User, asking, yes
-from .test_registry import ONE_SPARE, configure, connected, result, upstream
-
-pytestmark = pytest.mark.slow
+from .test_registry import ONE_SPARE, configure, result, upstream
 
 INNER = """
 async def inner(path: str, line: str) -> str:
@@ -41,6 +40,24 @@ async def sometimes(path: str, really: bool) -> bool:
 """
 
 
+PAGES = """
+async def lines(tool: str, path: str, times: int) -> int:
+    '''Call a tool by its name.'''
+    for at in range(times):
+        await call_tool(tool, {"path": path, "line": str(at)})
+    return times
+"""
+
+
+@pytest.fixture(scope="module")
+async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    """A client that cannot ask its user, of a server with the skills."""
+    names = {"up": upstream(deny=["as_text"])} | {f"up{n}": upstream() for n in range(3)}
+    async with in_this_process(configure(tmp_path_factory.mktemp("home"), **names), ONE_SPARE) as caller:
+        await save(caller, INNER, OUTER, SOMETIMES, PAGES)
+        yield caller
+
+
 async def save(caller: Caller, *codes: str) -> None:
     for code in codes:
         name = code.partition("(")[0].split()[-1] if "import" not in code else "outer"
@@ -61,12 +78,12 @@ said
 """
 
 
-@pytest.mark.parametrize("kind", ["stdio-modern", "http-modern"])
-async def test_one_question_covers_the_calls_in_the_skills_that_a_program_uses(kind: str, tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_one_question_covers_the_calls_in_the_skills_that_a_program_uses(
+    served: Caller, mode: str, tmp_path: Path
+) -> None:
     file, user = tmp_path / "file", User([yes()])
-    async with connected(kind, tmp_path, elicitation_callback=user) as caller:
-        await save(caller, INNER, OUTER)
+    async with asking(served, user, mode=mode) as caller:
         code = f"from skills import outer as many\nawait many({str(file)!r}, 13)\nawait tools.up.append(path={str(file)!r}, line='y')"
         await result(caller, code)
     [question] = user.asked
@@ -89,43 +106,35 @@ async def test_one_question_covers_the_calls_in_the_skills_that_a_program_uses(k
         "import skills as s\nawait s.inner(path, 'x')",
     ],
 )
-async def test_a_skill_is_known_however_it_is_named(call: str, tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+async def test_a_skill_is_known_however_it_is_named(served: Caller, call: str, tmp_path: Path) -> None:
     user = User([yes()])
-    async with asking(tmp_path, user) as caller:
-        await save(caller, INNER)
+    async with asking(served, user) as caller:
         await result(caller, f"path = {str(tmp_path / 'file')!r}\n{call}")
     [question] = user.asked
     assert question.startswith("May the running code call up.append, which ")
 
 
-async def test_a_skill_that_is_run_by_itself_is_asked_about_once(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+async def test_a_skill_that_is_run_by_itself_is_asked_about_once(served: Caller, tmp_path: Path) -> None:
     file, user = tmp_path / "file", User([yes()])
-    async with asking(tmp_path, user) as caller:
-        await save(caller, INNER, OUTER)
+    async with asking(served, user) as caller:
         answer = await caller.call("run_skill", name="outer", arguments={"path": str(file), "times": 12})
         assert answer.structured_content["result"] == 12
     assert len(user.asked) == 1
 
 
-async def test_a_skill_that_a_session_imported_is_known_in_its_later_calls(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+async def test_a_skill_that_a_session_imported_is_known_in_its_later_calls(served: Caller, tmp_path: Path) -> None:
     user = User([yes()])
-    async with asking(tmp_path, user) as caller:
-        await save(caller, INNER)
-        await result(caller, "from skills import inner", session="s")
+    async with asking(served, user) as caller:
+        await result(caller, "from skills import inner", session="imports")
         for _ in range(2):
-            await result(caller, f"await inner({str(tmp_path / 'file')!r}, 'x')", session="s")
+            await result(caller, f"await inner({str(tmp_path / 'file')!r}, 'x')", session="imports")
     assert all("skill inner@1, line 4: " in each for each in user.asked)
     assert len(user.asked) == 2
 
 
-async def test_after_a_no_to_the_calls_of_a_skill_nothing_is_called(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+async def test_after_a_no_to_the_calls_of_a_skill_nothing_is_called(served: Caller, tmp_path: Path) -> None:
     file = tmp_path / "file"
-    async with asking(tmp_path, User([NO])) as caller:
-        await save(caller, INNER, OUTER)
+    async with asking(served, User([NO])) as caller:
         report = await caller.run(f"await tools.up.add(left=1)\nawait skills.outer({str(file)!r}, 2)")
     assert (report["status"], report["error"]["line"], "tool_calls" in report) == ("refused", 2, False)
     assert "The skill inner makes a call in its line 4: The user did not approve" in report["error"]["message"]
@@ -133,33 +142,32 @@ async def test_after_a_no_to_the_calls_of_a_skill_nothing_is_called(tmp_path: Pa
 
 
 async def test_where_nobody_can_be_asked_a_skill_that_is_certain_to_write_ends_the_program_before_it_starts(
-    tmp_path: Path,
+    served: Caller,
 ) -> None:
-    configure(tmp_path, up=upstream())
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        await save(caller, INNER, SOMETIMES, OUTER)
-        report = await caller.run("await tools.up.add(left=1)\nawait skills.inner('/nowhere/x', 'y')")
-        assert (report["status"], report["error"]["line"], "tool_calls" in report) == ("refused", 2, False)
-        assert await result(caller, "await skills.sometimes('/nowhere/x', False)") is False
-        assert await result(caller, "[await skills.sometimes('/nowhere/x', False) for _ in range(1)]") == [False]
-        caught = "try:\n    await skills.inner('/nowhere/x', 'y')\nexcept ToolError:\n    r = 'caught'\nr"
-        assert await result(caller, caught) == "caught"
+    report = await served.run("await tools.up.add(left=1)\nawait skills.inner('/nowhere/x', 'y')")
+    assert (report["status"], report["error"]["line"], "tool_calls" in report) == ("refused", 2, False)
+    assert await result(served, "await skills.sometimes('/nowhere/x', False)") is False
+    assert await result(served, "[await skills.sometimes('/nowhere/x', False) for _ in range(1)]") == [False]
+    caught = "try:\n    await skills.inner('/nowhere/x', 'y')\nexcept ToolError:\n    r = 'caught'\nr"
+    assert await result(served, caught) == "caught"
 
 
-async def test_a_plain_yes_to_a_second_call_of_a_tool_covers_the_rest_of_the_run(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+async def test_a_plain_yes_to_a_second_call_of_a_tool_covers_the_rest_of_the_run(
+    served: Caller, tmp_path: Path
+) -> None:
     file, user = tmp_path / "file", User([yes()])
-    async with asking(tmp_path, user) as caller:
+    async with asking(served, user) as caller:
         assert await result(caller, by_a_computed_name(file, 30)) == []
     assert len(file.read_text().splitlines()) == 30
     assert [each[0] for each in user.choices] == ["this call", "this tool in this run"]
     assert "a yes now holds for each further call of it in this run" in user.asked[1]
 
 
-async def test_a_user_who_wants_to_be_asked_about_each_call_is_asked_as_often_as_clients_allow(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+async def test_a_user_who_wants_to_be_asked_about_each_call_is_asked_as_often_as_clients_allow(
+    served: Caller, tmp_path: Path
+) -> None:
     file, user = tmp_path / "file", User([yes("this call")])
-    async with asking(tmp_path, user) as caller:
+    async with asking(served, user) as caller:
         said = await result(caller, by_a_computed_name(file, 12))
     assert len(user.asked) == elicitation.ROUNDS_MAX == len(file.read_text().splitlines())
     assert len(said) == 12 - elicitation.ROUNDS_MAX
@@ -167,14 +175,15 @@ async def test_a_user_who_wants_to_be_asked_about_each_call_is_asked_as_often_as
     assert "one question covers them before it starts" in said[0]
 
 
-async def test_tests_of_a_skill_that_come_after_the_last_question_say_that_it_was_the_last(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+async def test_tests_of_a_skill_that_come_after_the_last_question_say_that_it_was_the_last(
+    served: Caller, tmp_path: Path
+) -> None:
     file, user = tmp_path / "file", User([yes("this call")])
     code = (
         by_a_computed_name(file, elicitation.ROUNDS_MAX)
         + f"save_skill('inner', {INNER!r}, tests={TESTED.format(str(file))!r})"
     )
-    async with asking(tmp_path, user) as caller:
+    async with asking(served, user) as caller:
         report = await caller.run(code)
     assert "this run asked 8 times already" in report["error"]["message"]
     assert len(user.asked) == elicitation.ROUNDS_MAX
@@ -201,8 +210,7 @@ async def test_after_a_question_that_nobody_answered_nothing_more_is_asked_in_th
     assert len(asked) == 1
 
 
-async def test_questions_about_several_tools_at_once_make_one_round(tmp_path: Path) -> None:
-    configure(tmp_path, **{f"up{n}": upstream() for n in range(3)})
+async def test_questions_about_several_tools_at_once_make_one_round(served: Caller, tmp_path: Path) -> None:
     file = tmp_path / "file"
     code = f"""
 import asyncio
@@ -210,7 +218,7 @@ names = [f"up{{n}}.append" for n in range(3)]
 await asyncio.gather(*[call_tool(name, {{"path": {str(file)!r}, "line": name}}) for name in names])
 """
     rounds: list[int] = []
-    async with asking(tmp_path, User([yes()])) as caller:
+    async with asking(served, User([yes()])) as caller:
         await result(caller, "await asyncio.gather(*[tools[f'up{n}'].add(left=1) for n in range(3)])")
         given: dict[str, Any] = {}
         while True:
@@ -234,16 +242,15 @@ ASKS = "name = 'up.' + 'append'\ntry:\n    await call_tool(name, {{'path': {!r},
 
 
 async def test_a_question_whose_client_never_comes_back_yields_its_session_to_the_next_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    configure(tmp_path, up=upstream())
     monkeypatch.setattr(elicitation, "YIELD_SECONDS", 0.2)
-    async with asking(tmp_path, User([yes()])) as caller:
-        await result(caller, "kept = 7", session="s")
-        arguments = {"code": ASKS.format(str(tmp_path / "file")) + "\n" + ASKS.format("/x"), "session": "s"}
+    async with asking(served, User([yes()])) as caller:
+        await result(caller, "kept = 7", session="yields")
+        arguments = {"code": ASKS.format(str(tmp_path / "file")) + "\n" + ASKS.format("/x"), "session": "yields"}
         asked = await caller.client.session.call_tool("execute_code", arguments, allow_input_required=True)
         assert isinstance(asked, InputRequiredResult)
-        assert await result(caller, "[kept, r[:25]]", session="s") == [7, "The user did not approve "]
+        assert await result(caller, "[kept, r[:25]]", session="yields") == [7, "The user did not approve "]
         late = await caller.client.session.call_tool(
             "execute_code",
             arguments,
@@ -257,9 +264,8 @@ async def test_a_question_whose_client_never_comes_back_yields_its_session_to_th
 
 
 async def test_a_question_is_waited_for_where_nothing_else_wants_its_session(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    configure(tmp_path, up=upstream())
     monkeypatch.setattr(elicitation, "YIELD_SECONDS", 0.0)
     file = tmp_path / "file"
 
@@ -268,8 +274,8 @@ async def test_a_question_is_waited_for_where_nothing_else_wants_its_session(
             await result(caller, "1", session="other")
             return await super().__call__(context, question)
 
-    async with asking(tmp_path, Slow([yes()])) as caller:
-        await result(caller, ASKS.format(str(file)), session="s")
+    async with asking(served, Slow([yes()])) as caller:
+        await result(caller, ASKS.format(str(file)), session="waits")
     assert file.read_text() == "x\n"
 
 
@@ -308,7 +314,7 @@ async def test_the_tests_of_a_skill_ask_once_for_the_tools_that_they_call_and_no
 ) -> None:
     configure(tmp_path, up=upstream())
     file, user = tmp_path / "file", User([yes()])
-    async with asking(tmp_path, user) as caller:
+    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=user) as caller:
         await save(caller, INNER)
         assert user.asked == []
         tests = TESTED.format(str(file))
@@ -323,43 +329,29 @@ async def test_the_tests_of_a_skill_ask_once_for_the_tools_that_they_call_and_no
     assert len(file.read_text().splitlines()) == 6
 
 
-async def test_tests_that_nobody_can_be_asked_about_say_what_to_do(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        saved = await caller.call("save_skill", name="inner", code=INNER, tests=TESTED.format("/nowhere/x"))
+async def test_tests_that_nobody_can_be_asked_about_say_what_to_do(served: Caller) -> None:
+    saved = await served.call("save_skill", name="inner", code=INNER, tests=TESTED.format("/nowhere/x"))
     said = saved.content[0].text
     assert "this client cannot ask one" in said
     assert "Have the tests call no such tool; or save the skill without tests" in said
     assert "dry_run" not in said
 
 
-PAGES = """
-async def lines(tool: str, path: str, times: int) -> int:
-    '''Call a tool by its name.'''
-    for at in range(times):
-        await call_tool(tool, {"path": path, "line": str(at)})
-    return times
-"""
-
-
-async def test_a_tool_whose_name_is_handed_to_a_skill_as_text_is_asked_about_before_the_start(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
+async def test_a_tool_whose_name_is_handed_to_a_skill_as_text_is_asked_about_before_the_start(
+    served: Caller, tmp_path: Path
+) -> None:
     file, user = tmp_path / "file", User([yes()])
-    async with asking(tmp_path, user) as caller:
-        saved = await caller.call("save_skill", name="lines", code=PAGES)
-        assert not saved.is_error, saved.content
+    async with asking(served, user) as caller:
         assert await result(caller, f"await skills.lines('up.append', {str(file)!r}, 12)") == 12
         assert await result(caller, "await tools.up.add(left=1); 'up.append'") == "up.append", "nothing computes a name"
     [question] = user.asked
     assert "line 1: \"await skills.lines('up.append', " in question
 
 
-async def test_a_text_that_may_be_the_name_of_a_tool_ends_no_program(tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream(deny=["as_text"]))
+async def test_a_text_that_may_be_the_name_of_a_tool_ends_no_program(served: Caller) -> None:
     code = (
         "name = 'up.' + 'add'\n[await call_tool(name, {'left': 1}), 'up.append', 'up.as_text', 'no.tool', 'file.csv']"
     )
-    async with in_this_process(tmp_path, ONE_SPARE) as caller:
-        assert (await result(caller, code))[0] == 2
-    async with asking(tmp_path, User([NO])) as caller:
+    assert (await result(served, code))[0] == 2
+    async with asking(served, User([NO])) as caller:
         assert (await result(caller, code))[0] == 2

@@ -77,13 +77,11 @@ async def test_any_other_program_stays_in_the_dialect(app: App, code: str, resul
     assert (report["result"], report["isolation"]) == (result, "restricted")
 
 
-async def test_what_the_standard_library_alone_has_is_no_reason(app: App) -> None:
-    report = await ran(app, "import ctypes")
-    assert (report["status"], report["isolation"]) == ("refused", "restricted")
-
-
-async def test_a_request_for_the_dialect_is_not_moved(app: App) -> None:
-    report = await ran(app, CODE, isolation="restricted")
+@pytest.mark.parametrize(("code", "isolation"), [("import ctypes", "auto"), (CODE, "restricted")])
+async def test_neither_the_standard_library_alone_nor_what_is_asked_to_stay_is_moved(
+    app: App, code: str, isolation: str
+) -> None:
+    report = await ran(app, code, isolation=isolation)
     assert (report["status"], report["isolation"]) == ("refused", "restricted")
 
 
@@ -161,25 +159,6 @@ async def test_where_it_cannot_start_the_program_stays_in_the_dialect_and_the_re
 
 
 @needs_kernel
-async def test_with_data_setup_the_first_program_that_needs_it_has_it_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "wheels"
-    monkeypatch.setattr(first_need, "LOCK_FILE", lock(tmp_path / "lock.txt", wheel(folder, "pandas", "9.1", PANDAS)))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", os.fspath(folder))
-    async with running(dataclasses.replace(ALONE, data_setup=Switch.ON), Home(tmp_path)) as app:
-        refused = await ran(app, CODE)
-        assert refused["error"] is not None
-        assert "is being set up" in str(refused["error"]["hint"])
-        building_thread = first_need.first_need_of(tmp_path / "python")._building
-        assert building_thread is not None
-        building_thread.join()
-        assert (await ran(app, CODE))["result"] == 42
-
-
-@needs_kernel
-@pytest.mark.slow
 async def test_a_set_up_that_failed_says_why_and_when_and_is_tried_again_after_a_pause_that_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -241,7 +220,6 @@ def own_home(home: Home, tmp_path: Path) -> Path:
 
 
 @needs_kernel
-@pytest.mark.slow
 async def test_a_package_that_is_added_while_a_server_runs_is_there_for_the_next_program(own_home: Path) -> None:
     folder = own_home / "wheels"
     async with running(Settings(workers_spare=1), Home(own_home)) as app:
@@ -279,7 +257,6 @@ async def test_process_asked_for_by_name_names_the_cause_and_the_next_call_tries
 
 
 @needs_kernel
-@pytest.mark.slow
 async def test_after_several_failures_calls_are_answered_at_once_until_a_new_attempt_is_due(own_home: Path) -> None:
     async with running(ALONE, Home(own_home)) as app:
         with Broken(own_home):
