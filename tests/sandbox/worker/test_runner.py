@@ -289,10 +289,10 @@ async def test_a_child_cannot_have_more_recorded_of_its_run_than_may_be():
     piece = "piece = f(json.dumps({'t':'trace','piece':base64.b64encode(b'x' * (256 << 10)).decode()}))"
     sends = f"import base64\n{piece}\nfor _ in range(NUMBER): c.sendall(piece)\nc.sendall(done)\nc.recv(1)"
     whole = Recording()
-    assert (await hostile(sends.replace("NUMBER", "32"), recorder=whole)).result == "first"
+    assert (await hostile(sends.replace("NUMBER", "32"), timeout_seconds=100, recorder=whole)).result == "first"
     assert len(whole.trace) == TRACE_BYTES_MAX
     longer = Recording()
-    outcome = await hostile(sends.replace("NUMBER", "33"), recorder=longer)
+    outcome = await hostile(sends.replace("NUMBER", "33"), timeout_seconds=100, recorder=longer)
     assert (outcome.status, len(longer.trace)) == (Status.CRASHED, TRACE_BYTES_MAX)
     assert (await hostile(sends.replace("NUMBER", "1"))).status is Status.CRASHED
 
