@@ -68,6 +68,15 @@ async def test_a_wider_isolation_needs_its_scope_and_the_files_that_it_sees(tmp_
         assert allowed(request, app.executor).isolation is Isolation.PROCESS
 
 
+async def test_where_full_python_is_all_there_is_a_run_that_asks_for_nothing_needs_its_scope_too(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(workers_spare=0, allowed_isolation=(Isolation.PROCESS,))
+    async with running(settings, Home(tmp_path)) as app:
+        with pytest.raises(RightMissing, match="run:process"):
+            allowed(CodeRequest("1", caller=Caller("principal ada", identity=ADA)), app.executor)
+
+
 def context_of(identity: Identity | None) -> Any:
     """What the SDK gives for a request over HTTP, as far as it is looked at."""
     scope = {} if identity is None else {IDENTITY: identity}

@@ -106,6 +106,14 @@ def test_lowering_a_maximum_lowers_the_default_below_it_but_not_a_value_that_was
         read(tmp_path, SEALAB_MAX_TIMEOUT_SECONDS="2", SEALAB_TIMEOUT_SECONDS="5")
 
 
+@pytest.mark.parametrize("usual", ["TIMEOUT_SECONDS", "MEMORY_MB", "WORKERS_SPARE"])
+def test_a_default_that_is_just_above_its_maximum_stops_the_start(tmp_path: Path, usual: str) -> None:
+    most = "WORKERS_MAX" if usual == "WORKERS_SPARE" else f"MAX_{usual}"
+    read(tmp_path, **{f"SEALAB_{usual}": "10", f"SEALAB_{most}": "10"})
+    with pytest.raises(SettingsError, match=f"{usual} is 11, which is above {most}, 10"):
+        read(tmp_path, **{f"SEALAB_{usual}": "11", f"SEALAB_{most}": "10"})
+
+
 def test_a_share_of_the_processors_is_a_number_and_unlimited_unless_it_is_set(tmp_path: Path) -> None:
     assert read(tmp_path).cpus is None
     assert read(tmp_path, SEALAB_CPUS="1.5").cpus == 1.5

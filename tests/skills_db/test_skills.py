@@ -154,9 +154,11 @@ def test_purging_removes_for_good_what_was_deleted_and_nothing_else(store: Skill
     store.save(draft("kept"))
     store.save(draft("gone", "1"))
     store.save(draft("half", "1"))
+    before = datetime.now(UTC)
     store.delete("gone")
     store.delete("half")
     store.save(draft("half", "2"))
+    assert store.purge(deleted_before=before) == 0
     assert store.purge(deleted_before=datetime.now(UTC) - timedelta(hours=1)) == 0
     assert store.purge("gone") == 1
     with pytest.raises(SkillNotFound, match="There is no skill"):

@@ -47,6 +47,7 @@ def test_a_listing_counts_only_where_nothing_changed_meanwhile(place: Place) -> 
         assert not counts.recounted(version, 500, 5)
         assert not counts.recounted(counts.used()[2], 500, 5), "a claim is open, whose object may be in the listing"
         counts.finish(claim, 10, 1)
+        assert not counts.recounted(version, 500, 5)
         assert counts.recounted(counts.used()[2], 500, 5)
         assert counts.used()[:2] == (500, 5)
         assert counts.used()[3]

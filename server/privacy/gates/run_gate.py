@@ -413,20 +413,17 @@ def _packed_path(name: str, arguments: Mapping[str, Json], answer: Json) -> str 
 
 
 def _withheld(outcome: Outcome, failed: PrivacyFailed) -> Outcome:
-    """Return the outcome of a run of which nothing may be shown."""
+    """Return the outcome of a run of which nothing may be shown but what the host measured."""
     message = f"The run ended ({outcome.status.value}), but what it gave is withheld. {failed}"
-    return replace(
-        outcome,
-        status=Status.ERROR,
-        result=None,
-        output="",
-        stderr="",
-        notes={},
+    return Outcome(
+        Status.ERROR,
         error=Failure(type="PrivacyFailed", message=message),
+        duration_ms=outcome.duration_ms,
+        queued_ms=outcome.queued_ms,
+        cpu_ms=outcome.cpu_ms,
+        isolation=outcome.isolation,
+        layers=outcome.layers,
         session_ended=outcome.session_ended and "ended",
-        figures=(),
-        captions=(),
-        tables=(),
-        displayed=None,
-        held=(),
+        diverged=outcome.diverged,
+        rebuilt=outcome.rebuilt,
     )

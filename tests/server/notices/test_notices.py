@@ -86,6 +86,7 @@ async def test_each_hears_of_its_own_tenant_and_again_of_everything_after_a_gap(
             assert notices.gaps == 1
             await asyncio.to_thread(save_skill, url, tmp_path, "b")
             await operator.until(lambda heard: heard[-1] is Changed.SKILLS)
+            assert Changed.SKILLS not in acme.heard, "they were the operator's"
 
 
 NO_NOTICES = (

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from mcp import Client
 from mcp.types import ElicitResult
 
+from sealab.server.protocol.elicitation import chosen
 from tests.waiting import until
 
 from ..conftest import http_server
@@ -45,3 +47,24 @@ async def test_a_run_that_ended_while_its_user_was_asked_is_reported_all_the_sam
                 assert report["error"]["message"] == "over"
     assert asked == [False]
     assert not (tmp_path / "file").exists()
+
+
+@pytest.mark.parametrize(
+    ("action", "content", "meant"),
+    [
+        ("accept", {"approve": True, "covers": "the run"}, "the run"),
+        ("accept", {"approve": True}, "this call"),
+        ("accept", {"approve": True, "covers": "everything"}, "this call"),
+        ("accept", {"approve": False, "covers": "the run"}, None),
+        ("accept", {"covers": "the run"}, None),
+        ("accept", None, None),
+        ("decline", {"approve": True}, None),
+        ("cancel", {"approve": True}, None),
+    ],
+)
+def test_only_a_form_that_says_yes_is_one_and_it_covers_no_more_than_it_says(
+    action: str, content: dict[str, object] | None, meant: str | None
+) -> None:
+    answer = ElicitResult.model_validate({"action": action, "content": content})
+    assert chosen(answer, ["this call", "the run"]) == meant
+    assert chosen(answer, []) == (None if meant is None else "")

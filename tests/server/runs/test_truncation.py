@@ -54,6 +54,15 @@ def test_the_output_keeps_its_start_and_its_end_and_names_the_gap():
     assert lines.endswith(tail.partition("] …\n")[2])
 
 
+def test_what_is_cut_of_the_standard_error_is_named_and_kept_whole_too():
+    fitted = fit(None, "x" * 10_000, stderr="y" * 20_000, max_chars=1000, run_id="r1")
+    for shown, name, total in ((fitted.output, "output", 10_000), (fitted.stderr, "stderr", 20_000)):
+        assert len(shown) <= 500
+        assert fitted.truncated()[name]["total"] == total
+        assert str(fitted.truncated()[name]["read_with"]).startswith(f'read_file(".runs/r1/{name}.txt"')
+    assert (fitted.whole_output, fitted.whole_stderr) == ("x" * 10_000, "y" * 20_000)
+
+
 def test_a_result_an_output_and_calls_that_were_not_made_share_the_room():
     rows = list(range(10_000))
     calls = [{"tool": "up.put", "arguments": {"n": number}} for number in range(1000)]

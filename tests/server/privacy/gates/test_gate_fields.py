@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from enum import Enum
@@ -16,6 +16,7 @@ import pytest
 from sealab.sandbox.job import Failure, Json, Outcome, Status
 from sealab.server.caller import Caller
 from sealab.server.database import HomeDatabase
+from sealab.server.errors import PrivacyFailed
 from sealab.server.host_work import Account
 from sealab.server.privacy.gates.run_gate import (
     CalledTool,
@@ -78,9 +79,9 @@ def written(run: EndedRun) -> str:
     )
 
 
-async def test_an_address_in_any_field_is_hidden_also_in_fields_that_a_later_version_adds(gate: Gate) -> None:
-    outcome = planted(WiderOutcome)
-    run = EndedRun(
+def ended(outcome: Outcome) -> EndedRun:
+    """Return a run with an address in each of its fields."""
+    return EndedRun(
         outcome,
         code=f"mail({ADDRESS!r})",
         written=(WrittenName(ADDRESS, 1),),
@@ -93,6 +94,10 @@ async def test_an_address_in_any_field_is_hidden_also_in_fields_that_a_later_ver
             (WrittenName(ADDRESS, 1),), (WrittenName(ADDRESS, 1),), (ADDRESS,), (WrittenName(ADDRESS, 1),)
         ),
     )
+
+
+async def test_an_address_in_any_field_is_hidden_also_in_fields_that_a_later_version_adds(gate: Gate) -> None:
+    run = ended(planted(WiderOutcome))
     assert written(run).count(ADDRESS) >= len(fields(Failure)) + 16
     shown = await gate.shown(run)
     told = written(shown.run)
@@ -114,6 +119,18 @@ async def test_a_field_that_cannot_be_looked_through_lets_nothing_leave(gate: Ga
         await gate.shown(EndedRun(Odd(Status.OK, seen=frozenset({ADDRESS}))))
 
 
+async def test_where_the_filter_fails_nothing_of_a_run_is_shown(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(*_parts: object, **_how: object) -> None:
+        raise PrivacyFailed("It was too much.")
+
+    monkeypatch.setattr(gate._privacy, "hide", fails)
+    shown = (await gate.shown(ended(planted(Outcome)))).run
+    assert ADDRESS not in written(shown)
+    assert shown.outcome.error is not None
+    assert shown.outcome.error.type == "PrivacyFailed"
+    assert [each.tool for each in shown.called] == ["mail.send", ""]
+
+
 async def test_numbers_that_the_host_measured_stay_as_they_are(gate: Gate) -> None:
     outcome = Outcome(
         Status.OK, result=4155550123, duration_ms=4155550123.0, cpu_ms=2025550123.0, notes=MappingProxyType({})
@@ -123,20 +140,30 @@ async def test_numbers_that_the_host_measured_stay_as_they_are(gate: Gate) -> No
 
 
 async def test_a_message_a_question_and_a_call_wait_for_what_the_code_was_given_before(gate: Gate) -> None:
-    rows: list[Json] = [{"customer_name": f"Quirin Ostermai{chr(97 + n % 26)}{chr(97 + n // 26)}"} for n in range(600)]
     seen: list[str] = []
 
     async def calls(name: str, arguments: Mapping[str, Json]) -> Json:
-        return rows if arguments.get("name") == "crm.list" else sum(not each.done() for each in gate._learning._tasks)
+        if name != "call_tool":
+            return sum(not each.done() for each in gate._learning._tasks)
+        given = str(arguments["name"])
+        return [{"customer_name": f"{given} Ostermai{chr(97 + n % 26)}{chr(97 + n // 26)}"} for n in range(600)]
 
     async def shown(_done: float, _total: float | None, message: str) -> None:
         seen.append(message)
 
+    async def ask(question: str, _choices: Sequence[str]) -> str:
+        seen.append(question)
+        return ""
+
     answer, report = gate.around(calls), gate.hiding_progress(shown)
     assert report is not None
-    await answer("call_tool", {"name": "crm.list"})
+    await answer("call_tool", {"name": "Quirin"})
     await report(0.5, 1.0, "now Quirin Ostermaixc")
-    assert seen == [seen[0]]
-    assert seen[0].startswith("now [PERSON_")
-    await answer("call_tool", {"name": "crm.list"})
+    asking = Gate(gate._privacy, Caller("someone", ask=ask), Account(60.0))
+    assert asking.caller.ask is not None
+    await asking.around(calls)("call_tool", {"name": "Tassilo"})
+    await asking.caller.ask("now Tassilo Ostermaixc", ())
+    assert len(seen) == 2
+    assert all(each.startswith("now [PERSON_") for each in seen)
+    await answer("call_tool", {"name": "Quirin"})
     assert await answer("sanitize_pii", {"content": "Quirin Ostermaixc"}) == 0

@@ -62,6 +62,16 @@ def test_without_a_keyring_the_key_is_a_file_that_its_owner_alone_reads(tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["vault.key"]
 
 
+@pytest.mark.parametrize("asks_keyring", [False, True])
+def test_where_there_has_to_be_a_key_and_there_is_none_no_other_is_made(
+    tmp_path: Path, ring: Ring, asks_keyring: bool
+) -> None:
+    with pytest.raises(VaultKeyError, match="it is gone"):
+        master_key(None, tmp_path, keyring=asks_keyring, is_needed=lambda: True)
+    assert not list(tmp_path.iterdir())
+    assert not ring.kept
+
+
 def test_where_the_vault_has_a_key_and_it_is_gone_no_other_is_made(tmp_path: Path) -> None:
     def opened() -> Vault:
         return Privacy(Settings(vault_keyring=False), tmp_path, database).vault()

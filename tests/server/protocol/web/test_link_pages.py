@@ -1,0 +1,39 @@
+"""What the pages behind links have in common."""
+
+from __future__ import annotations
+
+import pytest
+
+from sealab.server.protocol.web.link_pages import form_page, page, sent_answer
+
+
+def test_a_page_runs_nothing_is_shown_in_no_frame_and_is_kept_nowhere() -> None:
+    for shown in (page(200, "Answered", "It was."), form_page("A run asks", "<form></form>")):
+        policy = shown.headers["content-security-policy"].split("; ")
+        assert {"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} == set(policy)
+        assert shown.headers["x-frame-options"] == "DENY"
+        assert shown.headers["cache-control"] == "no-store"
+
+
+def test_what_stands_on_a_page_is_text() -> None:
+    shown = page(200, "<b>", "</p><script>alert(1)</script>\x1b")
+    assert b"<script>" not in shown.body
+    assert b"&lt;script&gt;" in shown.body
+    assert b"\\u001b" in shown.body
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        (b"answer=approve", "approve"),
+        (b"answer=approve&answer=deny", None),
+        (b"answer=approve&more=1", None),
+        (b"answer=" + b"x" * 1100, None),
+        (b"", None),
+    ],
+)
+async def test_a_form_says_one_thing(sent: bytes, answer: str | None) -> None:
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": sent, "more_body": False}
+
+    assert await sent_answer(receive) == answer
