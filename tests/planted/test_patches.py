@@ -27,6 +27,12 @@ def test_every_patch_has_a_name_of_its_own_and_says_its_promise() -> None:
     assert [text for text, times in texts.items() if times > 1] == []
 
 
+def test_every_folder_has_patches_and_all_together_many() -> None:
+    folders = Counter(patch.file.partition("/")[0] for patch in PATCHES)
+    assert set(folders) == {"server", "sandbox", "tools_registry", "skills_db", "workspace"}
+    assert folders.total() >= 80
+
+
 def test_a_test_during_which_the_process_ended_has_failed() -> None:
     lines = ['planted-observer:["began", "a"]', '.planted-observer:["ended", "a"]', 'planted-observer:["began", "b"]']
     assert seen(lines[:2]) == Seen(passed={"a"})
