@@ -39,7 +39,7 @@ def test_drew(): print("drawn:", len(drawn))
 @pytest.fixture
 def tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     monkeypatch.setattr(costs, "QUICK_SECONDS", 0.1)
-    monkeypatch.setattr(costs, "LISTED_SECONDS", 0.1)
+    monkeypatch.setattr(costs, "LISTED_SECONDS", 0.05)
     monkeypatch.setattr(costs, "FILE", pytester.path / "costs.tsv")
     pytester.makepyfile(test_it=TESTS)
     return pytester
@@ -65,7 +65,7 @@ def test_recorded_costs_become_the_file(tests: pytest.Pytester) -> None:
     rows = tests.path / "rows"
     tests.runpytest_inprocess("-p", "tests.costs", f"--record-costs={rows}").assert_outcomes(passed=5)
     costs.main([str(rows)])
-    assert "test_it.py::test_dear" in {name for name, seconds in costs.read().items() if seconds > 0.1}
+    assert "test_it.py::test_dear" in {name for name, seconds in costs.read().items() if seconds > 0.05}
 
 
 def test_shards_hold_every_file_once_and_about_as_much(pytester: pytest.Pytester) -> None:
