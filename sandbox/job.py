@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -93,7 +93,7 @@ class Start:
     def __post_init__(self) -> None:
         if len(self.seed) != SEED_BYTES:
             raise ValueError(
-                f"A seed has {SEED_BYTES} bytes, not {len(self.seed)}. Take them from secrets.token_bytes()."
+                f"A seed has {SEED_BYTES} bytes, not {len(self.seed)}. Take them from os.urandom()."
             )
         if not 0 <= self.time_ns < 1 << 63:
             raise ValueError(f"The time of a start cannot be {self.time_ns}. Give nanoseconds since the epoch.")
@@ -101,7 +101,7 @@ class Start:
     @staticmethod
     def now() -> Start:
         """Return a start that no other run has."""
-        return Start(secrets.token_bytes(SEED_BYTES), time.time_ns())
+        return Start(os.urandom(SEED_BYTES), time.time_ns())
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from ..runs.tables.table_reports import tables_lines
 
 if TYPE_CHECKING:
     from ..runs.report import Report
@@ -33,6 +32,8 @@ _TERMINAL_WORDS = {
 
 def print_run(report: Report) -> None:
     """Print what the code wrote and its result; its own errors, how it failed, and what was cut, go to stderr."""
+    from ..runs.tables.table_reports import tables_lines  # imports `typing_extensions`, which few commands need
+
     if report["output"]:
         print(report["output"], end="" if report["output"].endswith("\n") else "\n")
     for shown in report.get("displayed", []):

@@ -1652,6 +1652,18 @@ AROUND = {
                 try: made.append(ask(each))
                 except (AttributeError, TypeError, LookupError): pass
         made += asked""",
+    "what the methods of a generator give an object that only looks like one": """
+        import random
+        class O: pass
+        o = O()
+        def below(n):
+            if type(n) is not int: made.append(n)
+            return 0
+        o.__dict__ = {"_randbelow": below}
+        assert random.Random.choice(o, "ab") == "a" and random.Random.randrange(o, 5, 9) == 5
+        assert random.Random.sample(o, [1, 2], 1) == [1] and random.Random.shuffle(o, [1, 2]) is None
+        try: made.append(random.Random.seed(o, 1))
+        except TypeError: pass""",
 }
 
 

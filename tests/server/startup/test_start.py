@@ -72,6 +72,13 @@ def test_nothing_heavy_is_imported_before_a_client_of_the_older_protocol_has_its
     assert not modules & set(_HEAVY)
 
 
+def test_the_command_line_imports_no_more_than_it_needs_to_say_what_its_commands_are() -> None:
+    program = "import sys; from sealab.server.cli import main\ntry: main(['--help'])\nfinally: print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, check=True, text=True)
+    assert "usage: sealab" in done.stdout
+    assert not {*done.stderr.split()} & {"_hashlib", "asyncio", "pydantic", "secrets", "sqlite3", "typing_extensions"}
+
+
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A package that has been put off, with a submodule."""

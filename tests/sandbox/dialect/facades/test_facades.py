@@ -671,6 +671,26 @@ def test_in_a_sealed_process_the_methods_of_a_namespace_work_on_a_namespace_alon
     assert "doesn't apply to a 'SimpleNamespace' object" in done.stdout
 
 
+def test_in_a_sealed_process_random_draws_numbers_without_a_wrapper() -> None:
+    program = """
+        import random
+        from sealab.sandbox.dialect.restricted_python import RestrictedPython
+        restricted = RestrictedPython()
+        restricted.prepare([]); restricted.seal()
+        kind = random.Random
+        for method in (kind.randrange, kind.randint, kind.choice, kind.choices, kind.shuffle, kind.sample, kind.uniform):
+            assert method.__code__.co_filename == random.__file__, method
+        try:
+            kind.seed(object())
+        except TypeError as error:
+            print(error)
+        """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert "for 'Random' objects doesn't apply to a 'object' object" in done.stdout
+
+
 def test_a_process_is_sealed_that_has_a_class_whose_objects_name_another_one() -> None:
     program = """
         import unittest.mock  # its class has a property `__class__`, which no class takes as its own
