@@ -34,6 +34,8 @@ _SESSION_NAME = re.compile(r"[\w.-]{1,64}")
 
 def caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller:
     """Return who sends a request, who cannot be asked yet."""
+    if ctx.request is None:  # it came over the standard streams
+        return LOCAL
     identity = _identity_of(ctx)
     bearer = getattr(ctx.request, "scope", {}).get(BEARER, "") if identity is not None else ""
     return Caller(scope_of(ctx), identity=identity or LOCAL_IDENTITY, origin=_origin_of(ctx), bearer=bearer)

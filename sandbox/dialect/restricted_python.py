@@ -85,6 +85,7 @@ class RestrictedPython:
         self._channel, self._output = HostChannel(), Output()
         event_loop.set_channel(self._channel, self._channel.hand_out, self._channel.is_waited_for)
         self._unawaited.watch()
+        TRACE.renew()
         self._has_run = False
         return self._channel, self._output
 
@@ -103,6 +104,8 @@ class RestrictedPython:
 
     def begin(self) -> None:
         """Clear the notes of earlier runs, and restore the streams they exchanged."""
+        if not self._has_run:  # each page that is looked at is copied
+            return
         self._unawaited.begin()
         event_loop.take_cancelled()
         streams.restore()

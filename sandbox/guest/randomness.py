@@ -6,11 +6,15 @@ from those of the machine, and two runs with one seed get the same. `random` is 
 
 from __future__ import annotations
 
-import hashlib
 import operator
 import os
 import random
 from typing import Final, SupportsIndex
+
+try:  # OpenSSL's writes to many pages, each of which a worker must first copy
+    from _sha3 import shake_256  # type: ignore[import-not-found]  # CPython's own, which has no stubs
+except ImportError:  # a build may leave it out
+    from hashlib import shake_256
 
 _PART_BYTES: Final = 1 << 24
 _SEED_BYTES: Final = 32
@@ -35,11 +39,10 @@ class _Source:
         self._requests += 1
         number = self._requests.to_bytes(8, "big")
         if size <= _PART_BYTES:
-            return hashlib.shake_256(self._key + number).digest(size)
+            return shake_256(self._key + number).digest(size)
         parts = range(0, size, _PART_BYTES)
         return b"".join(
-            hashlib.shake_256(self._key + number + at.to_bytes(8, "big")).digest(min(_PART_BYTES, size - at))
-            for at in parts
+            shake_256(self._key + number + at.to_bytes(8, "big")).digest(min(_PART_BYTES, size - at)) for at in parts
         )
 
 

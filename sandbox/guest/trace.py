@@ -100,22 +100,33 @@ class Trace:
     """
 
     __slots__ = (
-        "_ended", "_flush", "_gone_on", "_handed_out", "_intakes", "_kind", "_last_call", "_new_intakes",
+        "_ended", "_flush", "_handed_out", "_intakes", "_is_new", "_kind", "_last_call", "_new_intakes",
         "_new_readings", "_next_step", "_polls", "_polls_left", "_readings", "_readings_bytes", "_repeats",
         "_repeats_left", "_sent_bytes", "failure", "follows", "records", "set_forward_ns", "step_ns",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self._flush: Callable[[], None] | None = None
-        self.begin()
+        self._is_new = False
+        self.renew()
 
     def begin(self, recorded: bytes = b"", *, records: bool = False, flush: Callable[[], None] | None = None) -> None:
         """Begin a run that follows `recorded`. `flush` is called when enough is there to be sent."""
+        if not self._is_new:
+            self.renew()
+        self._is_new = False
+        self.records, self._flush = records, flush
+        if recorded:
+            self.follows = True
+            self._read(recorded)
+
+    def renew(self) -> None:
+        """Forget all of an earlier run: in the zygote, so that a worker finds it done and copies no page for it."""
+        self._is_new = True
+        self.follows = self.records = False
+        self._flush: Callable[[], None] | None = None
         self.failure: BaseException | None = None
-        self.records = records
         self.step_ns = 1
         self.set_forward_ns = 0
-        self._flush = flush
         self._new_readings, self._new_intakes = bytearray(), bytearray()
         self._kind = CLOCK
         self._repeats = self._polls = self._repeats_left = self._polls_left = 0
@@ -124,10 +135,7 @@ class Trace:
         self._readings_bytes = self._sent_bytes = 0
         self._next_step = _EXACT_BYTES
         self._readings, self._intakes = _Recorded(), _Recorded()
-        self._ended = self._gone_on = False
-        self.follows = bool(recorded)
-        if recorded:
-            self._read(recorded)
+        self._ended = False
 
     def _read(self, recorded: bytes) -> None:
         pieces = _Recorded(recorded)

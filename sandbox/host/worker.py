@@ -261,7 +261,8 @@ class WorkerHandle:
         then nothing of the code ran. Cancelling kills the worker. Where it is ended meanwhile, the run has crashed.
         """
         start = job.start or Start.now()
-        frame = _job_frame(replace(job, start=start), self._isolation, records=recorder is not None)
+        job = job if job.start is start else replace(job, start=start)
+        frame = _job_frame(job, self._isolation, records=recorder is not None)
         if (problem := self.unfit()) is not None:
             self.kill()
             raise WorkerLost(problem)

@@ -173,9 +173,10 @@ class Worker:
         self.output.clear(allowance.output_bytes)
         GUEST.write, GUEST.write_error = GUEST.output, GUEST.error_output  # an earlier call may have redirected them
         GUEST.run += 1
-        GUEST.answers.clear()
-        GUEST.forget_displayed()
         GUEST.tells_reads = bool(frame["tells_reads"])
+        if self._calls:
+            GUEST.answers.clear()
+            GUEST.forget_displayed()
         self._dialect.begin()
         self._dialect.bound_pools(cast("int", frame["threads"]), allowance.memory_bytes)
         self._memory_mb = allowance.memory_bytes // limits.MIB

@@ -110,6 +110,7 @@ def _execute_code(app: App, conversations: Conversations, reported_layers: Repor
         background: bool = False,
         format: OptionalFormat = None,  # noqa: A002 - the contract's name
     ) -> Annotated[CallToolResult, RunReport]:
+        context = ctx.request_context
         request = CodeRequest(
             code=code,
             context_vars=cast("dict[str, Json]", context_vars),
@@ -118,10 +119,10 @@ def _execute_code(app: App, conversations: Conversations, reported_layers: Repor
             session=session,
             isolation=isolation,
             dry_run=dry_run,
-            caller=caller_of(ctx.request_context),
+            caller=caller_of(context),
         )
         form = settings.output_format if format is None else OutputFormat(format)
-        connection = connection_of(ctx.request_context)
+        connection = connection_of(context)
         if background:
             return answered_state(await app.background.submit(request), reported_layers, form, connection)
         held_in = None if session is None else session_of(request.caller.scope, session)
@@ -203,7 +204,9 @@ def _runner(app: App, reported_layers: ReportedLayers) -> _Run:
         async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
             await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
 
-        asked = replace(request, caller=replace(request.caller, ask=ask, open_link=open_link))
+        asked = request
+        if ask is not None or open_link is not None:
+            asked = replace(request, caller=replace(request.caller, ask=ask, open_link=open_link))
         execution = await executed_or_parked(app.executor, app.background, asked, progress=tell)
         if isinstance(execution, RunState):
             return answered_state(execution, reported_layers, form, connection)

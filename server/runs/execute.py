@@ -198,7 +198,7 @@ async def executed(
         await _audited_begin(executor, request, job, run_id)
         outcome = await _run(executor, request, job, gate, answer, journal=journal, reporter=reporter, files=files)
         _go_on_without_worker(request, outcome, journal)
-        outcome = told_of_full_python(job, outcome, executor.pools.offered)
+        outcome = told_of_full_python(job, outcome, lambda: executor.pools.offered)
         outcome = _unstored(outcome, await calls.stored())
         await _confirm(executor, job)
     except BaseException as error:

@@ -8,6 +8,7 @@ import time
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _TIME_LETTERS = 10
 _RANDOM_LETTERS = 16
+_SHIFTS = tuple(5 * place for place in reversed(range(_TIME_LETTERS + _RANDOM_LETTERS)))
 
 
 def new_run_id() -> str:
@@ -16,4 +17,4 @@ def new_run_id() -> str:
     The form is a ULID's in lower case (Crockford's base 32, without i, l, o, u), so that names sort as the runs began.
     """
     number = time.time_ns() // 1_000_000 << 80 | secrets.randbits(80)
-    return "".join(_ALPHABET[number >> 5 * place & 31] for place in reversed(range(_TIME_LETTERS + _RANDOM_LETTERS)))
+    return "".join([_ALPHABET[number >> shift & 31] for shift in _SHIFTS])

@@ -14,7 +14,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -127,9 +127,12 @@ class Shares:
             await self.admit(caller)
         self._counts.running[caller] += 1
         try:
-            async with self._place(caller, bounded=self.parts.is_shared and not was_queued):
-                with metered() as use:
+            with metered() as use:
+                if was_queued or not self.parts.is_shared:
                     yield
+                else:
+                    async with self._place(caller):
+                        yield
         finally:
             self._counts.running[caller] -= 1
             if not self._counts.running[caller]:
@@ -169,9 +172,10 @@ class Shares:
             ),
         )
 
-    @asynccontextmanager
-    async def session(self, caller: str, session: str | None, pools: SessionPools) -> AsyncIterator[None]:
+    def session(self, caller: str, session: str | None, pools: SessionPools) -> AbstractAsyncContextManager[None]:
         """Have a place for the session of a call over all servers, where that is bounded. Raises `SessionRefused`."""
+        if session is None or not self.parts.is_shared:
+            return nullcontext()
         settings = self._settings
         bounds = [
             SessionBound(self._named("sessions", of), most, setting)
@@ -181,11 +185,7 @@ class Shares:
             )
             if most
         ]
-        if session is None or not bounds or not self.parts.is_shared:
-            yield
-            return
-        async with self._session_seats.place(caller, session, pools, bounds):
-            yield
+        return self._session_seats.place(caller, session, pools, bounds) if bounds else nullcontext()
 
     async def _take_of_minute(self, caller: str) -> None:
         """Take one begin of the minute, over all servers. Raises `Busy`."""
@@ -218,7 +218,7 @@ class Shares:
             asyncio.get_running_loop().call_later(WINDOW_SECONDS, self.parts.give_back, name)
 
     @asynccontextmanager
-    async def _place(self, caller: str, *, bounded: bool) -> AsyncIterator[None]:
+    async def _place(self, caller: str) -> AsyncIterator[None]:
         """Wait for a place among the runs at once over all servers, and keep it. Raises `Busy`."""
         settings = self._settings
         bounds = (
@@ -226,7 +226,7 @@ class Shares:
             ("", settings.tenant_runs_max, "TENANT_RUNS_MAX"),
         )
         async with AsyncExitStack() as places:
-            for of, most, setting in bounds if bounded else ():
+            for of, most, setting in bounds:
                 if most:
                     name = self._named("runs", of)
                     try:

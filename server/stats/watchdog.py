@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 HELD_SECONDS = 0.1
 """From when on a loop counts as held."""
@@ -51,8 +52,7 @@ class LoopStats:
         self.held_ms_max = max(self.held_ms_max, milliseconds)
 
 
-@dataclass(frozen=True, slots=True)
-class _Busy:
+class _Busy(NamedTuple):
     """When the loop began to do what it does, and the processor time that its thread had used by then."""
 
     began: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
 
@@ -12,7 +12,7 @@ COMPUTED_SHARE: Final = 0.3
 """Of the time of a run: one that computed for less of it waited, for a tool, a sleep or its turn."""
 
 
-def told_of_full_python(job: Job, outcome: Outcome, offered: Collection[Isolation]) -> Outcome:
+def told_of_full_python(job: Job, outcome: Outcome, offered: Callable[[], Collection[Isolation]]) -> Outcome:
     """Return the outcome with a hint at full Python, where that may be asked for and would be faster."""
     if (
         outcome.status is not Status.TIMEOUT
@@ -22,7 +22,7 @@ def told_of_full_python(job: Job, outcome: Outcome, offered: Collection[Isolatio
         or (outcome.cpu_ms or 0.0) < COMPUTED_SHARE * outcome.duration_ms
     ):
         return outcome
-    wider = next((each for each in (Isolation.PROCESS, Isolation.CONTAINER) if each in offered), None)
+    wider = next((each for each in (Isolation.PROCESS, Isolation.CONTAINER) if each in offered()), None)
     if wider is None:
         return outcome
     told = f'Where it computes on many numbers, numpy and pandas are far faster: ask for isolation="{wider.value}".'
