@@ -92,9 +92,7 @@ class Start:
 
     def __post_init__(self) -> None:
         if len(self.seed) != SEED_BYTES:
-            raise ValueError(
-                f"A seed has {SEED_BYTES} bytes, not {len(self.seed)}. Take them from os.urandom()."
-            )
+            raise ValueError(f"A seed has {SEED_BYTES} bytes, not {len(self.seed)}. Take them from os.urandom().")
         if not 0 <= self.time_ns < 1 << 63:
             raise ValueError(f"The time of a start cannot be {self.time_ns}. Give nanoseconds since the epoch.")
 

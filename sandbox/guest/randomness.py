@@ -39,7 +39,8 @@ class _Source:
         self._requests += 1
         number = self._requests.to_bytes(8, "big")
         if size <= _PART_BYTES:
-            return shake_256(self._key + number).digest(size)
+            digest: bytes = shake_256(self._key + number).digest(size)
+            return digest
         parts = range(0, size, _PART_BYTES)
         return b"".join(
             shake_256(self._key + number + at.to_bytes(8, "big")).digest(min(_PART_BYTES, size - at)) for at in parts

@@ -106,6 +106,7 @@ class Trace:
     )  # fmt: skip
 
     def __init__(self) -> None:
+        self._flush: Callable[[], None] | None = None
         self._is_new = False
         self.renew()
 
@@ -123,7 +124,7 @@ class Trace:
         """Forget all of an earlier run: in the zygote, so that a worker finds it done and copies no page for it."""
         self._is_new = True
         self.follows = self.records = False
-        self._flush: Callable[[], None] | None = None
+        self._flush = None
         self.failure: BaseException | None = None
         self.step_ns = 1
         self.set_forward_ns = 0
