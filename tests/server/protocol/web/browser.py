@@ -100,6 +100,6 @@ def browser(folder: Path) -> Iterator[Browser]:
         os.close(commands)  # it ends upon that
         os.close(messages)
         try:
-            process.wait(20)
+            process.wait(60)
         finally:
             process.kill()

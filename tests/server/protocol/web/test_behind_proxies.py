@@ -130,7 +130,7 @@ def running(command: list[str], env: dict[str, str]) -> Iterator[subprocess.Pope
         finally:
             process.terminate()
             try:
-                process.wait(20)
+                process.wait(60)
             finally:
                 process.kill()
 
@@ -236,5 +236,5 @@ def test_a_call_at_work_is_answered_through_a_proxy_when_the_server_is_told_to_s
         assert answer.status == 200
         assert re.search(rb'"result": ?"whole"', answer.read())
         connection.close()
-        assert proxied.server.wait(30) == 0
+        assert proxied.server.wait(60) == 0
         wait_until(lambda: proxied.asked("GET", "/readyz")[0] == 502)

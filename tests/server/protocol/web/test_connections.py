@@ -123,7 +123,7 @@ def test_a_burst_of_connections_does_not_use_up_the_descriptors(small: HttpServe
             connections.append(connection)
         wait_until(lambda: get_or_none(small) == 200)
     small.process.terminate()
-    small.process.wait(10)
+    small.process.wait(60)
     assert small.process.stderr is not None
     said = small.process.stderr.read()
     assert "out of system resource" not in said

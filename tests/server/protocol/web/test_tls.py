@@ -71,7 +71,7 @@ def test_a_server_with_tls_is_reached_at_every_address_by_its_public_name(tmp_pa
             plain.close()
         finally:
             server.terminate()
-            server.wait(30)
+            server.wait(60)
 
 
 def test_a_key_that_asks_for_a_passphrase_or_is_anothers_or_is_for_no_address_is_refused_with_a_sentence(
