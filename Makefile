@@ -21,7 +21,7 @@ mkdir -p $(@D) && cp $(<D)/package.json $(<D)/package-lock.json $(@D)/
 cd $(@D) && PATH=$(NODE_HOME)/bin:$$PATH node $(NODE_HOME)/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
 endef
 
-.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks corpora habits replay packages bench bench-agents bench-data bench-data-large bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 azure upstreams clients schemas dist bundle image lock clean
+.PHONY: help demo docs reference pictures test setup lint types imports unit slow adversarial attacks planted corpora habits replay packages bench bench-agents bench-data bench-data-large bench-privacy bench-privacy-speed privacy-corpus fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos cluster postgres conformance science py314 azure upstreams clients schemas dist bundle image lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -77,6 +77,10 @@ adversarial: setup ## Tests that attack, under WRAPPER, which must give them a t
 attacks: setup ## Run the attack cases of CORPORA and our own, under WRAPPER
 	@test -n "$(WRAPPER)" || { echo "say WRAPPER=/path/to/command: attacks need a throw-away machine" >&2; exit 2; }
 	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python tests/attacks/run.py $(CORPORA)/security
+
+PLANTED = $(addprefix --only ,$(ONLY)) $(and $(PROCESSES),--processes $(PROCESSES)) $(and $(filter 0,$(WHOLE)),--no-whole)
+planted: setup ## Break one promise at a time in a copy of the tree, under WRAPPER: which target's test catches it (ONLY, PROCESSES, WHOLE=0: only tests that cover it)
+	$(BIN)/python -m tests.planted --wrapper "$(WRAPPER)" --corpora "$(CORPORA)" $(PLANTED)
 
 corpora: setup ## Run the public programs of CORPORA through the engine, and its tools through the registry
 	$(BIN)/python tests/benchmarks/compat.py $(CORPORA)/compat

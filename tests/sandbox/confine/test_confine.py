@@ -204,6 +204,7 @@ class TestRestrictedCode:
         code = """
             import sysconfig
             paths = [sysconfig.get_path("purelib"), *(p for p in sys.path if p.endswith("-packages"))]
+            paths += [os.path.join(os.path.dirname(os.__file__), name) for name in ("site-packages", "dist-packages")]
             tell([p for p in paths if os.path.isdir(p) and os.listdir(p)])
         """
         assert told(code, user=user) == [[]]

@@ -19,6 +19,7 @@ from sealab.sandbox.host.worker import CALLS_AT_ONCE_MAX, WorkerHandle
 from sealab.sandbox.host.zygote_launcher import ForkedWorker
 from sealab.sandbox.job import Isolation, Job, Limits, Status
 from sealab.sandbox.wire import output
+from sealab.sandbox.wire.frames import TRACE_BYTES_MAX
 from sealab.sandbox.wire.output import Output
 from sealab.sandbox.wire.zygote_packets import ProcessExit
 
@@ -204,7 +205,7 @@ async def test_writing_what_is_no_text_says_what_to_do(pool):
 # What follows stands in for a worker whose Python has been broken: a program that writes what it likes to the channel.
 
 
-async def hostile(program: str, host_calls=no_calls, *, timeout_seconds: float = 10.0):
+async def hostile(program: str, host_calls=no_calls, *, timeout_seconds: float = 10.0, recorder=None):
     """Run a job in a child that runs `program`, with the channel as `c` and a whole frame as `f(text)`."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
@@ -236,7 +237,7 @@ async def hostile(program: str, host_calls=no_calls, *, timeout_seconds: float =
     scheduler = Scheduler(Room(turns=1, alive=1, queue=1, queue_seconds=1), Memory())
     try:
         async with scheduler.seat(job) as seat:
-            return await worker.run(job, host_calls, seat)
+            return await worker.run(job, host_calls, seat, recorder)
     finally:
         scheduler.close()
         worker.end()
@@ -265,6 +266,44 @@ async def test_a_child_that_breaks_the_protocol_is_killed_and_its_run_reported_a
 async def test_a_child_that_closes_its_channel_is_reported_as_crashed():
     outcome = await hostile("c.close()\ntime.sleep(60)")
     assert outcome.status is Status.CRASHED
+
+
+async def test_a_child_that_refuses_code_after_a_call_has_begun_it_and_is_killed():
+    async def echo(name, arguments):
+        return 1
+
+    refused = (
+        "{'t':'done','status':'refused','result':None,'error':None,'notes':{},'refusal':{'module':None,'modules':[]}}"
+    )
+    refusal = f"c.send(f(json.dumps({refused})))\ntime.sleep(60)"
+    assert (await hostile(refusal)).status is Status.REFUSED
+    outcome = await hostile(f"c.send(call)\nc.recv(1 << 16)\n{refusal}", echo)
+    assert (outcome.status, outcome.refusal) == (Status.CRASHED, None)
+
+
+class Recording:
+    """Keeps what a run was recorded with."""
+
+    def __init__(self):
+        self.trace = b""
+
+    def started(self, _start, program):
+        assert program == 0
+
+    def recorded(self, piece):
+        self.trace += piece
+
+
+async def test_a_child_cannot_have_more_recorded_of_its_run_than_may_be():
+    piece = "piece = f(json.dumps({'t':'trace','piece':base64.b64encode(b'x' * (256 << 10)).decode()}))"
+    sends = f"import base64\n{piece}\nfor _ in range(NUMBER): c.sendall(piece)\nc.sendall(done)\nc.recv(1)"
+    whole = Recording()
+    assert (await hostile(sends.replace("NUMBER", "32"), timeout_seconds=100, recorder=whole)).result == "first"
+    assert len(whole.trace) == TRACE_BYTES_MAX
+    longer = Recording()
+    outcome = await hostile(sends.replace("NUMBER", "33"), timeout_seconds=100, recorder=longer)
+    assert (outcome.status, len(longer.trace)) == (Status.CRASHED, TRACE_BYTES_MAX)
+    assert (await hostile(sends.replace("NUMBER", "1"))).status is Status.CRASHED
 
 
 async def test_only_the_first_report_counts():
