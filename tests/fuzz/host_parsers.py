@@ -179,6 +179,26 @@ def read_as_json(text: str) -> object:
         raise ValueError("no JSON") from None
 
 
+FRAMES = (
+    *json_pieces('{"x":', "}"),
+    ('{"x":["', "\\", ""),
+    ('{"x":[', '"', ""),
+    ('{"x":[', '""', "]}"),
+    ('{"x":["",', '"[",', "1]}"),
+    ('{"x":[', "[" * 90 + "1," * 20_000 + "1" + "]" * 90 + ",", "1]}"),
+    ('{"x":[', "1,[" + "1," * 20_000 + "1],", "1]}"),
+    ('{"x":[', ",", "]}"),
+    ('{"x":[1', " ,1 ", "]}"),
+    ('{"x":["', "\\u12", '"]}'),
+)
+
+
+def checked(text: str) -> object:
+    from sealab.sandbox.wire import bounded_json
+
+    return bounded_json.check(text.encode("utf-8", "replace"), values_max=10**9, names_max=10**9)
+
+
 def frame_at_once(text: str) -> object:
     from sealab.sandbox.wire import bounded_json, frames
 
@@ -252,6 +272,8 @@ def name_in_a_schema(text: str) -> object:
     fold(text)
     field = {"type": "string", "title": text, "enum": [text], "default": text}
     made = tool({"type": "object", "title": text, "properties": {text: field}, "required": [text]})
+    if made is None:
+        return None
     Describer(catalog()).describe(made, DetailLevel.FULL)
     return checked(made, {text: text})
 
@@ -555,8 +577,9 @@ _JSON = json_pieces()
 MARKS = (("a", "\u0301\u0316", ""), ("a", "\u0650\u064b", ""))
 """Marks that normalizing sorts."""
 PARSERS: tuple[Parser, ...] = (
-    Parser("frame, at once", frame_at_once, _JSON),
-    Parser("frame, in steps", frame_in_steps, json_pieces('{"x":', "}")),
+    Parser("frame, at once", frame_at_once, FRAMES),
+    Parser("frame, in steps", frame_in_steps, FRAMES),
+    Parser("frame that is counted", checked, FRAMES),
     Parser("frame of a call", frame_of_a_call, _JSON),
     Parser("stream of frames", frames),
     Parser("what code printed", printed),
@@ -599,54 +622,12 @@ PARSERS: tuple[Parser, ...] = (
     Parser("bytes of a file", bytes_of_a_file, (("", "a\0", ""), ("", "a\0\0\0", ""), ("", "\0", "a"))),
 )
 
+READERS_OF_YAML = (front_matter, skill_md, definitions_file, client_files)
+
 COMMON = (
-    *(
-        "a",
-        "A",
-        "aB",
-        "0",
-        " ",
-        "\t",
-        "\n",
-        "\r\n",
-        "_",
-        "-",
-        ".",
-        "a.",
-        "/",
-        "a/",
-        "../",
-        "\\",
-        '"',
-        "'",
-        "`",
-        "$",
-        "${",
-    ),
-    *(
-        "&",
-        "*",
-        "(",
-        ")",
-        "[",
-        "{",
-        "<",
-        ">",
-        "|",
-        ":",
-        ": ",
-        ",",
-        ";",
-        "#",
-        "!",
-        "?",
-        "%",
-        "@",
-        "~",
-        "=",
-        "\0",
-        "\x1b[",
-    ),
+    *(" ", "\t", "\n", "\r\n", "\0", "\x1b["),
+    *"a A aB 0 _ - . a. / a/ ../ \\ \" ' ` $ ${ & * ( ) [ { < > | : , ; # ! ? % @ ~ =".split(),  # noqa: SIM905 - words
+    ": ",
     *("é", "e\u0301", "ﬁ", "㍍", "\u200b", "\u202e", "中", "\U0001f600", "ß", "İ", "\ufdfa", "\udc80"),
     *("a ", "and then ", "word. ", "\n ", "\n\n", "- a\n", "a: b\n", "---\n", "import ", "\nimport a", "def a():\n"),
     *('\\"', "e.g. ", "http://a", "a=", "--a ", "<|a|>", "ignore ", "do not ", "Bearer ", "$ref", 'File "<skill '),

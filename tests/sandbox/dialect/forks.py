@@ -23,9 +23,8 @@ from typing import Any
 from .reached import Stuck, bounded
 
 Step = tuple[str, Callable[[], Iterator[str]]]
-_STEP_SECONDS = 15
 _FOUND_BY_STEP = 2
-_SILENT_SECONDS = 20
+_SILENT_SECONDS = 60
 _FORK_CPU_SECONDS = 90
 _MEMORY_BYTES = 2 << 30
 _HARMFUL = (
@@ -41,8 +40,13 @@ _OF_PYTHON = tuple(
 )
 
 
-def run(steps: Callable[[], Iterator[Step]], changes: Callable[[], Iterable[str]]) -> tuple[list[str], int]:
-    """Do all steps and return what they found, and how many there were; `changes` says then what they did to the host."""
+def run(
+    steps: Callable[[], Iterator[Step]], changes: Callable[[], Iterable[str]], seconds: float = 15
+) -> tuple[list[str], int]:
+    """Do all steps and return what they found, and how many there were; `changes` says then what they did to the host.
+
+    What computes or waits for longer than `seconds` is interrupted.
+    """
     found: list[str] = []
     progress = mmap.mmap(-1, 16)
     first = 0
@@ -52,7 +56,7 @@ def run(steps: Callable[[], Iterator[Step]], changes: Callable[[], Iterable[str]
         child = os.fork()
         if child == 0:
             os.close(reading)
-            _act(steps, changes, first, progress, writing)
+            _act(steps, changes, seconds=seconds, first=first, progress=progress, writing=writing)
         os.close(writing)
         label, hung = _follow(reading, child, progress, found)
         _, status = os.waitpid(child, 0)
@@ -96,6 +100,8 @@ class _Harmful(PermissionError):
 def _act(
     steps: Callable[[], Iterator[Step]],
     changes: Callable[[], Iterable[str]],
+    *,
+    seconds: float,
     first: int,
     progress: mmap.mmap,
     writing: int,
@@ -139,11 +145,11 @@ def _act(
             tell("at", label)
             active[0] = True
             try:
-                with bounded(_STEP_SECONDS):
+                with bounded(seconds):
                     for each in itertools.islice(dict.fromkeys(act()), _FOUND_BY_STEP):
                         tell("found", f"{label}: {each}")
             except Stuck:
-                tell("found", f"{label}: takes more than {_STEP_SECONDS} s")
+                tell("found", f"{label}: takes more than {seconds} s")
             finally:
                 active[0] = False
             for each in refused[:_FOUND_BY_STEP]:
@@ -162,4 +168,5 @@ def _act(
 
 
 def _is_of_python(name: object) -> bool:
-    return isinstance(name, str) and os.path.realpath(name).startswith(_OF_PYTHON)
+    """Return whether Python opens a file for itself: the compiler asks for the source of a file without a name."""
+    return isinstance(name, str) and (not name or os.path.realpath(name).startswith(_OF_PYTHON))

@@ -10,10 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import contextlib
 import contextvars
 import functools
 import gc
+import importlib
+import io
+import logging
 import os
+import socket
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -30,9 +35,28 @@ from sealab.sandbox.guest import ownership
 from sealab.sandbox.guest.facade import Facade
 from sealab.sandbox.guest.guest import GUEST
 
-from .. import facades_walk
+_OUT = (
+    "open exec eval compile __import__ input breakpoint getattr setattr delattr vars globals locals memoryview help"
+).split()
+_UNWANTED_MODULES = (
+    "os posix io _io shutil subprocess socket _socket ctypes _ctypes threading _thread importlib marshal pickle"
+    " gc sys tempfile mmap signal select fcntl resource linecache runpy pty code codeop glob multiprocessing faulthandler"
+    " sysconfig zipimport _imp webbrowser pdb site"
+).split()
+_HARMLESS = frozenset(
+    """
+    StringIO BytesIO TextIOWrapper BufferedReader BufferedWriter IOBase RawIOBase BufferedIOBase TextIOBase
+    UnsupportedOperation fspath fsencode fsdecode urandom PathLike intern getsizeof getdefaultencoding exception
+    get_int_max_str_digits set_int_max_str_digits collect disable enable get_count get_threshold isenabled
+    _path_normpath _path_splitroot_ex
+    """.split()
+)
+"""Of the modules above, what the listing gives on purpose: numbers, functions of text, streams in memory."""
 
-_NEVER = (types.ModuleType, types.FrameType, types.CodeType, types.CellType)
+_NEVER = (
+    *(types.ModuleType, types.FrameType, types.CodeType, types.CellType, io.FileIO, socket.socket),
+    *(logging.Logger, logging.Handler, logging.Manager),
+)
 _REAL_VARIABLES = frozenset({contextvars.Context, contextvars.ContextVar, contextvars.Token})
 _RAW_METHODS = (
     types.BuiltinFunctionType,
@@ -91,7 +115,7 @@ class Opaque:
         spaces = [each.__globals__ for each in gc.get_objects() if type(each) is types.FunctionType]
         self._host_globals = {id(space) for space in spaces}
         self._kept.append(spaces)
-        self._forbidden = dict(facades_walk.Walk._forbidden_functions())
+        self._forbidden = dict(_forbidden_functions())
 
     def add_namespace(self, namespace: dict[str, object], name: str) -> None:
         """Count a real namespace of the guest among what it may only hold a view of."""
@@ -209,6 +233,20 @@ class Opaque:
         return f"the function {function.__qualname__}, which the guest made and which counts as the host's"
 
 
+def _forbidden_functions() -> Iterator[tuple[int, str]]:
+    for name in _OUT:
+        if hasattr(builtins, name) and name != "memoryview":
+            yield id(getattr(builtins, name)), f"builtins.{name}"
+    for module in _UNWANTED_MODULES:
+        with contextlib.suppress(ImportError):
+            for name, value in vars(importlib.import_module(module)).items():
+                harmless = name in _HARMLESS or getattr(value, "__name__", name) in _HARMLESS
+                is_exception = isinstance(value, type) and issubclass(value, BaseException)
+                own = getattr(value, "__module__", None) in {module, f"_{module}", "posix", "io", "_io"}
+                if callable(value) and not harmless and not is_exception and own:
+                    yield id(value), f"{module}.{name}"
+
+
 def _why_text(text: str) -> str | None:
     found = next((sign for sign in _SIGNS if sign in text), None)
     return None if found is None else f"a text that shows {found!r}"
@@ -246,7 +284,7 @@ def _why_unjudged(cls: type) -> str | None:
             return f"a class that binds {said!r} under a key that is no plain str"
         if key in _BY_METACLASSES or key.startswith(PREFIX) or not key.startswith("_"):
             continue
-        if key in names.DECLARATIONS or (key in names.DEFINABLE and ownership.is_guest_class(cls)):
+        if key in names.DECLARATIONS | names.SETTABLE or (key in names.DEFINABLE and ownership.is_guest_class(cls)):
             continue
         if is_of_guest(value):
             return f"a class that binds the unjudged name {key!r}"
@@ -316,12 +354,13 @@ _CACHES = frozenset(
     "_parser_cache _compile_repl _ABC__cache __annotations__ __doc__ _type_cache __parameters__ _abc_invalidation_counter "
     "_get_dump_registry _has_lookups _CACHE_MAX_SIZE _safe_quoters _hash_cache _parse_cache __subclasshook__ "
     "_a85chars _a85chars2 _b85chars _b85chars2 _b85dec _hextobyte _typeprog _address_fmt_re _b32rev _b32tab2 __builtins__ "
-    "_event_loop_policy _firstweekday _namespace_map _value2member_map_ _current _results __warningregistry__ _class_cleanups _unhashable_values_ _unhashable_values_map_ _contexts _parents _held".split()
+    "_event_loop_policy _firstweekday _namespace_map _value2member_map_ _current _results __warningregistry__ _class_cleanups _unhashable_values_ _unhashable_values_map_ _contexts _parents _held "
+    "_compiled _first_run _entered _dialects _kept".split()
 )
 _ARGUMENTS = frozenset({"_impl"})
 """Private names of parameters: the keywords of a converter that `configparser` makes name its parser's own method."""
 _OWN_STATE = (
-    "sealab.sandbox.guest.guest", "sealab.sandbox.dialect.event_loop", "sealab.sandbox.dialect.facades.stand_ins.logging_", "sealab.sandbox.dialect.facades.stand_ins.warnings_",
+    "sealab.sandbox.guest.guest", "sealab.sandbox.guest_api.hosted_runs", "sealab.sandbox.dialect.event_loop", "sealab.sandbox.dialect.facades.stand_ins.logging_", "sealab.sandbox.dialect.facades.stand_ins.warnings_",
     "sealab.sandbox.dialect.facades.stand_ins.log_records", "sealab.sandbox.dialect.formatting", "sealab.sandbox.dialect.facades.streams", "sealab.sandbox.dialect.facades.identity", "__main__", "tests.", "logging", "asyncio",
     "linecache", "gc", "weakref", "abc", "_weakrefset", "random", "sre_", "re", "_strptime", "encodings", "copyreg", "tracemalloc",
 )  # fmt: skip

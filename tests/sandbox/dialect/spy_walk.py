@@ -3,7 +3,7 @@
 The spies (`spies`, `spy_touches`) are guest code. This program hands them to every callable of the modules named as
 arguments, to the methods of what those return, and to what guest code may do with any object; after each step it looks
 through what the spies recorded and what came back, and writes as JSON what was opaque (`opaque`). `BUILTINS` stands for
-the names that code finds without importing. A name after `--plant` puts back one known leak; see `planted_leaks`.
+the names that code finds without importing, `HELPERS` for the functions that ask the host, and what they answer. A name after `--plant` puts back one known leak; see `planted_leaks`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS_MAX, _CPU_SECONDS_MAX + 5))
     GUEST.namespace = new_namespace()
     facades.preload()
+    from sealab.sandbox.guest_api import data_helpers, hosted  # noqa: F401 - workers have both before they are sealed
+
     for module in ("io", "os"):  # what the stand-ins open files with
         import_module(module)
     sealing.seal()

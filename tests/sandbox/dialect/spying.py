@@ -3,7 +3,7 @@
 The spies (`spies`, `spy_touches`) are guest code. This program hands them to every callable of the modules named as
 arguments, to the methods of what those return, and to what guest code may do with any object; after each step it looks
 through what the spies recorded and what came back, and writes as JSON what was opaque (`opaque`). `BUILTINS` stands for
-the names that code finds without importing. A name after `--plant` puts back one known leak; see `planted_leaks`.
+the names that code finds without importing, `HELPERS` for the functions that ask the host, and what they answer. A name after `--plant` puts back one known leak; see `planted_leaks`.
 """
 
 # ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
@@ -24,13 +24,16 @@ from sealab.sandbox.dialect.compiling import compile_program, run_program
 from sealab.sandbox.dialect.guards import guarded_getattr
 from sealab.sandbox.dialect.names import Verdict
 from sealab.sandbox.dialect.namespace import new_namespace
+from sealab.sandbox.dialect.restricted_python import RestrictedPython
 from sealab.sandbox.guest import ownership
 from sealab.sandbox.guest.guest import GUEST
+from sealab.sandbox.guest_api import data_helpers, hosted
+from sealab.sandbox.worker.skill_modules import definer
 
 from . import spies, spy_touches
 from .opaque import HostState, Opaque
 
-BUILTINS = "the builtins"
+BUILTINS, HELPERS = "the builtins", "the helpers"
 _ATOMS = {bytes, int, float, complex, bool, type(None), bytearray, range, slice, type(NotImplemented), type(...)}
 _NOT_CALLED = {
     # They end, wait for, or change the process that walks, as they should.
@@ -453,8 +456,43 @@ def _word(value: object) -> str:
     return repr(value) if type(value) in {int, bytes, str} else type(value).__name__
 
 
+_SKILL = "def a(x: int = 1):\n    'Say it.'\n    return x\n\nasync def b():\n    pass\n"
+_ANSWERS: dict[str, object] = {
+    "list_names": ["git"],
+    "list_servers": [{"name": "git"}],
+    "skill_names": ["a"],
+    "use_skill": {"name": "a", "version": 1, "entry": "a", "code": _SKILL},
+    "load_skill": {"name": "a", "version": 1, "code": _SKILL},
+    "read_file": {"content": "YQ==", "truncated": False},
+    "list_files": {"files": []},
+    "capability_summary": "a text",
+    "list_tools": [{"name": "x"}],
+}
+
+
+def _answer(name: str, _arguments: object) -> object:
+    return _ANSWERS.get(name, {"rowId": 1, "rows": [{"a": None}], "tools": []})
+
+
+async def _answer_later(name: str, arguments: object) -> object:
+    return _answer(name, arguments)
+
+
+def _helpers() -> dict[str, object]:
+    """Return all helpers, connected to a host that answers anything, with some objects that they give."""
+    GUEST.call_host, GUEST.call_host_async = _answer, _answer_later  # type: ignore[assignment]  # answers are JSON
+    GUEST.define = definer(RestrictedPython())
+    found = {**hosted.helpers(), **data_helpers.helpers(), **hosted.modules()}
+    tools, skills = found["tools"], found["skills"]
+    coroutine = tools.git.log(x=1)  # type: ignore[attr-defined]  # every name is there
+    made = [skills.a, skills["a@1"], skills.a.v1, tools.git, tools.git.log, coroutine, coroutine.__await__()]  # type: ignore[attr-defined,index]  # as above
+    return {**found, **{f"made {number}": value for number, value in enumerate(made)}}
+
+
 def members_of(module: str) -> dict[str, object]:
     """Return what a module gives, or the one member of a module, by dotted paths."""
+    if module == HELPERS:
+        return _helpers()
     if module == BUILTINS or module.startswith("builtins."):
         layer = new_namespace()["__builtins__"]
         found = {name: value for name, value in layer.items() if name.isascii() and not name.startswith("__")}

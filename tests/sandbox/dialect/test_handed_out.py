@@ -5,17 +5,16 @@ Each program leaves what it was handed in `result`. It holds where that is nothi
 
 from __future__ import annotations
 
-import dis
 import functools
 import gc
 from textwrap import dedent
-from types import CodeType, ModuleType
+from types import ModuleType
 
 import pytest
 
 from sealab.sandbox.dialect.compiling import compile_program
 
-from ..sealed import run_sealed
+from ..sealed import gives_what_python_gives, run_sealed
 from .test_capability_argument import reached, run
 
 SPY = """
@@ -299,23 +298,6 @@ def test_a_property_of_a_host_class_keeps_its_getter(way: str) -> None:
     assert run_sealed("\n".join(source)) == 3
 
 
-def test_an_initializer_works_on_objects_of_the_code() -> None:
-    source = """
-        class Base(dict):
-            def __init__(self, x):
-                dict.__init__(self, x=x)
-        class Child(Base):
-            def __init__(self, x, y):
-                super().__init__(x)
-                Base.__init__(self, y)
-        class Failure(Exception):
-            def __init__(self, text):
-                super().__init__(text, 1)
-        result = [Child(1, 2), Failure("a").args]
-        """
-    assert run(source) == [{"x": 2}, ("a", 1)]
-
-
 FORGED = {
     "a comparison named past the check of TestCase": """
         import json, unittest
@@ -528,19 +510,6 @@ def test_a_cached_property_writes_only_into_objects_of_the_code() -> None:
     assert run_sealed(source) is False
 
 
-def test_hints_of_a_skill_are_evaluated_in_its_own_variables() -> None:
-    source = """
-        secret = 'of the caller'
-        module = {'__name__': 'skill'}
-        exec('import typing\\ndef peek():\\n def f(x: "secret"): pass\\n return typing.get_type_hints(f)', module)
-        try:
-            result = module['peek']()
-        except NameError as error:
-            result = error.name
-        """
-    assert run(source) == "secret"
-
-
 def test_tables_that_a_module_gives_are_copies() -> None:
     source = """
         import doctest
@@ -624,32 +593,6 @@ def test_what_needs_a_loop_gets_one_of_the_kind_of_guests() -> None:
     assert run_sealed(source) == [["refused"], 2]
 
 
-def test_a_namespace_that_loses_its_builtins_never_gets_the_real_ones() -> None:
-    source = """
-        import gc
-        code = compile("out = open", "x", "exec")
-        mine, hits = open, []
-        class D:
-            def __del__(self): self.ns.pop("__builtins__", None)
-        for k in range(400, 900, 3):
-            ns = {}
-            exec("1", ns)
-            gc.collect()
-            d = D()
-            d.ns, d.me = ns, d
-            del d
-            keep = [[] for _ in range(k)]
-            try:
-                exec(code, ns)
-            except Exception:
-                continue
-            if ns.get("out", mine) is not mine:
-                hits.append(k)
-        result = hits
-        """
-    assert run_sealed(source) == []
-
-
 def test_host_code_compares_nothing_private_with_objects_of_the_code() -> None:
     source = """
         import inspect, json
@@ -667,36 +610,6 @@ def test_host_code_compares_nothing_private_with_objects_of_the_code() -> None:
         result = len(got)
         """
     assert run(source) == 0
-
-
-def test_variables_are_never_attributes_of_an_object() -> None:
-    source = """
-        import functools
-        got = []
-        class G:
-            def find(self, cls): got.append(cls); return lambda *a: None
-        class S(functools.singledispatchmethod): pass
-        s, g = S(len), G()
-        for spaces in (({"g": g}, vars(s)), (vars(s),)):
-            try: exec("_generic = g", *spaces)
-            except Exception: pass
-        class C: m = s
-        try: C().m(int)
-        except Exception: pass
-        result = len(got)
-        """
-    assert run_sealed(source) == 0
-
-
-def test_an_attribute_of_the_code_keeps_its_container_whatever_its_name() -> None:
-    source = """
-        class A: pass
-        a = A()
-        a.groupindex = []
-        a.groupindex.append(1)
-        result = a.groupindex
-        """
-    assert run(source) == [1]
 
 
 KEPT = """
@@ -1156,104 +1069,10 @@ def test_no_way_leads_to_a_metaclass_or_a_host_table(program: str) -> None:
     assert run_sealed(f"{KEPT}\n{dedent(program)}\nresult = len(made) + len(told)") == 0
 
 
-def test_a_base_class_prints_to_the_guest_alone() -> None:
-    source = """
-        import calendar, io, pprint, contextlib
-        class P(pprint.PrettyPrinter):
-            def __init__(self): super(pprint.PrettyPrinter, self).__init__()
-        class C(calendar.TextCalendar): pass
-        kept = io.StringIO()
-        with contextlib.redirect_stdout(kept):
-            try: P().pprint("MARK")
-            except AttributeError: pass
-            for way in ("super(calendar.TextCalendar, C()).prmonth(2024, 2)", "calendar.prmonth(2024, 2)"):
-                try: exec(way)
-                except AttributeError: pass
-        result = "February 2024" in kept.getvalue()
-        """
-    assert run_sealed(source) is True
-
-
-def test_suites_run_the_fixtures_of_classes_around_their_tests() -> None:
-    source = """
-        import unittest
-        log = []
-        class T(unittest.TestCase):
-            @classmethod
-            def setUpClass(cls): log.append("up"); cls.addClassCleanup(log.append, "clean")
-            @classmethod
-            def tearDownClass(cls): log.append("down")
-            def test_a(self): log.append("a")
-            def test_b(self): log.append("b")
-        class U(unittest.TestCase):
-            @classmethod
-            def setUpClass(cls): raise ValueError("no")
-            def test_c(self): log.append("c")
-        class V(unittest.TestCase):
-            @classmethod
-            def setUpClass(cls): raise unittest.SkipTest("why")
-            def test_d(self): log.append("d")
-        load = unittest.defaultTestLoader.loadTestsFromTestCase
-        tests = unittest.TestResult()
-        suite = unittest.TestSuite([load(T), unittest.TestSuite([load(U), load(V)])])
-        suite.run(tests)
-        result = [log, suite.countTestCases(), tests.testsRun, str(tests.errors[0][0]), tests.skipped[0][1]]
-        """
-    assert run_sealed(source) == [["up", "a", "b", "down", "clean"], 4, 2, "setUpClass (__main__.U)", "why"]
-
-
-def test_no_code_of_the_dialect_imports_by_itself() -> None:
-    source = """
-        from __future__ import annotations, division as d
-        import json, os.path as p
-        from collections import deque, abc as c
-        def f(x: nowhere):
-            import math
-            from math import pi
-        class A:
-            from json import dumps
-        try:
-            import missing
-        except ImportError:
-            pass
-        """
-    waiting = [compile_program(dedent(source)).code]
-    for code in waiting:
-        waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
-        assert not [step.opname for step in dis.get_instructions(code) if step.opname.startswith("IMPORT_")]
-    assert run("from __future__ import annotations\ndef f(x: nowhere): pass\nresult = f.__annotations__") == {
-        "x": "nowhere"
-    }
-
-
 @pytest.mark.parametrize("source", ["x = 1\nfrom __future__ import annotations", "from __future__ import nothing"])
 def test_features_of_the_future_stand_first_and_exist(source: str) -> None:
     with pytest.raises(SyntaxError):
         compile_program(source)
-
-
-def test_a_copy_keeps_the_state_that_its_original_has() -> None:
-    source = """
-        import copy, functools, logging
-        class S(functools.singledispatchmethod): pass
-        class E(Exception):
-            def __init__(self, x): super().__init__(x); self._x, self.y = x, [x]
-        class T:
-            __slots__ = ("_a", "b")
-        class V:
-            def __init__(self): self._a, self.parser = 1, 2
-            def __getstate__(self): return dict(self.__dict__, _a=5)
-            def __setstate__(self, state): self.__dict__.update(state)
-        t = T()
-        t._a, t.b = 1, [2]
-        found = []
-        for way in (copy.copy, copy.deepcopy):
-            class C: m = way(S(lambda self, x: x + 1))
-            e, u, v = way(E(1)), way(t), way(V())
-            found.append([C().m(1), e._x, e.y, u._a, u.b, v._a, v.parser])
-        result = found
-        """
-    assert run_sealed(source) == [[2, 1, [1], 1, [2], 5, 2]] * 2
 
 
 BESIDE = {
@@ -1416,85 +1235,6 @@ def test_a_database_is_neither_made_again_nor_closed_within_its_own_step() -> No
         result.append(database.execute("select again(1)", [], False, {}).fetch(1))
         """
     assert run_sealed(source) == ["SecurityError", "SecurityError", "ProgrammingError", [[1]]]
-
-
-def test_classes_made_from_data_are_the_codes_own() -> None:
-    source = """
-        import collections, typing
-        from typing import Generic, NamedTuple, TypedDict, TypeVar
-        K = collections.namedtuple("K", "a b", defaults=[2])
-        N = NamedTuple("N", [("a", int), ("b", "str")])
-        T = TypedDict("T", {"a": int, "in valid": str}, total=False)
-        class S(NamedTuple, Generic[TypeVar("X")]):
-            a: int
-            b: int = 2
-        class U(T): c: int
-        found = []
-        for kind in (K, N):
-            kind.__repr__ = lambda self: "mine"
-            found += [repr(kind(a=1, b=2)), kind.__module__]
-        found.append(T.__module__)
-        for wrong in ([("_x", int)], [("x", int), ("x", int)], [("class", int)]):
-            try: found.append(NamedTuple("W", wrong))
-            except ValueError: pass
-        result = [found, N._fields, sorted(U.__optional_keys__), S(1).b, repr(S[int]), K(1)._replace(b=3).b]
-        """
-    assert run_sealed(source) == [
-        ["mine", "__main__", "mine", "__main__", "__main__"],
-        ["a", "b"],
-        ["a", "in valid"],
-        2,
-        "__main__.S[int]",
-        3,
-    ]
-
-
-def test_what_a_pattern_is_compiled_to_is_told_to_the_guest() -> None:
-    source = """
-        import contextlib, io, re
-        kept = io.StringIO()
-        with contextlib.redirect_stdout(kept):
-            re.compile("MARK[ab]", 128)
-        result = "LITERAL 77" in kept.getvalue()
-        """
-    assert run_sealed(source) is True
-
-
-def test_typing_type_is_an_alias_of_type() -> None:
-    source = """
-        import copy, typing
-        kind = typing.Type["int"]
-        def f(x: kind): pass
-        hint = typing.get_type_hints(f)["x"]
-        result = [repr(hint), typing.get_origin(hint) is type, hint == copy.deepcopy(hint), isinstance(int, typing.Type)]
-        """
-    assert run_sealed(source) == ["typing.Type[int]", True, True, True]
-
-
-def test_enums_make_their_members_as_their_code_says() -> None:
-    source = """
-        import enum, re
-        class P(enum.Enum):
-            def __new__(cls, value, label):
-                member = object.__new__(cls)
-                member._value_, member.label = value, label
-                return member
-            A = (1, "a")
-        class Q(int, enum.Enum):
-            def __new__(cls, value):
-                member = int.__new__(cls, value * 2)
-                member._value_ = value
-                return member
-            X = 4
-        class Base(enum.Enum):
-            def __new__(cls, value):
-                member = object.__new__(cls)
-                member._value_ = value + 1
-                return member
-        class D(Base): A = 1
-        result = [P(1).label, Q.X + 1, D.A.value, (re.I | re.S | re.X).name, (re.I | 1 << 20).value, (~re.I).value > 0]
-        """
-    assert run_sealed(source) == ["a", 9, 2, "IGNORECASE|DOTALL|VERBOSE", 1 << 20 | 2, True]
 
 
 AROUND = {
@@ -1707,85 +1447,6 @@ def _mark_of_keywords() -> object:
     return next(key[0] for table in tables for key in table if type(key) is tuple)
 
 
-def test_typed_caches_tell_types_apart() -> None:
-    source = """
-        import functools
-        calls = []
-        @functools.lru_cache(maxsize=2, typed=True)
-        def f(x, y=0):
-            "text"
-            calls.append(x)
-            return type(x).__name__
-        class A:
-            @functools.lru_cache(typed=True)
-            def m(self, x): return x
-        found = [f(1), f(1.0), f(1), f(1, y=2), A().m(3)]
-        f.cache_info()
-        result = [found, len(calls), f.cache_info().misses, f.__name__, f.__doc__, f.cache_parameters()]
-        """
-    assert run(dedent(source)) == [
-        ["int", "float", "int", "int", 3], 3, 3, "f", "text", {"maxsize": 2, "typed": True}
-    ]  # fmt: skip
-
-
-def test_decorators_of_the_host_keep_what_a_function_has() -> None:
-    source = """
-        import abc, contextlib
-        def f():
-            "text"
-            yield 1
-        f.mark = "mine"
-        g = contextlib.contextmanager(f)
-        class A(abc.ABC):
-            @contextlib.contextmanager
-            @abc.abstractmethod
-            def m(self): yield
-        try: A()
-        except TypeError: refused = True
-        with g() as x: pass
-        result = [g.__name__, g.__doc__, g.mark, g.__wrapped__ is f, x, refused]
-        """
-    assert run_sealed(source) == ["f", "text", "mine", True, 1, True]
-
-
-def test_slots_are_shown_as_they_were_written() -> None:
-    source = """
-        import copy
-        class A:
-            __slots__ = ["a", "_b"]
-        class B(A):
-            __slots__ = A.__slots__ + ["c"]
-        class C:
-            __slots__ = {"a": "the text"}
-        b = B()
-        b.a, b._b, b.c = 1, 2, 3
-        made = copy.deepcopy(b)
-        listed = [type(vars(each)["__slots__"]).__name__ for each in (A, C)]
-        result = [A.__slots__, B.__slots__, C.__slots__, [getattr(made, name) for name in made.__slots__], listed]
-        """
-    assert run_sealed(source) == [["a", "_b"], ["a", "_b", "c"], {"a": "the text"}, [1, 2, 3], ["list", "dict"]]
-
-
-def test_the_mean_is_of_the_type_of_its_data() -> None:
-    source = """
-        import statistics
-        from decimal import Decimal as D
-        from fractions import Fraction as F
-        class N(float): pass
-        found = [statistics.mean(each) for each in ([1, 2], [1, 2.5], [F(1, 2), 1], [D("1.5"), 1], [N(1), N(2)], [True])]
-        result = [[type(each).__name__, float(each)] for each in found] + [statistics.pvariance([1, 2, 3, 4])]
-        """
-    assert run_sealed(source) == [
-        ["float", 1.5],
-        ["float", 1.75],
-        ["Fraction", 0.75],
-        ["Decimal", 1.25],
-        ["N", 1.5],
-        ["int", 1.0],
-        1.25,
-    ]
-
-
 FOUND = {
     "the redirect of an enum, in another class": """
         import enum
@@ -1984,3 +1645,259 @@ FOUND = {
 @pytest.mark.parametrize("program", FOUND.values(), ids=FOUND.keys())
 def test_no_object_of_the_host_is_found(program: str) -> None:
     assert run_sealed(f"{KEPT}\n{dedent(program)}\nresult = len(made) + len(told)") == 0
+
+
+AS_IN_PYTHON = {
+    "an initializer works on objects of the code": """
+        class Base(dict):
+            def __init__(self, x):
+                dict.__init__(self, x=x)
+        class Child(Base):
+            def __init__(self, x, y):
+                super().__init__(x)
+                Base.__init__(self, y)
+        class Failure(Exception):
+            def __init__(self, text):
+                super().__init__(text, 1)
+        result = [Child(1, 2), Failure("a").args]
+        """,
+    "hints of a skill are evaluated in its own variables": """
+        secret = 'of the caller'
+        module = {'__name__': 'skill'}
+        exec('import typing\\ndef peek():\\n def f(x: "secret"): pass\\n return typing.get_type_hints(f)', module)
+        try:
+            result = module['peek']()
+        except NameError as error:
+            result = error.name
+        """,
+    "a namespace that loses its builtins never gets the real ones": """
+        import gc
+        code = compile("out = open", "x", "exec")
+        mine, hits = open, []
+        class D:
+            def __del__(self): self.ns.pop("__builtins__", None)
+        for k in range(400, 900, 3):
+            ns = {}
+            exec("1", ns)
+            gc.collect()
+            d = D()
+            d.ns, d.me = ns, d
+            del d
+            keep = [[] for _ in range(k)]
+            try:
+                exec(code, ns)
+            except Exception:
+                continue
+            if ns.get("out", mine) is not mine:
+                hits.append(k)
+        result = hits
+        """,
+    "variables are never attributes of an object": """
+        import functools
+        got = []
+        class G:
+            def find(self, cls): got.append(cls); return lambda *a: None
+        class S(functools.singledispatchmethod): pass
+        s, g = S(len), G()
+        for spaces in (({"g": g}, vars(s)), (vars(s),)):
+            try: exec("_generic = g", *spaces)
+            except Exception: pass
+        class C: m = s
+        try: C().m(int)
+        except Exception: pass
+        result = len(got)
+        """,
+    "an attribute of the code keeps its container whatever its name": """
+        class A: pass
+        a = A()
+        a.groupindex = []
+        a.groupindex.append(1)
+        result = a.groupindex
+        """,
+    "a base class prints to the guest alone": """
+        import calendar, io, pprint, contextlib
+        class P(pprint.PrettyPrinter):
+            def __init__(self): super(pprint.PrettyPrinter, self).__init__()
+        class C(calendar.TextCalendar): pass
+        kept = io.StringIO()
+        with contextlib.redirect_stdout(kept):
+            try: P().pprint("MARK")
+            except AttributeError: pass
+            for way in ("super(calendar.TextCalendar, C()).prmonth(2024, 2)", "calendar.prmonth(2024, 2)"):
+                try: exec(way)
+                except AttributeError: pass
+        result = "February 2024" in kept.getvalue()
+        """,
+    "suites run the fixtures of classes around their tests": """
+        import unittest
+        log = []
+        class T(unittest.TestCase):
+            @classmethod
+            def setUpClass(cls): log.append("up"); cls.addClassCleanup(log.append, "clean")
+            @classmethod
+            def tearDownClass(cls): log.append("down")
+            def test_a(self): log.append("a")
+            def test_b(self): log.append("b")
+        class U(unittest.TestCase):
+            @classmethod
+            def setUpClass(cls): raise ValueError("no")
+            def test_c(self): log.append("c")
+        class V(unittest.TestCase):
+            @classmethod
+            def setUpClass(cls): raise unittest.SkipTest("why")
+            def test_d(self): log.append("d")
+        load = unittest.defaultTestLoader.loadTestsFromTestCase
+        tests = unittest.TestResult()
+        suite = unittest.TestSuite([load(T), unittest.TestSuite([load(U), load(V)])])
+        suite.run(tests)
+        result = [log, suite.countTestCases(), tests.testsRun, str(tests.errors[0][0]), tests.skipped[0][1]]
+        """,
+    "no code of the dialect imports by itself": """
+        from __future__ import annotations, division as d
+        import json, os.path as p
+        from collections import deque, abc as c
+        def f(x: nowhere):
+            import math
+            from math import pi
+        class A:
+            from json import dumps
+        try:
+            import missing
+        except ImportError:
+            pass
+        """,
+    "a copy keeps the state that its original has": """
+        import copy, functools, logging
+        class S(functools.singledispatchmethod): pass
+        class E(Exception):
+            def __init__(self, x): super().__init__(x); self._x, self.y = x, [x]
+        class T:
+            __slots__ = ("_a", "b")
+        class V:
+            def __init__(self): self._a, self.parser = 1, 2
+            def __getstate__(self): return dict(self.__dict__, _a=5)
+            def __setstate__(self, state): self.__dict__.update(state)
+        t = T()
+        t._a, t.b = 1, [2]
+        found = []
+        for way in (copy.copy, copy.deepcopy):
+            class C: m = way(S(lambda self, x: x + 1))
+            e, u, v = way(E(1)), way(t), way(V())
+            found.append([C().m(1), e._x, e.y, u._a, u.b, v._a, v.parser])
+        result = found
+        """,
+    "classes made from data are the codes own": """
+        import collections, typing
+        from typing import Generic, NamedTuple, TypedDict, TypeVar
+        K = collections.namedtuple("K", "a b", defaults=[2])
+        N = NamedTuple("N", [("a", int), ("b", "str")])
+        T = TypedDict("T", {"a": int, "in valid": str}, total=False)
+        class S(NamedTuple, Generic[TypeVar("X")]):
+            a: int
+            b: int = 2
+        class U(T): c: int
+        found = []
+        for kind in (K, N):
+            kind.__repr__ = lambda self: "mine"
+            found += [repr(kind(a=1, b=2)), kind.__module__]
+        found.append(T.__module__)
+        for wrong in ([("_x", int)], [("x", int), ("x", int)], [("class", int)]):
+            try: found.append(NamedTuple("W", wrong))
+            except ValueError: pass
+        result = [found, N._fields, sorted(U.__optional_keys__), S(1).b, repr(S[int]), K(1)._replace(b=3).b]
+        """,
+    "what a pattern is compiled to is told to the guest": """
+        import contextlib, io, re
+        kept = io.StringIO()
+        with contextlib.redirect_stdout(kept):
+            re.compile("MARK[ab]", 128)
+        result = "LITERAL 77" in kept.getvalue()
+        """,
+    "typing type is an alias of type": """
+        import copy, typing
+        kind = typing.Type["int"]
+        def f(x: kind): pass
+        hint = typing.get_type_hints(f)["x"]
+        result = [repr(hint), typing.get_origin(hint) is type, hint == copy.deepcopy(hint), isinstance(int, typing.Type)]
+        """,
+    "enums make their members as their code says": """
+        import enum, re
+        class P(enum.Enum):
+            def __new__(cls, value, label):
+                member = object.__new__(cls)
+                member._value_, member.label = value, label
+                return member
+            A = (1, "a")
+        class Q(int, enum.Enum):
+            def __new__(cls, value):
+                member = int.__new__(cls, value * 2)
+                member._value_ = value
+                return member
+            X = 4
+        class Base(enum.Enum):
+            def __new__(cls, value):
+                member = object.__new__(cls)
+                member._value_ = value + 1
+                return member
+        class D(Base): A = 1
+        result = [P(1).label, Q.X + 1, D.A.value, (re.I | re.S | re.X).name, (re.I | 1 << 20).value, (~re.I).value > 0]
+        """,
+    "typed caches tell types apart": """
+        import functools
+        calls = []
+        @functools.lru_cache(maxsize=2, typed=True)
+        def f(x, y=0):
+            "text"
+            calls.append(x)
+            return type(x).__name__
+        class A:
+            @functools.lru_cache(typed=True)
+            def m(self, x): return x
+        found = [f(1), f(1.0), f(1), f(1, y=2), A().m(3)]
+        f.cache_info()
+        result = [found, len(calls), f.cache_info().misses, f.__name__, f.__doc__, f.cache_parameters()]
+        """,
+    "decorators of the host keep what a function has": """
+        import abc, contextlib
+        def f():
+            "text"
+            yield 1
+        f.mark = "mine"
+        g = contextlib.contextmanager(f)
+        class A(abc.ABC):
+            @contextlib.contextmanager
+            @abc.abstractmethod
+            def m(self): yield
+        try: A()
+        except TypeError: refused = True
+        with g() as x: pass
+        result = [g.__name__, g.__doc__, g.mark, g.__wrapped__ is f, x, refused]
+        """,
+    "slots are shown as they were written": """
+        import copy
+        class A:
+            __slots__ = ["a", "_b"]
+        class B(A):
+            __slots__ = A.__slots__ + ["c"]
+        class C:
+            __slots__ = {"a": "the text"}
+        b = B()
+        b.a, b._b, b.c = 1, 2, 3
+        made = copy.deepcopy(b)
+        listed = [type(vars(each)["__slots__"]).__name__ for each in (A, C)]
+        result = [A.__slots__, B.__slots__, C.__slots__, [getattr(made, name) for name in made.__slots__], listed]
+        """,
+    "the mean is of the type of its data": """
+        import statistics
+        from decimal import Decimal as D
+        from fractions import Fraction as F
+        class N(float): pass
+        found = [statistics.mean(each) for each in ([1, 2], [1, 2.5], [F(1, 2), 1], [D("1.5"), 1], [N(1), N(2)], [True])]
+        result = [[type(each).__name__, float(each)] for each in found] + [statistics.pvariance([1, 2, 3, 4])]
+        """,
+}
+
+
+@pytest.mark.parametrize("program", AS_IN_PYTHON.values(), ids=AS_IN_PYTHON)
+def test_a_program_gives_what_python_gives(program: str) -> None:
+    gives_what_python_gives(program)

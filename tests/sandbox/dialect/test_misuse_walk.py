@@ -20,7 +20,6 @@ _ROOT = Path(__file__).parents[3]
 _SECONDS_MAX = 600
 RULES = ("operators", "stores", "descriptors", "bases", "makers", "variables", "hooks")
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.timeout(_SECONDS_MAX + 20),
     pytest.mark.skipif(sys.platform == "emscripten", reason="WebAssembly has no processes to fork"),
 ]

@@ -1,7 +1,6 @@
 """Nothing that guest code calls hands it, or tells one of its objects, what leads out; and nothing changes the host.
 
-The walk of `facades_walk` calls with harmless arguments; this one calls with spies, in processes of its own, each
-sealed as a worker is. What leaks differs between versions of Python, so it runs on each.
+The walk calls with harmless arguments and with spies, in processes of its own, each sealed as a worker is. What leaks differs between versions of Python, so it runs on each.
 
 Guest modules need no walk of their own: their code is compiled as a program's is, and what they import of the host a
 program can import too. So the walk takes what they are given, which are facades like any other.
@@ -27,8 +26,8 @@ _GUEST_MODULES = _ROOT / "sandbox" / "guest_modules"
 _GROUPS = 16
 _SECONDS_MAX = 600
 """Where something hangs without using the processor; the walk itself bounds what it uses."""
-BUILTINS = "the builtins"
-pytestmark = [pytest.mark.timeout(_SECONDS_MAX + 20), pytest.mark.slow]
+BUILTINS, HELPERS = "the builtins", "the helpers"
+pytestmark = pytest.mark.timeout(_SECONDS_MAX + 20)
 
 
 def walked(*arguments: str) -> dict[str, Any]:
@@ -43,7 +42,7 @@ def walked(*arguments: str) -> dict[str, Any]:
 
 def groups() -> list[list[str]]:
     modules = sorted(facades.exports())
-    return [[BUILTINS], *(modules[number::_GROUPS] for number in range(_GROUPS))]
+    return [[BUILTINS], [HELPERS], *(modules[number::_GROUPS] for number in range(_GROUPS))]
 
 
 @pytest.mark.parametrize("modules", groups(), ids=lambda modules: f"{modules[0]}…")

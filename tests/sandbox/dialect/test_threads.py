@@ -8,6 +8,7 @@ from sealab.sandbox.dialect import event_loop, green_threads, guest_modules
 from sealab.sandbox.guest.host_channel import HostGone
 
 from ..guest_code import run
+from ..sealed import gives_what_python_gives
 
 
 @pytest.fixture(autouse=True)
@@ -16,45 +17,6 @@ def no_threads_are_left() -> object:
     guest_modules.forget()
     green_threads.forget()
     event_loop.take_cancelled()
-
-
-def test_a_thread_runs_when_it_is_started_and_others_while_it_waits() -> None:
-    source = """
-    import threading, time
-    seen = []
-    def work(name, seconds):
-        seen.append(f"{name} begins")
-        time.sleep(seconds)
-        seen.append(f"{name} ends")
-    threads = [threading.Thread(target=work, args=(name, seconds)) for name, seconds in (("a", 0.03), ("b", 0.01))]
-    for thread in threads:
-        thread.start()
-    seen.append("all started")
-    for thread in threads:
-        thread.join()
-    seen
-    """
-    assert run(source).value == ["a begins", "b begins", "all started", "b ends", "a ends"]
-
-
-def test_workers_of_a_queue_get_what_is_put_in_order() -> None:
-    source = """
-    import queue, threading
-    jobs, done = queue.Queue(maxsize=2), []
-    def worker():
-        while (job := jobs.get()) is not None:
-            done.append(job)
-            jobs.task_done()
-        jobs.task_done()
-    threads = [threading.Thread(target=worker) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for job in [*range(20), None, None, None]:
-        jobs.put(job)
-    jobs.join()
-    [done, jobs.empty(), [thread.is_alive() for thread in threads]]
-    """
-    assert run(source).value == [list(range(20)), True, [False] * 3]
 
 
 @pytest.mark.parametrize(
@@ -91,26 +53,6 @@ def test_a_thread_waits_until_another_wakes_it(wait: str, wake: str) -> None:
     seen
     """
     assert run(source).value == ["waits", "wakes", "goes on"]
-
-
-def test_a_lock_excludes_others_and_time_outs_end_waits() -> None:
-    source = """
-    import threading, queue
-    lock, event, condition, inner = threading.Lock(), threading.Event(), threading.Condition(), threading.RLock()
-    results = [lock.acquire(), lock.acquire(timeout=0.01), lock.acquire(blocking=False), event.wait(0.01)]
-    with condition:
-        results.append(condition.wait(0.01))
-        results.append(condition.wait_for(lambda: True, 1))
-    with inner, inner:
-        results.append(True)
-    for take in (lambda: queue.Queue().get(timeout=0.01), lambda: queue.Queue().get_nowait()):
-        try:
-            take()
-        except queue.Empty:
-            results.append("empty")
-    results
-    """
-    assert run(source).value == [True, False, False, False, False, True, True, "empty", "empty"]
 
 
 @pytest.mark.parametrize(
@@ -198,100 +140,6 @@ def test_the_program_ends_after_its_threads_but_for_daemons() -> None:
     assert run(source).value == ["pool", "later"]
 
 
-def test_threads_have_names_numbers_and_variables_of_their_own() -> None:
-    source = """
-    import threading
-    own = threading.local()
-    own.x = 1
-    class Counted(threading.local):
-        def __init__(self, n):
-            self.n = n
-    counted = Counted(5)
-    seen = []
-    def look():
-        seen.append((hasattr(own, "x"), counted.n, threading.current_thread().name, threading.get_ident() != main))
-        counted.n = own.x = 7
-    main = threading.get_ident()
-    thread = threading.Thread(target=look, name="looks")
-    thread.start(); thread.join()
-    seen.append((own.x, counted.n, threading.current_thread() is threading.main_thread(), threading.active_count()))
-    seen
-    """
-    assert run(source).value == [(False, 5, "looks", True), (1, 5, True, 1)]
-
-
-def test_subclasses_timers_and_misuse_behave_as_in_python() -> None:
-    source = """
-    import threading
-    class Sum(threading.Thread):
-        def __init__(self, numbers):
-            super().__init__(daemon=True)
-            self.numbers = numbers
-        def run(self):
-            self.total = sum(self.numbers)
-    thread = Sum([1, 2])
-    thread.start(); thread.join(timeout=1)
-    seen = [thread.total, thread.daemon, thread.is_alive()]
-    timer = threading.Timer(0.001, seen.append, ["timer"])
-    timer.start(); timer.join()
-    never = threading.Timer(60, seen.append, ["never"])
-    never.start(); never.cancel(); never.join()
-    class Bad(threading.Thread):
-        def __init__(self):
-            pass
-    for wrong in (thread.start, threading.current_thread().join, threading.Lock().release, Bad().start, Sum(1).join):
-        try:
-            wrong()
-        except RuntimeError as error:
-            seen.append(str(error))
-    seen
-    """
-    assert run(source).value == [
-        *(3, True, False, "timer", "threads can only be started once", "cannot join current thread"),
-        *("release unlocked lock", "thread.__init__() not called", "cannot join thread before it is started"),
-    ]
-
-
-def test_executors_give_results_in_order_errors_and_time_outs() -> None:
-    source = """
-    import time
-    from concurrent.futures import ThreadPoolExecutor, ProcessPoolExecutor, as_completed, wait
-    seen = []
-    with ThreadPoolExecutor(max_workers=2, thread_name_prefix="w") as pool:
-        seen.append(list(pool.map(lambda n: n * n, range(5))))
-        futures = {pool.submit(time.sleep, seconds): seconds for seconds in (0.03, 0.001)}
-        seen.append([futures[future] for future in as_completed(futures)])
-        slow = pool.submit(time.sleep, 0.02)
-        try:
-            slow.result(timeout=0.001)
-        except TimeoutError:
-            seen.append("late")
-        bad = pool.submit(int, "x")
-        seen.append(type(bad.exception()).__name__)
-        try:
-            bad.result()
-        except ValueError as error:
-            seen.append(str(error))
-        done, open_ones = wait([pool.submit(int, "1")])
-        seen.append((len(done), len(open_ones)))
-        seen.append(pool.submit(lambda: pool.submit(lambda: "inner").result()).result())
-        busy = [pool.submit(time.sleep, 0.01) for _ in range(2)]
-        waiting = pool.submit(int, "7")
-        seen.append((waiting.cancel(), waiting.cancelled()))
-    try:
-        pool.submit(int)
-    except RuntimeError as error:
-        seen.append(str(error))
-    with ProcessPoolExecutor(2) as pool:
-        seen.append(list(pool.map(abs, [-1, 2], chunksize=2)))
-    seen
-    """
-    assert run(source).value == [
-        *([0, 1, 4, 9, 16], [0.001, 0.03], "late", "ValueError", "invalid literal for int() with base 10: 'x'", (1, 0)),
-        *("inner", (True, True), "cannot schedule new futures after shutdown", [1, 2]),
-    ]
-
-
 def test_a_pool_whose_workers_wait_for_its_own_work_is_an_error_at_once() -> None:
     source = """
     from concurrent.futures import ThreadPoolExecutor
@@ -333,43 +181,6 @@ def test_processes_are_threads() -> None:
     assert run(source).value == [[0, 1, 4, 9], [8], 25, [0, 1, 4], [0, 0, 0, 1], 2, True]
 
 
-def test_the_loop_goes_on_while_threads_wait() -> None:
-    source = """
-    import asyncio, time
-    from concurrent.futures import ThreadPoolExecutor
-    seen = []
-    def block(name, seconds):
-        time.sleep(seconds)
-        seen.append(name)
-        return name
-    async def tick():
-        for number in range(2):
-            seen.append(number)
-            await asyncio.sleep(0)
-    async def main():
-        task = asyncio.create_task(tick())
-        names = await asyncio.gather(asyncio.to_thread(block, "slow", 0.03), asyncio.to_thread(block, "fast", 0.02))
-        await task
-        with ThreadPoolExecutor(1) as pool:
-            names.append(await asyncio.get_running_loop().run_in_executor(pool, block, "pool", 0.001))
-        names.append(await asyncio.to_thread(lambda: asyncio.run(asyncio.sleep(0.001, "inner loop"))))
-        try:
-            await asyncio.to_thread(int, "x")
-        except ValueError as error:
-            names.append(type(error).__name__)
-        try:
-            await asyncio.wait_for(asyncio.to_thread(block, "abandoned", 0.02), 0.001)
-        except TimeoutError:
-            names.append("late")
-        return names
-    [asyncio.run(main()), seen]
-    """
-    assert run(source).value == [
-        ["slow", "fast", "pool", "inner loop", "ValueError", "late"],
-        [0, 1, "fast", "slow", "pool", "abandoned"],
-    ]
-
-
 def test_a_task_that_is_made_where_no_loop_runs_runs_before_the_program_ends() -> None:
     source = """
     import asyncio
@@ -388,75 +199,6 @@ def test_a_task_that_is_made_where_no_loop_runs_runs_before_the_program_ends() -
 def test_what_such_a_task_raises_is_the_programs_error() -> None:
     with pytest.raises(ZeroDivisionError):
         run("import asyncio\nasync def work():\n    1 / 0\ntask = asyncio.create_task(work())")
-
-
-def test_what_is_in_the_midst_of_it_is_kept_for_each_thread() -> None:
-    source = """
-    import asyncio, contextvars, decimal, threading, time
-    variable = contextvars.ContextVar("variable", default="none")
-    seen = []
-    decimal.getcontext().prec = 28
-    def other():
-        seen.append(variable.get())
-        variable.set("other")
-        decimal.getcontext().prec = 3
-        time.sleep(0.01)
-        seen.append((variable.get(), decimal.getcontext().prec))
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            seen.append("no loop")
-    async def main():
-        variable.set("main")
-        try:
-            raise ValueError("handled")
-        except ValueError:
-            thread = threading.Thread(target=other)
-            thread.start()
-            thread.join()
-            try:
-                raise
-            except ValueError as error:
-                seen.append(str(error))
-        seen.append((variable.get(), decimal.getcontext().prec, asyncio.get_running_loop().is_running()))
-    asyncio.run(main())
-    seen
-    """
-    assert run(source).value == ["none", ("other", 3), "no loop", "handled", ("main", 28, True)]
-
-
-def test_a_thousand_threads_wait_at_once() -> None:
-    source = """
-    import threading
-    event, count = threading.Event(), []
-    threads = [threading.Thread(target=lambda: (event.wait(), count.append(1))) for _ in range(1_000)]
-    for thread in threads:
-        thread.start()
-    event.set()
-    for thread in threads:
-        thread.join()
-    len(count)
-    """
-    assert run(source).value == 1_000
-
-
-def test_recursion_ends_in_a_thread_as_it_does_in_the_program() -> None:
-    source = """
-    import sys, threading
-    seen = []
-    def deep(n):
-        return deep(n + 1)
-    def dig():
-        try:
-            deep(0)
-        except RecursionError:
-            seen.append("deep")
-    for _ in range(2):
-        thread = threading.Thread(target=dig)
-        thread.start(); thread.join()
-    [seen, sys.getrecursionlimit()]
-    """
-    assert run(source).value == [["deep", "deep"], 1000]
 
 
 def test_a_hostile_thread_reaches_no_more_than_the_program() -> None:
@@ -483,49 +225,6 @@ def test_a_hostile_thread_reaches_no_more_than_the_program() -> None:
     [name for name in dir(_green_threads)]
     """
     assert run(source).value == ["current", "main", "park", "start", "wake"]
-
-
-def test_a_thread_may_end_while_what_it_waits_for_is_collected() -> None:
-    source = """
-    import gc, threading, time
-    seen = []
-    class Slow:
-        def __del__(self):
-            time.sleep(0.001)
-            seen.append("collected")
-    def work():
-        Slow()
-        gc.collect()
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    seen
-    """
-    assert run(source).value == ["collected"] * 3
-
-
-def test_a_generator_is_not_entered_by_two_threads() -> None:
-    source = """
-    import threading, time
-    def numbers():
-        time.sleep(0.01)
-        yield 1
-    shared, seen = numbers(), []
-    def take():
-        try:
-            seen.append(next(shared))
-        except ValueError as error:
-            seen.append(str(error))
-    threads = [threading.Thread(target=take) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    seen
-    """
-    assert run(source).value == ["generator already executing", 1]
 
 
 def test_the_end_of_the_host_ends_the_program_from_any_thread() -> None:
@@ -570,3 +269,257 @@ def test_no_other_thread_runs_while_the_garbage_collector_calls_a_finalizer() ->
     within, others = run(source).value  # type: ignore[misc]  # two
     assert within == ["in", "a finalizer that the garbage collec"]
     assert others == 5
+
+
+AS_IN_PYTHON = {
+    "a thread runs when it is started and others while it waits": """
+    import threading, time
+    seen = []
+    def work(name, seconds):
+        seen.append(f"{name} begins")
+        time.sleep(seconds)
+        seen.append(f"{name} ends")
+    threads = [threading.Thread(target=work, args=(name, seconds)) for name, seconds in (("a", 0.03), ("b", 0.01))]
+    for thread in threads:
+        thread.start()
+    seen.append("all started")
+    for thread in threads:
+        thread.join()
+    seen
+    """,
+    "workers of a queue get what is put in order": """
+    import queue, threading
+    jobs, done = queue.Queue(maxsize=2), []
+    def worker():
+        while (job := jobs.get()) is not None:
+            done.append(job)
+            jobs.task_done()
+        jobs.task_done()
+    threads = [threading.Thread(target=worker) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for job in [*range(20), None, None, None]:
+        jobs.put(job)
+    jobs.join()
+    [done, jobs.empty(), [thread.is_alive() for thread in threads]]
+    """,
+    "a lock excludes others and time outs end waits": """
+    import threading, queue
+    lock, event, condition, inner = threading.Lock(), threading.Event(), threading.Condition(), threading.RLock()
+    results = [lock.acquire(), lock.acquire(timeout=0.01), lock.acquire(blocking=False), event.wait(0.01)]
+    with condition:
+        results.append(condition.wait(0.01))
+        results.append(condition.wait_for(lambda: True, 1))
+    with inner, inner:
+        results.append(True)
+    for take in (lambda: queue.Queue().get(timeout=0.01), lambda: queue.Queue().get_nowait()):
+        try:
+            take()
+        except queue.Empty:
+            results.append("empty")
+    results
+    """,
+    "threads have names numbers and variables of their own": """
+    import threading
+    own = threading.local()
+    own.x = 1
+    class Counted(threading.local):
+        def __init__(self, n):
+            self.n = n
+    counted = Counted(5)
+    seen = []
+    def look():
+        seen.append((hasattr(own, "x"), counted.n, threading.current_thread().name, threading.get_ident() != main))
+        counted.n = own.x = 7
+    main = threading.get_ident()
+    thread = threading.Thread(target=look, name="looks")
+    thread.start(); thread.join()
+    seen.append((own.x, counted.n, threading.current_thread() is threading.main_thread(), threading.active_count()))
+    seen
+    """,
+    "subclasses timers and misuse behave as in python": """
+    import threading
+    class Sum(threading.Thread):
+        def __init__(self, numbers):
+            super().__init__(daemon=True)
+            self.numbers = numbers
+        def run(self):
+            self.total = sum(self.numbers)
+    thread = Sum([1, 2])
+    thread.start(); thread.join(timeout=1)
+    seen = [thread.total, thread.daemon, thread.is_alive()]
+    timer = threading.Timer(0.001, seen.append, ["timer"])
+    timer.start(); timer.join()
+    never = threading.Timer(60, seen.append, ["never"])
+    never.start(); never.cancel(); never.join()
+    class Bad(threading.Thread):
+        def __init__(self):
+            pass
+    for wrong in (thread.start, threading.current_thread().join, threading.Lock().release, Bad().start, Sum(1).join):
+        try:
+            wrong()
+        except RuntimeError as error:
+            seen.append(str(error))
+    seen
+    """,
+    "executors give results in order errors and time outs": """
+    import time
+    from concurrent.futures import ThreadPoolExecutor, ProcessPoolExecutor, as_completed, wait
+    seen = []
+    with ThreadPoolExecutor(max_workers=2, thread_name_prefix="w") as pool:
+        seen.append(list(pool.map(lambda n: n * n, range(5))))
+        futures = {pool.submit(time.sleep, seconds): seconds for seconds in (0.03, 0.001)}
+        seen.append([futures[future] for future in as_completed(futures)])
+        slow = pool.submit(time.sleep, 0.02)
+        try:
+            slow.result(timeout=0.001)
+        except TimeoutError:
+            seen.append("late")
+        bad = pool.submit(int, "x")
+        seen.append(type(bad.exception()).__name__)
+        try:
+            bad.result()
+        except ValueError as error:
+            seen.append(str(error))
+        done, open_ones = wait([pool.submit(int, "1")])
+        seen.append((len(done), len(open_ones)))
+        seen.append(pool.submit(lambda: pool.submit(lambda: "inner").result()).result())
+        busy = [pool.submit(time.sleep, 0.01) for _ in range(2)]
+        waiting = pool.submit(int, "7")
+        seen.append((waiting.cancel(), waiting.cancelled()))
+    try:
+        pool.submit(int)
+    except RuntimeError as error:
+        seen.append(str(error))
+    with ProcessPoolExecutor(2) as pool:
+        seen.append(list(pool.map(abs, [-1, 2], chunksize=2)))
+    seen
+    """,
+    "the loop goes on while threads wait": """
+    import asyncio, time
+    from concurrent.futures import ThreadPoolExecutor
+    seen = []
+    def block(name, seconds):
+        time.sleep(seconds)
+        seen.append(name)
+        return name
+    async def tick():
+        for number in range(2):
+            seen.append(number)
+            await asyncio.sleep(0)
+    async def main():
+        task = asyncio.create_task(tick())
+        names = await asyncio.gather(asyncio.to_thread(block, "slow", 0.03), asyncio.to_thread(block, "fast", 0.02))
+        await task
+        with ThreadPoolExecutor(1) as pool:
+            names.append(await asyncio.get_running_loop().run_in_executor(pool, block, "pool", 0.001))
+        names.append(await asyncio.to_thread(lambda: asyncio.run(asyncio.sleep(0.001, "inner loop"))))
+        try:
+            await asyncio.to_thread(int, "x")
+        except ValueError as error:
+            names.append(type(error).__name__)
+        try:
+            await asyncio.wait_for(asyncio.to_thread(block, "abandoned", 0.02), 0.001)
+        except TimeoutError:
+            names.append("late")
+        return names
+    [asyncio.run(main()), seen]
+    """,
+    "what is in the midst of it is kept for each thread": """
+    import asyncio, contextvars, decimal, threading, time
+    variable = contextvars.ContextVar("variable", default="none")
+    seen = []
+    decimal.getcontext().prec = 28
+    def other():
+        seen.append(variable.get())
+        variable.set("other")
+        decimal.getcontext().prec = 3
+        time.sleep(0.01)
+        seen.append((variable.get(), decimal.getcontext().prec))
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            seen.append("no loop")
+    async def main():
+        variable.set("main")
+        try:
+            raise ValueError("handled")
+        except ValueError:
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+            try:
+                raise
+            except ValueError as error:
+                seen.append(str(error))
+        seen.append((variable.get(), decimal.getcontext().prec, asyncio.get_running_loop().is_running()))
+    asyncio.run(main())
+    seen
+    """,
+    "a thousand threads wait at once": """
+    import threading
+    event, count = threading.Event(), []
+    threads = [threading.Thread(target=lambda: (event.wait(), count.append(1))) for _ in range(1_000)]
+    for thread in threads:
+        thread.start()
+    event.set()
+    for thread in threads:
+        thread.join()
+    len(count)
+    """,
+    "recursion ends in a thread as it does in the program": """
+    import sys, threading
+    seen = []
+    def deep(n):
+        return deep(n + 1)
+    def dig():
+        try:
+            deep(0)
+        except RecursionError:
+            seen.append("deep")
+    for _ in range(2):
+        thread = threading.Thread(target=dig)
+        thread.start(); thread.join()
+    [seen, sys.getrecursionlimit()]
+    """,
+    "a thread may end while what it waits for is collected": """
+    import gc, threading, time
+    seen = []
+    class Slow:
+        def __del__(self):
+            time.sleep(0.001)
+            seen.append("collected")
+    def work():
+        Slow()
+        gc.collect()
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seen
+    """,
+    "a generator is not entered by two threads": """
+    import threading, time
+    def numbers():
+        time.sleep(0.01)
+        yield 1
+    shared, seen = numbers(), []
+    def take():
+        try:
+            seen.append(next(shared))
+        except ValueError as error:
+            seen.append(str(error))
+    threads = [threading.Thread(target=take) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seen
+    """,
+}
+
+
+@pytest.mark.parametrize("program", AS_IN_PYTHON.values(), ids=AS_IN_PYTHON)
+def test_a_program_gives_what_python_gives(program: str) -> None:
+    gives_what_python_gives(program)

@@ -15,6 +15,7 @@ from sealab.sandbox.errors import Refused
 from sealab.sandbox.report.substitutes import instead_of
 
 from ...guest_code import run
+from ...sealed import gives_what_python_gives
 
 PROMISED = """
 abc array base64 binascii bisect calendar cmath collections collections.abc colorsys contextlib copy csv dataclasses
@@ -233,35 +234,6 @@ def test_copying_gives_an_object_no_name_its_source_could_not_write() -> None:
         run(source)
 
 
-def test_dataclasses_work_with_private_fields_and_string_annotations() -> None:
-    source = """
-    from __future__ import annotations
-    import typing
-    from dataclasses import InitVar, KW_ONLY, asdict, dataclass, field, fields, replace
-    @dataclass(order=True)
-    class A:
-        x: int
-        _y: int = 2
-        tags: list[str] = field(default_factory=list)
-        count: typing.ClassVar[int] = 7
-        seed: InitVar[int] = 3
-        _: KW_ONLY
-        k: int = 9
-        def __post_init__(self, seed): self.x += seed
-    a = A(1, _y=5, k=8)
-    [str(a), asdict(a), str(replace(a, _y=1, seed=0)), [f.name for f in fields(a)][0], A.count, a < A(9), fields(a)[0].type]
-    """
-    assert run(source).value == [
-        "A(x=4, _y=5, tags=[], k=8)",
-        {"x": 4, "_y": 5, "tags": [], "k": 8},
-        "A(x=4, _y=1, tags=[], k=8)",
-        "x",
-        7,
-        True,
-        "int",
-    ]
-
-
 def test_a_field_of_an_object_is_not_taken_for_a_name_of_its_class() -> None:
     source = """
     from collections import defaultdict
@@ -277,31 +249,6 @@ def test_a_field_of_an_object_is_not_taken_for_a_name_of_its_class() -> None:
     assert run(source).value == [{"fields": {"default_factory": 1}}, [], [1]]
 
 
-def test_enums_work_as_usual() -> None:
-    source = """
-    from enum import Enum, Flag, IntEnum, StrEnum, auto
-    class C(Enum):
-        R = 1
-        G = auto()
-        @property
-        def low(self): return self.name.lower()
-        @classmethod
-        def _missing_(cls, value): return cls.R
-    class P(Flag):
-        A = auto()
-        B = auto()
-    class S(StrEnum):
-        X = auto()
-    class Planet(Enum):
-        E = (1.0, 2)
-        def __init__(self, mass, moons): self.mass = mass
-    made = Enum("Made", "p q")
-    [C(2).low, C(99).name, [c.name for c in C], P.A | P.B == P(3), S("x") is S.X, made.q.value, Planet.E.mass, C["R"].value,
-     IntEnum("I", {"a": 5}).a + 1]
-    """
-    assert run(source).value == ["g", "R", ["R", "G"], True, True, 2, 1.0, 1, 6]
-
-
 def test_paths_are_text() -> None:
     source = """
     import os.path
@@ -314,98 +261,6 @@ def test_paths_are_text() -> None:
         "a/b/c.tar.gz", "c.tar", [".tar", ".gz"], "a/b", "a/b/c.tar.x", "PosixPath('a/b/c.tar.gz')", "../b", "a/b", "/workspace/y", "/b",
         "/workspace",
     ]  # fmt: skip
-
-
-def test_zones_come_from_memory_and_keys_are_no_paths() -> None:
-    source = """
-    from datetime import datetime, timedelta
-    from zoneinfo import ZoneInfo
-    utc = ZoneInfo("UTC")
-    zone = ZoneInfo("Europe/Berlin")
-    summer = datetime(2024, 7, 1, 12, tzinfo=utc).astimezone(zone)
-    fold = datetime(2024, 10, 27, 2, 30, tzinfo=zone, fold=1)
-    [summer.isoformat(), fold.utcoffset() == timedelta(hours=1), zone.key, ZoneInfo("Europe/Berlin") is zone, fold.tzname()]
-    """
-    assert run(source).value == ["2024-07-01T14:00:00+02:00", True, "Europe/Berlin", True, "CET"]
-
-
-def test_warnings_are_the_codes_own() -> None:
-    source = """
-    import warnings
-    warnings.warn("careful")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warnings.warn("old", DeprecationWarning)
-        warnings.warn("old", DeprecationWarning)
-    warnings.filterwarnings("ignore", message="quiet")
-    warnings.warn("quiet please")
-    warnings.simplefilter("error")
-    try:
-        warnings.warn("raised")
-    except UserWarning as error:
-        print(error)
-    [len(caught), caught[0].category.__name__, caught[0].lineno]
-    """
-    ran = run(source)
-    assert ran.value == [2, "DeprecationWarning", 6]
-    assert (ran.output, ran.stderr) == ("raised\n", "<code>:3: UserWarning: careful\n")
-
-
-def test_logging_goes_to_standard_error() -> None:
-    source = """
-    import logging
-    logging.basicConfig(force=True, level="INFO", format="%(levelname)s %(name)s: %(message)s")
-    log = logging.getLogger("out.err")
-    log.info("%s and %(x)s" if False else "got %d", 3)
-    log.debug("hidden")
-    try:
-        1 / 0
-    except ZeroDivisionError:
-        log.exception("failed")
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("{levelname}|{message}|{who}", style="{"))
-    logging.getLogger("out").addHandler(handler)
-    logging.getLogger("out").propagate = False
-    log.warning("w", extra={"who": "me"})
-    """
-    assert run(source).stderr == (
-        "INFO out.err: got 3\nERROR out.err: failed\nTraceback (most recent call last):\n"
-        '  File "<code>", line 8, in <module>\nZeroDivisionError: division by zero\nWARNING|w|me\n'
-    )
-
-
-@pytest.mark.skipif(sys.platform == "emscripten", reason="WebAssembly has no threads")
-def test_a_log_record_says_which_line_and_which_thread_logged_it() -> None:
-    source = """
-    import logging, threading
-    form = "%(filename)s:%(lineno)d:%(funcName)s:%(threadName)s %(message)s"
-    logging.basicConfig(force=True, level="INFO", format=form)
-    log = logging.getLogger("here")
-    def noted(text):
-        log.info(text)
-    def told(text):
-        log.info(text, stacklevel=2)
-    class Own(logging.Logger):
-        def own(self, text): self.info(text)
-    noted("one")
-    told("two")
-    logging.LoggerAdapter(log, {}).info("three")
-    thread = threading.Thread(target=noted, args=("four",), name="second")
-    thread.start()
-    thread.join()
-    own = Own("own")
-    own.addHandler(logging.getLogger().handlers[0])
-    own.own("five")
-    logging.info("six")
-    """
-    assert run(source).stderr.splitlines() == [
-        "<code>:7:noted:MainThread one",
-        "<code>:13:<module>:MainThread two",
-        "<code>:14:<module>:MainThread three",
-        "<code>:7:noted:second four",
-        "<code>:11:own:MainThread five",
-        "<code>:21:<module>:MainThread six",
-    ]
 
 
 def test_a_brace_template_of_a_log_reaches_no_hidden_attribute() -> None:
@@ -436,56 +291,6 @@ def test_tracebacks_show_the_codes_own_lines() -> None:
         '  File "<code>", line 3, in f\nValueError: x\n'
     )
     assert run(source).value == [text, True, "ValueError", None]
-
-
-def test_the_lines_of_a_traceback_and_of_the_stack_are_told() -> None:
-    source = """
-    import traceback
-    def f(): raise ValueError("x")
-    def here(): return traceback.extract_stack(limit=1), traceback.format_stack()[-1], traceback.extract_stack()
-    try:
-        f()
-    except ValueError as error:
-        tb = error.__traceback__
-        lines = traceback.extract_tb(tb)
-        told = [tb.tb_lineno, [each[1:3] for each in lines], traceback.format_tb(tb, 1), lines.format()[1], repr(lines[1])]
-        told.append(traceback.format_exception(type(error), error, tb)[-1])
-        moved = TypeError("y").with_traceback(tb)
-        moved.__traceback__ = tb
-        told.append(len(traceback.extract_tb(moved.__traceback__)))
-        error.__traceback__ = None
-        told.append(traceback.format_tb(error.__traceback__))
-    last, shown, stack = here()
-    [*told, last[0][1:3], shown, [each.name for each in stack[-2:]]]
-    """
-    assert run(source).value == [
-        6,
-        [(6, "<module>"), (3, "f")],
-        ['  File "<code>", line 6, in <module>\n'],
-        '  File "<code>", line 3, in f\n',
-        "<FrameSummary file <code>, line 3 in f>",
-        "ValueError: x\n",
-        2,
-        [],
-        (4, "here"),
-        '  File "<code>", line 4, in here\n',
-        ["<module>", "here"],
-    ]
-
-
-def test_output_can_be_redirected() -> None:
-    source = """
-    import contextlib, io, sys
-    taken = io.StringIO()
-    with contextlib.redirect_stdout(taken):
-        print("inside")
-        sys.stdout.write("too")
-    print("outside", file=sys.stderr)
-    [taken.getvalue(), sys.stdin.read(), sys.stdin.readline(), sys.argv]
-    """
-    ran = run(source)
-    assert ran.value == ["inside\ntoo", "", "", [""]]
-    assert (ran.output, ran.stderr) == ("", "outside\n")
 
 
 def test_unittest_runs_the_codes_own_cases_and_tells_on_standard_error() -> None:
@@ -631,28 +436,6 @@ email.utils.formatdate(), html.unescape("&amp;")
     assert ran.stdout == "[] set()\n"
 
 
-@pytest.mark.skipif(sys.platform == "emscripten", reason="WebAssembly has no threads")
-def test_a_log_record_says_its_thread_whatever_stands_among_the_modules() -> None:
-    result = run(
-        """
-        import logging, sys, threading, types
-        names = []
-        class Keeps(logging.Handler):
-            def emit(self, record): names.append(record.threadName)
-        logger = logging.getLogger("kept")
-        logger.propagate = False
-        logger.addHandler(Keeps())
-        thread = threading.Thread(target=logger.warning, args=["x"], name="mine")
-        sys.modules["threading"] = types.ModuleType("threading")
-        thread.start()
-        thread.join()
-        del sys.modules["threading"]
-        result = names
-        """
-    )
-    assert result.value == ["mine"]
-
-
 def test_in_a_sealed_process_the_methods_of_a_namespace_work_on_a_namespace_alone() -> None:
     program = """
         from types import SimpleNamespace
@@ -703,3 +486,175 @@ def test_a_process_is_sealed_that_has_a_class_whose_objects_name_another_one() -
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False, timeout=120
     )
     assert (done.stdout, done.stderr) == ("<class 'int'>\n", "")
+
+
+@pytest.mark.skipif(sys.platform == "emscripten", reason="WebAssembly has no threads")
+def test_a_log_record_says_which_line_and_which_thread_logged_it() -> None:
+    source = """
+    import logging, threading
+    form = "%(filename)s:%(lineno)d:%(funcName)s:%(threadName)s %(message)s"
+    logging.basicConfig(force=True, level="INFO", format=form)
+    log = logging.getLogger("here")
+    def noted(text):
+        log.info(text)
+    def told(text):
+        log.info(text, stacklevel=2)
+    class Own(logging.Logger):
+        def own(self, text): self.info(text)
+    noted("one")
+    told("two")
+    logging.LoggerAdapter(log, {}).info("three")
+    thread = threading.Thread(target=noted, args=("four",), name="second")
+    thread.start()
+    thread.join()
+    own = Own("own")
+    own.addHandler(logging.getLogger().handlers[0])
+    own.own("five")
+    logging.info("six")
+    """
+    assert run(source).stderr.splitlines() == [
+        "<code>:7:noted:MainThread one",
+        "<code>:13:<module>:MainThread two",
+        "<code>:14:<module>:MainThread three",
+        "<code>:7:noted:second four",
+        "<code>:11:own:MainThread five",
+        "<code>:21:<module>:MainThread six",
+    ]
+
+
+@pytest.mark.skipif(sys.platform == "emscripten", reason="WebAssembly has no threads")
+def test_a_log_record_says_its_thread_whatever_stands_among_the_modules() -> None:
+    result = run(
+        """
+        import logging, sys, threading, types
+        names = []
+        class Keeps(logging.Handler):
+            def emit(self, record): names.append(record.threadName)
+        logger = logging.getLogger("kept")
+        logger.propagate = False
+        logger.addHandler(Keeps())
+        thread = threading.Thread(target=logger.warning, args=["x"], name="mine")
+        sys.modules["threading"] = types.ModuleType("threading")
+        thread.start()
+        thread.join()
+        del sys.modules["threading"]
+        result = names
+        """
+    )
+    assert result.value == ["mine"]
+
+
+AS_IN_PYTHON = {
+    "dataclasses work with private fields and string annotations": """
+    from __future__ import annotations
+    import typing
+    from dataclasses import InitVar, KW_ONLY, asdict, dataclass, field, fields, replace
+    @dataclass(order=True)
+    class A:
+        x: int
+        _y: int = 2
+        tags: list[str] = field(default_factory=list)
+        count: typing.ClassVar[int] = 7
+        seed: InitVar[int] = 3
+        _: KW_ONLY
+        k: int = 9
+        def __post_init__(self, seed): self.x += seed
+    a = A(1, _y=5, k=8)
+    [str(a), asdict(a), str(replace(a, _y=1, seed=0)), [f.name for f in fields(a)][0], A.count, a < A(9), fields(a)[0].type]
+    """,
+    "enums work as usual": """
+    from enum import Enum, Flag, IntEnum, StrEnum, auto
+    class C(Enum):
+        R = 1
+        G = auto()
+        @property
+        def low(self): return self.name.lower()
+        @classmethod
+        def _missing_(cls, value): return cls.R
+    class P(Flag):
+        A = auto()
+        B = auto()
+    class S(StrEnum):
+        X = auto()
+    class Planet(Enum):
+        E = (1.0, 2)
+        def __init__(self, mass, moons): self.mass = mass
+    made = Enum("Made", "p q")
+    [C(2).low, C(99).name, [c.name for c in C], P.A | P.B == P(3), S("x") is S.X, made.q.value, Planet.E.mass, C["R"].value,
+     IntEnum("I", {"a": 5}).a + 1]
+    """,
+    "zones come from memory and keys are no paths": """
+    from datetime import datetime, timedelta
+    from zoneinfo import ZoneInfo
+    utc = ZoneInfo("UTC")
+    zone = ZoneInfo("Europe/Berlin")
+    summer = datetime(2024, 7, 1, 12, tzinfo=utc).astimezone(zone)
+    fold = datetime(2024, 10, 27, 2, 30, tzinfo=zone, fold=1)
+    [summer.isoformat(), fold.utcoffset() == timedelta(hours=1), zone.key, ZoneInfo("Europe/Berlin") is zone, fold.tzname()]
+    """,
+    "warnings are the codes own": """
+    import warnings
+    warnings.warn("careful")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.warn("old", DeprecationWarning)
+        warnings.warn("old", DeprecationWarning)
+    warnings.filterwarnings("ignore", message="quiet")
+    warnings.warn("quiet please")
+    warnings.simplefilter("error")
+    try:
+        warnings.warn("raised")
+    except UserWarning as error:
+        print(error)
+    [len(caught), caught[0].category.__name__, caught[0].lineno]
+    """,
+    "logging goes to standard error": """
+    import logging
+    logging.basicConfig(force=True, level="INFO", format="%(levelname)s %(name)s: %(message)s")
+    log = logging.getLogger("out.err")
+    log.info("%s and %(x)s" if False else "got %d", 3)
+    log.debug("hidden")
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        log.exception("failed")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("{levelname}|{message}|{who}", style="{"))
+    logging.getLogger("out").addHandler(handler)
+    logging.getLogger("out").propagate = False
+    log.warning("w", extra={"who": "me"})
+    """,
+    "the lines of a traceback and of the stack are told": """
+    import traceback
+    def f(): raise ValueError("x")
+    def here(): return traceback.extract_stack(limit=1), traceback.format_stack()[-1], traceback.extract_stack()
+    try:
+        f()
+    except ValueError as error:
+        tb = error.__traceback__
+        lines = traceback.extract_tb(tb)
+        told = [tb.tb_lineno, [each[1:3] for each in lines], traceback.format_tb(tb, 1), lines.format()[1], repr(lines[1])]
+        told.append(traceback.format_exception(type(error), error, tb)[-1])
+        moved = TypeError("y").with_traceback(tb)
+        moved.__traceback__ = tb
+        told.append(len(traceback.extract_tb(moved.__traceback__)))
+        error.__traceback__ = None
+        told.append(traceback.format_tb(error.__traceback__))
+    last, shown, stack = here()
+    [*told, last[0][1:3], shown, [each.name for each in stack[-2:]]]
+    """,
+    "output can be redirected": """
+    import contextlib, io, sys
+    taken = io.StringIO()
+    with contextlib.redirect_stdout(taken):
+        print("inside")
+        sys.stdout.write("too")
+    print("outside", file=sys.stderr)
+    [taken.getvalue(), sys.stdin.read(), sys.stdin.readline(), sys.argv]
+    """,
+}
+
+
+@pytest.mark.parametrize("program", AS_IN_PYTHON.values(), ids=AS_IN_PYTHON)
+def test_a_program_gives_what_python_gives(program: str) -> None:
+    gives_what_python_gives(program)

@@ -5,62 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ...guest_code import run
-
-
-def test_the_two_streams_are_apart():
-    ran = run("""
-    import sys
-    print("out"); print("err", file=sys.stderr)
-    sys.stdout.write("o\\n"); sys.stderr.write("e\\n")
-    print("binary", file=sys.stderr, flush=True); sys.stdout.buffer.write(b"b\\n")
-    """)
-    assert (ran.output, ran.stderr) == ("out\no\nb\n", "err\ne\nbinary\n")
-
-
-def test_redirections_nest_and_are_undone():
-    ran = run("""
-    import contextlib, io, sys
-    a, b, e = io.StringIO(), io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(a), contextlib.redirect_stderr(e):
-        print("a1"); print("e1", file=sys.stderr)
-        with contextlib.redirect_stdout(b):
-            print("b1"); sys.stdout.write("b2\\n")
-        print("a2", file=sys.stdout)
-        try:
-            with contextlib.redirect_stdout(sys.stderr):
-                print("to e")
-                raise ValueError
-        except ValueError:
-            pass
-    with contextlib.redirect_stdout(None):
-        print("nowhere")
-    print("end")
-    [a.getvalue(), b.getvalue(), e.getvalue()]
-    """)
-    assert ran.value == ["a1\na2\n", "b1\nb2\n", "e1\nto e\n"]
-    assert (ran.output, ran.stderr) == ("end\n", "")
-
-
-def test_a_stream_may_be_assigned_and_sees_each_part():
-    ran = run("""
-    import sys
-    class Tee:
-        def __init__(self, stream):
-            self.stream, self.parts = stream, []
-        def write(self, text):
-            self.parts.append(text)
-            return self.stream.write(text.upper())
-        def flush(self):
-            pass
-    before = sys.stdout
-    sys.stdout = tee = Tee(sys.stdout)
-    print("a", 1, sep="-")
-    sys.stdout = sys.__stdout__
-    print("b")
-    [tee.parts, sys.stdout is before]
-    """)
-    assert ran.value == [["a", "-", "1", "\n"], True]
-    assert ran.output == "A-1\nb\n"
+from ...sealed import gives_what_python_gives
 
 
 def test_what_an_earlier_run_put_there_is_gone():
@@ -108,25 +53,6 @@ def test_reports_of_errors_and_warnings_go_to_standard_error():
         assert said in ran.stderr
 
 
-def test_a_runner_of_tests_tells_on_the_stream_given_to_it():
-    ran = run("""
-    import io, unittest
-    class T(unittest.TestCase):
-        def test_good(self): "works"
-        def test_bad(self): self.fail("no")
-    stream = io.StringIO()
-    suite = unittest.TestLoader().loadTestsFromTestCase(T)
-    ended = unittest.TextTestRunner(stream=stream, verbosity=2).run(suite)
-    [ended.testsRun, len(ended.failures), stream.getvalue().splitlines()[:3]]
-    """)
-    assert ran.value == [
-        2,
-        1,
-        ["test_bad (__main__.T.test_bad) ... FAIL", "test_good (__main__.T.test_good)", "works ... ok"],
-    ]
-    assert (ran.output, ran.stderr) == ("", "")
-
-
 def test_help_prints():
     ran = run('''
     def area(r: float) -> float:
@@ -139,3 +65,64 @@ def test_help_prints():
     assert "len(obj, /)" in run("help(len)").output
     assert "sqrt" in run("import math\nhelp(math)").output
     assert "class A" in run("class A:\n    def m(self): 'Does m.'\nhelp(A())").output
+
+
+AS_IN_PYTHON = {
+    "the two streams are apart": """
+    import sys
+    print("out"); print("err", file=sys.stderr)
+    sys.stdout.write("o\\n"); sys.stderr.write("e\\n")
+    print("binary", file=sys.stderr, flush=True); sys.stdout.buffer.write(b"b\\n")
+    """,
+    "redirections nest and are undone": """
+    import contextlib, io, sys
+    a, b, e = io.StringIO(), io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(a), contextlib.redirect_stderr(e):
+        print("a1"); print("e1", file=sys.stderr)
+        with contextlib.redirect_stdout(b):
+            print("b1"); sys.stdout.write("b2\\n")
+        print("a2", file=sys.stdout)
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                print("to e")
+                raise ValueError
+        except ValueError:
+            pass
+    with contextlib.redirect_stdout(None):
+        print("nowhere")
+    print("end")
+    [a.getvalue(), b.getvalue(), e.getvalue()]
+    """,
+    "a stream may be assigned and sees each part": """
+    import sys
+    class Tee:
+        def __init__(self, stream):
+            self.stream, self.parts = stream, []
+        def write(self, text):
+            self.parts.append(text)
+            return self.stream.write(text.upper())
+        def flush(self):
+            pass
+    before = sys.stdout
+    sys.stdout = tee = Tee(sys.stdout)
+    print("a", 1, sep="-")
+    sys.stdout = sys.__stdout__
+    print("b")
+    [tee.parts, sys.stdout is before]
+    """,
+    "a runner of tests tells on the stream given to it": """
+    import io, unittest
+    class T(unittest.TestCase):
+        def test_good(self): "works"
+        def test_bad(self): self.fail("no")
+    stream = io.StringIO()
+    suite = unittest.TestLoader().loadTestsFromTestCase(T)
+    ended = unittest.TextTestRunner(stream=stream, verbosity=2).run(suite)
+    [ended.testsRun, len(ended.failures), stream.getvalue().splitlines()[:3]]
+    """,
+}
+
+
+@pytest.mark.parametrize("program", AS_IN_PYTHON.values(), ids=AS_IN_PYTHON)
+def test_a_program_gives_what_python_gives(program: str) -> None:
+    gives_what_python_gives(program)
