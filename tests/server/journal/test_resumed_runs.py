@@ -59,10 +59,10 @@ async def cut(tmp_path_factory: pytest.TempPathFactory) -> Cut:
     ends.write_text(ends.read_text().replace("def send(", "async def send("))
     plain = ("whole", "raced", "damaged", "other")
     with http_process(home, **ENV) as server:
-        for session in ("kept", "left"):
-            await _run(server.url, "x = [1]", {"session": session})
+        await _run(server.url, "x = [1]", {"session": "kept"})
         calls = [asyncio.create_task(_run(server.url, CODE, {"context_vars": {"name": name}})) for name in plain]
-        calls += [asyncio.create_task(_run(server.url, IN_SESSION, {"session": each})) for each in ("kept", "left")]
+        in_sessions = {"kept": IN_SESSION, "left": "x = 1\nawait tools.notes.send(text='slow')"}
+        calls += [asyncio.create_task(_run(server.url, code, {"session": at})) for at, code in in_sessions.items()]
         await until(
             lambda: (sent.exists() and sent.read_text().count("slow") == 6) or any(each.done() for each in calls)
         )
