@@ -22,7 +22,8 @@ def told_of_full_python(job: Job, outcome: Outcome, offered: Callable[[], Collec
         or (outcome.cpu_ms or 0.0) < COMPUTED_SHARE * outcome.duration_ms
     ):
         return outcome
-    wider = next((each for each in (Isolation.PROCESS, Isolation.CONTAINER) if each in offered()), None)
+    there = offered()
+    wider = next((each for each in (Isolation.PROCESS, Isolation.CONTAINER) if each in there), None)
     if wider is None:
         return outcome
     told = f'Where it computes on many numbers, numpy and pandas are far faster: ask for isolation="{wider.value}".'

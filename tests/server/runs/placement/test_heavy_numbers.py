@@ -20,7 +20,7 @@ def hint(
     offered: Collection[Isolation] = BOTH,
 ) -> str:
     outcome = Outcome(status, error=TIMED_OUT, isolation=isolation, duration_ms=2000.0, cpu_ms=cpu_ms)
-    told = told_of_full_python(Job("1", session=session), outcome, offered)
+    told = told_of_full_python(Job("1", session=session), outcome, lambda: offered)
     assert told.error is not None
     return str(told.error.hint)
 
