@@ -99,7 +99,7 @@ def test_what_holds_longer_than_asked_is_reported_to_a_file(tmp_path: Path, monk
 ON_ONE_PROCESSOR = """
     import asyncio, json, os, sys, time
     from sealab.server.stats import watchdog
-from sealab.server.stats.watchdog import LoopStats, WatchedLoop, watching
+    from sealab.server.stats.watchdog import LoopStats, WatchedLoop, watching
 
     stats, longest = LoopStats(), 0.0
 
