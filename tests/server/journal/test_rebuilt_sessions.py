@@ -117,7 +117,7 @@ async def test_what_takes_too_long_to_rebuild_ends_the_session_and_says_so(tmp_p
 
 @pytest.mark.parametrize("forgets", ["first", "middle", "last"])
 async def test_a_session_of_which_a_program_was_erased_ends(forgetful: Caller, forgets: str) -> None:
-    session = f"without its {forgets}"
+    session = f"without-its-{forgets}"
     for name in ("first", "middle", "last"):
         await forgetful.run(f"x = {f'{name} of {session}'!r}", session=session)
     store(forgetful.home).forget(lambda text: f"{forgets} of {session}" in text)
