@@ -192,17 +192,23 @@ def _draw_few(item: pytest.Item) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the file anew for the files of tests that have rows: of each test the least, of a fixture the mean."""
+    """Renew the costs of the tests that have rows: of each the least, of a fixture the mean. Tests that are gone go."""
     parser = argparse.ArgumentParser(prog="python -m tests.costs", description="Renew tests/costs.tsv.")
     parser.add_argument("rows", type=Path, help="what pytest wrote with --record-costs")
     found: dict[str, list[float]] = defaultdict(list)
     for line in parser.parse_args(arguments).rows.read_text().splitlines():
         seconds, name = line.split("\t")
         found[name].append(float(seconds))
-    measured = {name.partition("::")[0] for name in found}
-    kept = {name: seconds for name, seconds in read().items() if name.partition("::")[0] not in measured}
+    kept = {name: seconds for name, seconds in read().items() if _is_there(name)}
     new = {name: fmean(each) if name.startswith("fixture ") else min(each) for name, each in found.items()}
     write(kept | new)
+
+
+def _is_there(name: str) -> bool:
+    """Return whether the file of a test or fixture has a function of its name, or of its class's."""
+    path, _, test = name.removeprefix("fixture ").partition("::")
+    function = re.sub(r"\[.*", "", test).rpartition("::")[2]
+    return Path(path).is_dir() or (Path(path).exists() and f" {function}(" in Path(path).read_text())
 
 
 if __name__ == "__main__":

@@ -67,12 +67,16 @@ async def test_the_tools_hide_and_give_back_and_name_what_they_do_not_know(tmp_p
         }
         nothing = {"sanitized_text": "nothing", "pii_found": 0, "pii_types": []}
         assert await answer(caller.client, "sanitize_pii", "nothing") == nothing
-    # A later server of the home, which gives code a value back only where the model may have it.
-    async with in_this_process(tmp_path, {"SEALAB_RESTORE_TO_MODEL": "false", **FAST}) as later:
+    async with in_this_process(tmp_path, FAST) as later:
         again = (await answer(later.client, "sanitize_pii", MAIL))["sanitized_text"]
         assert again in hidden["sanitized_text"]
-        assert (await later.run("restore_pii('[EMAIL_0123456789]')"))["error"]["type"] == "PermissionError"
-        assert (await later.call("restore_pii", text=again)).is_error
+        assert (await answer(later.client, "restore_pii", again))["restored_text"] == MAIL
+
+
+async def test_values_are_given_back_only_where_the_model_may_have_them(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, {"SEALAB_RESTORE_TO_MODEL": "false", **FAST}) as caller:
+        assert (await caller.run("restore_pii('[EMAIL_0123456789]')"))["error"]["type"] == "PermissionError"
+        assert (await caller.call("restore_pii", text="[EMAIL_0123456789]")).is_error
 
 
 async def test_with_privacy_off_there_is_no_vault_to_ask(tmp_path: Path) -> None:
