@@ -39,6 +39,7 @@ def test_drew(): print("drawn:", len(drawn))
 @pytest.fixture
 def tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     monkeypatch.setattr(costs, "QUICK_SECONDS", 0.1)
+    monkeypatch.setattr(costs, "NEW_SECONDS_MAX", 0.1)
     monkeypatch.setattr(costs, "LISTED_SECONDS", 0.05)
     monkeypatch.setattr(costs, "FILE", pytester.path / "costs.tsv")
     pytester.makepyfile(test_it=TESTS)

@@ -150,11 +150,17 @@ def install(name: str, tree: str, folder: Path) -> Installed:
     return Installed(
         name,
         site,
-        (source / "requirements.txt").read_bytes(),
+        _lock(source).read_bytes(),
         tuple(missing),
         wheel.stat().st_size,
         own + sum(sizes.values()),
     )
+
+
+def _lock(source: Path) -> Path:
+    """Return the lock of a plain install; trees before `requirements/` have it at the top."""
+    lock = source / "requirements" / "base.txt"
+    return lock if lock.exists() else source / "requirements.txt"
 
 
 def _needed(lines: list[str]) -> tuple[dict[str, int], list[str]]:
