@@ -9,6 +9,7 @@ import asyncio
 import resource
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -20,17 +21,16 @@ from .test_background_restarts import SHORT_LEASES, WAITS, lines_of, over_http
 ENV = ONE_SPARE | CLAIMED
 
 
-async def cut(home: Path) -> tuple[list[str], Path]:
-    """Have a server be killed that is at work on two runs, and another wait behind them; return all and what was sent."""
+async def cut(home: Path) -> tuple[str, str, Path]:
+    """Have a server be killed that is at work on a run, and another run wait behind it; return both and what was sent."""
     sent = served_notes(home)
-    with http_process(home, launched_by=SHORT_LEASES, SEALAB_BACKGROUND_RUNS_MAX="2", **ENV) as server:
+    with http_process(home, launched_by=SHORT_LEASES, SEALAB_BACKGROUND_RUNS_MAX="1", **ENV) as server:
         async with over_http(server.url, "auto") as caller:
-            at_work = [await begun(caller, WAITS) for _ in range(2)]
-            for run_id in at_work:
-                await until(caller, run_id, lambda state: "progress" in state)
-            waiting = await begun(caller, "result = 'waited'")
+            first = await begun(caller, WAITS)
+            await until(caller, first, lambda state: "progress" in state)
+            second = await begun(caller, "result = 'second'")
         server.process.kill()
-    return [*at_work, waiting], sent
+    return first, second, sent
 
 
 def changed(home: Path, statement: str, *values: object) -> None:
@@ -52,50 +52,61 @@ async def says(server: HttpServer, text: str) -> str:
     raise AssertionError(f"the server never said: {text}")
 
 
-async def test_runs_outlive_a_wrong_key_and_a_newer_version_and_one_with_a_damaged_journal_says_so(
-    tmp_path: Path,
-) -> None:
-    (damaged, newer, waiting), sent = await cut(tmp_path)
-    changed(tmp_path, "UPDATE sealab_background_run SET changed = changed")
-    wrong = ENV | {"SEALAB_VAULT_KEY": "00" * 32}
-    with http_process(tmp_path, launched_by=SHORT_LEASES, **wrong) as server:
+async def told_by_the_next(home: Path, *run_ids: str, env: dict[str, str] = ENV) -> list[dict[str, Any]]:
+    with http_process(home, launched_by=SHORT_LEASES, **env) as server:
         async with over_http(server.url, "auto") as caller:
-            for refused in (
-                await caller.call("get_run", run_id=damaged),
-                await caller.call("execute_code", code="1", background=True),
-            ):
-                assert refused.is_error
-                assert "another key" in str(refused.content)
+            await caller.call("write_workspace_file", filename="go.txt", content="")
+            return [await told(caller, each, wait_seconds=40) for each in run_ids]
+
+
+async def test_a_run_whose_journal_is_cut_in_a_record_ends_and_says_so_and_others_go_on(tmp_path: Path) -> None:
+    first, second, sent = await cut(tmp_path)
     changed(
         tmp_path,
         "UPDATE sealab_journal_piece SET sealed = substr(sealed, 1, length(sealed) - 7) "
         "WHERE run_id = ? AND number = (SELECT max(number) FROM sealab_journal_piece WHERE run_id = ?)",
-        damaged,
-        damaged,
+        first,
+        first,
     )
-    changed(tmp_path, "UPDATE sealab_journal_run SET format = format + 1 WHERE run_id = ?", newer)
     before = sent.read_text()
+    damaged, other = await told_by_the_next(tmp_path, first, second)
+    assert damaged["status"] == "crashed"
+    assert "was changed or is damaged" in damaged["error"]["message"]
+    assert "What it had done by then stands." in damaged["error"]["message"]
+    assert other["result"] == "second"
+    assert sent.read_text() == before
+
+
+async def test_a_run_whose_journal_is_of_a_newer_version_waits_for_that(tmp_path: Path) -> None:
+    first, second, sent = await cut(tmp_path)
+    changed(tmp_path, "UPDATE sealab_journal_run SET format = format + 1 WHERE run_id = ?", first)
     with http_process(tmp_path, launched_by=SHORT_LEASES, **ENV) as server:
         async with over_http(server.url, "auto") as caller:
-            await caller.call("write_workspace_file", filename="go.txt", content="")
-            assert (await ended(caller, waiting))["result"] == "waited"
-            crashed = await ended(caller, damaged)
-            assert crashed["status"] == "crashed"
-            assert "was changed or is damaged" in crashed["error"]["message"]
-            assert "What it had done by then stands." in crashed["error"]["message"]
-            said = await says(server, f"The background run {newer} is left to a newer version")
+            assert (await told(caller, second, wait_seconds=40))["result"] == "second"
+            said = await says(server, f"The background run {first} is left to a newer version")
             assert "Use that version or a later one." in said
-            assert (await told(caller, newer))["status"] == "running"
-            assert sent.read_text() == before
-    changed(tmp_path, "UPDATE sealab_journal_run SET format = format - 1 WHERE run_id = ?", newer)
-    with http_process(tmp_path, launched_by=SHORT_LEASES, **ENV) as server:
-        async with over_http(server.url, "auto") as caller:
-            report = await ended(caller, newer)
+            assert (await told(caller, first))["status"] == "running"
+    changed(tmp_path, "UPDATE sealab_journal_run SET format = format - 1 WHERE run_id = ?", first)
+    (report,) = await told_by_the_next(tmp_path, first)
     assert report["status"] == "ok", report
-    assert [line for line in lines_of(sent) if str(report["result"]) in line] == [
-        f"first {report['result']}",
-        f"second {report['result']}",
-    ]
+    assert lines_of(sent) == [f"first {report['result']}", f"second {report['result']}"]
+
+
+async def test_with_a_wrong_key_no_run_is_taken_and_with_the_right_one_all_go_on(tmp_path: Path) -> None:
+    first, second, sent = await cut(tmp_path)
+    changed(tmp_path, "UPDATE sealab_background_run SET changed = changed")
+    wrong = ENV | {"SEALAB_VAULT_KEY": "00" * 32}
+    with http_process(tmp_path, launched_by=SHORT_LEASES, **wrong) as server:
+        async with over_http(server.url, "auto") as caller:
+            answer = await caller.call("get_run", run_id=first)
+            assert answer.is_error
+            assert "another key" in str(answer.content)
+            answer = await caller.call("execute_code", code="1", background=True)
+            assert answer.is_error
+            assert "another key" in str(answer.content)
+    reports = await told_by_the_next(tmp_path, first, second)
+    assert [each["status"] for each in reports] == ["ok", "ok"]
+    assert len(lines_of(sent)) == 2
 
 
 async def test_on_a_full_disk_a_run_waits_past_its_lease_and_goes_on_once_there_is_room(tmp_path: Path) -> None:
