@@ -8,6 +8,8 @@
     ├── SessionRefused    a session is busy, or there are too many
     ├── Busy              no turn came in time, or too many wait already; nothing ran
     ├── WorkerLost        the process died or stopped answering before it took the job
+    ├── ReadOverran       a reader needed more time or memory than it may have, and was ended
+    ├── ReadFailed        what a reader ran raised an exception, or the reader died
     ├── FrameError        a frame from a child was not valid; the child is killed
     └── HostCallError     what a host function answers when it fails; the code may catch it
 
@@ -134,6 +136,26 @@ class WorkerLost(SandboxError):
     """A worker or the zygote went away before it took the job: nothing of the code ran."""
 
     code = "worker"
+
+
+class ReadOverran(SandboxError):
+    """A reader needed more time or memory than it may have, and was ended."""
+
+    code = "read_overran"
+
+
+class ReadFailed(SandboxError):
+    """What a reader ran raised an exception of the class named `kind`, or the reader died: then `kind` is empty.
+
+    `kind` and `message` are the reader's own words, which may be a stranger's.
+    """
+
+    code = "read_failed"
+
+    def __init__(self, text: str, *, kind: str = "", message: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.message = message
 
 
 class FrameError(SandboxError):

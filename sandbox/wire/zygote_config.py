@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 from ..confine import Level
 from ..confine.limits import Allowance
-from ..job import Isolation
+from ..job import Isolation, Json
 
 PACKET_BYTES_MAX = 1 << 16
 PACKETS = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
@@ -19,6 +19,14 @@ PACKETS = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRA
 
 _STDIN = 0
 START_BYTES_MAX = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderCode:
+    """What readers run: `module` has a function `readers`, which makes their functions from the `options`."""
+
+    module: str
+    options: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +39,7 @@ class ZygoteConfig:
     names their control group. `packages` are the modules of packages that restricted code may import, each as the
     directory that it is in and its name; for full Python, those that are imported ahead besides what always is.
     `run_folders` is the directory below which each worker of full Python has a folder of its own, through which it may
-    write to the workspace, and `trial_folder` the name of one for a trial.
+    write to the workspace, and `trial_folder` the name of one for a trial. With a `reader` its workers are readers.
     """
 
     standing: Allowance
@@ -45,6 +53,7 @@ class ZygoteConfig:
     packages: tuple[tuple[str, str], ...] = ()
     run_folders: str | None = None
     trial_folder: str = ""
+    reader: ReaderCode | None = None
 
     def to_json(self) -> str:
         """Write it for a zygote or a container."""
@@ -66,6 +75,7 @@ class ZygoteConfig:
             tuple((folder, name) for folder, name in value["packages"]),
             value["run_folders"],
             value["trial_folder"],
+            value["reader"] and ReaderCode(**value["reader"]),
         )
 
 

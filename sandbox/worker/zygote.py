@@ -28,7 +28,7 @@ from ..guest.guest import GUEST
 from ..job import Isolation
 from ..wire import output, zygote_packets
 from ..wire.zygote_config import ZygoteConfig, close_start_file, read_start_file
-from . import runner
+from . import reader, runner
 from .compiled_ahead import CompiledAhead
 from .dialect_choice import dialect_of
 from .huge_pages import HeapMap
@@ -49,63 +49,31 @@ def main(control_fd: int) -> NoReturn:
     """Run a zygote until the control socket ends."""
     os.environ.clear()
     connection = socket.socket(fileno=control_fd)
+    limits.prefer_for_oom_kill()
+    kind = _Zygote if read_start_file().reader is None else _ReaderZygote
     try:
-        _Zygote(connection).work()
+        kind(connection).work()
     except SandboxError as error:
         connection.send(zygote_packets.failed(str(error), error.code))
         raise SystemExit(1) from None
 
 
-class _Zygote:
+class _Forker:
+    """What both kinds of zygote do: fork when they are asked, and report how each child ended."""
+
+    _plan: confine.Plan
+    _ahead: CompiledAhead | None = None
+
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._children: dict[int, tuple[int, int]] = {}
         self._overlays: dict[int, socket.socket | int] = {}
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
-        config = read_start_file()
-        limits.prefer_for_oom_kill()
-        GUEST.wider = tuple(config.wider)
-        probe = confine.probe()
-        dialect = dialect_of(config.isolation)
-        dialect.prepare(config.packages)
-        close_start_file()
-        runner.warm(dialect)
-        self._ahead = CompiledAhead(dialect.compile_modules) if dialect.compiles_modules else None
-        if self._ahead is not None:
-            dialect.take_compiled(self._ahead.find)
-        address_space = AddressSpace()
-        heap = HeapMap()
-        self._plan = _confined(probe, config)
-        trial_folder = config.trial_folder
-        standing, native = config.standing, config.isolation is not Isolation.RESTRICTED
-        packages = bool(config.packages)
-        # They name the workspace's place on the host, and what exists below is never freed.
-        del config
-        dialect.seal()
-        confine.prove(self._plan)
-        self._plan = confine.with_overlay(self._plan, trial_folder)
-        # Classes that were sealed have lost their places in the interpreter's caches.
-        runner.warm(dialect, rounds=2)
-        prepared = runner.Worker(dialect)
-        immortalize()
-        output_bytes = prepared.output.mapped_bytes(output.buffer_bytes(standing.output_bytes))
-        bounds = limits.bequeath(standing, address_space.bytes(), output_bytes, native=native)
-        self._prepared = runner.Prepared(dialect, self._plan, bounds, prepared)
-        # What exists now never becomes garbage; frozen, no collection after a fork touches (and so copies) it.
-        gc.collect()
-        gc.freeze()
-        heap.collapse()
-        if packages:
-            self._compile_packages()
-        connection.send(zygote_packets.started(self._plan.notes))
 
-    def _compile_packages(self) -> None:
-        """Wait until the modules of the packages are compiled, so that they are there from the first import on."""
-        if self._ahead is not None:
-            self._ahead.start()
-            if self._ahead.has_ended(wait=True):
-                self._ahead = None
+    def _serve(self, channel_fd: int, output_fd: int, run_folder: str, overlay_to: socket.socket | None) -> NoReturn:
+        """Be a child that was just forked."""
+        raise NotImplementedError
 
     def work(self) -> NoReturn:
         listening = self._connection.fileno()
@@ -153,7 +121,7 @@ class _Zygote:
             self._connection.send(zygote_packets.refused(number, str(error)))
         else:
             if pid == 0:
-                runner.serve(self._prepared, channel_fd, output_fd, run_folder, overlay_to)
+                self._serve(channel_fd, output_fd, run_folder, overlay_to)
             self._announce(number, pid, overlay)
         finally:
             if overlay_to is not None:
@@ -206,6 +174,83 @@ class _Zygote:
         status = self._plan.status_of_worker(os.waitstatus_to_exitcode(status))
         cpu_ms = (usage.ru_utime + usage.ru_stime) * 1000
         self._connection.send(zygote_packets.ended(number, status, cpu_ms, usage.ru_maxrss / 1024))
+
+
+class _Zygote(_Forker):
+    """Forks workers, each of which runs code."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(connection)
+        config = read_start_file()
+        GUEST.wider = tuple(config.wider)
+        probe = confine.probe()
+        dialect = dialect_of(config.isolation)
+        dialect.prepare(config.packages)
+        close_start_file()
+        runner.warm(dialect)
+        self._ahead = CompiledAhead(dialect.compile_modules) if dialect.compiles_modules else None
+        if self._ahead is not None:
+            dialect.take_compiled(self._ahead.find)
+        address_space = AddressSpace()
+        heap = HeapMap()
+        self._plan = _confined(probe, config)
+        trial_folder = config.trial_folder
+        standing, native = config.standing, config.isolation is not Isolation.RESTRICTED
+        packages = bool(config.packages)
+        # They name the workspace's place on the host, and what exists below is never freed.
+        del config
+        dialect.seal()
+        confine.prove(self._plan)
+        self._plan = confine.with_overlay(self._plan, trial_folder)
+        # Classes that were sealed have lost their places in the interpreter's caches.
+        runner.warm(dialect, rounds=2)
+        prepared = runner.Worker(dialect)
+        immortalize()
+        output_bytes = prepared.output.mapped_bytes(output.buffer_bytes(standing.output_bytes))
+        bounds = limits.bequeath(standing, address_space.bytes(), output_bytes, native=native)
+        self._prepared = runner.Prepared(dialect, self._plan, bounds, prepared)
+        # What exists now never becomes garbage; frozen, no collection after a fork touches (and so copies) it.
+        gc.collect()
+        gc.freeze()
+        heap.collapse()
+        if packages:
+            self._compile_packages()
+        connection.send(zygote_packets.started(self._plan.notes))
+
+    def _serve(self, channel_fd: int, output_fd: int, run_folder: str, overlay_to: socket.socket | None) -> NoReturn:
+        runner.serve(self._prepared, channel_fd, output_fd, run_folder, overlay_to)
+
+    def _compile_packages(self) -> None:
+        """Wait until the modules of the packages are compiled, so that they are there from the first import on."""
+        if self._ahead is not None:
+            self._ahead.start()
+            if self._ahead.has_ended(wait=True):
+                self._ahead = None
+
+
+class _ReaderZygote(_Forker):
+    """Forks readers, which run what it has imported; see `reader`."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(connection)
+        config = read_start_file()
+        assert config.reader is not None
+        probe = confine.probe()
+        self._functions = reader.functions_of(config.reader)
+        close_start_file()
+        address_space = AddressSpace()
+        heap = HeapMap()
+        self._plan = _confined(probe, config)
+        confine.prove(self._plan)
+        immortalize()
+        self._bounds = limits.bequeath(config.standing, address_space.bytes(), 0, native=True)
+        gc.collect()
+        gc.freeze()
+        heap.collapse()
+        connection.send(zygote_packets.started(self._plan.notes))
+
+    def _serve(self, channel_fd: int, *_of_workers: object) -> NoReturn:
+        reader.serve(self._functions, self._plan, self._bounds, channel_fd)
 
 
 def _confined(probe: confine.Probe, config: ZygoteConfig) -> confine.Plan:

@@ -1,0 +1,238 @@
+"""Readers: confined processes that run named functions on a stranger's bytes, within a deadline and a memory limit.
+
+    with Readers(ReaderCode("sealab.server.privacy.reading", options), required=Level.KERNEL) as readers:
+        answer = readers.read("find", data, timeout_seconds=5)
+
+A security boundary. What computes on bytes from outside may be slow, use all memory or be taken over: it happens in a
+process that holds no key, sees no file and no network, is killed at its deadline and replaced, and sends back bytes
+that its caller has to judge. A reader that parsed a file is used once. One that only looks through texts is kept for
+its owner, and for nobody else: it learns no more than its owner sent.
+
+The event loop that watches over them has a thread of its own, so that a thread of any kind can read, in a server and in
+a command alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from ..confine import Level
+from ..confine.limits import MIB, Allowance
+from ..errors import FrameError, ReadFailed, ReadOverran, WorkerLost
+from ..job import Isolation
+from ..wire import reader_frames
+from ..wire.zygote_config import ReaderCode, ZygoteConfig
+from .fair_queue import Owner, Turns
+from .worker_process import Launches, WorkerProcess
+from .zygote_launcher import ZygoteLauncher
+from .zygotes import Zygotes
+
+_T = TypeVar("_T")
+SPARES = 1
+KEPT_MAX = 8
+"""Readers that wait for their owners; of more the one that has waited longest ends."""
+QUEUE_MAX, QUEUE_SECONDS = 1000, 30.0
+_MEMORY_MB = 512
+_OPEN_FILES = 64
+_ZYGOTE_SECONDS = 3600.0
+NOBODY = Owner("", "")
+
+
+@dataclass(slots=True)
+class _Reader:
+    process: WorkerProcess
+    channel: socket.socket
+
+    def end(self) -> None:
+        self.process.close()
+        self.channel.close()
+
+
+class Readers:
+    """As many readers as processors, and callers in turns. Safe to use from several threads, but for its own."""
+
+    def __init__(
+        self, code: ReaderCode, *, required: Level, at_once: int | None = None, memory_mb: int = _MEMORY_MB
+    ) -> None:
+        """Make them; nothing starts before it is needed. A reader has `memory_mb` MiB beyond what its code takes."""
+        standing = Allowance(memory_mb * MIB, 0, _OPEN_FILES, 0, 0)
+        self._config = ZygoteConfig(standing, Isolation.RESTRICTED, required, reader=code)
+        self._at_once = at_once or os.cpu_count() or 1
+        self._starting = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._none = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self._kept: dict[Owner, _Reader] = {}
+        self._spares: list[_Reader] = []
+        self._making: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def warm(self) -> None:
+        """Start, and wait until a reader is there. Raises `LevelMissing`, `WorkerLost`."""
+        self._wait_for(self._refill())
+
+    def read(
+        self, function: str, data: bytes, *, timeout_seconds: float, owner: Owner = NOBODY, once: bool = True
+    ) -> bytes:
+        """Have a reader run a function on bytes and return what it sends. Blocks; not for an event loop.
+
+        With `once` no other request ever reaches that reader; else its next are those of the same `owner`.
+
+        Raises `ReadOverran` at the deadline and where memory ran out, `ReadFailed` where the function raised an
+        exception or the reader died, `Busy` where no turn came, `LevelMissing`, `WorkerLost`.
+        """
+        return self._wait_for(self._read(function, data, timeout_seconds, owner, once=once))
+
+    async def read_async(
+        self, function: str, data: bytes, *, timeout_seconds: float, owner: Owner = NOBODY, once: bool = True
+    ) -> bytes:
+        """Do as `read`, from an event loop; where that no longer waits, the reader is killed."""
+        asked = self._read(function, data, timeout_seconds, owner, once=once)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked, self._running()))
+
+    def close(self) -> None:
+        """End all readers. Blocks."""
+        with self._starting:
+            loop, self._loop = self._loop, None
+        if loop is not None and self._thread is not None:
+            asyncio.run_coroutine_threadsafe(self._end(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+            self._thread.join()
+            loop.close()
+        if self._none >= 0:
+            os.close(self._none)
+            self._none = -1
+
+    def _wait_for(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(work, self._running()).result()
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._zygotes = Zygotes(self._launch, seconds=_ZYGOTE_SECONDS, renewed=self._drop_spares)
+                self._turns: Turns[str] = Turns(
+                    self._at_once, queue_max=QUEUE_MAX, queue_seconds=QUEUE_SECONDS, refusal=lambda _owner, _what: None
+                )
+                self._thread = threading.Thread(target=self._loop.run_forever, name="sealab readers", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def _launch(self) -> Launches:
+        return ZygoteLauncher(self._config)
+
+    async def _read(self, function: str, data: bytes, timeout_seconds: float, owner: Owner, *, once: bool) -> bytes:
+        async with self._turns.turn(owner, function):
+            reader = await self._reader_for(owner, once=once)
+            is_whole = False
+            try:
+                async with asyncio.timeout(timeout_seconds):
+                    body = await self._asked(reader, function, data)
+                is_whole = True
+            except TimeoutError:
+                raise ReadOverran(f"Reading took longer than {timeout_seconds:g} seconds, and was ended.") from None
+            except (EOFError, OSError):
+                raise ReadFailed("The process that read ended in the middle.") from None
+            except FrameError as error:
+                raise ReadFailed(f"The process that read was ended. {error}") from None
+            finally:
+                if is_whole and not once:
+                    self._keep(owner, reader)
+                else:
+                    reader.end()
+                self._refill_soon()
+        answer = reader_frames.answer_of(body)
+        if isinstance(answer, bytes):
+            return answer
+        kind, said = answer
+        if kind == MemoryError.__name__:
+            raise ReadOverran("Reading took more memory than it may, and was ended.")
+        raise ReadFailed(f"{kind}: {said}" if said else kind, kind=kind, message=said)
+
+    async def _asked(self, reader: _Reader, function: str, data: bytes) -> bytes:
+        loop = asyncio.get_running_loop()
+        for part in reader_frames.request(function, data):
+            await loop.sock_sendall(reader.channel, part)
+        length = reader_frames.length_of(await _exactly(reader.channel, reader_frames.HEAD_BYTES))
+        return await _exactly(reader.channel, length)
+
+    async def _reader_for(self, owner: Owner, *, once: bool) -> _Reader:
+        if not once and (kept := self._kept.pop(owner, None)) is not None:
+            return kept
+        if self._spares:
+            return self._spares.pop()
+        return await self._made()
+
+    async def _made(self) -> _Reader:
+        launcher = await self._zygotes.ready()
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                process = await launcher.fork(theirs, self._none)
+        except BaseException:
+            ours.close()
+            raise
+        ours.setblocking(False)
+        return _Reader(process, ours)
+
+    def _keep(self, owner: Owner, reader: _Reader) -> None:
+        earlier = self._kept.pop(owner, None)
+        if earlier is not None:
+            earlier.end()
+        self._kept[owner] = reader
+        while len(self._kept) > KEPT_MAX:
+            self._kept.pop(next(iter(self._kept))).end()
+
+    def _refill_soon(self) -> None:
+        self._zygotes.renew_if_due()
+        if self._making is None and len(self._spares) < SPARES:
+            self._making = asyncio.create_task(self._refill())
+
+    async def _refill(self) -> None:
+        try:
+            while len(self._spares) < SPARES:
+                self._spares.append(await self._made())
+        except WorkerLost:
+            if self._making is None:
+                raise  # who asked for it waits; else the next read says so
+        finally:
+            self._making = None
+
+    def _drop_spares(self) -> None:
+        """End those of the earlier zygote."""
+        for reader in (*self._spares, *self._kept.values()):
+            reader.end()
+        self._spares.clear()
+        self._kept.clear()
+
+    async def _end(self) -> None:
+        if self._making is not None:
+            self._making.cancel()
+            await asyncio.gather(self._making, return_exceptions=True)
+        self._drop_spares()
+        await self._zygotes.aclose()
+
+
+async def _exactly(channel: socket.socket, count: int) -> bytes:
+    loop = asyncio.get_running_loop()
+    received = bytearray()
+    while len(received) < count:
+        more = await loop.sock_recv(channel, min(count - len(received), 1 << 18))
+        if not more:
+            raise EOFError
+        received += more
+    return bytes(received)

@@ -1,0 +1,86 @@
+"""What crosses between the host and a reader: a request down, an answer up, each its length and its bytes.
+
+Down goes the name of a function, and its bytes. Up comes one byte that says whether it is an answer or an error; the
+host bounds its length and takes nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from ..errors import FrameError
+
+_LENGTH = struct.Struct("=I")
+REQUEST_BYTES_MAX = 1 << 30
+ANSWER_BYTES_MAX = 256 << 20
+_ANSWER, _ERROR = b"a", b"e"
+_PART_BYTES = 1 << 18
+
+
+def request(name: str, data: bytes) -> tuple[bytes, bytes]:
+    """Return the head and the body of a request."""
+    encoded = name.encode()
+    return _LENGTH.pack(1 + len(encoded) + len(data)) + bytes([len(encoded)]) + encoded, data
+
+
+def asked(body: bytes) -> tuple[str, bytes]:
+    """Read, in the reader, what `request` made."""
+    start = 1 + body[0]
+    return body[1:start].decode(), body[start:]
+
+
+def answered(data: bytes) -> bytes:
+    """Return the body of an answer."""
+    return _ANSWER + data
+
+
+def failed(kind: str, message: str) -> bytes:
+    """Return the body of an answer that says that the function raised an exception."""
+    return _ERROR + f"{kind}\n{message}".encode("utf-8", "replace")
+
+
+def answer_of(body: bytes) -> bytes | tuple[str, str]:
+    """Read, in the host, what came up: the answer, or the name of an exception and its text. Raises `FrameError`."""
+    if body[:1] == _ANSWER:
+        return body[1:]
+    if body[:1] == _ERROR:
+        kind, _, message = body[1:].decode("utf-8", "replace").partition("\n")
+        return kind, message
+    raise FrameError("A reader sent what is neither an answer nor an error.")
+
+
+def length_of(head: bytes) -> int:
+    """Read, in the host, how long an answer is. Raises `FrameError` where that is more than may be."""
+    length: int = _LENGTH.unpack(head)[0]
+    if not 0 < length <= ANSWER_BYTES_MAX:
+        raise FrameError(f"A reader announced an answer of {length} bytes; at most {ANSWER_BYTES_MAX} are taken.")
+    return length
+
+
+HEAD_BYTES = _LENGTH.size
+
+
+def receive(channel_fd: int) -> bytes | None:
+    """Wait, in the reader, for a request; None at the end of the channel."""
+    head = _exactly(channel_fd, HEAD_BYTES)
+    return None if head is None else _exactly(channel_fd, _LENGTH.unpack(head)[0])
+
+
+def send(channel_fd: int, body: bytes) -> None:
+    """Send an answer up."""
+    for part in (_LENGTH.pack(len(body)), body):
+        view = memoryview(part)
+        while view:
+            view = view[os.write(channel_fd, view) :]
+
+
+def _exactly(channel_fd: int, count: int) -> bytes | None:
+    parts = []
+    while count:
+        part = os.read(channel_fd, min(count, _PART_BYTES))
+        if not part:
+            return None
+        parts.append(part)
+        count -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)

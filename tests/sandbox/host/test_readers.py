@@ -1,0 +1,65 @@
+"""Readers: confined, ended at their deadline, and never shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sealab.sandbox.confine import default_level
+from sealab.sandbox.errors import ReadFailed, ReadOverran
+from sealab.sandbox.host.fair_queue import Owner
+from sealab.sandbox.host.readers import Readers
+from sealab.sandbox.wire.zygote_config import ReaderCode
+
+ONE, OTHER = Owner("", "one"), Owner("", "other")
+
+
+@pytest.fixture(scope="module")
+def readers() -> Iterator[Readers]:
+    code = ReaderCode("tests.sandbox.host.reader_functions", {"greeting": "hello "})
+    with Readers(code, required=default_level(), memory_mb=64) as made:
+        yield made
+
+
+def read(readers: Readers, function: str, data: bytes = b"", *, owner: Owner = ONE, once: bool = True) -> bytes:
+    return readers.read(function, data, timeout_seconds=20, owner=owner, once=once)
+
+
+def test_a_reader_runs_a_function_with_its_options(readers: Readers) -> None:
+    assert read(readers, "greets", b"you") == b"hello you"
+    assert read(readers, "greets", b"x" * 5_000_000) == b"hello " + b"x" * 5_000_000
+
+
+def test_one_that_may_be_kept_is_its_owners_alone_and_others_are_used_once(readers: Readers) -> None:
+    assert read(readers, "seen", b"a", once=False) == b"a"
+    assert read(readers, "seen", b"b", once=False) == b"a b"
+    assert read(readers, "seen", b"c", once=False, owner=OTHER) == b"c"
+    assert read(readers, "seen", b"d") == b"d"
+    assert read(readers, "seen", b"e", once=False) == b"a b e"
+
+
+def test_one_that_does_not_end_is_killed_at_its_deadline_and_the_next_is_another(readers: Readers) -> None:
+    with pytest.raises(ReadOverran, match=r"longer than 0\.2 seconds"):
+        readers.read("never_ends", b"", timeout_seconds=0.2, owner=ONE, once=False)
+    assert read(readers, "greets", b"you", once=False) == b"hello you"
+
+
+def test_one_that_takes_too_much_memory_ends(readers: Readers) -> None:
+    with pytest.raises(ReadOverran, match="more memory"):
+        read(readers, "takes_memory", str(1 << 30).encode())
+
+
+def test_what_a_function_raises_and_that_one_dies_is_said(readers: Readers) -> None:
+    with pytest.raises(ReadFailed) as raised:
+        read(readers, "fails", b"not so")
+    assert (raised.value.kind, raised.value.message) == ("ValueError", "not so")
+    with pytest.raises(ReadFailed, match="ended in the middle"):
+        read(readers, "dies")
+
+
+def test_it_sees_no_file_and_no_environment(readers: Readers) -> None:
+    with pytest.raises(ReadFailed) as raised:
+        read(readers, "reads_a_file", __file__.encode())
+    assert raised.value.kind == "FileNotFoundError"
+    assert read(readers, "environment") == b"{}"
