@@ -18,7 +18,9 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import Coroutine
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -28,6 +30,7 @@ from ..confine.limits import MIB, Allowance
 from ..errors import FrameError, ReadFailed, ReadOverran, WorkerLost
 from ..job import Isolation
 from ..wire import reader_frames
+from ..wire.reader_frames import Told
 from ..wire.zygote_config import ReaderCode, ZygoteConfig
 from .fair_queue import Owner, Turns
 from .worker_process import Launches, WorkerProcess
@@ -42,6 +45,8 @@ QUEUE_MAX, QUEUE_SECONDS = 1000, 30.0
 _MEMORY_MB = 512
 _OPEN_FILES = 64
 _ZYGOTE_SECONDS = 3600.0
+_RECEIVE_BYTES = 1 << 18
+_DIED = "The process that read ended in the middle."
 NOBODY = Owner("", "")
 
 
@@ -50,9 +55,28 @@ class _Reader:
     process: WorkerProcess
     channel: socket.socket
 
+    async def ask(self, parts: Sequence[bytes]) -> None:
+        for part in parts:
+            await asyncio.get_running_loop().sock_sendall(self.channel, part)
+
+    async def told(self) -> Told:
+        length = reader_frames.length_of(await self._exactly(reader_frames.HEAD_BYTES))
+        return reader_frames.told(await self._exactly(length))
+
     def end(self) -> None:
-        self.process.close()
-        self.channel.close()
+        if self.channel.fileno() >= 0:
+            self.process.close()
+            self.channel.close()
+
+    async def _exactly(self, count: int) -> bytes:
+        loop = asyncio.get_running_loop()
+        received = bytearray()
+        while len(received) < count:
+            more = await loop.sock_recv(self.channel, min(count - len(received), _RECEIVE_BYTES))
+            if not more:
+                raise EOFError
+            received += more
+        return bytes(received)
 
 
 class Readers:
@@ -104,6 +128,27 @@ class Readers:
         asked = self._read(function, data, timeout_seconds, owner, once=once)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked, self._running()))
 
+    def read_file(
+        self, function: str, file_fd: int, data: bytes = b"", *, timeout_seconds: float, owner: Owner = NOBODY
+    ) -> Iterator[bytes]:
+        """Have a reader run a function on an open file, and give what it sends, piece by piece. Blocks.
+
+        The reader can do with the file what its descriptor allows, and moves in it: open one for it, to be read only.
+        `timeout_seconds` is what
+        all pieces may take together. Raises as `read`.
+        """
+        reader = self._wait_for(self._begin_file(function, file_fd, data))
+        left = timeout_seconds
+        try:
+            while True:
+                piece, seconds = self._wait_for(self._next_piece(reader, owner, left))
+                if piece is None:
+                    return
+                left = max(left - seconds, 0.0)
+                yield piece
+        finally:
+            self._running().call_soon_threadsafe(reader.end)
+
     def close(self) -> None:
         """End all readers. Blocks."""
         with self._starting:
@@ -140,35 +185,37 @@ class Readers:
             reader = await self._reader_for(owner, once=once)
             is_whole = False
             try:
-                async with asyncio.timeout(timeout_seconds):
-                    body = await self._asked(reader, function, data)
-                is_whole = True
-            except TimeoutError:
-                raise ReadOverran(f"Reading took longer than {timeout_seconds:g} seconds, and was ended.") from None
-            except (EOFError, OSError):
-                raise ReadFailed("The process that read ended in the middle.") from None
-            except FrameError as error:
-                raise ReadFailed(f"The process that read was ended. {error}") from None
+                async with _within(timeout_seconds):
+                    await reader.ask(reader_frames.request(function, data))
+                    told = await reader.told()
+                is_whole = told.is_last
             finally:
                 if is_whole and not once:
                     self._keep(owner, reader)
                 else:
                     reader.end()
                 self._refill_soon()
-        answer = reader_frames.answer_of(body)
-        if isinstance(answer, bytes):
-            return answer
-        kind, said = answer
-        if kind == MemoryError.__name__:
-            raise ReadOverran("Reading took more memory than it may, and was ended.")
-        raise ReadFailed(f"{kind}: {said}" if said else kind, kind=kind, message=said)
+        return _data_of(told)
 
-    async def _asked(self, reader: _Reader, function: str, data: bytes) -> bytes:
-        loop = asyncio.get_running_loop()
-        for part in reader_frames.request(function, data):
-            await loop.sock_sendall(reader.channel, part)
-        length = reader_frames.length_of(await _exactly(reader.channel, reader_frames.HEAD_BYTES))
-        return await _exactly(reader.channel, length)
+    async def _begin_file(self, function: str, file_fd: int, data: bytes) -> _Reader:
+        reader = await self._made(file_fd)
+        try:
+            await reader.ask(reader_frames.request(function, data, of_file=True))
+        except BaseException as error:
+            reader.end()
+            if isinstance(error, OSError):
+                raise ReadFailed(_DIED) from None
+            raise
+        return reader
+
+    async def _next_piece(self, reader: _Reader, owner: Owner, timeout_seconds: float) -> tuple[bytes | None, float]:
+        """Return the next piece of a file, None at its end, and the seconds that it took."""
+        async with self._turns.turn(owner, ""):
+            began = time.monotonic()
+            async with _within(timeout_seconds):
+                told = await reader.told()
+        data = _data_of(told)
+        return None if told.is_last else data, time.monotonic() - began
 
     async def _reader_for(self, owner: Owner, *, once: bool) -> _Reader:
         if not once and (kept := self._kept.pop(owner, None)) is not None:
@@ -177,12 +224,12 @@ class Readers:
             return self._spares.pop()
         return await self._made()
 
-    async def _made(self) -> _Reader:
+    async def _made(self, file_fd: int | None = None) -> _Reader:
         launcher = await self._zygotes.ready()
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                process = await launcher.fork(theirs, self._none)
+                process = await launcher.fork(theirs, self._none if file_fd is None else file_fd)
         except BaseException:
             ours.close()
             raise
@@ -227,12 +274,24 @@ class Readers:
         await self._zygotes.aclose()
 
 
-async def _exactly(channel: socket.socket, count: int) -> bytes:
-    loop = asyncio.get_running_loop()
-    received = bytearray()
-    while len(received) < count:
-        more = await loop.sock_recv(channel, min(count - len(received), 1 << 18))
-        if not more:
-            raise EOFError
-        received += more
-    return bytes(received)
+def _data_of(told: Told) -> bytes:
+    if told.failure is None:
+        return told.data
+    kind, said = told.failure
+    if kind == MemoryError.__name__:
+        raise ReadOverran("Reading took more memory than it may, and was ended.")
+    raise ReadFailed(f"{kind}: {said}" if said else kind, kind=kind, message=said)
+
+
+@asynccontextmanager
+async def _within(seconds: float) -> AsyncIterator[None]:
+    """Raise `ReadOverran` at the deadline, and `ReadFailed` where a reader ends or sends what it may not."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise ReadOverran("Reading took longer than it may, and was ended.") from None
+    except (EOFError, OSError):
+        raise ReadFailed(_DIED) from None
+    except FrameError as error:
+        raise ReadFailed(f"The process that read was ended. {error}") from None

@@ -1,33 +1,34 @@
-"""What crosses between the host and a reader: a request down, an answer up, each its length and its bytes.
+"""What crosses between the host and a reader: a request down, pieces and an answer up, each its length and its bytes.
 
-Down goes the name of a function, and its bytes. Up comes one byte that says whether it is an answer or an error; the
-host bounds its length and takes nothing else.
+Down goes the name of a function, and its bytes. Up comes one byte that says whether it is a piece, the answer that ends
+a request, or an error; the host bounds its length and takes nothing else.
 """
 
 from __future__ import annotations
 
 import os
 import struct
+from dataclasses import dataclass
 
 from ..errors import FrameError
 
 _LENGTH = struct.Struct("=I")
 REQUEST_BYTES_MAX = 1 << 30
 ANSWER_BYTES_MAX = 256 << 20
-_ANSWER, _ERROR = b"a", b"e"
+_ANSWER, _PIECE, _ERROR = b"a", b"p", b"e"
 _PART_BYTES = 1 << 18
 
 
-def request(name: str, data: bytes) -> tuple[bytes, bytes]:
-    """Return the head and the body of a request."""
+def request(name: str, data: bytes, *, of_file: bool = False) -> tuple[bytes, bytes]:
+    """Return the head and the body of a request; one `of_file` is to read the file that the reader was given."""
     encoded = name.encode()
-    return _LENGTH.pack(1 + len(encoded) + len(data)) + bytes([len(encoded)]) + encoded, data
+    return _LENGTH.pack(2 + len(encoded) + len(data)) + bytes([of_file, len(encoded)]) + encoded, data
 
 
-def asked(body: bytes) -> tuple[str, bytes]:
+def asked(body: bytes) -> tuple[str, bool, bytes]:
     """Read, in the reader, what `request` made."""
-    start = 1 + body[0]
-    return body[1:start].decode(), body[start:]
+    start = 2 + body[1]
+    return body[2:start].decode(), bool(body[0]), body[start:]
 
 
 def answered(data: bytes) -> bytes:
@@ -35,19 +36,37 @@ def answered(data: bytes) -> bytes:
     return _ANSWER + data
 
 
+def piece(data: bytes) -> bytes:
+    """Return the body of a piece, which more follows."""
+    return _PIECE + data
+
+
 def failed(kind: str, message: str) -> bytes:
     """Return the body of an answer that says that the function raised an exception."""
     return _ERROR + f"{kind}\n{message}".encode("utf-8", "replace")
 
 
-def answer_of(body: bytes) -> bytes | tuple[str, str]:
-    """Read, in the host, what came up: the answer, or the name of an exception and its text. Raises `FrameError`."""
-    if body[:1] == _ANSWER:
-        return body[1:]
-    if body[:1] == _ERROR:
-        kind, _, message = body[1:].decode("utf-8", "replace").partition("\n")
-        return kind, message
-    raise FrameError("A reader sent what is neither an answer nor an error.")
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What came up. A failure is the name of an exception and its text."""
+
+    data: bytes = b""
+    is_last: bool = True
+    failure: tuple[str, str] | None = None
+
+
+def told(body: bytes) -> Told:
+    """Read, in the host, what came up. Raises `FrameError`."""
+    match body[:1]:
+        case b"a":
+            return Told(body[1:])
+        case b"p":
+            return Told(body[1:], is_last=False)
+        case b"e":
+            kind, _, message = body[1:].decode("utf-8", "replace").partition("\n")
+            return Told(failure=(kind, message))
+        case _:
+            raise FrameError("A reader sent what is neither a piece, an answer nor an error.")
 
 
 def length_of(head: bytes) -> int:

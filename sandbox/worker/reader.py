@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import NoReturn, cast
+from typing import BinaryIO, NoReturn, cast
 
 from .. import confine
 from ..confine import limits
@@ -23,37 +23,53 @@ from ..wire.zygote_config import ReaderCode
 Read = Callable[[bytes], bytes]
 """Takes what the host sends and returns what the host gets. It may raise anything."""
 
+ReadFile = Callable[[BinaryIO, bytes], Iterator[bytes]]
+"""Gives what the host gets of a file, piece by piece."""
+
 _FAILED_CHARS = 200
 
 
-def functions_of(code: ReaderCode) -> Mapping[str, Read]:
+def functions_of(code: ReaderCode) -> Mapping[str, Read | ReadFile]:
     """Import the module of a reader's code and have it make its functions: `readers(options)` by their names."""
     module = importlib.import_module(code.module)
-    return cast("Callable[[Json], Mapping[str, Read]]", module.readers)(code.options)
+    return cast("Callable[[Json], Mapping[str, Read | ReadFile]]", module.readers)(code.options)
 
 
-def serve(functions: Mapping[str, Read], plan: confine.Plan, bounds: Bounds, channel_fd: int) -> NoReturn:
-    """Answer one request after the other until the host closes the channel. Never returns."""
+def serve(
+    functions: Mapping[str, Read | ReadFile], plan: confine.Plan, bounds: Bounds, channel_fd: int, file_fd: int
+) -> NoReturn:
+    """Answer one request after the other until the host closes the channel. Never returns.
+
+    `file_fd` is what functions read that take a file.
+    """
     status = 1
     try:
-        confine.enter(plan, keep_fds=frozenset({channel_fd}))
+        confine.enter(plan, keep_fds=frozenset({channel_fd, file_fd}))
         bounds.apply()
         while (asked := reader_frames.receive(channel_fd)) is not None:
-            name, data = reader_frames.asked(asked)
-            reader_frames.send(channel_fd, _answer(functions[name], data))
+            name, of_file, data = reader_frames.asked(asked)
+            for body in _answers(functions[name], file_fd if of_file else None, data):
+                reader_frames.send(channel_fd, body)
         status = 0
     finally:
         os._exit(status)
 
 
-def _answer(function: Read, data: bytes) -> bytes:
+def _answers(function: Read | ReadFile, file_fd: int | None, data: bytes) -> Iterator[bytes]:
     try:
-        return reader_frames.answered(function(data))
+        if file_fd is None:
+            yield reader_frames.answered(cast("Read", function)(data))
+            return
+        with open(file_fd, "rb", closefd=False) as file:
+            file.seek(0)
+            for piece in cast("ReadFile", function)(file, data):
+                yield reader_frames.piece(piece)
+        yield reader_frames.answered(b"")
     except MemoryError:
         limits.open_reserve()
-        return reader_frames.failed("MemoryError", "")
+        yield reader_frames.failed("MemoryError", "")
     except Exception as error:  # noqa: BLE001 - the host is told that it failed
         said = ""
         with suppress(Exception):
             said = str(error)[:_FAILED_CHARS]
-        return reader_frames.failed(type(error).__name__, said)
+        yield reader_frames.failed(type(error).__name__, said)

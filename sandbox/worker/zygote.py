@@ -249,8 +249,8 @@ class _ReaderZygote(_Forker):
         heap.collapse()
         connection.send(zygote_packets.started(self._plan.notes))
 
-    def _serve(self, channel_fd: int, *_of_workers: object) -> NoReturn:
-        reader.serve(self._functions, self._plan, self._bounds, channel_fd)
+    def _serve(self, channel_fd: int, output_fd: int, *_of_workers: object) -> NoReturn:
+        reader.serve(self._functions, self._plan, self._bounds, channel_fd, output_fd)
 
 
 def _confined(probe: confine.Probe, config: ZygoteConfig) -> confine.Plan:
