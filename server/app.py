@@ -243,7 +243,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         policy=shared.policy,
         told=shared.audit.of_privacy,
         operators=operators.database,
-        detectors=operators.privacy.detectors.of_a_tenant(),
+        detectors=operators.privacy.detectors,
     )
     composed = _composed(
         settings, home, offered, background, database=database, privacy=privacy, serves=True, shared=shared

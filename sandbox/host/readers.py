@@ -19,7 +19,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -46,6 +47,7 @@ _MEMORY_MB = 512
 _OPEN_FILES = 64
 _ZYGOTE_SECONDS = 3600.0
 _RECEIVE_BYTES = 1 << 18
+_CHECK_SECONDS = 0.1
 _DIED = "The process that read ended in the middle."
 NOBODY = Owner("", "")
 
@@ -110,26 +112,43 @@ class Readers:
         self._wait_for(self._refill())
 
     def read(
-        self, function: str, data: bytes, *, timeout_seconds: float, owner: Owner = NOBODY, once: bool = True
+        self,
+        function: str,
+        data: bytes,
+        *,
+        timeout_seconds: float,
+        owner: Owner = NOBODY,
+        once: bool = True,
+        check: Callable[[], None] = lambda: None,
+        charge: Callable[[float], None] = lambda _seconds: None,
     ) -> bytes:
         """Have a reader run a function on bytes and return what it sends. Blocks; not for an event loop.
 
-        With `once` no other request ever reaches that reader; else its next are those of the same `owner`.
+        With `once` no other request ever reaches that reader; else its next are those of the same `owner`. `check` is
+        called now and then while this waits: where it raises an exception, the reader is killed. `charge` is given the
+        seconds that the reader was at work.
 
         Raises `ReadOverran` at the deadline and where memory ran out, `ReadFailed` where the function raised an
         exception or the reader died, `Busy` where no turn came, `LevelMissing`, `WorkerLost`.
         """
-        return self._wait_for(self._read(function, data, timeout_seconds, owner, once=once))
+        return self._wait_for(self._read(function, data, timeout_seconds, owner, once=once, charge=charge), check)
 
     async def read_async(
         self, function: str, data: bytes, *, timeout_seconds: float, owner: Owner = NOBODY, once: bool = True
     ) -> bytes:
         """Do as `read`, from an event loop; where that no longer waits, the reader is killed."""
-        asked = self._read(function, data, timeout_seconds, owner, once=once)
+        asked = self._read(function, data, timeout_seconds, owner, once=once, charge=lambda _seconds: None)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked, self._running()))
 
     def read_file(
-        self, function: str, file_fd: int, data: bytes = b"", *, timeout_seconds: float, owner: Owner = NOBODY
+        self,
+        function: str,
+        file_fd: int,
+        data: bytes = b"",
+        *,
+        timeout_seconds: float,
+        owner: Owner = NOBODY,
+        check: Callable[[], None] = lambda: None,
     ) -> Iterator[bytes]:
         """Have a reader run a function on an open file, and give what it sends, piece by piece. Blocks.
 
@@ -141,7 +160,7 @@ class Readers:
         left = timeout_seconds
         try:
             while True:
-                piece, seconds = self._wait_for(self._next_piece(reader, owner, left))
+                piece, seconds = self._wait_for(self._next_piece(reader, owner, left), check)
                 if piece is None:
                     return
                 left = max(left - seconds, 0.0)
@@ -162,8 +181,15 @@ class Readers:
             os.close(self._none)
             self._none = -1
 
-    def _wait_for(self, work: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(work, self._running()).result()
+    def _wait_for(self, work: Coroutine[Any, Any, _T], check: Callable[[], None] = lambda: None) -> _T:
+        future = asyncio.run_coroutine_threadsafe(work, self._running())
+        while not wait([future], _CHECK_SECONDS).done:
+            try:
+                check()
+            except BaseException:
+                future.cancel()
+                raise
+        return future.result()
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._starting:
@@ -180,16 +206,27 @@ class Readers:
     def _launch(self) -> Launches:
         return ZygoteLauncher(self._config)
 
-    async def _read(self, function: str, data: bytes, timeout_seconds: float, owner: Owner, *, once: bool) -> bytes:
+    async def _read(
+        self,
+        function: str,
+        data: bytes,
+        timeout_seconds: float,
+        owner: Owner,
+        *,
+        once: bool,
+        charge: Callable[[float], None],
+    ) -> bytes:
         async with self._turns.turn(owner, function):
             reader = await self._reader_for(owner, once=once)
             is_whole = False
+            began = time.monotonic()
             try:
                 async with _within(timeout_seconds):
                     await reader.ask(reader_frames.request(function, data))
                     told = await reader.told()
                 is_whole = told.is_last
             finally:
+                charge(time.monotonic() - began)
                 if is_whole and not once:
                     self._keep(owner, reader)
                 else:

@@ -51,6 +51,12 @@ _BOOT = (
     "from sealab.sandbox.worker.huge_pages import reserve;reserve();"
     "from sealab.sandbox.worker.zygote import main;main(int(sys.argv[1]))"
 )
+# Readers import what a server does.
+_BOOT_READER = (
+    "import json,os,sys;os.register_at_fork=lambda **hooks:None;"
+    f"sys.path[:]=json.loads(os.pread(0,{START_BYTES_MAX},0))[0];"
+    "from sealab.sandbox.worker.zygote import main;main(int(sys.argv[1]))"
+)
 # Full Python has its interpreter's own search path. This package alone joins it, since the server's other libraries may
 # be for another version.
 _BOOT_FULL_PYTHON = (
@@ -216,7 +222,7 @@ class ZygoteLauncher:
             told.write(start_file(_search_path(self._config.isolation), self._config))
             return _with_deep_stack(
                 lambda: subprocess.Popen(
-                    [self._python, *_boot(self._config.isolation), str(theirs.fileno())],
+                    [self._python, *_boot(self._config), str(theirs.fileno())],
                     env=_environment(self._config.isolation),
                     cwd="/",
                     stdin=told,
@@ -374,9 +380,10 @@ class ZygoteLauncher:
             await asyncio.to_thread(cgroups.remove, self._config.group or str(process.pid))
 
 
-def _boot(isolation: Isolation) -> list[str]:
-    if isolation is Isolation.RESTRICTED:
-        return ["-s", "-P", "-S", "-X", "utf8", "-c", _BOOT]  # as -I, but for the environment, which is ours
+def _boot(config: ZygoteConfig) -> list[str]:
+    if config.isolation is Isolation.RESTRICTED:
+        code = _BOOT if config.reader is None else _BOOT_READER
+        return ["-s", "-P", "-S", "-X", "utf8", "-c", code]  # as -I, but for the environment, which is ours
     return ["-I", "-X", "utf8", "-c", _BOOT_FULL_PYTHON]
 
 

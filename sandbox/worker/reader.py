@@ -27,10 +27,13 @@ ReadFile = Callable[[BinaryIO, bytes], Iterator[bytes]]
 """Gives what the host gets of a file, piece by piece."""
 
 _FAILED_CHARS = 200
+_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def functions_of(code: ReaderCode) -> Mapping[str, Read | ReadFile]:
     """Import the module of a reader's code and have it make its functions: `readers(options)` by their names."""
+    for variable in _ONE_THREAD:  # who has more can neither enter namespaces nor fork
+        os.environ[variable] = "1"
     module = importlib.import_module(code.module)
     return cast("Callable[[Json], Mapping[str, Read | ReadFile]]", module.readers)(code.options)
 

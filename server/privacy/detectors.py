@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,64 +10,66 @@ from ..errors import SettingsError
 from ..settings import Settings
 
 if TYPE_CHECKING:
-    from .detection import detect
+    from ...sandbox.host.readers import Readers
+    from .detection.reader import ReaderOptions
+    from .detection.remote import RemoteDetector
 
 
 class Detectors:
-    """What finds what is shown, and what is only learned; any thread may use them. Nothing is loaded before `pair`."""
+    """What finds what is shown, and what is only learned. Safe to use from several threads; starts when it is asked."""
 
     def __init__(self, settings: Settings, operators_home: Path) -> None:
         self._settings = settings
         self._home = operators_home
         self._making = threading.Lock()
-        self._made: tuple[detect.Detector, detect.Detector] | None = None
-        self._settling = threading.Lock()
-        self._settled = False
+        self._made: tuple[RemoteDetector, RemoteDetector] | None = None
+        self._readers: Readers | None = None
 
-    def of_a_tenant(self) -> Detectors:
-        """Those of a tenant: these, unless recognizers were added.
-
-        One of those that does not come back from a text withholds the next ones (`added.running`), which must be those
-        of the same tenant.
-        """
-        return self if self._settings.privacy_recognizers is None else Detectors(self._settings, self._home)
-
-    def pair(self) -> tuple[detect.Detector, detect.Detector]:
-        """Return both. Blocks. Raises `DetectionFailed` where added recognizers cannot be used."""
+    def pair(self) -> tuple[RemoteDetector, RemoteDetector]:
+        """Return both."""
         with self._making:
             if self._made is None:
-                from .detection import detect
+                from .detection import reader, remote
 
-                options = detector_options(self._settings, self._home)
-                learner = detect.Detector(replace(options, mode=detect.Mode.FAST))
-                self._made = detect.Detector(options), learner
+                is_plain = not self._options().has_added()
+                shown, learned = (
+                    remote.RemoteDetector(self._running, name, is_plain=is_plain)
+                    for name in (reader.SHOWN, reader.LEARNED)
+                )
+                self._made = shown, learned
             return self._made
 
-    def settle(self) -> None:
-        """Keep what was loaded out of garbage collections, which stop every thread, a hundred thousand objects long.
+    def close(self) -> None:
+        """End the readers. Blocks."""
+        with self._making:
+            readers, self._readers = self._readers, None
+        if readers is not None:
+            readers.close()
 
-        Once: what else lives at that moment is never collected if it is in a circle.
-        """
-        with self._settling:
-            if not self._settled:
-                gc.collect()
-                gc.freeze()
-                self._settled = True
+    def _running(self) -> Readers:
+        with self._making:
+            if self._readers is None:
+                from ...sandbox.host.readers import Readers
+                from ...sandbox.wire.zygote_config import ReaderCode
 
+                code = ReaderCode("sealab.server.privacy.detection.reader", self._options().to_json())
+                self._readers = Readers(code, required=self._settings.required_level)
+            return self._readers
 
-def detector_options(settings: Settings, home: Path) -> detect.DetectorOptions:
-    """Return what the operator says of detection. Raises `DetectionFailed` where added recognizers cannot be used."""
-    from .detection import detect
+    def _options(self) -> ReaderOptions:
+        from .detection.reader import ReaderOptions
 
-    return detect.DetectorOptions(
-        mode=detect.Mode(settings.privacy_mode.value),
-        types=frozenset(settings.privacy_types),
-        threshold=settings.privacy_threshold,
-        thresholds=settings.privacy_thresholds,
-        allow=settings.privacy_allow,
-        patterns=settings.privacy_patterns,
-        recognizers=detect.added_recognizers(_recognizers_file(settings, home)),
-    )
+        settings = self._settings
+        file = _recognizers_file(settings, self._home)
+        return ReaderOptions(
+            mode=settings.privacy_mode.value,
+            types=sorted(settings.privacy_types),
+            threshold=settings.privacy_threshold,
+            thresholds=dict(settings.privacy_thresholds),
+            allow=list(settings.privacy_allow),
+            patterns=dict(settings.privacy_patterns),
+            file=None if file is None else str(file),
+        )
 
 
 def judge_recognizers(settings: Settings, home: Path) -> None:

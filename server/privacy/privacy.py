@@ -125,6 +125,7 @@ class Privacy:
             judge_recognizers(settings, self._operators)
         self.detectors = detectors or Detectors(settings, self._operators)
         """What finds personal data."""
+        self._closes_detectors = detectors is None
         self._durable = durable
         self._settings = settings
         self._home = home
@@ -323,6 +324,8 @@ class Privacy:
             self.forget_ended(())
         except SkillsDbError as error:
             _LOG.warning("The values of sessions that have ended are kept for a day: %s", error)
+        if self._closes_detectors:
+            self.detectors.close()
 
     def forget_ended(self, alive: Collection[str]) -> None:
         """Forget the values of MCP sessions that have ended: of those that were served, all but those `alive`. Blocks.
@@ -495,7 +498,6 @@ class Privacy:
         except Exception as error:  # noqa: BLE001 - the work that needs it says so
             _LOG.warning("Personal data cannot be looked for: %s", error)
         else:
-            self.detectors.settle()
             self._loaded = True
 
 

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ...host_work import checked, checkpoint
-from .detect import Detector, KeyedText
+from .detect import Detector
 from .fields.judging import KEYS_OF_THINGS, KeyJudge
 from .fields.name_keys import is_company, is_placeholder
 from .fields.rules import LIKELY, FieldVerdict
-from .findings import Finding, PiiType
+from .findings import Finding, Found, KeyedText, PiiType
 
 SAMPLE = 128
 _COLUMNS_MAX = 500
@@ -37,21 +37,6 @@ _FORM = re.compile(
 _BY_LENGTH = frozenset({"number", "code"})
 _NAME = re.compile(r"[A-Z][a-z]{1,20}(?:[ -][A-Z][a-z]{1,20}){1,3}")
 """A name as most are written; others are judged one by one."""
-
-
-@dataclass(slots=True)
-class Found:
-    """Cells that are personal as a whole, by type, and what is personal within others."""
-
-    whole: dict[str, list[str]] = field(default_factory=dict)
-    within: dict[str, Sequence[Finding]] = field(default_factory=dict)
-
-    def add(self, text: str, findings: Sequence[Finding]) -> None:
-        """Take in what was found in a cell."""
-        if len(findings) == 1 and findings[0].start == 0 and findings[0].end == len(text):
-            self.whole.setdefault(str(findings[0].type), []).append(text)
-        elif findings:
-            self.within[text] = findings
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from ...errors import HostWorkRefused
 from ...host_work import checked, checkpoint
 from .fields.judging import KEYS_OF_THINGS, in_words, judge
 from .fields.rules import LIKELY, FieldVerdict
-from .findings import TYPE_NAME, DetectionFailed, Finding, PiiType
+from .findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
 from .fitting import Allowed, fitted, without_names_of_code
 from .headed_rows import headed
 from .overlaps import disjoint
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from presidio_analyzer import EntityRecognizer
 
     from .analyzer import LinearAnalyzer
+    from .columns import ColumnFinder
+    from .log_lines import LogFinder
     from .ner.prose import NamesInProse
 
 __all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "KeyedText", "Mode", "PiiType"]
@@ -98,14 +100,6 @@ class DetectorOptions:
         return frozenset((*PiiType, *self.patterns, *added))
 
 
-@dataclass(frozen=True, slots=True)
-class KeyedText:
-    """One text of a structured value, with the keys that lead to it: `("customer", "emails", "0")`, outermost first."""
-
-    path: tuple[str, ...]
-    text: str
-
-
 class Detector:
     """Finds personal data. Safe to use from several threads; each call is CPU-heavy: use a thread.
 
@@ -117,6 +111,8 @@ class Detector:
         self._loading = threading.Lock()
         self._analyzer: LinearAnalyzer | None = None
         self._names: NamesInProse | None = None
+        self._columns: ColumnFinder | None = None
+        self._logs: LogFinder | None = None
         self._allowed = Allowed(
             (value for value in self.options.allow if not _is_expression(value)),
             [_compiled(value[1:-1]) for value in self.options.allow if _is_expression(value)],
@@ -159,6 +155,33 @@ class Detector:
             at += len(leaf.text) + 1
         findings = self._closed("".join(pieces), told)
         return list(_by_leaf(leaves, starts, findings))
+
+    def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> Found:
+        """Return what is personal in different cells of a column below a path; see `columns`. Raises `DetectionFailed`.
+
+        `headings` are those of all columns of the table.
+        """
+        with self._loading:
+            if self._columns is None:
+                from .columns import ColumnFinder
+
+                self._columns = ColumnFinder(self)
+        return self._columns.find(path, texts, headings)
+
+    def reads_as_log(self, text: str) -> bool:
+        """Return whether a text is a long log, which `find_log` looks through."""
+        from .log_lines import is_log
+
+        return not self.options.patterns and not self.options.recognizers and is_log(text)
+
+    def find_log(self, text: str) -> list[Finding]:
+        """Return what is personal in a long log; see `log_lines`. Raises `DetectionFailed`."""
+        with self._loading:
+            if self._logs is None:
+                from .log_lines import LogFinder
+
+                self._logs = LogFinder(self)
+        return self._logs.find(text)
 
     def _closed(self, text: str, told: Sequence[Finding]) -> list[Finding]:
         try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 TYPE_NAME = re.compile(r"[A-Z][A-Z_]{0,30}[A-Z]")
 """What an own type may be called, so that tokens can be distinguished from other text."""
@@ -53,3 +55,49 @@ class DetectionFailed(Exception):
     """Personal data could not be looked for. The caller must answer with an error, never with the raw text."""
 
     code = "detection"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedText:
+    """One text of a structured value, with the keys that lead to it: `("customer", "emails", "0")`, outermost first."""
+
+    path: tuple[str, ...]
+    text: str
+
+
+@dataclass(slots=True)
+class Found:
+    """Cells that are personal as a whole, by type, and what is personal within others."""
+
+    whole: dict[str, list[str]] = field(default_factory=dict)
+    within: dict[str, Sequence[Finding]] = field(default_factory=dict)
+
+    def add(self, text: str, findings: Sequence[Finding]) -> None:
+        """Take in what was found in a cell."""
+        if len(findings) == 1 and findings[0].start == 0 and findings[0].end == len(text):
+            self.whole.setdefault(str(findings[0].type), []).append(text)
+        elif findings:
+            self.within[text] = findings
+
+
+class Detection(Protocol):
+    """What finds personal data: a detector, or one in a reader. Each raises `DetectionFailed`, `HostWorkRefused`."""
+
+    def warm(self) -> None:
+        """Load whatever is needed."""
+
+    def find_leaves(self, leaves: Sequence[KeyedText]) -> list[list[Finding]]:
+        """Return the findings of each leaf."""
+        ...
+
+    def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> Found:
+        """Return what is personal in different cells of a column."""
+        ...
+
+    def reads_as_log(self, text: str) -> bool:
+        """Return whether a text is a long log."""
+        ...
+
+    def find_log(self, text: str) -> list[Finding]:
+        """Return what is personal in a long log."""
+        ...

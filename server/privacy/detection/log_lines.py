@@ -55,6 +55,14 @@ class _RecordForm:
         return next(iter(self.outcomes)) if self.count >= SAMPLE and len(self.outcomes) == 1 else None
 
 
+def is_log(text: str) -> bool:
+    """Return whether a text is a long log."""
+    if len(text) < LEAST_CHARS:
+        return False
+    some = [line for line in text[:LEAST_CHARS].split("\n")[:_LOOKED_AT] if line]
+    return len(some) > 1 and sum(_TIME.match(line) is not None for line in some) >= _SHARE * len(some)
+
+
 class LogFinder:
     """Looks through long logs with a detector; safe to use from several threads."""
 
@@ -62,15 +70,6 @@ class LogFinder:
         self._detector = detector
         self._changing = threading.Lock()
         self._forms: OrderedDict[str, _RecordForm] = OrderedDict()
-
-    def reads(self, text: str) -> bool:
-        """Return whether a text is a long log, and can be judged so: an operator's own patterns could find more."""
-        options = self._detector.options
-        added: object = options.recognizers
-        if len(text) < LEAST_CHARS or options.patterns or added:
-            return False
-        some = [line for line in text[:LEAST_CHARS].split("\n")[:_LOOKED_AT] if line]
-        return len(some) > 1 and sum(_TIME.match(line) is not None for line in some) >= _SHARE * len(some)
 
     def find(self, text: str) -> list[Finding]:
         """Return what is personal, in order. Raises `DetectionFailed`."""

@@ -16,7 +16,7 @@ from .separated_values import TableNotation, cell_pattern, said
 from .structured import Leaf, LeafKind, WrittenLeaf
 
 if TYPE_CHECKING:
-    from ..detection.columns import ColumnFinder
+    from ..detection.findings import Detection
     from .known_values import KnownValues
     from .learned_values import LearnedValues
 
@@ -35,14 +35,14 @@ class _Cells:
 class GridHiding:
     """A grid while tokens are put into it: first `values` is asked for, then they are put `in`."""
 
-    def __init__(self, grid: Grid, finder: ColumnFinder) -> None:
+    def __init__(self, grid: Grid, detector: Detection) -> None:
         """Look through the columns. Raises `DetectionFailed` and `HostWorkRefused`."""
         self.grid = grid
         self.texts: dict[str, str] = {}
         """The values that are whole texts, and their types."""
         self.numbers: dict[str, str] = {}
         """The values that are whole numbers of JSON."""
-        self._cells = [self._looked_at(column, finder) for column in grid.columns]
+        self._cells = [self._looked_at(column, detector) for column in grid.columns]
 
     def rest(self, known: KnownValues, learned: LearnedValues) -> tuple[WrittenSheet, list[list[Span]]] | None:
         """Return the cells that are not hidden whole but hold something known or found, as a sheet, and what that is.
@@ -66,11 +66,11 @@ class GridHiding:
             return None
         return WrittenSheet("".join(sources), leaves, self.grid.notation), spans
 
-    def has_personal_keys(self, finder: ColumnFinder, known: KnownValues, learned: LearnedValues) -> bool:
+    def has_personal_keys(self, detector: Detection, known: KnownValues, learned: LearnedValues) -> bool:
         """Return whether keys of lines of JSON are to be hidden too, which is not done column by column."""
         if isinstance(self.grid.notation, TableNotation):
             return False
-        found = finder.find((), self.grid.headings)
+        found = detector.find_column((), self.grid.headings)
         keys = "\n".join(self.grid.headings)
         return bool(found.whole or found.within) or any(True for _span in _known_in(keys, known, learned))
 
@@ -95,11 +95,11 @@ class GridHiding:
             if new:
                 self.grid.put(cells.column, [new.get(source, source) for source in self.grid.sources(cells.column)])
 
-    def _looked_at(self, column: Column, finder: ColumnFinder) -> _Cells:
+    def _looked_at(self, column: Column, detector: Detection) -> _Cells:
         checkpoint()
         cells = _Cells(column)
         said = {source: column.says(source) for source in dict.fromkeys(self.grid.sources(column))}
-        found = finder.find(column.path, list(dict.fromkeys(said.values())), self.grid.headings)
+        found = detector.find_column(column.path, list(dict.fromkeys(said.values())), self.grid.headings)
         kinds = {text: kind for kind, texts in found.whole.items() for text in texts}
         values = self.numbers if column.kind is LeafKind.NUMBER else self.texts
         for source, text in checked(said.items()):

@@ -14,8 +14,7 @@ from .grids import Column, Grid
 
 if TYPE_CHECKING:
     from ....skills_db.vault import Value
-    from ..detection.columns import ColumnFinder, Found
-    from ..detection.findings import Finding
+    from ..detection.findings import Detection, Finding, Found
     from .learned_values import LearnedValues
 
 
@@ -47,7 +46,7 @@ class Learned:
         return sum(map(len, self.hashes)) + _WORDS_WEIGH * (len(self.values) + len(self.words) + len(self.rest))
 
 
-def learn_grid(grid: Grid, finder: ColumnFinder, known: LearnedValues, run: int, *, words: int) -> Learned:
+def learn_grid(grid: Grid, detector: Detection, known: LearnedValues, run: int, *, words: int) -> Learned:
     """Have the values in the columns of a grid known, and give back so many as words.
 
     Raises `DetectionFailed` and `HostWorkRefused`.
@@ -57,7 +56,7 @@ def learn_grid(grid: Grid, finder: ColumnFinder, known: LearnedValues, run: int,
     learned = Learned()
     for column in grid.columns:
         checkpoint()
-        found = found_in(grid, column, finder)
+        found = found_in(grid, column, detector)
         for kind, texts in found.whole.items():
             hashes, left = known.add(kind, texts, run)
             learned.hashes += hashes
@@ -65,7 +64,7 @@ def learn_grid(grid: Grid, finder: ColumnFinder, known: LearnedValues, run: int,
             learned.words += (Value(kind, text) for text in texts[: words - len(learned.words)])
         for text, findings in found.within.items():
             learned.values += (Value(str(each.type), text[each.start : each.end]) for each in findings)
-    headings = finder.find((), grid.headings)
+    headings = detector.find_column((), grid.headings)
     learned.values += (Value(kind, text) for kind, texts in headings.whole.items() for text in texts)
     for text, findings in headings.within.items():
         learned.values += (Value(str(each.type), text[each.start : each.end]) for each in findings)
@@ -94,7 +93,7 @@ def learn_text(
     return learned
 
 
-def found_in(grid: Grid, column: Column, finder: ColumnFinder) -> Found:
+def found_in(grid: Grid, column: Column, detector: Detection) -> Found:
     """Return what is personal in the different cells of a column."""
     texts = list(dict.fromkeys(map(column.says, dict.fromkeys(grid.sources(column)))))
-    return finder.find(column.path, texts, grid.headings)
+    return detector.find_column(column.path, texts, grid.headings)

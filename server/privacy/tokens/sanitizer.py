@@ -42,11 +42,8 @@ from .structured import Leaf, WrittenLeaf
 
 if TYPE_CHECKING:
     from ....skills_db.vault import Form, Value, Vault, VaultEntry
-    from ..detection.columns import ColumnFinder
-    from ..detection.detect import Detector
-    from ..detection.detect import KeyedText as DetectorLeaf
-    from ..detection.findings import Finding
-    from ..detection.log_lines import LogFinder
+    from ..detection.findings import Detection, Finding
+    from ..detection.findings import KeyedText as DetectorLeaf
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger(__name__)
@@ -108,10 +105,10 @@ class Sanitizer:
 
     def __init__(
         self,
-        detector: Detector,
+        detector: Detection,
         vault: Vault,
         *,
-        learner: Detector | None = None,
+        learner: Detection | None = None,
         durable: bool = True,
         link: Callable[[str, Sequence[Sequence[str]]], None] | None = None,
     ) -> None:
@@ -130,8 +127,6 @@ class Sanitizer:
         self._found: OrderedDict[bytes, list[list[Span]]] = OrderedDict()
         self._turn = threading.Lock()
         self._asked = self._found_size = 0
-        self._finders: dict[int, ColumnFinder] = {}
-        self._log_finders: dict[int, LogFinder] = {}
 
     def hide(
         self, scope: str, parts: Sequence[Part], kept: Sequence[Part] = (), *, run_tokens: RunTokens | None = None
@@ -181,8 +176,7 @@ class Sanitizer:
         from ....skills_db.vault import Form
 
         known = self._scope(scope)
-        finder = self._finder(self._detector)
-        hidings = [None if grid is None else GridHiding(grid, finder) for grid in grids]
+        hidings = [None if grid is None else GridHiding(grid, self._detector) for grid in grids]
         tokens: dict[str, str] = {}
         numbers: dict[str, str] = {}
         for hiding in hidings:
@@ -196,7 +190,7 @@ class Sanitizer:
                 named.update(known.show_many(self._vault, new, form, durable=self._durable, run_tokens=run_tokens))
         parts = list(parts)
         for number, hiding in enumerate(hidings):
-            if hiding is not None and hiding.has_personal_keys(finder, known.values, known.learned):
+            if hiding is not None and hiding.has_personal_keys(self._detector, known.values, known.learned):
                 parts[number], hidings[number] = Text(hiding.grid.text()), None
         sheets: list[Sheet] = []
         found: dict[int, list[list[Span]]] = {}
@@ -334,29 +328,12 @@ class Sanitizer:
         """Return what learns a long text, or None for one of JSON that is no lines of it."""
         grid = grid_of(text)
         if grid is not None:
-            return partial(learn_grid, grid, self._finder(self._learner))
-        finder = self._log_finder(self._learner)
-        if finder.reads(text):
-            return partial(learn_text, text, partial(finder.find, text))
+            return partial(learn_grid, grid, self._learner)
+        if self._learner.reads_as_log(text):
+            return partial(learn_text, text, partial(self._learner.find_log, text))
         if structured.written_leaves(text) is not None:
             return None
         return partial(learn_text, text, partial(_found_in, self._learner, text))
-
-    def _log_finder(self, detector: Detector) -> LogFinder:
-        with self._turn:
-            if id(detector) not in self._log_finders:
-                from ..detection.log_lines import LogFinder
-
-                self._log_finders[id(detector)] = LogFinder(detector)
-            return self._log_finders[id(detector)]
-
-    def _finder(self, detector: Detector) -> ColumnFinder:
-        with self._turn:
-            if id(detector) not in self._finders:
-                from ..detection.columns import ColumnFinder
-
-                self._finders[id(detector)] = ColumnFinder(detector)
-            return self._finders[id(detector)]
 
     def restore_text(self, scope: str, text: str, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
         """Return the text with values in for its tokens; where it is JSON it stays that. Raises `PrivacyFailed`."""
@@ -466,7 +443,7 @@ class Sanitizer:
                 self._link(scope, records)
         return Counter(hidden.values())
 
-    def _detected(self, detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
+    def _detected(self, detector: Detection, leaves: Sequence[Leaf]) -> list[list[Span]]:
         """Return what is detected in each leaf; programs that ask a tool again get the same answer, judged once."""
         if not leaves:
             return []
@@ -474,8 +451,8 @@ class Sanitizer:
         with self._turn:
             found = self._found.get(mark)
         if found is None:
-            if len(leaves) == 1 and not leaves[0].path and self._log_finder(detector).reads(leaves[0].text):
-                lines = self._log_finder(detector).find(leaves[0].text)
+            if len(leaves) == 1 and not leaves[0].path and detector.reads_as_log(leaves[0].text):
+                lines = detector.find_log(leaves[0].text)
                 found = [[Span(each.start, each.end, str(each.type)) for each in lines]]
             else:
                 found = _detect(detector, leaves)
@@ -860,8 +837,8 @@ def _batches(values: Sequence[_T], most: int = _BATCH) -> Iterator[Sequence[_T]]
         yield values[start : start + most]
 
 
-def _detect(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
-    from ..detection.detect import KeyedText as Asked
+def _detect(detector: Detection, leaves: Sequence[Leaf]) -> list[list[Span]]:
+    from ..detection.findings import KeyedText as Asked
 
     asked: list[DetectorLeaf] = [Asked(leaf.path, leaf.text) for leaf in checked(leaves)]
     return [
@@ -870,8 +847,8 @@ def _detect(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
     ]
 
 
-def _found_in(detector: Detector, text: str) -> Sequence[Finding]:
-    from ..detection.detect import KeyedText as Asked
+def _found_in(detector: Detection, text: str) -> Sequence[Finding]:
+    from ..detection.findings import KeyedText as Asked
 
     return detector.find_leaves([Asked((), text)])[0]
 
@@ -908,7 +885,7 @@ def _mark_of_leaves(leaves: Iterable[Leaf], detector: int) -> bytes:
 def _failing_closed() -> Iterator[None]:
     """Raise `PrivacyFailed` for whatever goes wrong. What was being looked at is not said: it may be personal."""
     from ....skills_db.errors import SkillsDbError
-    from ..detection.detect import DetectionFailed
+    from ..detection.findings import DetectionFailed
 
     try:
         yield

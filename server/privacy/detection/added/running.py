@@ -1,38 +1,32 @@
 """Added recognizers in the data path: as Presidio asks them, with its context words and scores, within bounds.
 
-A security boundary: whatever goes wrong becomes `DetectionFailed`, and the text is withheld. They run in threads of
-their own, since a thread that hangs cannot be ended: then each text is refused until it returns.
+A security boundary: whatever goes wrong becomes `DetectionFailed`, and the text is withheld. One that hangs is ended
+with its reader.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 
 import presidio_analyzer  # noqa: F401 - by its own name first, as threads need it
 from presidio_analyzer import AnalyzerEngine, EntityRecognizer, RecognizerResult
 from presidio_analyzer.nlp_engine import NlpArtifacts
 
-from ....daemon_threads import DaemonThreads
-from ....host_work import account, checkpoint
+from ....host_work import checkpoint
 from ..findings import DetectionFailed, Finding
 from .bounds import ExpressionTooSlow, own_name
 
 _LANGUAGE = "en"  # of the artifacts: words alone, in any language
-_THREADS, _WAITING = 2, 1000
-_SECONDS = 10.0
 _BLOCK_CHARS, _SEAM_CHARS, _LONGEST_WORD = 4_096, 1_024, 64
 _SURROGATES = dict.fromkeys(range(55296, 57344), "�")
 
 
 @dataclass(slots=True)
 class _AtWork:
-    """Which recognizer is at work, and what the work has cost."""
+    """Which recognizer is at work."""
 
     name: str = ""
-    cpu_seconds: float = 0.0
 
 
 class AddedRecognizers:
@@ -41,8 +35,6 @@ class AddedRecognizers:
     def __init__(self, engine: AnalyzerEngine, recognizers: Sequence[EntityRecognizer]) -> None:
         self._engine = engine
         self._recognizers = recognizers
-        self._threads = DaemonThreads(_THREADS, "added recognizers", _WAITING)
-        self._hung: tuple[Future[list[Finding]], str] | None = None
 
     def find(self, text: str) -> Iterator[Finding]:
         """Yield what they find, block by block, each found once or twice. Raises `DetectionFailed`."""
@@ -51,36 +43,23 @@ class AddedRecognizers:
         while True:
             checkpoint()
             end = _border(clean, start + _BLOCK_CHARS + _SEAM_CHARS)
-            for found in self._in_time(clean[start:end]):
+            for found in self._bounded(clean[start:end]):
                 yield Finding(found.start + start, found.end + start, found.type, found.score)
             if end >= len(clean):
                 return
             start = _border(clean, start + _BLOCK_CHARS)
 
-    def _in_time(self, block: str) -> list[Finding]:
-        if self._hung is not None and not self._hung[0].done():
-            raise _withheld(self._hung[1], "has not returned from an earlier text")
-        progress = _AtWork()
-        asked = self._threads.submit(self._analyzed, block, progress)
+    def _bounded(self, block: str) -> list[Finding]:
+        at_work = _AtWork()
         try:
-            found = asked.result(_SECONDS)
-        except TimeoutError:
-            if asked.done():
-                raise _withheld(progress.name, "raised TimeoutError") from None
-            asked.cancel()
-            self._hung = (asked, progress.name)
-            raise _withheld(progress.name, f"took more than {_SECONDS:g} seconds") from None
+            return self._analyzed(block, at_work)
         except ExpressionTooSlow as slow:
-            raise _withheld(progress.name, f"failed: {slow}") from None
+            raise _withheld(at_work.name, f"failed: {slow}") from None
         except Exception as error:
             # Not its message: that may hold what was looked at.
-            raise _withheld(progress.name, f"raised {type(error).__name__}") from error
-        if (payer := account()) is not None:
-            payer.charge(progress.cpu_seconds)
-        return found
+            raise _withheld(at_work.name, f"raised {type(error).__name__}") from error
 
     def _analyzed(self, block: str, progress: _AtWork) -> list[Finding]:
-        began = time.thread_time()
         artifacts = self._engine.nlp_engine.process_text(block, _LANGUAGE)
         results: list[tuple[EntityRecognizer, list[RecognizerResult]]] = []
         for recognizer in self._recognizers:
@@ -89,13 +68,11 @@ class AddedRecognizers:
                 recognizer.load()
                 recognizer.is_loaded = True
             results.append((recognizer, _asked(recognizer, block, artifacts)))
-        found = [
+        return [
             Finding(each.start, each.end, own_name(each.entity_type), each.score)
             for each in self._in_context(block, results, artifacts, progress)
             if 0 <= each.start < each.end <= len(block)
         ]
-        progress.cpu_seconds = time.thread_time() - began
-        return found
 
     def _in_context(
         self,

@@ -40,7 +40,7 @@ def found(text: str, findings: list[Finding]) -> set[tuple[str, str]]:
 def test_what_is_found_in_a_log_is_what_is_found_in_each_line(detector: Counting) -> None:
     text = "\n".join(lines(1500))
     finder = LogFinder(detector)
-    assert finder.reads(text)
+    assert detector.reads_as_log(text)
     mine = finder.find(text)
     assert detector.looked_at < len(text) / 2
     assert found(text, mine) == found(text, detector.find(text))
@@ -61,9 +61,9 @@ def test_a_form_whose_lines_differ_in_what_is_found_is_looked_at_to_the_end(dete
 
 @pytest.mark.parametrize("text", ["short 10:00:00", "No log, but prose. " * 3000, "name,mail\n" + "a,b\n" * 9000])
 def test_other_texts_are_no_logs(detector: Counting, text: str) -> None:
-    assert not LogFinder(detector).reads(text)
+    assert not detector.reads_as_log(text)
 
 
 def test_with_patterns_of_the_operator_every_line_is_looked_at() -> None:
     own = Detector(DetectorOptions(mode=Mode.FAST, patterns={"STAFF_ID": "E-[0-9]{6}"}))
-    assert not LogFinder(own).reads("\n".join(lines(1500)))
+    assert not own.reads_as_log("\n".join(lines(1500)))

@@ -1,0 +1,150 @@
+"""The detector as the server has it: texts go to a reader, findings come back and are judged.
+
+A security boundary. Recognizers, models and expressions are slow for some texts, and what they run on is a stranger's:
+so they run in a confined process, which is killed at a deadline. One that was taken over can hide what it was sent to
+look at, and nothing else: what it sends back is findings within that text, or an error; known values are found here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ....sandbox.errors import Busy, ReadFailed, ReadOverran, SandboxError
+from ....sandbox.host.fair_queue import Owner
+from ....sandbox.host.readers import Readers
+from ....sandbox.job import Json
+from ...errors import HostWorkRefused
+from ...host_work import OWNER, account
+from .findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
+from .log_lines import is_log
+from .reader import COLUMN, LEAVES, LOG
+
+SECONDS_MAX = 30.0
+"""What one request may take where no run's time limit says less."""
+_KNOWN = {str(each): each for each in PiiType}
+
+
+class RemoteDetector:
+    """Finds personal data as `Detector` does, in readers; safe to use from several threads. Blocks."""
+
+    def __init__(self, readers: Callable[[], Readers], name: str, *, is_plain: bool) -> None:
+        """Make that of a `name` that the readers know; `is_plain` says that the operator added nothing to look for."""
+        self._readers = readers
+        self._name = name
+        self._is_plain = is_plain
+
+    def warm(self) -> None:
+        """Start the readers, which takes seconds. Raises `DetectionFailed`."""
+        try:
+            self._readers().warm()
+        except SandboxError as error:
+            raise _failed(error) from error
+
+    def find_leaves(self, leaves: Sequence[KeyedText]) -> list[list[Finding]]:
+        """Return the findings of each leaf; see `Detector.find_leaves`. Raises `DetectionFailed`, `HostWorkRefused`."""
+        told = self._asked(LEAVES, [[list(leaf.path), leaf.text] for leaf in leaves])
+        with _Judging():
+            return [_findings(each, len(leaf.text)) for each, leaf in zip(told, leaves, strict=True)]
+
+    def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> Found:
+        """Return what is personal in cells of a column; see `Detector.find_column`. Raises as `find_leaves`."""
+        told = self._asked(COLUMN, [list(path), list(texts), list(headings)])
+        with _Judging():
+            whole, within = told
+            found = Found()
+            for kind, numbers in whole.items():
+                found.whole[_type(kind)] = [texts[_place(number, len(texts))] for number in numbers]
+            for number, findings in within:
+                text = texts[_place(number, len(texts))]
+                found.within[text] = _findings(findings, len(text))
+            return found
+
+    def reads_as_log(self, text: str) -> bool:
+        """Return whether a text is a long log, which `find_log` looks through."""
+        return self._is_plain and is_log(text)
+
+    def find_log(self, text: str) -> list[Finding]:
+        """Return what is personal in a long log. Raises as `find_leaves`."""
+        told = self._asked(LOG, text)
+        with _Judging():
+            return _findings(told, len(text))
+
+    def _asked(self, what: str, asked: Json) -> Any:
+        charged = account()
+        seconds = SECONDS_MAX if charged is None else max(charged.cpu_seconds - charged.spent_seconds, 0.1)
+        try:
+            answer = self._readers().read(
+                f"{self._name} {what}",
+                json.dumps(asked).encode(),
+                timeout_seconds=seconds,
+                owner=Owner(*OWNER.get()),
+                once=False,
+                check=_no_check if charged is None else charged.check,
+                charge=_no_charge if charged is None else charged.charge,
+            )
+        except (Busy, ReadOverran) as error:
+            raise HostWorkRefused(str(error)) from error
+        except SandboxError as error:
+            raise _failed(error) from error
+        with _Judging():
+            return json.loads(answer)
+
+
+def _no_check() -> None:
+    pass
+
+
+def _no_charge(_seconds: float) -> None:
+    pass
+
+
+def _failed(error: SandboxError) -> DetectionFailed:
+    why = error.kind if isinstance(error, ReadFailed) and error.kind else type(error).__name__
+    said = f" {error}" if not isinstance(error, ReadFailed) else ""
+    return DetectionFailed(
+        f"Personal data could not be looked for ({why}), so the text is withheld.{said} "
+        "Try a smaller or simpler text; if that fails too, report it."
+    )
+
+
+class _Judging:
+    """Raises `DetectionFailed` where what a reader sent is not what it may send."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)):
+            raise DetectionFailed(
+                "What looks for personal data gave an answer that cannot be right, so the text is withheld."
+            ) from None
+
+
+def _findings(told: Sequence[Any], length: int) -> list[Finding]:
+    found = []
+    for start, end, kind, score in told:
+        if not (_is_whole(start) and _is_whole(end) and 0 <= start < end <= length):
+            raise ValueError
+        if not isinstance(score, int | float) or not math.isfinite(score):
+            raise ValueError
+        found.append(Finding(start, end, _type(kind), float(score)))
+    return found
+
+
+def _type(kind: object) -> str:
+    if not isinstance(kind, str) or (kind not in _KNOWN and not TYPE_NAME.fullmatch(kind)):
+        raise ValueError
+    return _KNOWN.get(kind, kind)
+
+
+def _place(number: object, count: int) -> int:
+    if not isinstance(number, int) or not 0 <= number < count:
+        raise ValueError
+    return number
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
