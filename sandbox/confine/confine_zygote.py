@@ -28,6 +28,7 @@ def prepare(
     group: str | None = None,
     group_limits: tuple[int, int] | None = None,
     cpus: float | None = None,
+    packages: bool = False,
 ) -> Plan:
     """Settle this process as a zygote and say how its workers will be confined.
 
@@ -38,7 +39,8 @@ def prepare(
     whether that works is for `self_test.with_overlay` to find out. `group` names the control group that it shares with
     other zygotes; `group_limits` are bytes of memory, and processes and threads, for this process and all its workers
     together; they hold (the layer "cgroup") where control groups are writable, and nothing is said where they are not.
-    `cpus` is how many processors all of them may use together (the layer "cpus").
+    `cpus` is how many processors all of them may use together (the layer "cpus"). With `packages` a `restricted` worker
+    sees the packages of this process, as a reader does.
 
     Raises LevelMissing when the machine does not reach `required`, a layer that was found cannot be set up, or `cpus`
     cannot be held. That the layers hold is for `self_test.prove` to show, once the zygote is as its workers will find
@@ -59,6 +61,7 @@ def prepare(
             scratch_bytes if full_python else 0,
             run_folders if full_python and workspace is not None and probe.has("namespaces") else None,
             pinned=held is processors.HeldBy.AFFINITY,
+            packages=packages,
         )
     except OSError as error:
         raise LevelMissing(
@@ -96,8 +99,9 @@ def _confine(
     run_folders: str | None,
     *,
     pinned: bool,
+    packages: bool,
 ) -> Plan:
-    files = layout.layout_for(isolation, workspace, run_folders)
+    files = layout.layout_for(isolation, workspace, run_folders, packages=packages)
     namespaced = probe.has("namespaces")
     proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if namespaced else -1
     notes = move_in(files, proc_fd) if namespaced else ()

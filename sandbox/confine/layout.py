@@ -22,15 +22,20 @@ _LIBRARY_CACHE = "/etc/ld.so.cache"
 _LINKED_FOLDERS = ("/lib", "/lib64", "/lib32", "/usr/lib64")
 
 
-def layout_for(isolation: Isolation, workspace: str | None, run_folders: str | None = None) -> Layout:
+def layout_for(
+    isolation: Isolation, workspace: str | None, run_folders: str | None = None, *, packages: bool = False
+) -> Layout:
     """Describe the root of a zygote that is this process, and its workers.
 
     `restricted` needs the standard library and the time zones, which are imported and read late; the packages of the
-    machine are none of its business. Full Python gets them too, with the shared libraries of the system's C library,
-    a few devices, its scratch directory, the workspace, and the directory `run_folders`.
+    machine are none of its business, unless it is to have the `packages` of this process. Full Python gets them too,
+    with the shared libraries of the system's C library, a few devices, its scratch directory, the workspace, and the
+    directory `run_folders`.
     """
     library = _existing({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), *_zipped_library()})
     zones = _existing(zoneinfo.TZPATH)
+    if isolation is Isolation.RESTRICTED and packages:
+        return Layout(readable=_outermost([*library, *zones, *_existing(filter(_holds_packages, sys.path))]))
     if isolation is Isolation.RESTRICTED:
         masked = _existing(os.path.join(path, folder) for path in library for folder in _PACKAGE_FOLDERS)
         return Layout(readable=_outermost([*library, *zones]), masked=masked)

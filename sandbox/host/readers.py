@@ -20,8 +20,8 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import wait
-from contextlib import asynccontextmanager
+from concurrent.futures import CancelledError, wait
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -166,20 +166,21 @@ class Readers:
                 left = max(left - seconds, 0.0)
                 yield piece
         finally:
-            self._running().call_soon_threadsafe(reader.end)
+            with suppress(WorkerLost):  # then it has ended with the others
+                self._running().call_soon_threadsafe(reader.end)
 
     def close(self) -> None:
         """End all readers. Blocks."""
         with self._starting:
             loop, self._loop = self._loop, None
+            none, self._none = self._none, -1
         if loop is not None and self._thread is not None:
             asyncio.run_coroutine_threadsafe(self._end(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
             self._thread.join()
             loop.close()
-        if self._none >= 0:
-            os.close(self._none)
-            self._none = -1
+        if none >= 0:
+            os.close(none)
 
     def _wait_for(self, work: Coroutine[Any, Any, _T], check: Callable[[], None] = lambda: None) -> _T:
         future = asyncio.run_coroutine_threadsafe(work, self._running())
@@ -189,10 +190,15 @@ class Readers:
             except BaseException:
                 future.cancel()
                 raise
-        return future.result()
+        try:
+            return future.result()
+        except CancelledError:
+            raise WorkerLost("The readers have ended.") from None
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._starting:
+            if self._none < 0:
+                raise WorkerLost("The readers have ended.")
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._zygotes = Zygotes(self._launch, seconds=_ZYGOTE_SECONDS, renewed=self._drop_spares)
@@ -304,9 +310,10 @@ class Readers:
         self._kept.clear()
 
     async def _end(self) -> None:
-        if self._making is not None:
-            self._making.cancel()
-            await asyncio.gather(self._making, return_exceptions=True)
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
         self._drop_spares()
         await self._zygotes.aclose()
 

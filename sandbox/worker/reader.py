@@ -35,7 +35,9 @@ def functions_of(code: ReaderCode) -> Mapping[str, Read | ReadFile]:
     for variable in _ONE_THREAD:  # who has more can neither enter namespaces nor fork
         os.environ[variable] = "1"
     module = importlib.import_module(code.module)
-    return cast("Callable[[Json], Mapping[str, Read | ReadFile]]", module.readers)(code.options)
+    functions = cast("Callable[[Json], Mapping[str, Read | ReadFile]]", module.readers)(code.options)
+    os.environ.clear()
+    return functions
 
 
 def serve(

@@ -263,4 +263,5 @@ def _confined(probe: confine.Probe, config: ZygoteConfig) -> confine.Plan:
         group=config.group,
         group_limits=config.group_limits,
         cpus=config.cpus,
+        packages=config.reader is not None,
     )

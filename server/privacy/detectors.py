@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...sandbox.errors import WorkerLost
 from ..errors import SettingsError
 from ..settings import Settings
 
@@ -24,6 +25,7 @@ class Detectors:
         self._making = threading.Lock()
         self._made: tuple[RemoteDetector, RemoteDetector] | None = None
         self._readers: Readers | None = None
+        self._is_closed = False
 
     def pair(self) -> tuple[RemoteDetector, RemoteDetector]:
         """Return both."""
@@ -42,12 +44,14 @@ class Detectors:
     def close(self) -> None:
         """End the readers. Blocks."""
         with self._making:
-            readers, self._readers = self._readers, None
+            readers, self._readers, self._is_closed = self._readers, None, True
         if readers is not None:
             readers.close()
 
     def _running(self) -> Readers:
         with self._making:
+            if self._is_closed:
+                raise WorkerLost("What looks for personal data has ended.")
             if self._readers is None:
                 from ...sandbox.host.readers import Readers
                 from ...sandbox.wire.zygote_config import ReaderCode

@@ -32,7 +32,7 @@ _OF_ONE_SCRIPT: Final = {
 }
 _LATIN: Final = (GUESSED, "cp1250", "cp1254", "iso8859_2", "cp1257")
 _FITS_EAST_ASIAN, _FITS_ONE_SCRIPT, _FITS_LATIN = 0.8, 0.85, 0.95
-_WORD: Final = re.compile(r"[^\s\x00-\x40\x5b-\x60\x7b-\x7f]*[^\x00-\x7f][^\s\x00-\x40\x5b-\x60\x7b-\x7f]*")
+_WORD: Final = re.compile(r"[^\s\x00-\x40\x5b-\x60\x7b-\x7f]+")
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _CHARS_LOOKED_AT: Final = 20_000
 
@@ -111,7 +111,7 @@ def _latin(data: bytes) -> list[_Scored]:
 
 
 def _share(text: str, fits: Callable[[str], bool]) -> float:
-    words = _WORD.findall(text[:_CHARS_LOOKED_AT])
+    words = [word for word in _WORD.findall(text[:_CHARS_LOOKED_AT]) if not word.isascii()]
     return sum(1 for word in words if fits(word)) / len(words) if words else 1.0
 
 

@@ -16,9 +16,9 @@ from ...host_work import checked
 WORKBOOK = "xl/workbook.xml"
 STRINGS = "xl/sharedStrings.xml"
 SHEETS = "xl/worksheets/"
-_TEXT = re.compile(r"<(?:\w+:)?t(?:\s[^>]*)?>([^<]*)<")
-_VALUE = re.compile(r"<(?:\w+:)?v(?:\s[^>]*)?>([^<]*)<")
-_CELL = re.compile(r"<(?:\w+:)?c\s([^>]*)>")
+_TEXT = re.compile(r"<(?:\w+:)?t(?:\s[^<>]*)?>([^<]*)<")
+_VALUE = re.compile(r"<(?:\w+:)?v(?:\s[^<>]*)?>([^<]*)<")
+_CELL = re.compile(r"<(?:\w+:)?c\s([^<>]*)>")
 _PLACE = re.compile(r'\br="([A-Z]{1,3})\d+"')
 _KIND = re.compile(r'\bt="(\w+)"')
 _ROWS = 2_000

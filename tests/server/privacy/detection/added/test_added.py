@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from presidio_analyzer import EntityRecognizer, RecognizerResult
 from presidio_analyzer.nlp_engine import NlpArtifacts
 
-from sealab.server.daemon_threads import DaemonThreads
 from sealab.server.errors import SettingsError
-from sealab.server.host_work import Account, charged_to
-from sealab.server.privacy.detection.added import running
 from sealab.server.privacy.detection.detect import (
     DetectionFailed,
     Detector,
@@ -27,7 +21,6 @@ from sealab.server.privacy.detection.detect import (
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.settings import Settings
 
-from .....waiting import wait_until
 from ....command_line import run, sealab
 from ...found import found
 
@@ -68,20 +61,14 @@ class _Python(EntityRecognizer):
 
     def __init__(self, name: str = "Python") -> None:
         super().__init__(supported_entities=["THING"], name=name)
-        self.asked, self.ends = threading.Event(), threading.Event()
 
     def load(self) -> None:
         pass
 
     def analyze(self, text: str, entities: list[str], nlp_artifacts: NlpArtifacts) -> list[RecognizerResult]:
         del entities, nlp_artifacts
-        self.asked.set()
         if "raise" in text:
             raise RuntimeError(f"it said {text}")
-        if "hang" in text:
-            self.ends.wait()
-        if "work" in text:
-            sum(range(2_000_000))
         at = text.find("thing")
         return [RecognizerResult("THING", at, at + 5, 0.8)] if at >= 0 else []
 
@@ -120,43 +107,6 @@ def test_a_recognizer_that_raises_withholds_the_text_and_its_message(tmp_path: P
         detector.find("raise for jo@example.org")
     assert "jo@example.org" not in str(failed.value)
     assert found(detector, "one thing") == [("thing", "THING")]
-
-
-def test_a_recognizer_that_hangs_withholds_each_text_until_it_returns(monkeypatch: pytest.MonkeyPatch) -> None:
-    recognizer = _Python("Hanger")
-    detector = _detector(recognizer)
-    detector.warm()
-    submit = DaemonThreads.submit
-
-    def submit_and_see_it_at_work(*given: Any) -> Any:
-        submitted = submit(*given)
-        recognizer.asked.wait()  # however long a busy machine takes to begin, its time does not run before
-        return submitted
-
-    with monkeypatch.context() as patched:
-        patched.setattr(DaemonThreads, "submit", submit_and_see_it_at_work)
-        patched.setattr(running, "_SECONDS", 0.2)
-        with pytest.raises(DetectionFailed, match=r"Hanger took more than 0\.2 seconds"):
-            detector.find("hang here")
-        with pytest.raises(DetectionFailed, match="Hanger has not returned from an earlier text"):
-            detector.find("one thing")
-    recognizer.ends.set()
-
-    def has_returned() -> bool:
-        with suppress(DetectionFailed):
-            return found(detector, "one thing") == [("thing", "THING")]
-        return False
-
-    wait_until(has_returned)
-
-
-def test_what_an_added_recognizer_computes_is_charged_to_the_run() -> None:
-    detector = _detector(_Python())
-    detector.warm()
-    payer = Account(60)
-    with charged_to(payer):
-        detector.find("work on a thing")
-    assert payer.spent_seconds > 0.005
 
 
 def test_lone_surrogates_and_far_offsets_do_not_disturb_an_added_recognizer() -> None:

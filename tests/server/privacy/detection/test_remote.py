@@ -1,0 +1,83 @@
+"""The detector in a reader: as the one in this process, killed at its deadline, and judged in what it sends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from sealab.sandbox.confine import default_level
+from sealab.sandbox.host.readers import Readers
+from sealab.sandbox.wire.zygote_config import ReaderCode
+from sealab.server.errors import HostWorkRefused
+from sealab.server.host_work import Account, charged_to
+from sealab.server.privacy.detection.detect import Mode
+from sealab.server.privacy.detection.findings import DetectionFailed, KeyedText
+from sealab.server.privacy.detection.reader import ReaderOptions
+from sealab.server.privacy.detection.remote import RemoteDetector
+
+from ..found import in_mode
+
+PHONES = ("tel" + "'" * 48 + "     212-555-0123\n") * 8
+"""The expression for words before a number takes minutes for these 560 characters, or did."""
+LOG = "\n".join(f"2026-11-24 10:{n // 60:02}:{n % 60:02} INFO login jane.roe{n}@corp.example ok" for n in range(1500))
+OPTIONS = ReaderOptions("fast", [], 0.4, {}, [], {"TICKET": r"TCK-\d{6}"}, None)
+
+
+@pytest.fixture(scope="module")
+def remote() -> Iterator[RemoteDetector]:
+    code = ReaderCode("sealab.server.privacy.detection.reader", OPTIONS.to_json())
+    with Readers(code, required=default_level()) as readers:
+        yield RemoteDetector(lambda: readers, "shown", is_plain=True)
+
+
+def test_it_finds_what_the_detector_of_this_process_finds(remote: RemoteDetector) -> None:
+    leaves = [
+        KeyedText(("customer", "name"), "Jane Roe"),
+        KeyedText((), "write to jane.roe@corp.example, SSN: 536-90-4399"),
+        KeyedText((), "Zo\u00eb \ud800 and \U0001f600 then jo@corp.example"),
+    ]
+    assert remote.find_leaves(leaves) == in_mode(Mode.FAST).find_leaves(leaves)
+    cells = [f"p{number}@corp.example" for number in range(300)] + ["none", "Jane Roe"]
+    assert remote.find_column(("mail",), cells, ["mail"]) == in_mode(Mode.FAST).find_column(("mail",), cells, ["mail"])
+    assert remote.reads_as_log(LOG)
+    assert remote.find_log(LOG) == in_mode(Mode.FAST).find_log(LOG)
+    assert [each.type for each in remote.find_leaves([KeyedText((), "see TCK-123456")])[0]] == ["TICKET"]
+
+
+def test_a_text_without_end_is_ended_with_the_time_of_its_run_and_the_next_one_is_read(remote: RemoteDetector) -> None:
+    account = Account(0.5)
+    with charged_to(account), pytest.raises(HostWorkRefused):
+        remote.find_leaves([KeyedText((), PHONES * 40)])
+    assert account.spent_seconds > 0.3
+    assert remote.find_leaves([KeyedText((), "jo@corp.example")])[0]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        [[[0, 99, "EMAIL", 1.0]]],
+        [[[-1, 2, "EMAIL", 1.0]]],
+        [[[2, 2, "EMAIL", 1.0]]],
+        [[[0, True, "EMAIL", 1.0]]],
+        [[[0, 2, "an email", 1.0]]],
+        [[[0, 2, "EMAIL", float("nan")]]],
+        [[[0, 2, "EMAIL"]]],
+        [[], []],
+        [],
+        {"a": 1},
+        None,
+    ],
+)
+def test_an_answer_that_cannot_be_right_withholds_the_text(sent: Any) -> None:
+    class Taken:
+        """Readers that were taken over."""
+
+        def read(self, *_asked: object, **_options: object) -> bytes:
+            return json.dumps(sent).encode()
+
+    taken = RemoteDetector(lambda: cast("Readers", Taken()), "shown", is_plain=True)
+    with pytest.raises(DetectionFailed, match="cannot be right"):
+        taken.find_leaves([KeyedText((), "some text")])
