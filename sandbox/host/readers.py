@@ -149,6 +149,7 @@ class Readers:
         timeout_seconds: float,
         owner: Owner = NOBODY,
         check: Callable[[], None] = lambda: None,
+        charge: Callable[[float], None] = lambda _seconds: None,
     ) -> Iterator[bytes]:
         """Have a reader run a function on an open file, and give what it sends, piece by piece. Blocks.
 
@@ -161,6 +162,7 @@ class Readers:
         try:
             while True:
                 piece, seconds = self._wait_for(self._next_piece(reader, owner, left), check)
+                charge(seconds)
                 if piece is None:
                     return
                 left = max(left - seconds, 0.0)

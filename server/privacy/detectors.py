@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from ...sandbox.errors import WorkerLost
+from ...sandbox.job import Json
 from ..errors import SettingsError
 from ..settings import Settings
 
 if TYPE_CHECKING:
     from ...sandbox.host.readers import Readers
-    from .detection.reader import ReaderOptions
-    from .detection.remote import RemoteDetector
+    from .reader import ReaderOptions
+    from .remote import RemoteDetector
 
 
 class Detectors:
@@ -31,7 +33,7 @@ class Detectors:
         """Return both."""
         with self._making:
             if self._made is None:
-                from .detection import reader, remote
+                from . import reader, remote
 
                 is_plain = not self._options().has_added()
                 shown, learned = (
@@ -40,6 +42,12 @@ class Detectors:
                 )
                 self._made = shown, learned
             return self._made
+
+    def texts_of(self, file: IO[bytes], size: int) -> Iterator[Json]:
+        """Give the texts of a file, from a reader. Blocks. Raises `PrivacyFailed`, `HostWorkRefused`."""
+        from .remote import texts_of_file
+
+        return texts_of_file(self._running(), file, size)
 
     def close(self) -> None:
         """End the readers. Blocks."""
@@ -56,12 +64,12 @@ class Detectors:
                 from ...sandbox.host.readers import Readers
                 from ...sandbox.wire.zygote_config import ReaderCode
 
-                code = ReaderCode("sealab.server.privacy.detection.reader", self._options().to_json())
+                code = ReaderCode("sealab.server.privacy.reader", self._options().to_json())
                 self._readers = Readers(code, required=self._settings.required_level)
             return self._readers
 
     def _options(self) -> ReaderOptions:
-        from .detection.reader import ReaderOptions
+        from .reader import ReaderOptions
 
         settings = self._settings
         file = _recognizers_file(settings, self._home)

@@ -14,7 +14,6 @@ from ....sandbox.job import Json
 from ....workspace.run_files import RunFiles, Status
 from ...host_work import Kind, in_thread
 from ..privacy import Privacy
-from ..reading.file_texts import texts_of
 from ..tokens.run_tokens import RunTokens
 
 _READ_BYTES = 1024 * 1024
@@ -42,7 +41,7 @@ async def learn_path(
 
 async def learn_file(privacy: Privacy, scope: str, file: IO[bytes], size: int, *, run_tokens: RunTokens | None) -> None:
     """Have what is personal in a file known, also where it is packed. Raises `PrivacyFailed`."""
-    texts = texts_of(file, size)
+    texts = privacy.detectors.texts_of(file, size)
     while (text := await in_thread(Kind.FILES, partial(next, texts, None))) is not None:
         await privacy.learn(scope, text, run_tokens)
 

@@ -1,25 +1,27 @@
-"""What a reader runs to detect personal data, and what crosses to and from it: see `sandbox.host.readers`.
+"""What a reader runs for privacy, and what crosses to and from it: see `sandbox.host.readers`.
 
-Down go texts as JSON, up come findings. Of a column the answer names cells by their number, so no text comes back.
+Down go texts as JSON, up come findings. Of a column the answer names cells by their number, so no text comes back. Of a
+file, whose descriptor the reader has, all texts come up.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
-from ....sandbox.job import Json
-from . import columns, log_lines  # noqa: F401 - a reader no longer finds modules of this package
-from .detect import ENTRY_POINTS, Detector, DetectorOptions, Mode, added_recognizers
-from .findings import Finding, KeyedText
+from ...sandbox.job import Json
+from .detection import columns, log_lines  # noqa: F401 - a reader no longer finds modules of this package
+from .detection.detect import ENTRY_POINTS, Detector, DetectorOptions, Mode, added_recognizers
+from .detection.findings import Finding, KeyedText
+from .reading.file_texts import texts_of
 
 SHOWN, LEARNED = "shown", "learned"
 """The names of the two detectors: of what is shown to the model, and of what is only learned."""
-LEAVES, COLUMN, LOG = "leaves", "column", "log"
+LEAVES, COLUMN, LOG, TEXTS = "leaves", "column", "log", "texts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,10 @@ class ReaderOptions:
         )
 
 
-def readers(options: Json) -> Mapping[str, Callable[[bytes], bytes]]:
+def readers(options: Json) -> Mapping[str, Callable[..., object]]:
     """Return what a reader runs, everything loaded: each function of each detector."""
     made = ReaderOptions(**cast("Mapping[str, Any]", options)).made()
-    functions: dict[str, Callable[[bytes], bytes]] = {}
+    functions: dict[str, Callable[..., object]] = {TEXTS: _texts}
     for name, detector in ((SHOWN, Detector(made)), (LEARNED, Detector(replace(made, mode=Mode.FAST)))):
         detector.warm()
         functions |= {f"{name} {what}": _answering(answer, detector) for what, answer in _ANSWERS.items()}
@@ -84,6 +86,11 @@ def _column(detector: Detector, asked: tuple[Sequence[str], Sequence[str], Seque
 
 def _log(detector: Detector, text: str) -> Json:
     return _written(detector.find_log(text))
+
+
+def _texts(file: BinaryIO, size: bytes) -> Iterator[bytes]:
+    for text in texts_of(file, int(size)):
+        yield json.dumps(text).encode()
 
 
 def _written(findings: Sequence[Finding]) -> list[Json]:

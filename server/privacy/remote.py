@@ -1,4 +1,4 @@
-"""The detector as the server has it: texts go to a reader, findings come back and are judged.
+"""Detection and the reading of files as the server has them: bytes go to a reader, what comes back is judged.
 
 A security boundary. Recognizers, models and expressions are slow for some texts, and what they run on is a stranger's:
 so they run in a confined process, which is killed at a deadline. One that was taken over can hide what it was sent to
@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any, TypedDict
 
-from ....sandbox.errors import Busy, ReadFailed, ReadOverran, SandboxError
-from ....sandbox.host.fair_queue import Owner
-from ....sandbox.host.readers import Readers
-from ....sandbox.job import Json
-from ...errors import HostWorkRefused
-from ...host_work import OWNER, account
-from .findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
-from .log_lines import is_log
-from .reader import COLUMN, LEAVES, LOG
+from ...sandbox.errors import Busy, ReadFailed, ReadOverran, SandboxError
+from ...sandbox.host.fair_queue import Owner
+from ...sandbox.host.readers import Readers
+from ...sandbox.job import Json
+from ..errors import HostWorkRefused, PrivacyFailed
+from ..host_work import OWNER, account
+from .detection.findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
+from .detection.log_lines import is_log
+from .reader import COLUMN, LEAVES, LOG, TEXTS
 
 SECONDS_MAX = 30.0
 """What one request may take where no run's time limit says less."""
+_COPIED_BYTES = 1 << 20
 _KNOWN = {str(each): each for each in PiiType}
 
 
@@ -73,17 +76,9 @@ class RemoteDetector:
             return _findings(told, len(text))
 
     def _asked(self, what: str, asked: Json) -> Any:
-        charged = account()
-        seconds = SECONDS_MAX if charged is None else max(charged.cpu_seconds - charged.spent_seconds, 0.1)
         try:
             answer = self._readers().read(
-                f"{self._name} {what}",
-                json.dumps(asked).encode(),
-                timeout_seconds=seconds,
-                owner=Owner(*OWNER.get()),
-                once=False,
-                check=_no_check if charged is None else charged.check,
-                charge=_no_charge if charged is None else charged.charge,
+                f"{self._name} {what}", json.dumps(asked).encode(), once=False, **_of_the_run()
             )
         except (Busy, ReadOverran) as error:
             raise HostWorkRefused(str(error)) from error
@@ -91,6 +86,48 @@ class RemoteDetector:
             raise _failed(error) from error
         with _Judging():
             return json.loads(answer)
+
+
+def texts_of_file(readers: Readers, file: IO[bytes], size: int) -> Iterator[Json]:
+    """Give the texts of a file and the rows of its tables, as `reading.file_texts` does, read by a reader. Blocks.
+
+    Raises `PrivacyFailed` where it cannot be looked through, and `HostWorkRefused` at the end of the run's time.
+    """
+    with tempfile.TemporaryFile() as copied:
+        while some := file.read(_COPIED_BYTES):
+            copied.write(some)
+        copied.flush()
+        only_read = os.open(f"/proc/self/fd/{copied.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            for piece in readers.read_file(TEXTS, only_read, str(size).encode(), **_of_the_run()):
+                yield json.loads(piece)
+        except (Busy, ReadOverran) as error:
+            raise HostWorkRefused(str(error)) from error
+        except (SandboxError, ValueError, RecursionError) as error:
+            # Not its words, which may be what stands in the file.
+            raise PrivacyFailed(
+                "The file could not be looked through for personal data. Export what is needed as CSV or JSON."
+            ) from error
+        finally:
+            os.close(only_read)
+
+
+class _OfTheRun(TypedDict):
+    timeout_seconds: float
+    owner: Owner
+    check: Callable[[], None]
+    charge: Callable[[float], None]
+
+
+def _of_the_run() -> _OfTheRun:
+    """Return what a read may take, and who is charged: what is left of the run's account, where there is one."""
+    charged = account()
+    return {
+        "timeout_seconds": SECONDS_MAX if charged is None else max(charged.cpu_seconds - charged.spent_seconds, 0.1),
+        "owner": Owner(*OWNER.get()),
+        "check": _no_check if charged is None else charged.check,
+        "charge": _no_charge if charged is None else charged.charge,
+    }
 
 
 def _no_check() -> None:

@@ -15,10 +15,10 @@ from sealab.server.errors import HostWorkRefused
 from sealab.server.host_work import Account, charged_to
 from sealab.server.privacy.detection.detect import Mode
 from sealab.server.privacy.detection.findings import DetectionFailed, KeyedText
-from sealab.server.privacy.detection.reader import ReaderOptions
-from sealab.server.privacy.detection.remote import RemoteDetector
+from sealab.server.privacy.reader import ReaderOptions
+from sealab.server.privacy.remote import RemoteDetector
 
-from ..found import in_mode
+from .found import in_mode
 
 PHONES = ("tel" + "'" * 48 + "     212-555-0123\n") * 8
 """The expression for words before a number takes minutes for these 560 characters, or did."""
@@ -28,7 +28,7 @@ OPTIONS = ReaderOptions("fast", [], 0.4, {}, [], {"TICKET": r"TCK-\d{6}"}, None)
 
 @pytest.fixture(scope="module")
 def remote() -> Iterator[RemoteDetector]:
-    code = ReaderCode("sealab.server.privacy.detection.reader", OPTIONS.to_json())
+    code = ReaderCode("sealab.server.privacy.reader", OPTIONS.to_json())
     with Readers(code, required=default_level()) as readers:
         yield RemoteDetector(lambda: readers, "shown", is_plain=True)
 
