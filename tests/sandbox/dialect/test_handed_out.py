@@ -1,12 +1,16 @@
 """What host code hands to guest code: to a method that the guest defines, a memo, a default, or a copied dictionary.
 
 Each program leaves what it was handed in `result`. It holds where that is nothing dangerous; a refusal holds too.
+Programs of the same kinds that the attack corpus has are run from there.
 """
 
 from __future__ import annotations
 
 import functools
 import gc
+import json
+import re
+from pathlib import Path
 from textwrap import dedent
 from types import ModuleType
 
@@ -32,35 +36,6 @@ def spy(*args, **kwargs):
 """
 
 HANDED = {
-    "the default of a field is an attribute of a host class": """
-        from dataclasses import dataclass
-        @dataclass
-        class S(str):
-            format: object
-        result = S.__dataclass_fields__['format'].default""",
-    "the default of an init-only field": """
-        from dataclasses import dataclass, InitVar
-        @dataclass
-        class S(str):
-            format: InitVar[object]
-            def __post_init__(self, format): Spy.seen.append(format)
-        S()
-        result = Spy.seen""",
-    "a signature shows the default of a field": """
-        from dataclasses import dataclass
-        import inspect
-        @dataclass
-        class S(str):
-            format: object
-        result = [p.default for p in inspect.signature(S).parameters.values()]""",
-    "asdict reads the name that a field was given": """
-        from dataclasses import asdict, astuple, dataclass, fields
-        @dataclass
-        class S(str):
-            x: object = 1
-        s = S()
-        fields(s)[0].name = 'format'
-        result = [*asdict(s).values(), *astuple(s)]""",
     "replace reads the name that a field was given": """
         from dataclasses import dataclass, fields, replace
         @dataclass
@@ -72,65 +47,12 @@ HANDED = {
         try: replace(s)
         except Exception: pass
         result = Spy.seen""",
-    "an object that is no class as a base": """
-        import json, operator
-        class C(operator.methodcaller("x")): h = json.dumps
-        result = C""",
-    "an object of a guest class as a base": """
-        class Made:
-            def __init__(self, name=None, bases=(), body=None): self.body = body
-        class C(Made()): pass
-        result = list(C.body.values()) if C.body else None""",
-    "a __subclasscheck__ of an abstract class": """
-        import abc
-        class A(abc.ABC):
-            __subclasscheck__ = staticmethod(spy)
-        isinstance(int, A)
-        result = Spy.seen""",
     "an __instancecheck__ set later": """
         import abc
         class A(abc.ABC): pass
         A.__subclasscheck__ = spy
         isinstance(int, A)
         result = Spy.seen""",
-    "singledispatch calls what a function's dictionary holds": """
-        import functools
-        def f(x): pass
-        f.dispatch = spy
-        try: functools.singledispatch(f)(int)
-        except Exception: pass
-        result = Spy.seen""",
-    "singledispatchmethod calls what a function's dictionary holds": """
-        import functools
-        def f(self, x): pass
-        f.dispatch = spy
-        class A:
-            m = functools.singledispatchmethod(f)
-        try: A().m(int)
-        except Exception: pass
-        result = Spy.seen""",
-    "a generic alias says what a class is made from": """
-        import typing
-        result = typing.Type[int].__mro_entries__((typing.Type[int],))""",
-    "a deep copy leaves code in the memo": """
-        import copy
-        memo = {}
-        try: copy.deepcopy(compile('1', 'x', 'eval'), memo)
-        except Exception: pass
-        result = [*memo.values(), *[item for value in memo.values() if type(value) is list for item in value]]""",
-    "a deep copy leaves the variables of the program in the memo": """
-        import copy
-        memo = {}
-        copy.deepcopy([globals()], memo)
-        result = [item for value in memo.values() for item in (value if type(value) in (list, tuple) else [value])]""",
-    "a __deepcopy__ is handed the state of the host": """
-        import copy
-        class Deep:
-            def __deepcopy__(self, memo): spy(*memo.values()); return self
-        d = compile('1', 'x', 'eval')
-        try: copy.deepcopy([d, globals(), Deep()])
-        except Exception: pass
-        result = [item for value in Spy.seen for item in (value if type(value) in (list, tuple) else [value])]""",
     "the copy of a view": """
         import copy
         result = copy.copy(globals()).get('__builtins__')""",
@@ -193,10 +115,6 @@ HANDED = {
         except Exception: pass
         made = E('Made', '__globals__ x', module='os')
         result = 'ESCAPED'""",
-    "a key that lies in the namespace of make_dataclass": """
-        from dataclasses import make_dataclass
-        make_dataclass('C', [], namespace={Liar('__class_getitem__x'): 1, Liar('__prepare__'): spy})
-        result = 'ESCAPED'""",
     "a key that lies in __slots__": """
         class C:
             __slots__ = (Liar('__class__'),)
@@ -217,49 +135,29 @@ def test_the_host_hands_out_nothing_dangerous(program: str) -> None:
     assert reached(SPY + dedent(program)) is None
 
 
-def test_a_registry_can_be_read_but_not_reached() -> None:
-    source = """
-        import functools
-        @functools.singledispatch
-        def f(x): return 'any'
-        f.register(int, lambda x: 'int')
-        f.registry == Spy()
-        f.registry | Spy()
-        for seen in Spy.seen:
-            seen[int] = spy
-        result = f(1)
-        """
-    assert run(SPY + dedent(source)) == "int"
+CORPUS = Path(__file__).parents[2] / "attacks" / "own_cases.jsonl"
+PROGRAMS = {
+    case["title"]: pytest.param(case["code"], int(case["id"][5:]), id=case["title"])
+    for case in map(json.loads, CORPUS.read_text(encoding="utf-8").splitlines())
+    if case["id"].startswith("O-SP-") and case["layer"] == "language"
+}
+_TRIED = "try: exec({!r})\nexcept Exception as error: result = type(error).__name__"
+_FIRST_THAT_ENDS = 93
+"""Those before it may end with a refusal, or since they were handed nothing that they could use."""
 
 
-def test_the_tables_of_host_enums_cannot_be_changed() -> None:
-    source = """
-        from http import HTTPStatus
-        HTTPStatus.__members__ == Spy()
-        HTTPStatus.__members__ | Spy()
-        for seen in Spy.seen:
-            seen.clear()
-        try:
-            HTTPStatus._member_map_.clear()
-        except AttributeError:
-            pass
-        result = len(HTTPStatus.__members__) > 10 and HTTPStatus['OK'].value
-        """
-    assert run_sealed(SPY + dedent(source)) == 200
+@pytest.mark.parametrize(("program", "number"), PROGRAMS.values())
+def test_a_program_of_the_attack_corpus_gets_nothing_of_the_host(program: str, number: int) -> None:
+    said = run_sealed(program if "\nawait " in program else _TRIED.format(program))
+    held = "held" if number >= _FIRST_THAT_ENDS else r"held.*|3|SecurityError|TypeError|IndexError"
+    assert re.fullmatch(held, said)
 
 
 INITIALIZERS = {
-    "of the property": "Fraction.numerator.__init__(changed)",
     "of property": "property.__init__(Fraction.numerator, changed)",
     "of a subclass": "P.__init__(Fraction.numerator, changed)",
-    "of an abstract property": "abc.abstractproperty.__init__(Fraction.numerator, changed)",
     "by getattr": "getattr(Fraction.numerator, '__init__')(changed)",
     "by an own super": "exec('super().__init__(changed)', {'super': lambda: Fraction.numerator, 'changed': changed})",
-    "by super in a class method": """
-        class Q(property):
-            @classmethod
-            def get(cls): return super().__init__
-        Q.get()(Fraction.numerator, changed)""",
     "by super with a class for self": """
         class Q(property):
             def __init__(self, *a): super().__init__(*a)
@@ -391,22 +289,6 @@ FORGED = {
             found = 1
         except TypeError: pass
         result = found""",
-    "the state of two stand-ins under one name": """
-        import contextlib, warnings
-        try:
-            class X(warnings.catch_warnings, contextlib.redirect_stdout): pass
-            result = 1
-        except TypeError:
-            result = 0""",
-    "the state of a host class by an initializer of another": """
-        import configparser, functools
-        class X(configparser.SectionProxy): pass
-        class Y: pass
-        try:
-            super(X, X).__init__(Y(), Y(), "_generic")
-            result = 1
-        except Exception:
-            result = 0""",
     "the state of a host class by a field that is renamed meanwhile": """
         import functools
         from dataclasses import dataclass, field
@@ -493,21 +375,6 @@ FORGED = {
 @pytest.mark.parametrize("program", FORGED.values(), ids=FORGED.keys())
 def test_nothing_of_the_host_can_be_forged(program: str) -> None:
     assert run_sealed(dedent(program)) == 0
-
-
-def test_a_cached_property_writes_only_into_objects_of_the_code() -> None:
-    source = """
-        import functools, json
-        class C:
-            @functools.cached_property
-            def x(self): return 1
-        try:
-            C.x.__get__(json.dumps, C)
-        except TypeError:
-            pass
-        result = hasattr(json.dumps, 'x')
-        """
-    assert run_sealed(source) is False
 
 
 def test_tables_that_a_module_gives_are_copies() -> None:
@@ -637,562 +504,11 @@ def attempt(source):
 """
 """What programs find metaclasses with: each is made to call what it was handed, and counts what it was told."""
 
-WAYS = {
-    "a variable of a generated method": """
-        import functools
-        from dataclasses import dataclass, field
-        @dataclass(frozen=True)
-        class A:
-            x: object = field(default_factory=locals)
-            y: object = field(default_factory=vars)
-            z: object = field(default_factory=dir)
-        class N(str):
-            def startswith(self, *a): return False
-        class S(functools.singledispatchmethod): pass
-        s = S(len)
-        for value in [*A().x.values(), *A().y.values()]:
-            try: value(s, N("_generic"), G())
-            except Exception: pass
-        use(s)""",
-    "what stores the fields of a frozen dataclass, found among builtins": """
-        import functools
-        ns = {}
-        exec("1", ns)
-        class S(functools.singledispatchmethod): pass
-        s = S(len)
-        for name, value in ns["__builtins__"].items():
-            if name.endswith("store"):
-                for field in ("_generic", "__class__", "__dict__"):
-                    try: value(s, field, G())
-                    except Exception: pass
-        use(s)
-        made += [] if type(s) is S else [type(s)]""",
-    "an annotation that shadows the mark of a class": """
-        import copy, functools
-        from dataclasses import dataclass
-        class S(functools.singledispatchmethod):
-            x: int = 1
-            def __getstate__(self): return (None, {"_generic": G(), "_func": len})
-        S.__annotations__["_abc_sealab"] = int
-        try: dataclass(S, init=False, eq=False, repr=False)
-        except TypeError: pass
-        try: use(copy.copy(S(len)))
-        except TypeError: pass
-        try: made += [] if type(S.__subclasses__()) is list else [1]
-        except AttributeError: made.append(1)""",
-    "an annotation that sets private state": """
-        import functools
-        from dataclasses import dataclass, field
-        class S(functools.singledispatchmethod):
-            x: int = 1
-        S.__annotations__["_generic"] = int
-        S._generic = property(lambda self: G())
-        try: dataclass(S, init=False, eq=False, repr=False)
-        except TypeError: pass
-        use(S(len))""",
-    "a name that an enum ignores": """
-        import enum
-        class E(enum.Enum):
-            _ignore_ = ["_abc_sealab"]
-            A = 1
-            def __init__(self, value):
-                try: type(self).__subclasses__()
-                except AttributeError: made.append(1)""",
-    "a __getstate__ that takes itself away": """
-        import copy, functools
-        class S(functools.singledispatchmethod):
-            def __getstate__(self):
-                del S.__getstate__
-                return (None, {"_generic": G(), "_func": len})
-        try: use(copy.copy(S(len)))
-        except TypeError: pass""",
-    "a __getstate__ that is taken away while an object is made": """
-        import copy, functools
-        class S(functools.singledispatchmethod):
-            def __getstate__(self): return (None, {"_generic": G(), "_func": len})
-            def __new__(cls, *a):
-                if ready: del S.__getstate__
-                return functools.singledispatchmethod.__new__(cls)
-        ready = []
-        s = S(len)
-        ready.append(1)
-        try: use(copy.copy(s))
-        except TypeError: pass""",
-    "a __getstate__ that is taken away while its state is copied": """
-        import copy, functools
-        class Deep(G):
-            def __deepcopy__(self, memo): del S.__getstate__; return self
-        class S(functools.singledispatchmethod):
-            def __getstate__(self): return (None, {"_generic": Deep(), "_func": len})
-        try: use(copy.deepcopy(S(len)))
-        except TypeError: pass""",
-    "a __getstate__ that comes late": """
-        import copy, functools
-        class S(functools.singledispatchmethod):
-            def __getnewargs__(self):
-                S.__getstate__ = lambda self: (None, {"_generic": G(), "_func": len})
-                return ()
-            def __new__(cls, *a): return functools.singledispatchmethod.__new__(cls)
-        try: use(copy.copy(S(len)))
-        except TypeError: pass""",
-    "the address of an object that a deep copy dropped": """
-        import copy, functools
-        kept = []
-        class Bomb:
-            def __deepcopy__(self, memo): raise ValueError
-        class Own(G): pass
-        class S(functools.singledispatchmethod): pass
-        class Driver:
-            def __deepcopy__(self, memo):
-                dropped = [Own() for _ in range(300)]
-                for each in dropped:
-                    each.bomb = Bomb()
-                    try: copy.deepcopy(each, memo)
-                    except ValueError: pass
-                each = None
-                dropped.clear()
-                objects = [S(lambda self, x: None) for _ in range(300)]
-                for each in objects: kept.append(copy.deepcopy(each, memo))
-                return self
-        copy.deepcopy(Driver())
-        for each in kept: use(each)""",
-    "the class of a test, kept by its result": """
-        import unittest
-        class R: shouldStop = False
-        r, kept = R(), {"_moduleSetUpFailed": False}
-        r.__dict__ = kept
-        try: unittest.TestSuite([int]).run(r)
-        except TypeError: pass
-        make(kept.get("_previousTestClass"))""",
-    "the class of a test, compared with what its result keeps": """
-        import unittest
-        class R: shouldStop = False
-        r = R()
-        r.__dict__ = {"_previousTestClass": Told()}
-        try: unittest.TestSuite([int]).run(r)
-        except TypeError: pass""",
-    "a test that a suite of the code's own yields": """
-        import unittest
-        class S(unittest.TestSuite):
-            def __iter__(self): return iter([int])
-        try: S().run(unittest.TestResult())
-        except TypeError: pass""",
-    "a key of the code's own among the comparisons of a test": """
-        import typing, unittest
-        m = 2 ** 64
-        p1, p2, p5 = 11400714785074694791, 14029467366897019727, 2870177450012600261
-        back = lambda x: ((x >> 31) | (x << 33)) % m
-        i1, i2 = pow(p1, -1, m), pow(p2, -1, m)
-        found = (hash(typing.Type[int]) - (2 ^ (p5 ^ 3527539))) % m
-        found = (back(found * i1 % m) - hash((int,)) * p2) % m
-        found = (back(found * i1 % m) - p5) * i2 % m
-        class Key(Told):
-            def __hash__(self): return found - m if found >= m // 2 else found
-        class T(unittest.TestCase):
-            def runTest(self): pass
-        for target in (T(), super(unittest.TestCase, T())):
-            try:
-                target.addTypeEqualityFunc(Key(), lambda *a: None)
-                target.assertEqual(int, str)
-            except (AssertionError, TypeError): pass
-        told[:] = [each for each in told if each is not int and each is not str]""",
-    "the annotations of a host function by wraps": """
-        import functools, inspect, typing
-        @functools.wraps(typing.dataclass_transform)
-        def f(): pass
-        for hint in [*f.__annotations__.values(), *inspect.get_annotations(f).values(),
-                     *inspect.getfullargspec(f).annotations.values()]: parts(hint)""",
-    "the annotations of a host function by its wrapper's signature": """
-        import functools, inspect, typing
-        @functools.wraps(typing.dataclass_transform, assigned=())
-        def f(): pass
-        for each in inspect.signature(f).parameters.values(): parts(each.annotation)""",
-    "the annotations of a host function by a class method": """
-        import inspect, typing
-        found = inspect.Signature.from_callable(typing.dataclass_transform)
-        for each in found.parameters.values(): parts(each.annotation)""",
-    "the annotations of a host function by a method of a class of the code's own": """
-        import functools, inspect, typing
-        class C:
-            __init__ = typing.dataclass_transform
-            __call__ = typing.dataclass_transform
-        for each in (C, functools.partial(typing.dataclass_transform)):
-            try: found = inspect.signature(each)
-            except (TypeError, ValueError): continue
-            for part in found.parameters.values(): parts(part.annotation)""",
-    "the annotations of a host function by an alias": """
-        import types, typing
-        try:
-            class A(types.GenericAlias): pass
-        except TypeError:
-            A = types.GenericAlias
-        for hint in A(typing.dataclass_transform, ()).__annotations__.values(): parts(hint)""",
-    "the real dictionary of annotations": """
-        import functools, re
-        @functools.wraps(re.compile)
-        def f(): pass
-        f.__annotations__["x"] = 1
-        made += [] if "x" not in re.compile.__annotations__ else [1]""",
-    "a property of a host class": """
-        import collections
-        class M: maps = [0, "X", (), {"a": 1}]
-        class N: maps = [0, int]
-        for each in (M, N):
-            try: make(collections.ChainMap.parents.__get__(each))
-            except TypeError: pass
-        made = [each for each in made if each is not None]""",
-    "a property of a host class as an attribute of the code's own": """
-        import collections
-        class M:
-            maps = [0, int]
-            p = classmethod(collections.ChainMap.parents)
-            q = collections.ChainMap.parents
-        class A:
-            parents = collections.ChainMap.parents
-            maps = [0, 1]
-        for get in (lambda: M.p, lambda: A().parents):
-            try: make(get())
-            except TypeError: pass""",
-    "match arguments that a decorator left": """
-        import abc, dataclasses
-        class A(abc.ABC):
-            __slots__ = ()
-            format: int
-            @classmethod
-            def __subclasshook__(cls, sub): return True
-        try: dataclasses.dataclass(slots=True)(A)
-        except TypeError: pass
-        try: exec("match '{0.__class__}':\\n case A(f): made.append(f)")
-        except TypeError: pass""",
-    "match arguments while a decorator works": """
-        import abc, dataclasses
-        class Base(abc.ABC):
-            def __init_subclass__(cls, **k):
-                try: exec("match '{0.__class__}':\\n case cls(f): made.append(f)", {"cls": cls, "made": made})
-                except TypeError: pass
-            @classmethod
-            def __subclasshook__(cls, sub): return True
-        try:
-            @dataclasses.dataclass(slots=True)
-            class A(Base):
-                format: int
-        except TypeError: pass""",
-    "a field put in while a decorator works": """
-        import dataclasses
-        calls = []
-        class P: pass
-        p = P()
-        p.__dict__ = {"_field_type": Told(), "name": "z", "init": False, "kw_only": False, "repr": False,
-                      "default": dataclasses.MISSING, "default_factory": dataclasses.MISSING, "compare": False,
-                      "hash": None}
-        class M:
-            def __hash__(self):
-                calls.append(1)
-                if len(calls) == 2: B.__dataclass_fields__["z"] = p
-                return 7
-            def __eq__(self, other): return False
-        @dataclasses.dataclass
-        class B:
-            x: int = 1
-        try:
-            class C(B):
-                __module__ = M()
-                y: int = 2
-            dataclasses.dataclass(C)
-        except Exception: pass""",
-    "an option of a decorator that changes the fields": """
-        import dataclasses
-        class M:
-            def __bool__(self):
-                B.__dataclass_fields__["z"] = p
-                return False
-        class P: pass
-        p = P()
-        p.__dict__ = {"_field_type": Told(), "name": "z", "init": False}
-        @dataclasses.dataclass
-        class A:
-            x: int = 1
-        class B(A):
-            y: int = 1
-        B = dataclasses.dataclass(B)
-        class C(B):
-            y: int = 2
-        try: dataclasses.dataclass(C, init=M(), frozen=M(), eq=M(), order=M())
-        except Exception: pass""",
-    "the state of a frozen dataclass": """
-        import copy, dataclasses
-        @dataclasses.dataclass(frozen=True, slots=True)
-        class A:
-            x: int = 1
-        for name in ("__setstate__", "__getstate__"):
-            if name in vars(A): made.append(1)
-        class F:
-            name = "__class__"
-        A.__dataclass_fields__["x"] = F()
-        try: copy.copy(A())
-        except TypeError: pass""",
-    "the table of a host class by a class of the code's own": """
-        import dataclasses, doctest, http, types
-        class C(doctest.TestResults): pass
-        for each in (C, C(1, 2), dataclasses.make_dataclass("D", [], bases=(doctest.TestResults,))):
-            try: each._field_defaults["x"] = 1
-            except TypeError: pass
-        try: types.GenericAlias(http.HTTPStatus, ())._member_map_["x"] = 1
-        except TypeError: pass
-        made += list(doctest.TestResults._field_defaults)""",
-    "an enum of bases that nobody judged": """
-        import enum, types, unittest
-        class E(unittest.TestCase, enum.Enum): pass
-        for kind in (types.SimpleNamespace, classmethod, staticmethod):
-            try: made.append(E("Y", {"A": ({"_type_equality_funcs": G()},)}, type=kind))
-            except TypeError: pass
-        class F(enum.Enum): pass
-        try: type(F("Z", "a b")).__name__, F("Z", "a b").__subclasses__()
-        except AttributeError: made.append(1)""",
-    "the metaclass by object's __getattribute__": """
-        import enum, typing
-        class T(typing.TypedDict): a: int
-        class A:
-            @classmethod
-            def get(cls): return super().__getattribute__("__new__")
-        class E(enum.Enum): pass
-        for each in (T, A, E):
-            try: object.__getattribute__(each, "__new__")(None, "X", (), {"a": 1})
-            except (TypeError, AttributeError): continue
-            made.append(1)""",
-    "an initializer of the host on another object": """
-        import pprint, types
-        class P(pprint.PrettyPrinter): pass
-        class O: pass
-        o, kept = O(), {}
-        o.__dict__ = kept
-        try: types.GenericAlias(super(pprint.PrettyPrinter, P), ()).__init__(o)
-        except Exception: pass
-        made += list(kept)""",
-    "an initializer of the host in a copied dictionary": """
-        import contextlib, json
-        class O: pass
-        o, kept = O(), {}
-        o.__dict__ = kept
-        try: contextlib.contextmanager(json.JSONEncoder).__init__(o)
-        except Exception: pass
-        made += list(kept)""",
-    "what an alias among the bases of a class stands for": """
-        import typing
-        class V(Told):
-            def __mro_entries__(self, bases): return ()
-        for source in ("class C(typing.Type[int], V()): pass", "class C(V(), typing.Type[int]): pass"):
-            try: exec(source)
-            except TypeError: pass
-        told[:] = [each for each in told if each not in (type, typing.Type[int])]""",
-    "a traceback that is joined to another": """
-        got = []
-        class A:
-            def __enter__(self): pass
-            def __exit__(self, kind, error, tb): got.append(tb); return True
-        for _ in range(2):
-            with A(): 1 / 0
-        try: exec("got[0].tb_next = got[1]")
-        except AttributeError: pass
-        else: made.append(1)""",
-    "the real zone of a stand-in": """
-        import datetime, zoneinfo
-        z = zoneinfo.ZoneInfo("UTC")
-        class D(datetime.datetime):
-            def __new__(cls, *a, **k): told.append(k.get("tzinfo", a[7] if len(a) > 7 else None)); return super().__new__(cls, *a, **k)
-            def replace(self, **k): told.append(k["tzinfo"]); return super().replace(**k)
-        class Fake:
-            tzinfo = z
-            def replace(self, **k): told.append(k["tzinfo"]); raise ValueError
-        for each in (lambda: z.fromutc(Fake()), lambda: z.fromutc(D(2024, 1, 1, 0, 0, 0, 0, z)),
-                     lambda: D(2024, 1, 1, 0, 0, 0, 0, z).astimezone(z)):
-            try: each()
-            except (TypeError, ValueError): pass
-        told[:] = [each for each in told if each is not None and each is not z]""",
-    "the name of a bound method that is copied": """
-        import copy, json, types
-        def f(self): pass
-        for name, target in (("__globals__", json.dumps), ("__class__", int)):
-            f.__name__ = name
-            found = copy.copy(types.MethodType(f, target))
-            made += [] if isinstance(found, types.MethodType) else [found]
-        class Call:
-            def __call__(self, *a): pass
-        call = Call()
-        call.__dict__ = {"__name__": "__class__"}
-        try: found = copy.copy(types.MethodType(call, int))
-        except TypeError: found = None
-        made += [] if found is None or isinstance(found, types.MethodType) else [found]""",
-    "a __getstate__ of the object itself": """
-        import copy, functools
-        class S(functools.singledispatchmethod): pass
-        s = S(len)
-        try: s.__getstate__ = lambda: (None, {"_generic": G(), "_func": len})
-        except AttributeError: pass
-        try: use(copy.copy(s))
-        except TypeError: pass""",
-    "a descriptor of the host for a hook": """
-        import abc, functools
-        class O:
-            def __call__(self, *a): return NotImplemented
-        o = O()
-        try: o.__dict__ = {"__get__": lambda obj, cls: told.append(cls) or (lambda *x: NotImplemented)}
-        except TypeError: pass
-        class A(abc.ABC): __subclasshook__ = classmethod(functools.partialmethod(o))
-        try: isinstance(1, A)
-        except TypeError: pass
-        for each in told[:]: make(each)
-        told.clear()""",
-    "the loop by a __new__ of the code's own": """
-        import asyncio, collections
-        target = []
-        class U(collections.UserDict):
-            def __new__(cls, *a): return target[0] if target else object.__new__(cls)
-        class L(collections.UserList):
-            def __new__(cls, *a): return target[0] if target else object.__new__(cls)
-        async def main():
-            loop = asyncio.get_running_loop()
-            call = loop.call_soon
-            u, v = U(), L()
-            u.call_soon = v.call_soon = lambda *a, **k: told.append(a) or call(*a, **k)
-            target.append(loop)
-            for each in (u, v):
-                try: each.__copy__()
-                except TypeError: pass
-            await asyncio.gather(asyncio.sleep(0))
-        asyncio.run(main())""",
-}
-
-
-@pytest.mark.parametrize("program", WAYS.values(), ids=WAYS.keys())
-def test_no_way_leads_to_a_metaclass_or_a_host_table(program: str) -> None:
-    assert run_sealed(f"{KEPT}\n{dedent(program)}\nresult = len(made) + len(told)") == 0
-
 
 @pytest.mark.parametrize("source", ["x = 1\nfrom __future__ import annotations", "from __future__ import nothing"])
 def test_features_of_the_future_stand_first_and_exist(source: str) -> None:
     with pytest.raises(SyntaxError):
         compile_program(source)
-
-
-BESIDE = {
-    "the origin of typing.Type, compared by an alias": """
-        import typing
-        alias = typing.Annotated[Told(), 1]
-        told.clear()
-        typing.Type[int] == alias, alias == typing.Type[int]
-        told[:] = [each for each in told if each is not type]""",
-    "the origin of a copied typing.Type": """
-        import copy, typing
-        alias = typing.Annotated[Told(), 1]
-        told.clear()
-        for way in (copy.copy, copy.deepcopy):
-            way(typing.Type[int]) == alias
-        for hint in typing.get_type_hints(lambda: 0, None, None), typing.get_type_hints(typing.NamedTuple("N", [("x", "typing.Type[int]")])):
-            hint.get("x") == alias
-        told[:] = [each for each in told if each is not type]""",
-    "the hash of a metaclass": """
-        import typing
-        made += [] if hash(typing.Type[int]) == hash((type, (int,))) else [1]""",
-    "a module's name that wraps copies": """
-        import functools
-        other = Told()
-        class W:
-            def __getattribute__(self, name):
-                if name == "__module__": return other
-                raise AttributeError(name)
-        class C: pass
-        attempt("functools.update_wrapper(C, W())")
-        made += [1] if C.__module__ is other else []""",
-    "a module's name that a named tuple takes from the variables": """
-        import typing
-        __name__ = Told()
-        for kind in (typing.NamedTuple("N", [("x", int)]), typing.TypedDict("T", {"x": int})):
-            made += [1] if type(kind.__module__) is not str else []""",
-    "the class of a class, told to a descriptor by a signature": """
-        import functools, inspect, types
-        def bind(*args):
-            told.extend(each for each in args if each not in (C, type, None))
-            return lambda *a: None
-        class C: __init__ = functools.partialmethod(types.SimpleNamespace(**{"__get__": bind}))
-        try: inspect.signature(C)
-        except Exception: pass""",
-    "what an alias of type stands for, told to other bases": """
-        import typing
-        class Base(Told):
-            def __mro_entries__(self, bases): told.extend(bases); return ()
-        for bases in ((typing.Type[int], Base()), (Base(), typing.Type[int]), (typing.Type, Base()), (type[int], Base())):
-            try:
-                class C(*bases): pass
-            except TypeError: pass
-        for each in told: make(each)
-        told.clear()""",
-    "an initializer of the host, called by an enum": """
-        import enum, fractions, http, pprint
-        class S(property): pass
-        class P(pprint.PrettyPrinter): pass
-        class O: pass
-        o, kept = O(), {}
-        o.__dict__ = kept
-        for target, values in ((S, (fractions.Fraction.numerator, lambda self: "MARK")), (P, (o,)), (http.HTTPStatus.OK, 1)):
-            try:
-                class E(enum.Enum):
-                    def __new__(cls, *args): return target
-                    A = values
-            except TypeError: pass
-        made += [1] if fractions.Fraction(1, 3).numerator == "MARK" or kept or http.HTTPStatus.OK.name != "OK" else []""",
-    "the name of a member of a host enum": """
-        import enum, http
-        class M(int):
-            def __new__(cls, *args): return http.HTTPStatus.OK if E else int.__new__(cls, *args)
-        E = None
-        class E(M, enum.Flag):
-            A = 1
-            B = 2
-        try: E(3)
-        except (AttributeError, ValueError): pass
-        try: http.HTTPStatus.OK.phrase = "MARK"
-        except AttributeError: pass
-        made += [1] if (http.HTTPStatus.OK.name, http.HTTPStatus.OK.phrase) != ("OK", "OK") else []""",
-    "the text of an attribute of a host class": """
-        import doctest, http, numbers
-        for each in (numbers.Real.real, doctest.TestResults.failed):
-            before = each.__doc__, getattr(each, "__name__", None)
-            try: each.__doc__ = "MARK"
-            except AttributeError: pass
-            try: each.__name__ = "MARK"
-            except AttributeError: pass
-            made += [] if (each.__doc__, getattr(each, "__name__", None)) == before else [1]
-        class Own:
-            @property
-            def x(self): pass
-        Own.x.__doc__ = "mine"
-        made += [] if Own.x.__doc__ == "mine" else [1]""",
-    "what a guarded attribute is read by, bound by hand": """
-        import fractions, re, typing
-        ways = [lambda: property.fget.__get__(fractions.Fraction.numerator), lambda: AttributeError.obj.__get__(error),
-                lambda: typing.Annotated[error, 1].obj]
-        error = None
-        try: re.compile("x").nothing
-        except AttributeError as caught: error = caught
-        for way in ways:
-            try: made.append(way())
-            except AttributeError: pass
-        pattern = re.compile("(?P<a>x)")
-        try: re.Pattern.groupindex.__get__(pattern) == Told()
-        except AttributeError: pass""",
-    "an enum without its members": """
-        import enum
-        try:
-            class E(enum.Flag, _simple=True): A = 1
-            made.append(E)
-        except TypeError: pass""",
-}
-
-
-@pytest.mark.parametrize("program", BESIDE.values(), ids=BESIDE.keys())
-def test_nothing_of_the_host_comes_by_the_side(program: str) -> None:
-    assert run_sealed(f"{KEPT}\n{dedent(program)}\nresult = len(made) + len(told)") == 0
 
 
 @pytest.mark.parametrize(
@@ -1407,6 +723,25 @@ AROUND = {
         ):
             try: made.append(call())
             except (AttributeError, TypeError): pass""",
+    "what stands for type among the bases of a class": """
+        import abc
+        class Entries:
+            def __mro_entries__(self, bases):
+                told.extend(base for base in bases if base is not self and base not in (type, abc.ABCMeta))
+                return self.given
+        def giving(*given):
+            made = Entries()
+            made.given = given
+            return made
+        class M(type, giving()): pass
+        class N(abc.ABCMeta, giving()): pass
+        try:
+            class T(giving(type)): pass
+        except TypeError: pass
+        else: made.append("a metaclass by a base's word")
+        class C(metaclass=M): pass
+        made += [base for each in (M, N) for base in each.__orig_bases__ if type(base) is type and base not in (type, abc.ABCMeta)]
+        made += [] if type(C) is M else ["no metaclass"]""",
 }
 
 
@@ -1448,206 +783,6 @@ def _mark_of_keywords() -> object:
     cached(a=1)
     tables = (each for each in gc.get_referents(cached) if type(each) is dict)
     return next(key[0] for table in tables for key in table if type(key) is tuple)
-
-
-FOUND = {
-    "the redirect of an enum, in another class": """
-        import enum
-        class Mix:
-            def format(self): pass
-            def gi(self): pass
-        class E(Mix, enum.Enum):
-            format = 1
-            gi = 2
-        R = vars(E)["format"]
-        class C: pass
-        C.y = R
-        c = C()
-        c._value_ = "{0}"
-        try: made.append(c.y)
-        except AttributeError: pass
-        class W(Mix, enum.Enum):
-            format = 1
-            A = "{0}"
-        W.y = vars(W)["format"]
-        try: made.append(W.A.y)
-        except AttributeError: pass
-        made = [each for each in made if type(each) is type(len)]""",
-    "what leads to a frame, by a name in the body of a class": """
-        import enum
-        class Mix: pass
-        for name in ("gi_frame", "f_globals", "tb_frame"):
-            for body in ("def {}(self): pass", "{}: int", "{} = 1", "__slots__ = ('{}',)", "{} = enum.auto()"):
-                try: exec(f"class C(enum.Enum if 'auto' in body else Mix):\\n {body.format(name)}\\nmade.append(C)")
-                except (TypeError, SecurityError): pass
-            try: made.append(enum.Enum("E", [name]))
-            except ValueError: pass""",
-    "a feature of the future that is none": """
-        import __future__
-        __future__.annotations.compiler_flag = 0
-        ns = {}
-        exec("from __future__ import annotations\\nx: made.append(1)", {"made": made})""",
-    "a namespace that is a function": """
-        import copy, types
-        target = []
-        class N(types.SimpleNamespace):
-            def __new__(cls, *a, **k): return target[0] if target else super().__new__(cls)
-            def again(self, **k): return super().__replace__(**k)
-        n = N(a=1)
-        target.append(getattr)
-        class O: parser = 1
-        changes = {"_judged": lambda value, name: made.append(name)}
-        for way in ("n.__replace__(**changes)", "copy.replace(n, **changes)", "n.again(**changes)",
-                    "N.__replace__(n, **changes)", "types.SimpleNamespace.__replace__(n, **changes)",
-                    "getattr(n, '__replace__')(**changes)"):
-            attempt(way)
-            getattr(O(), "parser")""",
-    "the object of a method, by a weak reference": """
-        import calendar, mimetypes, random, reprlib, weakref
-        for method in (mimetypes.guess_type, random.choice, calendar.month, reprlib.repr):
-            try: kept = weakref.WeakMethod(method)
-            except TypeError: continue
-            made.append(weakref.ref.__call__(kept))
-            weakref.ref(Told()) == kept""",
-    "the function of a method, compared": """
-        import mimetypes, types, typing
-        class Called(Told):
-            def __call__(self): pass
-        for method in (mimetypes.guess_type, typing.List.copy_with):
-            types.MethodType(Called(), 1) == method
-        class O: pass
-        o = O()
-        try: o.__dict__ = {"_name": "List", "__origin__": int, "_nparams": 1, "_inst": True}
-        except TypeError: pass
-        for function in told:
-            try: made.append(function(o, ("a.txt",)))
-            except TypeError: pass
-        told.clear()""",
-    "the variable that decimal keeps its context in": """
-        import asyncio, contextvars, decimal
-        mine = contextvars.ContextVar("mine")
-        decimal.getcontext()
-        empty = contextvars.Context()
-        empty.run(decimal.getcontext)
-        empty.run(mine.set, 1)
-        for context in (contextvars.copy_context(), empty, empty.copy(), empty.run(contextvars.copy_context)):
-            for found in (context, context.keys(), [key for key, value in context.items()]):
-                made += [each.name for each in found if each is not mine]
-            made += [] if len(context) == len(list(context)) == len(context.values()) else [1]
-        async def told_by_task():
-            async def f(): return mine.get()
-            return await asyncio.create_task(f(), context=empty)
-        made += [] if (empty[mine], mine in empty, asyncio.run(told_by_task())) == (1, True, 1) else [1]""",
-    "a table of a host class, compared": """
-        import configparser, textwrap
-        class Joined(Told):
-            def __ror__(self, other): told.append(other); return {}
-            __lt__ = __gt__ = __le__ = __ge__ = Told.__eq__
-        tables = [configparser.ConfigParser.BOOLEAN_STATES, textwrap.TextWrapper.unicode_whitespace_trans]
-        for each in tables:
-            for way in ("each == Joined()", "each | Joined()", "each < Joined()", "each.keys().mapping == Joined()",
-                        "each.keys() == Joined()", "each.items() == Joined()"):
-                attempt(way)
-        for each in told:
-            try: each["MARK"] = "x"
-            except TypeError: pass
-        made += [each for each in tables if "MARK" in each]
-        told.clear()""",
-    "the lines of a file that code names": """
-        import gc
-        exec(compile("class A:\\n def __del__(self): raise ValueError\\nA()", "/etc/hostname", "exec"))
-        exec(compile("async def f(): pass\\nf()", "/etc/hostname", "exec"))
-        exec(compile("class T:\\n def __trunc__(self): return 1\\ntry: int(T())\\nexcept TypeError: pass", "/etc/hostname", "exec"))
-        exec(compile("x = True\\ny = ~x", "/etc/hostname", "exec"))
-        gc.collect()
-        for source in ("return", "invalid", "def f(a):\\n global a", "break", "nonlocal x", "x: int\\nawait y", "f(a=1, a=2)"):
-            for where in ("/etc/hostname", "hostname", "<string>"):
-                try: compile("\\n" * 3 + source, where, "exec")
-                except SyntaxError as error:
-                    made += [] if (error.filename, error.args[1:] and error.args[1][0] or where, error.text or source) == (where, where, source) else [error]""",
-    "the annotations of a base of the host": """
-        import abc, enum, json, logging, typing, unittest
-        class A(abc.ABC): pass
-        class P(typing.Protocol): pass
-        class N(typing.NamedTuple): pass
-        class D(typing.TypedDict): pass
-        class J(json.JSONEncoder): pass
-        class L(logging.Formatter): pass
-        class F(enum.Flag): pass
-        bases = (abc.ABC, enum.Enum, enum.Flag, json.JSONEncoder, logging.Formatter, typing.Protocol, typing.Generic)
-        for each in (enum.Enum("E", []), F, A, P, N, D, J, L):
-            each.__annotations__["MARK"] = 1
-            made += [] if each.__annotations__["MARK"] == 1 else [1]
-        made += [base for base in bases if "MARK" in getattr(base, "__annotations__", ())]
-        class E(enum.Enum): pass
-        made += list(E.__annotations__)""",
-    "flags that equal others in the cache of re": """
-        import re
-        class N(int):
-            def __eq__(self, other): told.append(other); return True
-            def __hash__(self): return self.h
-        n = N(2)
-        n.h = 0
-        made += [] if re.compile("k(a)", n).flags & 2 else ["no flag"]
-        made += [] if not re.compile("k(a)").flags & 2 else ["the flag of another"]
-        made += [] if re.findall("A", "a", re.I | re.A) and re.compile(re.compile("a")) else ["no pattern"]
-        re.purge()
-        for wrong in (int, N, None):
-            try: re.compile(wrong)
-            except TypeError as error: made += [error.__context__] if error.__context__ else []""",
-    "a property of a host class, given a name": """
-        from fractions import Fraction
-        target = []
-        class P(property):
-            def __new__(cls, *a, **k): return target[0] if target else property.__new__(cls)
-            def again(self, f): return super().setter(f)
-        class C:
-            @P
-            def hello(self): pass
-        p = vars(C)["hello"]
-        target.append(Fraction.numerator)
-        for way in (p.getter, p.setter, p.deleter, p.again, lambda f: property.getter(p, f), getattr(p, "setter")):
-            way(len)
-        made += [1] if getattr(Fraction.numerator, "__name__", "") == "hello" else []""",
-    "what stands for type among the bases of a class": """
-        import abc
-        class Entries:
-            def __mro_entries__(self, bases):
-                told.extend(base for base in bases if base is not self and base not in (type, abc.ABCMeta))
-                return self.given
-        def giving(*given):
-            made = Entries()
-            made.given = given
-            return made
-        class M(type, giving()): pass
-        class N(abc.ABCMeta, giving()): pass
-        try:
-            class T(giving(type)): pass
-        except TypeError: pass
-        else: made.append("a metaclass by a base's word")
-        class C(metaclass=M): pass
-        made += [base for each in (M, N) for base in each.__orig_bases__ if type(base) is type and base not in (type, abc.ABCMeta)]
-        made += [] if type(C) is M else ["no metaclass"]""",
-    "the call of a governed class, told by a comparison": """
-        import types
-        class Compared:
-            def __call__(self): pass
-            def __eq__(self, other): calls.append(other); return True
-        class M(type): pass
-        class C(metaclass=M): pass
-        calls = []
-        types.MethodType(Compared(), C) == C.__call__
-        made += [] if calls else ["nothing was told"]
-        for call in calls:
-            for other in (types.FunctionType, types.CodeType, type(None), M, int, C()):
-                try: made.append(call(other))
-                except TypeError: pass""",
-}
-
-
-@pytest.mark.parametrize("program", FOUND.values(), ids=FOUND.keys())
-def test_no_object_of_the_host_is_found(program: str) -> None:
-    assert run_sealed(f"{KEPT}\n{dedent(program)}\nresult = len(made) + len(told)") == 0
 
 
 AS_IN_PYTHON = {
