@@ -6,6 +6,8 @@ descriptor (`descriptors`), a method of a base of its class works on it (`bases`
 (`makers`), it is a variable of the context (`variables`), or a builtin that source calls without naming it (`hooks`).
 """
 
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
 from __future__ import annotations
 
 import contextlib
@@ -545,31 +547,9 @@ _FUNCTIONS = frozenset(
 )  # fmt: skip
 _OPERATORS: dict[str, Callable[[Any, Any], object]] = {
     name: getattr(operator, name)
-    for name in [
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "add",
-        "sub",
-        "mul",
-        "truediv",
-        "floordiv",
-        "mod",
-        "matmul",
-        "and_",
-        "or_",
-        "xor",
-        "lshift",
-        "rshift",
-        "pow",
-        "contains",
-        "getitem",
-        "iadd",
-        "ior",
-    ]
+    for name in (
+        "eq ne lt le gt ge add sub mul truediv floordiv mod matmul and_ or_ xor lshift rshift pow contains getitem iadd ior"
+    ).split()
 } | {"divmod": divmod, "isinstance": isinstance, "issubclass": issubclass}
 _COMPARISONS = {name: _OPERATORS[name] for name in ("eq", "lt", "or_", "contains")}
 _MISSING = object()
@@ -638,9 +618,7 @@ def _made_classes() -> Iterator[tuple[str, str]]:
             yield f"{title} with {name}", _IMPORTS + text.replace("NAME", name)
 
 
-_IMPORTS = "import enum, functools, dataclasses, collections, typing, abc, types, weakref, contextlib, property_ as p\n".replace(
-    ", property_ as p", ""
-)
+_IMPORTS = "import enum, functools, dataclasses, collections, typing, abc, types, weakref, contextlib\n"
 _TEMPLATES = {
     "an enum": "class Made(enum.Enum):\n    NAME = 1\n",
     "an enum over a mixin": "class Mix:\n    def NAME(self): pass\nclass Made(Mix, enum.Enum):\n    NAME = 1\n",

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import contextlib
 import contextvars
 import functools
 import gc
-import importlib
 import io
 import logging
 import os
@@ -35,23 +33,7 @@ from sealab.sandbox.guest import ownership
 from sealab.sandbox.guest.facade import Facade
 from sealab.sandbox.guest.guest import GUEST
 
-_OUT = (
-    "open exec eval compile __import__ input breakpoint getattr setattr delattr vars globals locals memoryview help"
-).split()
-_UNWANTED_MODULES = (
-    "os posix io _io shutil subprocess socket _socket ctypes _ctypes threading _thread importlib marshal pickle"
-    " gc sys tempfile mmap signal select fcntl resource linecache runpy pty code codeop glob multiprocessing faulthandler"
-    " sysconfig zipimport _imp webbrowser pdb site"
-).split()
-_HARMLESS = frozenset(
-    """
-    StringIO BytesIO TextIOWrapper BufferedReader BufferedWriter IOBase RawIOBase BufferedIOBase TextIOBase
-    UnsupportedOperation fspath fsencode fsdecode urandom PathLike intern getsizeof getdefaultencoding exception
-    get_int_max_str_digits set_int_max_str_digits collect disable enable get_count get_threshold isenabled
-    _path_normpath _path_splitroot_ex
-    """.split()
-)
-"""Of the modules above, what the listing gives on purpose: numbers, functions of text, streams in memory."""
+from ..facades_walk import forbidden_functions
 
 _NEVER = (
     *(types.ModuleType, types.FrameType, types.CodeType, types.CellType, io.FileIO, socket.socket),
@@ -115,7 +97,7 @@ class Opaque:
         spaces = [each.__globals__ for each in gc.get_objects() if type(each) is types.FunctionType]
         self._host_globals = {id(space) for space in spaces}
         self._kept.append(spaces)
-        self._forbidden = dict(_forbidden_functions())
+        self._forbidden = dict(forbidden_functions())
 
     def add_namespace(self, namespace: dict[str, object], name: str) -> None:
         """Count a real namespace of the guest among what it may only hold a view of."""
@@ -231,20 +213,6 @@ class Opaque:
         if type(name) is str and name.startswith("namedtuple_"):  # as `collections.namedtuple` makes them
             return None
         return f"the function {function.__qualname__}, which the guest made and which counts as the host's"
-
-
-def _forbidden_functions() -> Iterator[tuple[int, str]]:
-    for name in _OUT:
-        if hasattr(builtins, name) and name != "memoryview":
-            yield id(getattr(builtins, name)), f"builtins.{name}"
-    for module in _UNWANTED_MODULES:
-        with contextlib.suppress(ImportError):
-            for name, value in vars(importlib.import_module(module)).items():
-                harmless = name in _HARMLESS or getattr(value, "__name__", name) in _HARMLESS
-                is_exception = isinstance(value, type) and issubclass(value, BaseException)
-                own = getattr(value, "__module__", None) in {module, f"_{module}", "posix", "io", "_io"}
-                if callable(value) and not harmless and not is_exception and own:
-                    yield id(value), f"{module}.{name}"
 
 
 def _why_text(text: str) -> str | None:

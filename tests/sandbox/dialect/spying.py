@@ -24,16 +24,14 @@ from sealab.sandbox.dialect.compiling import compile_program, run_program
 from sealab.sandbox.dialect.guards import guarded_getattr
 from sealab.sandbox.dialect.names import Verdict
 from sealab.sandbox.dialect.namespace import new_namespace
-from sealab.sandbox.dialect.restricted_python import RestrictedPython
 from sealab.sandbox.guest import ownership
 from sealab.sandbox.guest.guest import GUEST
-from sealab.sandbox.guest_api import data_helpers, hosted
-from sealab.sandbox.worker.skill_modules import definer
 
+from ..facades_walk import HELPERS, helpers
 from . import spies, spy_touches
 from .opaque import HostState, Opaque
 
-BUILTINS, HELPERS = "the builtins", "the helpers"
+BUILTINS = "the builtins"
 _ATOMS = {bytes, int, float, complex, bool, type(None), bytearray, range, slice, type(NotImplemented), type(...)}
 _NOT_CALLED = {
     # They end, wait for, or change the process that walks, as they should.
@@ -342,15 +340,7 @@ _CORE = (
     "Spy()", "Odd()", "Refusing()", "Asked()", "Deep()", "function", "raising", "dressed", "Spy", "Static", "Data()", "Memo()", "{Name}", "(Spy(),)", "{a: Spy()}",
     "names", "'format'", "'__globals__'", "StrSpy()", "IntSpy()", "DictSpy()", "TupleSpy()",
 )  # fmt: skip
-_FOR_CLASSES = (
-    "touch_dataclass",
-    "touch_keys",
-    "touch_delegating",
-    "touch_static",
-    "touch_of_class",
-    "touch_data",
-    "touch_members",
-)
+_FOR_CLASSES = tuple(f"touch_{name}" for name in "dataclass keys delegating static of_class data members".split())
 _ADDS_NOTHING = frozenset("__init__ __new__ __doc__ __module__ __weakref__ __qualname__ __dict__".split())
 """What a class binds that is like its base: of those, one is enough."""
 _OF_CLASSES = frozenset({"__class_getitem__", "__mro_entries__", "__instancecheck__", "__subclasscheck__", "__call__"})
@@ -456,43 +446,10 @@ def _word(value: object) -> str:
     return repr(value) if type(value) in {int, bytes, str} else type(value).__name__
 
 
-_SKILL = "def a(x: int = 1):\n    'Say it.'\n    return x\n\nasync def b():\n    pass\n"
-_ANSWERS: dict[str, object] = {
-    "list_names": ["git"],
-    "list_servers": [{"name": "git"}],
-    "skill_names": ["a"],
-    "use_skill": {"name": "a", "version": 1, "entry": "a", "code": _SKILL},
-    "load_skill": {"name": "a", "version": 1, "code": _SKILL},
-    "read_file": {"content": "YQ==", "truncated": False},
-    "list_files": {"files": []},
-    "capability_summary": "a text",
-    "list_tools": [{"name": "x"}],
-}
-
-
-def _answer(name: str, _arguments: object) -> object:
-    return _ANSWERS.get(name, {"rowId": 1, "rows": [{"a": None}], "tools": []})
-
-
-async def _answer_later(name: str, arguments: object) -> object:
-    return _answer(name, arguments)
-
-
-def _helpers() -> dict[str, object]:
-    """Return all helpers, connected to a host that answers anything, with some objects that they give."""
-    GUEST.call_host, GUEST.call_host_async = _answer, _answer_later  # type: ignore[assignment]  # answers are JSON
-    GUEST.define = definer(RestrictedPython())
-    found = {**hosted.helpers(), **data_helpers.helpers(), **hosted.modules()}
-    tools, skills = found["tools"], found["skills"]
-    coroutine = tools.git.log(x=1)  # type: ignore[attr-defined]  # every name is there
-    made = [skills.a, skills["a@1"], skills.a.v1, tools.git, tools.git.log, coroutine, coroutine.__await__()]  # type: ignore[attr-defined,index]  # as above
-    return {**found, **{f"made {number}": value for number, value in enumerate(made)}}
-
-
 def members_of(module: str) -> dict[str, object]:
     """Return what a module gives, or the one member of a module, by dotted paths."""
     if module == HELPERS:
-        return _helpers()
+        return helpers()
     if module == BUILTINS or module.startswith("builtins."):
         layer = new_namespace()["__builtins__"]
         found = {name: value for name, value in layer.items() if name.isascii() and not name.startswith("__")}
