@@ -18,13 +18,12 @@ from textwrap import dedent
 
 import pytest
 
-from sealab.sandbox.dialect.compiling import compile_program, run_program
+from sealab.sandbox.dialect.compiling import compile_program
 from sealab.sandbox.dialect.event_loop import GuestLoop
-from sealab.sandbox.dialect.namespace import new_namespace
 from sealab.sandbox.dialect.transformer import ATTRIBUTE_HOOK
 from sealab.sandbox.errors import Refused
-from sealab.sandbox.guest.guest import GUEST
 
+from ..guest_code import value_of as run
 from ..sealed import gives_what_python_gives, run_sealed
 
 DANGEROUS_TYPES = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
@@ -55,12 +54,6 @@ DANGEROUS_OBJECTS = (
 )
 
 
-def run(source: str, namespace: dict[str, object] | None = None) -> object:
-    namespace = new_namespace() if namespace is None else namespace
-    GUEST.namespace = namespace
-    return run_program(compile_program(dedent(source)), namespace)
-
-
 def danger(value: object) -> str | None:
     """Name what is dangerous about a value, or a value directly inside it, or return None."""
     for item in [value, *(value if type(value) in {list, tuple} else ())]:
@@ -86,9 +79,8 @@ def danger(value: object) -> str | None:
 
 
 def reached(source: str) -> str | None:
-    namespace = new_namespace()
     try:
-        result = run(source, namespace)
+        result = run(source)
     except (Refused, Exception):  # however it fails, it did not get there
         return None
     return danger(result)

@@ -8,19 +8,14 @@ from types import CodeType
 
 import pytest
 
-from sealab.sandbox.dialect.compiling import LAST_VALUE, compile_program, guarded_eval, guarded_exec, run_program
+from sealab.sandbox.dialect.compiling import LAST_VALUE, compile_program, guarded_eval, guarded_exec
 from sealab.sandbox.dialect.guards import SecurityError
 from sealab.sandbox.dialect.namespace import new_namespace
 from sealab.sandbox.errors import Refused
 from sealab.sandbox.guest.guest import GUEST
 
+from ..guest_code import value_of as run
 from ..sealed import run_sealed
-
-
-def run(source: str, namespace: dict[str, object] | None = None) -> object:
-    namespace = new_namespace() if namespace is None else namespace
-    GUEST.namespace = namespace
-    return run_program(compile_program(dedent(source)), namespace)
 
 
 def all_code(code: CodeType) -> list[CodeType]:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-from textwrap import dedent
 
 import pytest
 
-from sealab.sandbox.dialect.compiling import compile_program, run_program
 from sealab.sandbox.dialect.guards import SecurityError, guarded_getattr, guarded_hasattr, guarded_setattr
 from sealab.sandbox.dialect.namespace import new_namespace
 from sealab.sandbox.guest.guest import GUEST
 
-
-def run(source: str) -> object:
-    namespace = new_namespace()
-    GUEST.namespace = namespace
-    return run_program(compile_program(dedent(source)), namespace)
+from ..guest_code import value_of as run
 
 
 def test_a_refused_attribute_is_absent_for_hasattr_and_a_default() -> None:
@@ -215,8 +209,7 @@ result = [a.__reduce__()[0] is A, a.__signature__, a.__file__, hasattr(json, "__
           hasattr(json, "__spec__"), hasattr(a, "__wrapped__"), hasattr(object(), "__reduce__")]
 """
     namespace = new_namespace()
-    found = run_program(compile_program(program), namespace)
-    assert found == [True, "s", "f", False, False, False, False, False]
+    assert run(program, namespace) == [True, "s", "f", False, False, False, False, False]
     a = namespace["a"]
     assert type(a).__reduce__ is object.__reduce__
     assert not hasattr(a, "__signature__")
@@ -230,10 +223,10 @@ C = type("C", (Base,), {"x": 1, "_y": 2, "get": lambda self: self._y, "__len__":
          mark="k")
 result = [C().x, C().get(), len(C()), C.__name__, C.mark, isinstance(C(), Base), C.__module__, type(C) is type]
 """
-    assert run_program(compile_program(program), new_namespace()) == [1, 2, 3, "C", "k", True, "m", True]
+    assert run(program) == [1, 2, 3, "C", "k", True, "m", True]
     for wrong in ("type('C', [], {})", "type('C', (), [])", "type(1, (), {})", "type()", "type(1, 2)"):
         with pytest.raises(TypeError):
-            run_program(compile_program(wrong), new_namespace())
+            run(wrong)
 
 
 def test_code_may_set_the_defaults_and_the_module_of_its_own_functions_alone() -> None:
@@ -253,7 +246,7 @@ for target in (json.dumps, functools.reduce, json.JSONEncoder, json, (1).bit_len
         told.append((target, name))
 result = told
 """
-    assert run_program(compile_program(program), new_namespace()) == [(0, 5, 6), "here", "there"]
+    assert run(program) == [(0, 5, 6), "here", "there"]
 
 
 def test_module_type_makes_modules_and_is_a_base_class() -> None:
@@ -270,7 +263,7 @@ result = [m.__name__, m.__doc__, m.f(), lazy.__name__, lazy.__doc__, lazy.extra,
           isinstance(lazy, types.ModuleType), isinstance(m, types.ModuleType), type(json) is types.ModuleType,
           isinstance(1, types.ModuleType), "__builtins__" in vars(m)]
 """
-    assert run_program(compile_program(program), new_namespace()) == [
+    assert run(program) == [
         "m", "d", 2, "l", "text", 1, True, True, True, True, False, False,
     ]  # fmt: skip
 
@@ -281,4 +274,4 @@ class N(str): pass
 class Base:
     def __init_subclass__(cls, **given): cls.given = [type(name).__name__ for name in given]
 type("X", (Base,), {}, **{N("named"): 1}).given"""
-    assert run_program(compile_program(program), new_namespace()) == ["str"]
+    assert run(program) == ["str"]

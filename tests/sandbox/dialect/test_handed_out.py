@@ -18,8 +18,9 @@ import pytest
 
 from sealab.sandbox.dialect.compiling import compile_program
 
+from ..guest_code import value_of as run
 from ..sealed import gives_what_python_gives, run_sealed
-from .test_capability_argument import reached, run
+from .test_capability_argument import reached
 
 SPY = """
 class Spy:

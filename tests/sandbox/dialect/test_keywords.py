@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from .test_capability_argument import run
+from ..guest_code import value_of as run
 
 
 def test_keywords_from_mappings_are_what_python_makes_of_them() -> None:

@@ -272,21 +272,6 @@ def test_no_other_thread_runs_while_the_garbage_collector_calls_a_finalizer() ->
 
 
 AS_IN_PYTHON = {
-    "a thread runs when it is started and others while it waits": """
-    import threading, time
-    seen = []
-    def work(name, seconds):
-        seen.append(f"{name} begins")
-        time.sleep(seconds)
-        seen.append(f"{name} ends")
-    threads = [threading.Thread(target=work, args=(name, seconds)) for name, seconds in (("a", 0.03), ("b", 0.01))]
-    for thread in threads:
-        thread.start()
-    seen.append("all started")
-    for thread in threads:
-        thread.join()
-    seen
-    """,
     "workers of a queue get what is put in order": """
     import queue, threading
     jobs, done = queue.Queue(maxsize=2), []
