@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from types import ModuleType
 
 import pytest
 
 from sealab.sandbox.full_python.reads import native_reads
 from sealab.sandbox.guest.guest import GUEST
-from sealab.sandbox.host.pool import Pool, PoolSettings
-from sealab.sandbox.job import Isolation, Job, Json, Limits, Outcome, Status
+from sealab.sandbox.host.pool import Pool
+from sealab.sandbox.job import Json, Status
 
-from ..conftest import no_calls
-from ..science import science_python
-
-SETTINGS = PoolSettings(spares=1, isolation=Isolation.PROCESS)
-
-
-@pytest.fixture(scope="module")
-async def pool() -> AsyncIterator[Pool]:
-    async with Pool(SETTINGS) as pool:
-        yield pool
-
-
-@pytest.fixture(scope="module")
-async def science() -> AsyncIterator[Pool]:
-    async with Pool(replace(SETTINGS, python=science_python())) as pool:
-        yield pool
-
-
-async def run(
-    pool: Pool, code: str, host_calls=no_calls, *, memory_mb: int = 500, session: str | None = None
-) -> Outcome:
-    limits = Limits(timeout_seconds=120.0, memory_mb=memory_mb)
-    return await pool.run(Job(code, isolation=Isolation.PROCESS, limits=limits, session=session), host_calls)
+from .conftest import needs, run
 
 
 async def test_a_warning_is_told_once_with_the_codes_own_line(pool: Pool) -> None:
@@ -99,9 +76,7 @@ async def test_of_many_different_warnings_the_number_of_those_left_out_is_told(p
 
 
 async def test_bars_of_tqdm_are_the_progress_of_the_run_and_write_nothing(science: Pool) -> None:
-    has_tqdm = await run(science, "import importlib.util\nimportlib.util.find_spec('tqdm') is not None")
-    if not has_tqdm.result:
-        pytest.skip("the interpreter has no tqdm")
+    await needs(science, "tqdm")
     told: list[Mapping[str, Json]] = []
 
     async def host(name: str, arguments: Mapping[str, Json]) -> Json:
@@ -222,17 +197,15 @@ with open("/tmp/own/threadpoolctl.py", "w") as file:
     def _load_libraries(self):
         raise MemoryError
 ''')
-from threadpoolctl import ThreadpoolController
-len(ThreadpoolController().lib_controllers)
+import threadpoolctl
+[threadpoolctl.ThreadpoolController().lib_controllers, threadpoolctl.__spec__.name, threadpoolctl.__file__]
 """
     outcome = await run(pool, code)
-    assert (outcome.status, outcome.result) == (Status.OK, 0)
+    assert (outcome.status, outcome.result) == (Status.OK, [[], "threadpoolctl", "/tmp/own/threadpoolctl.py"])
 
 
 async def test_scikit_learn_finds_clusters_and_fits_many_trees_at_once(science: Pool) -> None:
-    has_it = await run(science, "import importlib.util\nimportlib.util.find_spec('sklearn') is not None")
-    if not has_it.result:
-        pytest.skip("the interpreter has no scikit-learn")
+    await needs(science, "sklearn")
     code = """
 import numpy as np
 from sklearn.cluster import KMeans
