@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from sealab.sandbox.dialect import event_loop, green_threads, guest_modules
+from sealab.sandbox.dialect import event_loop, green_threads
 from sealab.sandbox.guest.host_channel import HostGone
 
 from ..guest_code import run
 from ..sealed import gives_what_python_gives
 
+pytestmark = pytest.mark.usefixtures("modules_are_run_anew")
+
 
 @pytest.fixture(autouse=True)
-def no_threads_are_left() -> object:
+def no_task_is_left() -> Iterator[None]:
     yield
-    guest_modules.forget()
-    green_threads.forget()
     event_loop.take_cancelled()
 
 

@@ -17,6 +17,7 @@ from sealab.sandbox.host import zygote_launcher
 from sealab.sandbox.host.pool import Pool
 from sealab.sandbox.job import Isolation, Json, Outcome, Status
 
+from ..conftest import failure
 from .conftest import SETTINGS, run, size_of, value
 
 
@@ -219,8 +220,7 @@ async def test_output_up_to_a_stop_is_kept(pool: Pool) -> None:
 async def test_output_beyond_its_limit_stops_the_code_and_keeps_what_fits(pool: Pool) -> None:
     outcome = await run(pool, "while True: print('x' * 999)", output_bytes_max=10_000)
     assert outcome.status is Status.ERROR
-    assert outcome.error is not None
-    assert outcome.error.type == "OutputFull"
+    assert failure(outcome).type == "OutputFull"
     assert len(outcome.output) == 10_000
 
 
@@ -436,22 +436,19 @@ async def test_a_crash_in_native_code_tells_the_line_of_the_program(
 async def test_what_a_library_wrote_before_it_ended_the_process_is_told(pool: Pool) -> None:
     code = "import os\nos.write(2, b\"thread 'main' panicked at lib.rs:7:\\nindex out of bounds\\n\")\nos.abort()"
     outcome = await run(pool, code)
-    assert outcome.error is not None
-    assert "It wrote last: index out of bounds" in outcome.error.message
+    assert "It wrote last: index out of bounds" in failure(outcome).message
 
 
 async def test_a_crash_in_a_session_tells_the_line_of_the_call_that_ran(pool: Pool) -> None:
     await run(pool, "import os\n\n\ndef end():\n    os.abort()", session="crash")
     outcome = await run(pool, "x = 1\nend()", session="crash")
-    assert outcome.error is not None
-    assert outcome.error.line == 2
+    assert failure(outcome).line == 2
 
 
 async def test_a_line_that_the_program_does_not_have_is_not_believed(pool: Pool) -> None:
     told = 'Fatal Python error: Aborted\\n\\nThread 0x1:\\n  File "<code>", line 99999 in f\\n'
     outcome = await run(pool, f"import os, signal\nos.write(2, b'{told}')\nos.kill(os.getpid(), signal.SIGKILL)")
-    assert outcome.error is not None
-    assert outcome.error.line is None
+    assert failure(outcome).line is None
 
 
 async def test_memory_is_bounded(pool: Pool) -> None:

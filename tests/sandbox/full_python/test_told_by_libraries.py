@@ -12,6 +12,7 @@ from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.host.pool import Pool
 from sealab.sandbox.job import Json, Status
 
+from ..conftest import failure
 from .conftest import needs, run
 
 
@@ -141,16 +142,14 @@ more = More()
 """
     outcome = await run(pool, code)
     assert outcome.status is Status.MEMORY
-    assert outcome.error is not None
-    assert advice in str(outcome.error.hint)
+    assert advice in str(failure(outcome).hint)
 
 
 async def test_a_library_that_ends_the_process_for_lack_of_memory_is_told_as_that(pool: Pool) -> None:
     code = "import os, signal\nos.write(2, b'memory allocation of 491520000 bytes failed\\n')\nos.abort()"
     outcome = await run(pool, code)
     assert outcome.status is Status.MEMORY
-    assert outcome.error is not None
-    assert "It asked for 491520000 bytes more." in outcome.error.message
+    assert "It asked for 491520000 bytes more." in failure(outcome).message
 
 
 async def test_a_session_tells_what_it_holds(science: Pool) -> None:
@@ -243,14 +242,12 @@ table, other = pd.DataFrame({{"price": [1], "sold on": [2]}}), pd.DataFrame({{"w
 {line}
 """
     outcome = await run(science, code)
-    assert outcome.error is not None
-    assert outcome.error.hint == hint
+    assert failure(outcome).hint == hint
 
 
 async def test_a_row_that_is_not_there_is_no_matter_of_columns(science: Pool) -> None:
     outcome = await run(science, 'import pandas as pd\npd.Series([1], index=["a"])["b"]')
-    assert outcome.error is not None
-    assert outcome.error.hint is None
+    assert failure(outcome).hint is None
 
 
 async def test_a_long_warning_says_that_it_is_cut(pool: Pool) -> None:
