@@ -1,9 +1,9 @@
-"""The walk of `spy_walk`, which is imported once the host's classes are sealed, so that its own are not.
+"""The walk of spies, which is imported once the host's classes are sealed, so that its own are not.
 
-The spies (`spies`, `spy_touches`) are guest code. This program hands them to every callable of the modules named as
-arguments, to the methods of what those return, and to what guest code may do with any object; after each step it looks
-through what the spies recorded and what came back, and writes as JSON what was opaque (`opaque`). `BUILTINS` stands for
-the names that code finds without importing, `HELPERS` for the functions that ask the host, and what they answer. A name after `--plant` puts back one known leak; see `planted_leaks`.
+The spies (`spies`, `spy_touches`) are guest code. The walk hands them to every callable of the modules that it is
+given, to the methods of what those return, and to what guest code may do with any object; after each step it looks
+through what the spies recorded and what came back, and returns what was opaque (`opaque`). `BUILTINS` stands for the
+names that code finds without importing, `HELPERS` for the functions that ask the host, and what they answer.
 """
 
 # ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
@@ -53,6 +53,11 @@ _SECONDS_MAX = 5
 
 class Stuck(BaseException):
     """A call took too long."""
+
+
+def stop(*_arguments: object) -> None:
+    """Raise it, as the handler of a signal."""
+    raise Stuck
 
 
 class SpyWalk:
