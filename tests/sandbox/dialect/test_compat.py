@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from ..guest_code import run
+from ..sealed import gives_what_python_gives
 
 PROGRAMS = {
     "private names as variables, parameters and targets": """
@@ -328,3 +329,113 @@ def test_a_program_as_agents_write_it_runs(name: str) -> None:
 @pytest.mark.parametrize("name", NEWER_PROGRAMS)
 def test_a_program_in_newer_syntax_runs(name: str) -> None:
     run(NEWER_PROGRAMS[name])
+
+
+AS_IN_PYTHON = {
+    "a comparison that moves keys itself comes to an end": """
+        from collections import OrderedDict
+        order = OrderedDict()
+        class Key:
+            def __hash__(self): return 1
+            def __eq__(self, other):
+                order.move_to_end((self,))
+                return True
+        order[(Key(),)] = 1
+        order.move_to_end((Key(),))
+        result = len(order)
+        """,
+    "vars is a dictionary that writes through": """
+        import json
+        class A:
+            def __init__(self): self.x, self._y = 1, 2
+        a = A()
+        v = vars(a)
+        v["z"] = 3
+        a.__dict__.update(_w=4)
+        v.pop("x")
+        del a.__dict__["_y"]
+        a.__dict__.setdefault("s", []).append(1)
+        a.__dict__ |= {"t": 5}
+        result = [hasattr(a, "x"), hasattr(a, "_y"), a.z, a._w, json.dumps(vars(a)), isinstance(v, dict), a.s, type(v) is dict]
+        """,
+    "the type of an object is told but cannot make functions or metaclasses": """
+        class A: pass
+        failures = 0
+        for make in (lambda: (type,)[0]("X", (type,), {})(), lambda: A.__class__("X", (type(A),), {})(), lambda: type(lambda: 0)(1, {})):
+            try:
+                make()
+            except TypeError:
+                failures += 1
+        result = [type(A()) is A, type(A) is type, isinstance(A, type), type(1) is int, repr(type), failures,
+                  isinstance(f := (lambda: 0), type(f)), issubclass(bool, type(1)), str(type[int])]
+        """,
+    "a signature that code declares is its signature": """
+        import inspect
+        class Call:
+            def __init__(self, f): self.f = f
+            def __call__(self, *args): return self.f(*args)
+            @property
+            def __signature__(self): return inspect.signature(self.f)
+        def g(x): pass
+        g.__signature__ = 34
+        try:
+            inspect.signature(g)
+        except TypeError:
+            result = str(inspect.signature(Call(lambda a, b=1: a)))
+        """,
+    "c code that imports for itself still works": """
+        import datetime, re, time
+        result = [datetime.datetime.strptime("2024-02-03", "%Y-%m-%d").day, len(str(10**3000 + 1)),
+                  "\\N{SNOWMAN}".encode("ascii", "namereplace"), re.compile("(a)").sub(r"<\\1>", "xa"),
+                  (10**60000 // 7) % 10, time.strftime("%Y", time.gmtime(0))]
+        """,
+    "the older ways to run a coroutine work": """
+        import asyncio
+        async def one(): return 1
+        loop = asyncio.get_event_loop()
+        values = [loop.run_until_complete(one())]
+        loop.close()
+        with asyncio.Runner() as runner:
+            values.append(runner.run(one()))
+        fresh = asyncio.new_event_loop()
+        asyncio.set_event_loop(fresh)
+        values.append(asyncio.get_event_loop() is fresh)
+        values
+        """,
+    "the tools of asyncio work": """
+        import asyncio
+        async def work(n, seconds=0.001):
+            await asyncio.sleep(seconds)
+            return n
+        async def main():
+            async with asyncio.TaskGroup() as group:
+                first = group.create_task(work(1))
+            try:
+                await asyncio.wait_for(work(0, 60), 0.01)
+            except TimeoutError:
+                late = True
+            try:
+                async with asyncio.timeout(0.01):
+                    await work(0, 60)
+            except TimeoutError:
+                later = True
+            queue, event, lock = asyncio.Queue(), asyncio.Event(), asyncio.Lock()
+            async def produce():
+                async with lock:
+                    await queue.put("item")
+                    event.set()
+            task = asyncio.create_task(produce())
+            await event.wait()
+            done, pending = await asyncio.wait([task, asyncio.create_task(work(2))])
+            ordered = [await each for each in asyncio.as_completed([work(3, 0.02), work(4)])]
+            loop = asyncio.get_running_loop()
+            return [first.result(), late, later, await queue.get(), len(done), len(pending), ordered,
+                    await asyncio.to_thread(sum, [1, 2]), await loop.run_in_executor(None, lambda: 7), loop.time() > 0]
+        asyncio.run(main())
+        """,
+}
+
+
+@pytest.mark.parametrize("program", AS_IN_PYTHON.values(), ids=AS_IN_PYTHON)
+def test_a_program_gives_what_python_gives(program: str) -> None:
+    gives_what_python_gives(program)

@@ -231,17 +231,6 @@ def test_an_import_that_the_code_can_do_without_fails_at_run_time() -> None:
         compile_program("try:\n    def f():\n        import numpy\nexcept ImportError:\n    pass")
 
 
-def test_c_code_that_imports_for_itself_still_works() -> None:
-    assert run(
-        """
-        import datetime, re, time
-        result = [datetime.datetime.strptime("2024-02-03", "%Y-%m-%d").day, len(str(10**3000 + 1)),
-                  "\\N{SNOWMAN}".encode("ascii", "namereplace"), re.compile("(a)").sub(r"<\\1>", "xa"),
-                  (10**60000 // 7) % 10, time.strftime("%Y", time.gmtime(0))]
-        """
-    ) == [3, 3001, b"\\N{SNOWMAN}", "x<a>", 7, "1970"]
-
-
 def test_warnings_of_the_compiler_stay_inside() -> None:
     assert run("x = '\\d'\n1 is 1\nx") == "\\d"
 
