@@ -14,7 +14,6 @@ import subprocess
 import sys
 import types
 from abc import ABCMeta
-from textwrap import dedent
 
 import pytest
 
@@ -692,117 +691,6 @@ def test_no_store_reaches_a_class_that_the_worker_itself_relies_on() -> None:
         """
     )
     assert result == ['"own"', *["refused"] * 4]
-
-
-REAL_CONTEXTS = {
-    "a loop of the code's own, for a task": "hold(lambda: asyncio.Task(work(), loop=Loop()))",
-    "a loop of the code's own, for a future": """
-        def call_back():
-            future = asyncio.Future(loop=Loop())
-            future.add_done_callback(print)
-            future.set_result(1)
-        hold(call_back)""",
-    "a loop of the code's own, by super": """
-        class Task(asyncio.Task):
-            def __init__(self, *given, **options): super().__init__(*given, **options)
-        hold(lambda: Task(work(), loop=Loop()))
-        hold(lambda: asyncio.Task.__init__(Task(work()), work(), loop=Loop()))
-        hold(lambda: getattr(asyncio.Future, "__init__")(Future(), loop=Loop()))""",
-    "a loop that derives from the worker's": """
-        loop = asyncio.new_event_loop()
-        def derive():
-            class Derived(type(loop)):
-                def call_soon(self, call, *given, context=None): told.append(context)
-            asyncio.Future(loop=Derived()).add_done_callback(print)
-        hold(derive)""",
-    "a future whose loop lies, gathered": """
-        class Lying(asyncio.Future):
-            def get_loop(self): return Loop()
-        def gather():
-            gathered = asyncio.gather(Lying(loop=asyncio.new_event_loop()))
-            gathered.add_done_callback(print)
-            gathered.set_result([])
-        hold(gather)
-        hold(lambda: asyncio.shield(Lying(loop=asyncio.new_event_loop())))""",
-    "a future with a method of its own, awaited": """
-        class Told(Future):
-            def add_done_callback(self, call, *, context=None):
-                told.append(context)
-                super().add_done_callback(call, context=context)
-        async def main():
-            future = Told()
-            asyncio.get_running_loop().call_later(0.001, future.set_result, 1)
-            assert await future == 1
-        asyncio.run(main())""",
-    "a future with a method among its attributes": """
-        async def main():
-            future = Future()
-            future.add_done_callback = lambda call, *, context=None: told.append(context)
-            await asyncio.wait([asyncio.create_task(wait_for(future))], timeout=0.001)
-        hold(lambda: asyncio.run(main()))""",
-    "a namespace that looks like a future": """
-        import types
-        async def main():
-            duck = types.SimpleNamespace(**{
-                "_asyncio_future_blocking": True,
-                "get_loop": asyncio.get_running_loop,
-                "cancel": lambda *given, **named: False,
-                "add_done_callback": lambda call, *, context=None: told.append(context),
-            })
-            await asyncio.wait([asyncio.create_task(wait_for(duck))], timeout=0.001)
-        hold(lambda: asyncio.run(main()))""",
-    "an object whose dictionary makes it look like a future": """
-        class Duck:
-            def get_loop(self): return asyncio.get_running_loop()
-            def add_done_callback(self, call, *, context=None): told.append(context)
-            def cancel(self, *given, **named): return False
-        def ways(duck, known):
-            yield lambda: setattr(duck, "__dict__", known)
-            yield lambda: setattr(duck, "__dict__", {}) or duck.__dict__.update(known)
-            yield lambda: setattr(duck, "__dict__", shared) or shared.update(known)
-            yield lambda: setattr(duck, "__dict__", globals())
-        shared = {}
-        _asyncio_future_blocking = True
-        async def main():
-            for number in range(4):
-                duck = Duck()
-                hold(list(ways(duck, {"_asyncio_future_blocking": True}))[number])
-                await asyncio.wait([asyncio.create_task(wait_for(duck))], timeout=0.001)
-        hold(lambda: asyncio.run(main()))""",
-    "a task that starts at once": """
-        class Told(Future):
-            def add_done_callback(self, call, *, context=None): told.append(context)
-        async def main():
-            future = Told()
-            hold(lambda: asyncio.Task(wait_for(future), loop=asyncio.get_running_loop(), eager_start=True))
-            hold(lambda: asyncio.create_task(wait_for(future), eager_start=True))
-            await asyncio.sleep(0)
-        hold(lambda: asyncio.run(main()))""",
-}
-KNOWN_CONTEXTS = """
-import asyncio, contextvars, decimal
-decimal.getcontext()
-told = []
-class Loop:
-    def get_debug(self): return False
-    def call_soon(self, call, *given, context=None): told.append(context)
-    def create_future(self): return asyncio.Future(loop=self)
-class Future(asyncio.Future): pass
-class Awaited:
-    def __init__(self, future): self.future = future
-    def __await__(self): yield self.future
-async def work(): pass
-async def wait_for(future): await (future if isinstance(future, Future) else Awaited(future))
-def hold(way):
-    try: way()
-    except (AttributeError, RuntimeError, TypeError): pass
-"""
-
-
-@pytest.mark.parametrize("program", REAL_CONTEXTS.values(), ids=REAL_CONTEXTS.keys())
-def test_no_future_or_task_hands_out_a_real_context(program: str) -> None:
-    shown = "[each for each in told if type(each) not in (contextvars.Context, type(None)) or list(each or ())]"
-    assert run_sealed(f"{KNOWN_CONTEXTS}\n{dedent(program)}\nresult = len({shown})") == 0
 
 
 def test_a_loop_of_the_codes_own_is_refused_with_the_way_out() -> None:
