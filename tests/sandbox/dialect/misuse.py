@@ -28,8 +28,9 @@ from sealab.sandbox.dialect.guards import guarded_delattr, guarded_getattr, guar
 from sealab.sandbox.dialect.namespace import guarded_builtins, new_namespace
 from sealab.sandbox.guest.guest import GUEST
 
+from ...fuzz.host_state import HostState
 from . import forks, spies
-from .opaque import HostState, Opaque
+from .opaque import Opaque
 from .reached import NOT_CALLED, Reached, Stuck, is_own, items_of, may_read, readable, standing
 
 _ATOMS = frozenset({bytes, int, float, complex, bool, type(None), str})

@@ -27,9 +27,10 @@ from sealab.sandbox.dialect.namespace import new_namespace
 from sealab.sandbox.guest import ownership
 from sealab.sandbox.guest.guest import GUEST
 
+from ...fuzz.host_state import HostState
 from ..facades_walk import HELPERS, helpers
 from . import spies, spy_touches
-from .opaque import HostState, Opaque
+from .opaque import Opaque
 
 BUILTINS = "the builtins"
 _ATOMS = {bytes, int, float, complex, bool, type(None), bytearray, range, slice, type(NotImplemented), type(...)}
