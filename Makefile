@@ -178,7 +178,7 @@ bench-start: setup ## The time to the first tools/list, and the tokens that the 
 bench-agents: upstreams ## Forty tasks on real servers, by direct calls and by programs: tokens read, calls and time
 	$(BIN)/python tests/benchmarks/agents.py
 
-bench-data: science ## 120 tasks of data work beside plain CPython, the same with PRIVACY=auto, and what spares cost (ARGS: --rounds, --isolation)
+bench-data: science ## Forty tasks of data work beside plain CPython, the same with PRIVACY=auto, and what spares cost (ARGS: --rounds, --isolation)
 	$(BIN)/python -m tests.benchmarks.data_work.bench $(SCIENCE_PYTHON) $(ARGS)
 	$(BIN)/python -m tests.benchmarks.data_work.bench $(SCIENCE_PYTHON) --privacy $(ARGS)
 	$(BIN)/python -m tests.benchmarks.data_work.spares $(SCIENCE_PYTHON)

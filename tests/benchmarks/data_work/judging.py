@@ -215,7 +215,7 @@ def _drawn(wanted: Sequence[Drawn], found: Sequence[Mapping[str, Any]]) -> str |
         for name in ("title", "x", "y"):
             if getattr(axes, name) and getattr(axes, name) != shown[name]:
                 return f"{name} {shown[name]!r} instead of {getattr(axes, name)!r}"
-        for name in ("lines", "bars", "points"):
+        for name in ("lines", "bars"):
             if getattr(axes, name) and not same(shown[name], getattr(axes, name)):
                 return f"{name} {_brief(shown[name])} instead of {_brief(getattr(axes, name))}"
     return None

@@ -93,7 +93,6 @@ def _note(figure) -> None:
 
 
 def _axes(axes) -> dict:
-    from matplotlib.collections import PathCollection
     from matplotlib.patches import Rectangle
 
     return {
@@ -102,12 +101,6 @@ def _axes(axes) -> dict:
         "y": axes.get_ylabel(),
         "lines": [[float(y) for y in line.get_ydata()] for line in axes.lines],
         "bars": [float(patch.get_height()) for patch in axes.patches if isinstance(patch, Rectangle)],
-        "points": [
-            [float(x), float(y)]
-            for each in axes.collections
-            if isinstance(each, PathCollection)
-            for x, y in each.get_offsets()
-        ],
     }
 
 

@@ -100,7 +100,6 @@ class Drawn:
     y: str = ""
     lines: Sequence[Sequence[float]] = ()
     bars: Sequence[float] = ()
-    points: Sequence[Sequence[float]] = ()
 
 
 @dataclass(frozen=True)
@@ -122,12 +121,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Task:
-    """A task: what somebody asked, its group, and its case, which holds the data of people of its own."""
+    """A task: its group, and its case, which holds the data of people of its own."""
 
     number: int
     name: str
     group: str
-    asked: str
     case: Case
     people: People
 
@@ -136,17 +134,13 @@ Build = Callable[[People], Case]
 
 
 class Group:
-    """The tasks of one group, in the order of their definitions."""
+    """The tasks of one group: each is a function with what was asked as its docstring, in the order of definition."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.builds: list[tuple[str, str, Build]] = []
+        self.builds: list[Build] = []
 
-    def __call__(self, asked: str) -> Callable[[Build], Build]:
+    def __call__(self, build: Build) -> Build:
         """Add the task that a function builds, under the function's name."""
-
-        def add(build: Build) -> Build:
-            self.builds.append((build.__name__, asked, build))
-            return build
-
-        return add
+        self.builds.append(build)
+        return build
