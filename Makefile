@@ -164,15 +164,8 @@ packages: sources setup ## Popular packages as guest code, from SOURCES: imports
 gate: setup ## The tree beside the commit GATE_BASE (by default main before the change): fails where a figure is more than 8 % worse
 	$(BIN)/python -m tests.benchmarks.gate $(GATE_BASE:%=--base %) $(ARGS)
 
-bench: bench-speed bench-start ## bench-speed and bench-start
-
-bench-speed: setup ## Runs and calls beside what a user would pick instead
+bench: setup ## Runs beside what a user would pick instead, and the tokens of a task with a stored skill
 	$(BIN)/python tests/benchmarks/latency.py
-	$(BIN)/python tests/benchmarks/stdio_latency.py
-
-bench-start: setup ## The time to the first tools/list, and the tokens that the tools and a skill cost
-	$(BIN)/python tests/benchmarks/start.py
-	$(BIN)/python tests/benchmarks/tokens.py
 	$(BIN)/python tests/benchmarks/skills_tokens.py
 
 bench-agents: upstreams ## Forty tasks on real servers, by direct calls and by programs: tokens read, calls and time

@@ -3,9 +3,6 @@
 `BareForks` is what one would write first, and what the goal speaks of: a warm process with the data modules that forks
 into all six namespaces, maps the ids, moves into a root of its own, sets limits, Landlock and seccomp, has
 RestrictedPython compile the code, runs it and answers in JSON. No dialect, facades, report, protocol or clock.
-
-`EmptyForks` is the least that any of this can cost here: the same fork and the same layers as a worker's, in a process
-with the same modules and the same warmth, and then the end.
 """
 
 from __future__ import annotations
@@ -20,12 +17,11 @@ import socket
 import subprocess
 import sys
 import time
-from typing import Literal, NoReturn, TypeAlias
+from typing import NoReturn
 
 if __name__ == "__main__":
     sys.path[:0] = json.loads(sys.argv[1])
 
-from sealab.sandbox import confine
 from sealab.sandbox.confine import landlock, namespaces, privileges, root
 from sealab.sandbox.confine.system_calls import allow_list, seccomp
 
@@ -37,16 +33,14 @@ MODULES = """
     typing unicodedata uuid zoneinfo RestrictedPython
 """
 
-Kind: TypeAlias = Literal["bare", "empty"]
-
 
 class Forks:
     """A process that forks when asked, as many at once as there are clients; apart, since a zygote cannot go back."""
 
-    def __init__(self, kind: Kind, at_once: int) -> None:
+    def __init__(self, at_once: int) -> None:
         paths = json.dumps([os.path.abspath(path) for path in sys.path if path])
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-X", "utf8", __file__, paths, kind, str(at_once)],
+            [sys.executable, "-I", "-S", "-X", "utf8", __file__, paths, str(at_once)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -69,45 +63,11 @@ def main() -> None:
     """Be the process that forks: read numbers, answer with the seconds that so many forks took."""
     # As launcher._BOOT does: a zygote's forks run no hooks.
     os.register_at_fork = lambda **_hooks: None
-    at_once = int(sys.argv[3])
-    forks = BareForks() if sys.argv[2] == "bare" else EmptyForks()
+    at_once, forks = int(sys.argv[2]), BareForks()
     for line in sys.stdin.buffer:
         began = time.perf_counter()
         forks.fork(int(line), at_once)
         os.write(1, b"%f\n" % (time.perf_counter() - began))
-
-
-class EmptyForks:
-    """Forks and confines processes that do nothing else."""
-
-    def __init__(self) -> None:
-        from sealab.sandbox.job import Isolation
-        from sealab.sandbox.worker import runner
-        from sealab.sandbox.worker.dialect_choice import dialect_of
-        from sealab.sandbox.worker.huge_pages import HeapMap, reserve
-        from sealab.sandbox.worker.immortal import immortalize
-
-        reserve()
-        dialect = dialect_of(Isolation.RESTRICTED)
-        dialect.prepare(())
-        runner.warm(dialect)
-        heap = HeapMap()
-        self._plan = confine.prepare(confine.probe())
-        immortalize()
-        gc.collect()
-        gc.freeze()
-        heap.collapse()
-
-    def fork(self, forks: int, at_once: int) -> None:
-        """Fork so often, and wait for all of them."""
-        for number in range(forks):
-            if number >= at_once:
-                os.wait()
-            if confine.fork(self._plan) == 0:
-                confine.enter(self._plan, keep_fds={1})
-                os._exit(0)
-        for _ in range(min(forks, at_once)):
-            os.wait()
 
 
 class BareForks:

@@ -4,21 +4,18 @@
 
 Prints a table and asserts nothing: the figures are this machine's. Machines differ and are busy, so what counts are the
 ratios, each between things that took turns: to a spawned `python -I -S -c pass` (the goal of 1.5 ms on a machine that
-spawns it in 7), and to the forks of `bare_forks`. CPU time tells the same story with less noise: what one run costs the
-host, the zygote and its workers.
+spawns it in 7), and to the forks of `bare_forks`. What calls of a server cost is measured by `make gate`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 
-import psutil
 from bare_forks import Forks
 
 from sealab.sandbox.host.pool import Pool, PoolSettings
@@ -51,14 +48,6 @@ def spawned(arguments: list[str]) -> float:
     return time.perf_counter() - began
 
 
-def cpu_of_zygote(pid: int) -> tuple[float, float]:
-    """Milliseconds that a zygote and its buried workers have used (proc(5), stat)."""
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rpartition(") ")[2].split()
-    user, system, children_user, children_system = (int(field) / os.sysconf("SC_CLK_TCK") for field in fields[11:15])
-    return (user + system) * 1000, (children_user + children_system) * 1000
-
-
 def timed(runs: int, once: Callable[[], object]) -> list[float]:
     times = []
     for _ in range(runs):
@@ -68,7 +57,7 @@ def timed(runs: int, once: Callable[[], object]) -> list[float]:
     return times
 
 
-async def engine(runs: int, bare: Forks, empty: Forks) -> None:
+async def engine(runs: int, bare: Forks) -> None:
     async with Pool(PoolSettings(spares=2)) as pool:
         await pool.ready()
         rested, hurried, spawns = [], [], []
@@ -89,7 +78,6 @@ async def engine(runs: int, bare: Forks, empty: Forks) -> None:
         show("python -I -S -c pass, spawned", spawns, spawn)
         show("sealab engine, from a spare", rested, spawn, GOAL_FROM_A_SPARE)
         show("sealab engine, one call after another", hurried, spawn)
-        await cpu(pool, runs)
         print(f"  layers: {' '.join(pool.layers())}")
 
         async def client() -> None:
@@ -98,36 +86,17 @@ async def engine(runs: int, bare: Forks, empty: Forks) -> None:
 
         # In turns, since the machine may be busier at one time than at another.
         each = max(runs // 20, 2)
-        rates, to_bare, to_empty = [], [], []
+        rates, to_bare = [], []
         for _ in range(ROUNDS):
-            others = [forks.rate(CLIENTS * each) for forks in (bare, empty)]
+            other = bare.rate(CLIENTS * each)
             began = time.perf_counter()
             await asyncio.gather(*(client() for _ in range(CLIENTS)))
             rates.append(CLIENTS * each / (time.perf_counter() - began))
-            for ratios, other in zip((to_bare, to_empty), others, strict=True):
-                ratios.append(rates[-1] / other)
+            to_bare.append(rates[-1] / other)
         print(
             f"  {CLIENTS} clients at once: {statistics.median(rates):.0f} runs/s, "
-            f"{statistics.median(to_bare):.2f} of the rate of bare confined forks, goal {GOAL_OF_BARE_FORKS:.2f}; "
-            f"{statistics.median(to_empty):.2f} of forks that run nothing"
+            f"{statistics.median(to_bare):.2f} of the rate of bare confined forks, goal {GOAL_OF_BARE_FORKS:.2f}"
         )
-
-
-async def cpu(pool: Pool, runs: int) -> None:
-    """Print what a run costs in CPU time, wherever it is spent."""
-    if sys.platform != "linux":
-        return
-    (zygote,) = (child.pid for child in psutil.Process().children() if "sealab" in " ".join(child.cmdline()))
-    host, (own, workers) = time.process_time(), cpu_of_zygote(zygote)
-    for _ in range(runs):
-        await pool.run(JOB, no_calls)
-    host = (time.process_time() - host) * 1000
-    await asyncio.sleep(0.2)
-    own_after, workers_after = cpu_of_zygote(zygote)
-    print(
-        f"  CPU of one run, ms: host {host / runs:.2f}, zygote {(own_after - own) / runs:.2f}, "
-        f"worker {(workers_after - workers) / runs:.2f}"
-    )
 
 
 def monty(runs: int) -> None:
@@ -147,11 +116,10 @@ def monty(runs: int) -> None:
 
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    bare, empty = Forks("bare", CLIENTS), Forks("empty", CLIENTS)
+    bare = Forks(CLIENTS)
     print(f"{'milliseconds to the result of 1 + 1':<48} {'p50':>8} {'p95':>8}")
-    asyncio.run(engine(runs, bare, empty))
+    asyncio.run(engine(runs, bare))
     bare.end()
-    empty.end()
     few = max(runs // 5, 10)
     restricted = ["-I", "-c", "import RestrictedPython"]
     show("python that imports RestrictedPython, spawned", [spawned(restricted) for _ in range(few)])
