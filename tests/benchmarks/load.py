@@ -4,13 +4,12 @@
 
 The clients are in processes of their own (`load_client`). Machines differ and are busy: `spawn` says what a spawned
 `python -I -S -c pass` took meanwhile, and goals are ratios where they can be. Exits 1 for a wrong answer, never for a
-figure: those are this machine's.
+figure: those are this machine's. What one call costs is measured by `make gate`.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import math
 import os
@@ -22,19 +21,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import psutil
-from mcp import Client, StdioServerParameters
 
 from tests.benchmarks.hostile_delay import RESTRICTED
-from tests.benchmarks.load_client import ANY_REPORT, ANY_RESULT, LEGACY, MODERN, READY, Load, Told, body_of, judge
-from tests.benchmarks.stdio_latency import timed
+from tests.benchmarks.load_client import ANY_REPORT, ANY_RESULT, LEGACY, MODERN, READY, Load, Told
 from tests.server.conftest import SEALAB
 
 FOLDER = Path(__file__).parent
@@ -86,22 +82,26 @@ class Server:
 
 
 @contextmanager
-def server(*, descriptors: int | None = None) -> Iterator[Server]:
-    """Run a server with its defaults and an upstream server, in a home of its own."""
-    plain = {key: value for key, value in os.environ.items() if not key.startswith("SEALAB_")}
+def server(
+    prepare: Callable[[Path], object] | None = None, *, descriptors: int | None = None, **settings: str
+) -> Iterator[Server]:
+    """Run a server with its defaults but for some settings, in a home of its own that `prepare` fills.
+
+    By default the home has an upstream server and a large file, and some calls have been made.
+    """
+    env = {key: value for key, value in os.environ.items() if not key.startswith("SEALAB_")}
+    env |= {f"SEALAB_{name}": value for name, value in settings.items()}
     limited = [] if descriptors is None else ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"]
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        upstream = {"command": sys.executable, "args": [str(FOLDER / "slow_upstream.py")]}
-        (home / "mcp.json").write_text(json.dumps({"mcpServers": {"slow": upstream}}))
-        (home / "workspace").mkdir()
-        (home / "workspace" / "large.txt").write_text("a line of text\n" * 2_000_000)
+        (prepare or _with_upstream)(home)
         log = home / "stderr.txt"
         command = [*limited, *SEALAB, "serve", "--http", "127.0.0.1:0", "--home", folder]
-        with log.open("wb") as stderr, subprocess.Popen(command, stderr=stderr, env=plain) as process:
+        with log.open("wb") as stderr, subprocess.Popen(command, stderr=stderr, env=env) as process:
             try:
                 url = said_by(log)
-                told(Load(url, calls=20))  # what the first calls build is not what is measured
+                if prepare is None:
+                    told(Load(url, calls=20))  # what the first calls build is not what is measured
                 yield Server(url, psutil.Process(process.pid), log)
             finally:
                 process.terminate()
@@ -110,6 +110,15 @@ def server(*, descriptors: int | None = None) -> Iterator[Server]:
                 except subprocess.TimeoutExpired:
                     print(f"  the server had not ended {STOP_SECONDS:g} s after SIGTERM, and was killed", flush=True)
                     process.kill()
+                if process.returncode:
+                    print(f"  the server ended with {process.returncode}", flush=True)
+
+
+def _with_upstream(home: Path) -> None:
+    upstream = {"command": sys.executable, "args": [str(FOLDER / "slow_upstream.py")]}
+    (home / "mcp.json").write_text(json.dumps({"mcpServers": {"slow": upstream}}))
+    (home / "workspace").mkdir()
+    (home / "workspace" / "large.txt").write_text("a line of text\n" * 2_000_000)
 
 
 def said_by(log: Path) -> str:
@@ -205,73 +214,6 @@ class Table:
             print(f"      {shown}", flush=True)
 
 
-class Stdio:
-    """A server over the standard streams, and a client that costs as little as that over HTTP."""
-
-    def __init__(self, home: str) -> None:
-        plain = {key: value for key, value in os.environ.items() if not key.startswith("SEALAB_")}
-        self._process = subprocess.Popen(
-            [*SEALAB, "serve", "--home", home], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=plain
-        )
-
-    def call(self, number: int, told: Told) -> None:
-        """Make one call."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        began = time.perf_counter()
-        self._process.stdin.write(body_of(number, "{n} + 1", {}, MODERN) + b"\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        took = time.perf_counter() - began
-        if judge(told, number, json.loads(line), Load("").expected):
-            told.latencies_ms.append(took * 1000)
-
-    def close(self) -> None:
-        """End the server."""
-        self._process.communicate()
-
-
-def one(table: Table) -> None:
-    """One client, one call after another, over HTTP and stdio in turns."""
-    rounds, calls = 5, 60
-    over_stdio = Told()
-    over_http: dict[str, list[float]] = {MODERN: [], LEGACY: []}
-    of: list[Told] = [over_stdio]
-    with server() as served, tempfile.TemporaryDirectory() as home:
-        stdio = Stdio(home)
-        for number in range(1, 30):
-            stdio.call(number, Told())
-        for _ in range(rounds):
-            for number in range(1000, 1000 + calls):
-                stdio.call(number, over_stdio)
-            for era, found in over_http.items():
-                of.append(told(Load(served.url, calls=calls, era=era)))
-                found.extend(of[-1].latencies_ms)
-        stdio.close()
-        usual = statistics.median(over_stdio.latencies_ms)
-        table.row("stdio", f"p50 {usual:.2f} ms, p99 {at(over_stdio.latencies_ms, 0.99):.1f} ms", of=[over_stdio])
-        for era, times in over_http.items():
-            p50 = statistics.median(times)
-            figure = f"p50 {p50:.2f} ms, p99 {at(times, 0.99):.1f} ms, {p50 / usual:.2f} of stdio"
-            table.row(f"HTTP, {era}", figure, "≤ 1.30 of stdio", met=p50 <= 1.3 * usual, of=of[1:])
-            of = of[:1]
-        asyncio.run(one_with_the_sdk(table, served.url))
-
-
-async def one_with_the_sdk(table: Table, url: str) -> None:
-    """Do the same with the SDK's own client, which costs more over HTTP."""
-    with tempfile.TemporaryDirectory() as home:
-        target = StdioServerParameters(command=SEALAB[0], args=[*SEALAB[1:], "serve", "--home", home])
-        async with Client(target) as over_stdio, Client(url) as over_http:
-            times: list[list[float]] = [[], []]
-            for _ in range(4):
-                for client, found in zip((over_stdio, over_http), times, strict=True):
-                    call = partial(client.call_tool, "execute_code", {"code": "1 + 1"})
-                    found.extend(await timed(40, call))
-    stdio, http = map(statistics.median, times)
-    table.row("with the SDK's client", f"stdio p50 {stdio:.2f} ms, HTTP p50 {http:.2f} ms, {http / stdio:.2f} of stdio")
-
-
 def cpu_seconds(process: psutil.Process) -> tuple[float, float]:
     """Return the CPU time of a process, and of its children that have ended."""
     times = process.cpu_times()
@@ -290,29 +232,11 @@ class Used:
         return cpu_seconds(self._server)[0], own, ended
 
     def each(self, calls: int) -> str:
-        """Return what each of so many calls used, in words."""
-        parts = self.milliseconds(calls)
-        return f"CPU {sum(parts):.2f} ms ({parts[0]:.2f} + {parts[1]:.2f} + {parts[2]:.2f})"
-
-    def milliseconds(self, calls: int) -> list[float]:
-        """Return what each of so many calls used: of the server, the zygote and the workers."""
-        return [
+        """Return what each of so many calls used, in words: of the server, the zygote and the workers."""
+        parts = [
             (after - before) * 1000 / max(calls, 1) for before, after in zip(self._before, self._now(), strict=True)
         ]
-
-
-def cpu(table: Table) -> None:
-    """The CPU time of a trivial call of one client."""
-    calls = 500
-    for era in (MODERN, LEGACY):
-        with server() as served:
-            told(Load(served.url, calls=100, era=era))
-            used = Used(served)
-            found = told(Load(served.url, calls=calls, era=era))
-            time.sleep(0.3)
-            parts = used.milliseconds(calls)
-        figure = f"{sum(parts):.2f} ms: server {parts[0]:.2f}, zygote {parts[1]:.2f}, worker {parts[2]:.2f}"
-        table.row(f"CPU of a trivial call, {era}", figure, "≤ 4 ms", met=sum(parts) <= 4, of=[found])
+        return f"CPU {sum(parts):.2f} ms ({' + '.join(f'{each:.2f}' for each in parts)})"
 
 
 def many(table: Table) -> None:
@@ -455,9 +379,8 @@ def worst(table: Table) -> None:
                 table.row(f"{several} × {name}", figure, goal, met=met, of=[found, others])
 
 
-CELLS: dict[str, tuple[str, Callable[[Table], None]]] = {
-    "one": ("One client, trivial calls", one),
-    "cpu": ("What a trivial call costs", cpu),
+Cells = Mapping[str, tuple[str, Callable[[Table], None]]]
+CELLS: Cells = {
     "many": ("Many clients, trivial calls", many),
     "sleeping": ("Clients that wait", sleeping),
     "polite": ("A polite client beside a busy one", polite),
@@ -466,20 +389,24 @@ CELLS: dict[str, tuple[str, Callable[[Table], None]]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure a server under load.")
-    parser.add_argument("--only", action="append", choices=CELLS, help="one part of the table; may be repeated")
-    chosen = parser.parse_args().only or list(CELLS)
+def run_cells(cells: Cells, only: Sequence[str] | None) -> None:
+    """Print the table of some cells, or all, and end with 1 for a wrong answer."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("sealab", "mcp", "uvicorn", "pydantic"))
     print(f"Python {platform.python_version()}, {versions}; {os.cpu_count()} processors, Linux {platform.release()}")
     table = Table()
     began = time.monotonic()
-    for name in chosen:
-        title, cell = CELLS[name]
+    for name in only or cells:
+        title, cell = cells[name]
         table.title(f"{title} [{name}]")
         cell(table)
     print(f"\n{table.wrong} wrong answers; {time.monotonic() - began:.0f} s")
     sys.exit(table.wrong > 0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure a server under load.")
+    parser.add_argument("--only", action="append", choices=CELLS, help="one part of the table; may be repeated")
+    run_cells(CELLS, parser.parse_args().only)
 
 
 if __name__ == "__main__":

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -28,9 +27,8 @@ from sealab.server.database import HomeDatabase
 from sealab.server.home import Home
 from sealab.server.identity import Right
 from sealab.skills_db.tokens import TokenStore
-from tests.benchmarks.load import STOP_SECONDS, Clients, Table, at, said_by, told
+from tests.benchmarks.load import Cells, Clients, Table, at, run_cells, server, told
 from tests.benchmarks.load_client import LEGACY, MODERN, Load, Told
-from tests.server.conftest import SEALAB
 
 _OPEN_AT_ONCE = 20
 _SETTLING_SECONDS = 20.0
@@ -94,33 +92,16 @@ class Served:
 
 
 @contextmanager
-def server(scale: Scale, *, warm_clients: int | None = None) -> Iterator[Served]:
-    """Run a server with its defaults under `AUTH=tokens`, in a home of its own, with a token for each client.
-
-    Of each tenant so many clients have made a call when it is given, or all.
-    """
-    plain = {key: value for key, value in os.environ.items() if not key.startswith("SEALAB_")}
-    settings = {"SEALAB_AUTH": "tokens", "SEALAB_TENANTS_OPEN_MAX": str(scale.tenants + 1)}
-    with tempfile.TemporaryDirectory() as folder:
-        tokens = tokens_in(Path(folder), scale)
-        log = Path(folder) / "stderr.txt"
-        command = [*SEALAB, "serve", "--http", "127.0.0.1:0", "--home", folder]
-        with log.open("wb") as stderr, subprocess.Popen(command, stderr=stderr, env=plain | settings) as process:
-            try:
-                served = Served(said_by(log), psutil.Process(process.pid), tokens)
-                every = [token for some in tokens.values() for token in some[:warm_clients]]
-                # Opens each tenant, and has each token known: what the first calls build is not what is measured.
-                warm = Load(served.url, len(every), 1, era=LEGACY, tokens=every, open_at_once=20, ends_sessions=True)
-                told(warm)
-                yield served
-            finally:
-                process.terminate()
-                try:
-                    process.wait(STOP_SECONDS)
-                except subprocess.TimeoutExpired:
-                    print(f"  the server had not ended {STOP_SECONDS:g} s after SIGTERM, and was killed", flush=True)
-                    process.kill()
-                print(f"  the server ended with {process.returncode}", flush=True)
+def tenants(scale: Scale, *, warm_clients: int | None = None) -> Iterator[Served]:
+    """Run a server under `AUTH=tokens` with a token for each client; of each tenant so many, or all, have called."""
+    tokens: dict[str, list[str]] = {}
+    settings = {"AUTH": "tokens", "TENANTS_OPEN_MAX": str(scale.tenants + 1)}
+    with server(lambda home: tokens.update(tokens_in(home, scale)), **settings) as running:
+        served = Served(running.url, running.process, tokens)
+        every = [token for some in tokens.values() for token in some[:warm_clients]]
+        # Opens each tenant, and has each token known: what the first calls build is not what is measured.
+        told(Load(served.url, len(every), 1, era=LEGACY, tokens=every, open_at_once=20, ends_sessions=True))
+        yield served
 
 
 def tokens_in(folder: Path, scale: Scale) -> dict[str, list[str]]:
@@ -165,13 +146,10 @@ def hostile(served: Served) -> Iterator[None]:
     print(f"      the hostile tenant: {', '.join(f'{count} {kind}' for kind, count in sorted(answers.items()))}")
 
 
-def load_of(served: Served, scale: Scale, era: str, **more: object) -> Load:
+def load_of(served: Served, era: str, **more: Any) -> Load:
     """Return what the clients of the other tenants do."""
     tokens = served.others
-    load = Load(served.url, len(tokens), None, scale.seconds, era=era, tokens=tokens, open_at_once=_OPEN_AT_ONCE)
-    for name, value in more.items():
-        object.__setattr__(load, name, value)
-    return load
+    return Load(served.url, len(tokens), era=era, tokens=tokens, open_at_once=_OPEN_AT_ONCE, **more)
 
 
 def row(table: Table, what: str, found: Told, alone: Told | None = None) -> None:
@@ -187,9 +165,9 @@ def row(table: Table, what: str, found: Told, alone: Told | None = None) -> None
 
 def beside(table: Table, scale: Scale) -> None:
     """The others alone, then beside the hostile tenant, then alone again."""
-    with server(scale) as served:
+    with tenants(scale) as served:
         for era in (MODERN, LEGACY):
-            load = load_of(served, scale, era, ends_sessions=True)
+            load = load_of(served, era, seconds=scale.seconds, ends_sessions=True)
             alone = told(load)
             row(table, f"{load.clients} clients, {era}", alone)
             clients = Clients(load)
@@ -198,15 +176,15 @@ def beside(table: Table, scale: Scale) -> None:
                 found = clients.told()
             row(table, f"the same, {era}, and the hostile tenant", found, alone)
         quiet(served)
-        row(table, f"the same alone again, {MODERN}", told(load_of(served, scale, MODERN)), None)
+        row(table, f"the same alone again, {MODERN}", told(load_of(served, MODERN, seconds=scale.seconds)))
 
 
 def memory(table: Table, scale: Scale) -> None:
     """What a client costs: connected, with a session in the older era, after one call."""
     for era in (MODERN, LEGACY):
-        with server(scale, warm_clients=1) as served:
+        with tenants(scale, warm_clients=1) as served:
             before = quiet(served)
-            clients = Clients(load_of(served, scale, era, seconds=None, calls=1, pause_seconds=20))
+            clients = Clients(load_of(served, era, calls=1, pause_seconds=20))
             clients.go()
             time.sleep(15)
             grown = (State.of(served.process).rss_bytes - before.rss_bytes) / len(served.others) / 1000
@@ -215,12 +193,12 @@ def memory(table: Table, scale: Scale) -> None:
 
 def left(table: Table, scale: Scale) -> None:
     """What is left after so many calls of all clients: a quarter of them first, which build what is kept anyway."""
-    with server(scale) as served:
+    with tenants(scale) as served:
         each = max(1, scale.calls // len(served.others) // 4)
         states = []
         for number in range(4):
             era = (MODERN, LEGACY)[number % 2]
-            found = told(load_of(served, scale, era, seconds=None, calls=each, ends_sessions=True))
+            found = told(load_of(served, era, calls=each, ends_sessions=True))
             states.append(quiet(served))
             table.row(f"after {len(served.others) * each * (number + 1)} calls, {era}", str(states[-1]), of=[found])
         first, last = states[0], states[-1]
@@ -241,30 +219,22 @@ def quiet(served: Served) -> State:
         before = now
 
 
-CELLS = {
-    "beside": ("Clients of many tenants, and one that is hostile", beside),
-    "memory": ("What a client costs", memory),
-    "left": ("What is left", left),
-}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure a server of many tenants under load.")
     parser.add_argument("--clients", type=int, default=400)
     parser.add_argument("--tenants", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--calls", type=int, default=20_000)
-    parser.add_argument("--only", action="append", choices=CELLS, help="one part of the table; may be repeated")
+    parser.add_argument("--only", action="append", help="beside, memory or left; may be repeated")
     chosen = parser.parse_args()
     scale = Scale(chosen.clients, chosen.tenants, chosen.seconds, chosen.calls)
-    print(f"Python {platform.python_version()}, {os.cpu_count()} processors, Linux {platform.release()}; {scale}")
-    table = Table()
-    for name in chosen.only or CELLS:
-        title, cell = CELLS[name]
-        table.title(f"{title} [{name}]")
-        cell(table, scale)
-    print(f"\n{table.wrong} wrong answers")
-    sys.exit(table.wrong > 0)
+    cells: Cells = {
+        "beside": ("Clients of many tenants, and one that is hostile", partial(beside, scale=scale)),
+        "memory": ("What a client costs", partial(memory, scale=scale)),
+        "left": ("What is left", partial(left, scale=scale)),
+    }
+    print(scale)
+    run_cells(cells, chosen.only)
 
 
 if __name__ == "__main__":
