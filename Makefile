@@ -138,9 +138,7 @@ chaos: wrapper setup ## A server that is hurt in every way while clients work, f
 	$(HOSTILE) $(BIN)/python -m tests.chaos.drive $(SECONDS:%=--seconds %) $(SEED:%=--seed %) $(ARGS)
 
 crash: setup ## SAVES of skills, RUNS in the background and SESSIONS of 30 programs with all that carries them killed, on SQLite and PostgreSQL
-	$(BIN)/python -m tests.benchmarks.crash $(SAVES:%=--saves %)
-	$(BIN)/python -m tests.benchmarks.crash_runs $(RUNS:%=--runs %)
-	$(BIN)/python -m tests.benchmarks.crash_sessions $(SESSIONS:%=--sessions %)
+	$(BIN)/python -m tests.benchmarks.crash $(SAVES:%=--saves %) $(RUNS:%=--runs %) $(SESSIONS:%=--sessions %)
 
 soak: setup ## 6,000 runs; nothing may be left behind
 	$(BIN)/python tests/benchmarks/soak.py
