@@ -180,10 +180,6 @@ bench-data-large: science ## A CSV file of 1 GB and a Parquet file of 200 MB wit
 bench-privacy: .bench/.installed ## Personal data found, false hits and cost beside Presidio and six expressions (CORPORA)
 	PYTHONPATH=.bench $(BIN)/python tests/benchmarks/privacy.py $(CORPORA)/privacy $(ARGS)
 
-bench-privacy-speed: setup ## How fast personal data is learned and hidden, what another client waits, and a vault of a million values (ARGS: --large for 200 MB)
-	$(BIN)/python -m tests.benchmarks.privacy_speed $(ARGS)
-	$(BIN)/python -m tests.benchmarks.vault_size
-
 privacy-corpus: .bench/.installed ## Personal data found in generated documents of 16 locales, by type, beside Presidio; what leaks in other forms (SEED; ARGS: --rounds)
 	PYTHONPATH=.bench $(BIN)/python -m tests.benchmarks.privacy_corpus --beside-presidio $(SEED:%=--seed %) $(ARGS)
 	$(BIN)/python -m tests.benchmarks.privacy_forms $(SEED:%=--seed %)

@@ -4,7 +4,8 @@
 
 The clients are in processes of their own (`load_client`). Machines differ and are busy: `spawn` says what a spawned
 `python -I -S -c pass` took meanwhile, and goals are ratios where they can be. Exits 1 for a wrong answer, never for a
-figure: those are this machine's. What one call costs is measured by `make gate`.
+figure: those are this machine's. What one call costs is measured by `make gate`, and what another caller waits while a
+run does its worst by `make fuzz-host`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from pathlib import Path
 
 import psutil
 
-from tests.benchmarks.hostile_delay import RESTRICTED
 from tests.benchmarks.load_client import ANY_REPORT, ANY_RESULT, LEGACY, MODERN, READY, Load, Told
 from tests.server.conftest import SEALAB
 
@@ -49,19 +49,6 @@ began = time.time()
 await {wait}
 [began, time.time()]
 """
-WORST = {
-    "sanitize_pii of 1 MB": RESTRICTED["sanitize: 1 MB"],
-    "search_tools, over and over": RESTRICTED["search: many"],
-    "30 MB written and read": RESTRICTED["file: 30 MB written and read"],
-    "500 files listed, over and over": RESTRICTED["file: 2,000 files listed"],
-    "a skill saved, 490,000 characters": RESTRICTED["skill: 490,000 characters of source"],
-    "30 MB read": "read_file('large.txt')\nNone",
-    "a tool's answer of 40 MB": "try: await tools.slow.text(characters=40_000_000)\nexcept ToolError: pass",
-    "a result of 1 MB": "'a line of text\\n' * 66_000",
-    "a result of 19 MB": RESTRICTED["result: a text of 19 MB"],
-}
-SEVERAL = (1, 3, 8)
-WORST_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,17 +308,15 @@ def delays(polite: Told, usual: Told) -> str:
     return f"{p50:+.0f} p50, {p95:+.0f} p95, {worst:+.0f} ms worst of {len(polite.latencies_ms)}"
 
 
-def beside(polite: Load, others: Load, *, to_the_end: bool = True) -> tuple[Told, Told]:
-    """Return what a polite client is told while others are at it, and what they are, if they go on to the end."""
+def beside(polite: Load, others: Load) -> Told:
+    """Return what a polite client is told while others are at it."""
     loud, quiet = Clients(others), Clients(polite)
     loud.go()
     time.sleep(0.2)
     quiet.go()
     found = quiet.told()
-    if to_the_end:
-        return found, loud.told()
     loud.end()
-    return found, Told()
+    return found
 
 
 def polite(table: Table) -> None:
@@ -341,7 +326,7 @@ def polite(table: Table) -> None:
             one = Load(served.url, seconds=6, era=LEGACY, pause_seconds=POLITE_PAUSE_SECONDS)
             usual = told(one)
             busy = Load(served.url, MANY, seconds=60, code=code, expected=ANY_REPORT, era=LEGACY)
-            found, _others = beside(one, busy, to_the_end=False)
+            found = beside(one, busy)
             figure = delays(found, usual)
             p95 = at(found.latencies_ms, 0.95) - at(usual.latencies_ms, 0.5)
             what_beside = f"a polite client beside {MANY} × {name}"
@@ -363,29 +348,12 @@ def agents(table: Table) -> None:
         )
 
 
-def worst(table: Table) -> None:
-    """A polite client beside others of which each does the worst that a run can do."""
-    arguments = {"timeout_seconds": WORST_SECONDS, "memory_mb": 700}
-    for name, code in WORST.items():
-        with server() as served:
-            one = Load(served.url, seconds=WORST_SECONDS, era=LEGACY, pause_seconds=POLITE_PAUSE_SECONDS)
-            alone = at(told(replace(one, seconds=1)).latencies_ms, 0.5)
-            for several in SEVERAL:
-                bad = Load(served.url, several, None, WORST_SECONDS, code, ANY_REPORT, arguments, LEGACY)
-                found, others = beside(one, bad)
-                p50, p95, most = (at(found.latencies_ms, share) for share in (0.5, 0.95, 1))
-                figure = f"p50 {p50:.0f}, p95 {p95:.0f}, worst {most:.0f} ms (alone {alone:.0f}); {len(others.latencies_ms)} sent"
-                goal, met = ("≤ 250 ms", most <= 250) if several == 1 else ("", None)
-                table.row(f"{several} × {name}", figure, goal, met=met, of=[found, others])
-
-
 Cells = Mapping[str, tuple[str, Callable[[Table], None]]]
 CELLS: Cells = {
     "many": ("Many clients, trivial calls", many),
     "sleeping": ("Clients that wait", sleeping),
     "polite": ("A polite client beside a busy one", polite),
     "agents": ("Too few descriptors", agents),
-    "worst": ("Another caller's calls while a run does its worst", worst),
 }
 
 

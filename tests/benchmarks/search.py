@@ -41,21 +41,11 @@ NAMES_TRIED = 2_000
 # Name, server, description, parameters: the best of six settings that were tried.
 FTS5_WEIGHTS = "2.0, 1.0, 1.0, 0.5"
 NONSENSE = (
-    "purple elephant dancing on the moon",
-    "knit a woolen sweater for grandma",
-    "asdf qwer zxcv uiop",
-    "the meaning of life and why we dream",
-    "how do I braise short ribs",
-    "my cat is sad today",
-    "medieval sword fencing stance",
-    "photosynthesis in ferns",
-    "kiss the frog prince",
-    "repair bicycle chain",
-    "which dinosaur was the largest",
-    "polish the silver spoons",
-    "train my parrot to talk",
-    "paint my fence green",
-)
+    "purple elephant dancing on the moon", "knit a woolen sweater for grandma", "asdf qwer zxcv uiop",
+    "the meaning of life and why we dream", "how do I braise short ribs", "my cat is sad today",
+    "medieval sword fencing stance", "photosynthesis in ferns", "kiss the frog prince", "repair bicycle chain",
+    "which dinosaur was the largest", "polish the silver spoons", "train my parrot to talk", "paint my fence green",
+)  # fmt: skip
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 

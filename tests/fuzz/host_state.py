@@ -13,43 +13,26 @@ from .oracle import all_classes, instance_dict
 _own_dict = type.__dict__["__dict__"].__get__
 _CHANGING_MODULES = frozenset(
     [
-        "sealab.sandbox.guest.guest",
-        "sealab.sandbox.dialect.facades.stand_ins.warnings_",
-        "sealab.sandbox.dialect.facades.stand_ins.logging_",
-        "random",
-        "gc",
-        "re",
-        "sre_compile",
-        "asyncio.events",
-        "asyncio.tasks",
-        "weakref",
-        "tests.fuzz",
-        "linecache",
-        "threading",
+        "sealab.sandbox.guest.guest", "sealab.sandbox.dialect.facades.stand_ins.warnings_",
+        "sealab.sandbox.dialect.facades.stand_ins.logging_", "random", "gc", "re", "sre_compile", "asyncio.events",
+        "asyncio.tasks", "weakref", "tests.fuzz", "linecache", "threading",
     ]
-)
+)  # fmt: skip
 """Modules with documented state of their own that a guest may change through their facades."""
 _CACHES = frozenset(
     [
-        "sealab.sandbox.dialect.classes._REAL",
-        "sealab.sandbox.dialect.guards._held",
-        "sealab.sandbox.dialect.guest_modules._compiled",
-        "sealab.sandbox.dialect.guest_modules._first_run",
-        "sealab.sandbox.dialect.formatting._has_lookups",
-        "sealab.sandbox.dialect.event_loop._cancelled",
-        "sealab.sandbox.dialect.facades.stand_ins.decimal_._contexts",
-        "sealab.sandbox.dialect.facades.streams._now",
-        "sealab.sandbox.dialect.facades.identity._known",
-        "sealab.sandbox.dialect.facades.identity._of_kept",
+        "sealab.sandbox.dialect.classes._REAL", "sealab.sandbox.dialect.guards._held",
+        "sealab.sandbox.dialect.guest_modules._compiled", "sealab.sandbox.dialect.guest_modules._first_run",
+        "sealab.sandbox.dialect.formatting._has_lookups", "sealab.sandbox.dialect.event_loop._cancelled",
+        "sealab.sandbox.dialect.facades.stand_ins.decimal_._contexts", "sealab.sandbox.dialect.facades.streams._now",
+        "sealab.sandbox.dialect.facades.identity._known", "sealab.sandbox.dialect.facades.identity._of_kept",
         "sealab.sandbox.dialect.facades.stand_ins.held_callables._entered",
         "sealab.sandbox.dialect.facades.stand_ins.asyncio_._current",
         "sealab.sandbox.dialect.facades.stand_ins.log_records._level_names",
-        "sealab.sandbox.dialect.facades.stand_ins.log_records._levels",
-        "base64._b32rev",
-        "base64._b32tab2",
+        "sealab.sandbox.dialect.facades.stand_ins.log_records._levels", "base64._b32rev", "base64._b32tab2",
         "_csv._dialects",
     ]
-)
+)  # fmt: skip
 _ADDED_BY_PYTHON = frozenset({"__annotations__", "__warningregistry__", "__annotations_cache__", "__slotnames__"})
 """What CPython puts into the dictionary of a class or a module when it is first asked for, or warns there."""
 _CHANGING_WORDS = ("cache", "registry", "_abc_", "counter", "_pending", "_cleanup", "_warn")

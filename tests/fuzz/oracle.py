@@ -53,16 +53,10 @@ _mro = type.__dict__["__mro__"].__get__
 _FORMATS: Final = frozenset({"format", "format_map"})
 _RAW_ACCESS: Final = frozenset(
     {
-        "__getattribute__",
-        "__setattr__",
-        "__delattr__",
-        "__subclasses__",
-        "mro",
-        "__reduce__",
-        "__reduce_ex__",
+        "__getattribute__", "__setattr__", "__delattr__", "__subclasses__", "mro", "__reduce__", "__reduce_ex__",
         "__prepare__",
     }
-)
+)  # fmt: skip
 _CLASS_ITSELF: Final = frozenset(
     {type, *(real for real in classes.OPAQUE if not real.__module__.startswith("sealab."))}
 )
