@@ -85,8 +85,7 @@ def run_plain(task: Task, python: str, inputs: Path, folder: Path) -> Observed:
         return Observed(ended.stderr[-300:], None, ended.stdout, 0, folder)
     told = json.loads(answer.read_text())
     ms = (told["ended"] - began) * 1000
-    drawn = told["drawn"]
-    return Observed(told["error"], told["result"], ended.stdout, told["shown"], folder, ms=ms, drawn=drawn)
+    return Observed(told["error"], told["result"], ended.stdout, told["shown"], folder, ms=ms)
 
 
 class Server:

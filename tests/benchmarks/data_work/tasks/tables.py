@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from statistics import mean, variance
 
 from ..made_data import CITIES, PRODUCTS, Numbers, People, csv_of, grid, orders, sums, values_by
-from ..task import Case, Database, Frame, Group, Labelled, Large, Sheets, Text
+from ..task import Case, Database, Frame, Group, Labelled, Sheets, Text
 
 tables = Group("tables, time and SQL")
 
@@ -42,7 +42,7 @@ df = pd.read_csv("orders.csv")[["email", "units", "amount"]]
 df["score"] = df["amount"] / (1 + df["units"])
 df
 """,
-        result=Large(5000, ["email", "units", "amount", "score"], head),
+        result=Frame(["email", "units", "amount", "score"], head, count=5000),
     )
 
 
