@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -69,26 +69,20 @@ class Server:
 
 
 @contextmanager
-def server(
-    prepare: Callable[[Path], object] | None = None, *, descriptors: int | None = None, **settings: str
-) -> Iterator[Server]:
-    """Run a server with its defaults but for some settings, in a home of its own that `prepare` fills.
-
-    By default the home has an upstream server and a large file, and some calls have been made.
-    """
+def server(*, descriptors: int | None = None) -> Iterator[Server]:
+    """Run a server with its defaults and an upstream server, in a home of its own."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("SEALAB_")}
-    env |= {f"SEALAB_{name}": value for name, value in settings.items()}
     limited = [] if descriptors is None else ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"]
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        (prepare or _with_upstream)(home)
+        upstream = {"command": sys.executable, "args": [str(FOLDER / "slow_upstream.py")]}
+        (home / "mcp.json").write_text(json.dumps({"mcpServers": {"slow": upstream}}))
         log = home / "stderr.txt"
         command = [*limited, *SEALAB, "serve", "--http", "127.0.0.1:0", "--home", folder]
         with log.open("wb") as stderr, subprocess.Popen(command, stderr=stderr, env=env) as process:
             try:
                 url = said_by(log)
-                if prepare is None:
-                    told(Load(url, calls=20))  # what the first calls build is not what is measured
+                told(Load(url, calls=20))  # what the first calls build is not what is measured
                 yield Server(url, psutil.Process(process.pid), log)
             finally:
                 process.terminate()
@@ -97,15 +91,6 @@ def server(
                 except subprocess.TimeoutExpired:
                     print(f"  the server had not ended {STOP_SECONDS:g} s after SIGTERM, and was killed", flush=True)
                     process.kill()
-                if process.returncode:
-                    print(f"  the server ended with {process.returncode}", flush=True)
-
-
-def _with_upstream(home: Path) -> None:
-    upstream = {"command": sys.executable, "args": [str(FOLDER / "slow_upstream.py")]}
-    (home / "mcp.json").write_text(json.dumps({"mcpServers": {"slow": upstream}}))
-    (home / "workspace").mkdir()
-    (home / "workspace" / "large.txt").write_text("a line of text\n" * 2_000_000)
 
 
 def said_by(log: Path) -> str:
@@ -348,8 +333,7 @@ def agents(table: Table) -> None:
         )
 
 
-Cells = Mapping[str, tuple[str, Callable[[Table], None]]]
-CELLS: Cells = {
+CELLS: dict[str, tuple[str, Callable[[Table], None]]] = {
     "many": ("Many clients, trivial calls", many),
     "sleeping": ("Clients that wait", sleeping),
     "polite": ("A polite client beside a busy one", polite),
@@ -357,24 +341,20 @@ CELLS: Cells = {
 }
 
 
-def run_cells(cells: Cells, only: Sequence[str] | None) -> None:
-    """Print the table of some cells, or all, and end with 1 for a wrong answer."""
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure a server under load.")
+    parser.add_argument("--only", action="append", choices=CELLS, help="one part of the table; may be repeated")
+    chosen = parser.parse_args().only or list(CELLS)
     versions = ", ".join(f"{name} {version(name)}" for name in ("sealab", "mcp", "uvicorn", "pydantic"))
     print(f"Python {platform.python_version()}, {versions}; {os.cpu_count()} processors, Linux {platform.release()}")
     table = Table()
     began = time.monotonic()
-    for name in only or cells:
-        title, cell = cells[name]
+    for name in chosen:
+        title, cell = CELLS[name]
         table.title(f"{title} [{name}]")
         cell(table)
     print(f"\n{table.wrong} wrong answers; {time.monotonic() - began:.0f} s")
     sys.exit(table.wrong > 0)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure a server under load.")
-    parser.add_argument("--only", action="append", choices=CELLS, help="one part of the table; may be repeated")
-    run_cells(CELLS, parser.parse_args().only)
 
 
 if __name__ == "__main__":
