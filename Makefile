@@ -140,9 +140,6 @@ chaos: wrapper setup ## A server that is hurt in every way while clients work, f
 crash: setup ## SAVES of skills, RUNS in the background and SESSIONS of 30 programs with all that carries them killed, on SQLite and PostgreSQL
 	$(BIN)/python -m tests.benchmarks.crash $(SAVES:%=--saves %) $(RUNS:%=--runs %) $(SESSIONS:%=--sessions %)
 
-soak: setup ## 6,000 runs; nothing may be left behind
-	$(BIN)/python tests/benchmarks/soak.py
-
 corpora: setup ## The public programs of CORPORA through the engine, and its tools through the registry
 	$(BIN)/python tests/benchmarks/compat.py $(CORPORA)/compat
 	$(BIN)/python tests/benchmarks/tools_tokens.py $(CORPORA)/catalog

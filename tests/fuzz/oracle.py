@@ -19,20 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sealab.sandbox.dialect import (
-    classes,
-    event_loop,
-    facades,
-    guards,
-    metaclasses,
-    names,
-    namespace,
-    shields,
-    views,
-)
-from sealab.sandbox.dialect import (
-    compiling as language,
-)
+from sealab.sandbox.dialect import classes, event_loop, facades, guards, metaclasses, names, namespace, shields, views
+from sealab.sandbox.dialect import compiling as language
 from sealab.sandbox.guest import ownership
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.guest_api import answers

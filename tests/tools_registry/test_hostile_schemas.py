@@ -98,10 +98,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "a wide record": {"properties": parameters(2_000, TO_D), "$defs": {"d": RECORD}},
     "parts of a root": {"allOf": [TO_D] * 2_000, "properties": {"a": {}}, "$defs": {"d": RECORD}},
     "parts of a parameter": {"properties": {"a": {"allOf": [TO_D] * 2_000}}, "$defs": {"d": RECORD}},
-    "values": {
-        "properties": {"a": {"properties": parameters(2_000, TO_D)}},
-        "$defs": {"d": {"enum": [*range(2_000)]}},
-    },
+    "values": {"properties": {"a": {"properties": parameters(2_000, TO_D)}}, "$defs": {"d": {"enum": [*range(2_000)]}}},
     "what is required": {
         "properties": {"a": {"properties": parameters(2_000, TO_D)}},
         "$defs": {"d": {"properties": {"a": {}}, "required": ["a"] * 2_000}},

@@ -116,10 +116,7 @@ class Served:
         environment |= {} if self._place.url is None else {"SEALAB_DATABASE_URL": self._place.url}
         command = [sys.executable, "-P", "-m", "sealab.server", "serve", "--http", self.address]
         return subprocess.Popen(
-            [*command, "--home", str(self._place.home)],
-            stderr=self._log,
-            stdout=subprocess.DEVNULL,
-            env=environment,
+            [*command, "--home", str(self._place.home)], stderr=self._log, stdout=subprocess.DEVNULL, env=environment
         )
 
 
