@@ -141,14 +141,9 @@ def _name(verdict: Verdict) -> str:
 def _as_json(verdict: Verdict) -> dict[str, object]:
     case = verdict.case
     return {
-        "id": case.id,
-        "layer": case.layer,
-        "category": case.category,
-        "mode": verdict.mode,
-        "held": verdict.held,
-        "reason": verdict.reason,
-        "seconds": round(verdict.seconds, 3),
-    }
+        "id": case.id, "layer": case.layer, "category": case.category, "mode": verdict.mode, "held": verdict.held,
+        "reason": verdict.reason, "seconds": round(verdict.seconds, 3),
+    }  # fmt: skip
 
 
 def _parser() -> argparse.ArgumentParser:
