@@ -118,13 +118,10 @@ HOSTILE: dict[str, dict[str, Any]] = {
 def test_to_describe_a_tool_takes_bounded_work(hostile: str) -> None:
     schema = {"type": "object", "required": [f"p{at}" for at in range(2_000)], **HOSTILE[hostile]}
     read = (
-        parameters_of,
-        lambda tool: parameter_texts(tool, 200, STEPS_TOGETHER_MAX),
-        lambda tool: signature(tool, "tools.up.run"),
-        lambda tool: example_call(tool, "tools.up.run"),
-        lambda tool: placeholder(tool, {}),
-        returns,
-    )
+        parameters_of, lambda tool: parameter_texts(tool, 200, STEPS_TOGETHER_MAX),
+        lambda tool: signature(tool, "tools.up.run"), lambda tool: example_call(tool, "tools.up.run"),
+        lambda tool: placeholder(tool, {}), returns,
+    )  # fmt: skip
     for each in read:
         watched = Looks().watched(schema)
         each(Tool("run", "up", "up", input_schema=watched, output_schema=watched))
