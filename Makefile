@@ -141,7 +141,7 @@ crash: setup ## SAVES of skills, RUNS in the background and SESSIONS of 30 progr
 	$(BIN)/python -m tests.benchmarks.crash $(SAVES:%=--saves %) $(RUNS:%=--runs %) $(SESSIONS:%=--sessions %)
 
 corpora: setup ## The public programs of CORPORA through the engine, and its tools through the registry
-	$(BIN)/python tests/benchmarks/compat.py $(CORPORA)/compat
+	$(BIN)/python -m tests.benchmarks.compat $(CORPORA)/compat
 	$(BIN)/python tests/benchmarks/tools_tokens.py $(CORPORA)/catalog
 	$(BIN)/python tests/benchmarks/stubs.py $(CORPORA)/catalog
 
@@ -174,7 +174,7 @@ bench-data: science ## Forty tasks of data work beside plain CPython, the same w
 bench-data-large: science ## A CSV file of 1 GB and a Parquet file of 200 MB within 2,000 MB of memory, beside plain CPython
 	$(BIN)/python -m tests.benchmarks.data_work.large $(SCIENCE_PYTHON) $(ARGS)
 
-bench-privacy: .bench/.installed ## Personal data found, false hits and cost beside Presidio and six expressions (CORPORA)
+bench-privacy: .bench/.installed ## Personal data found, false hits and cost beside Presidio (CORPORA)
 	PYTHONPATH=.bench $(BIN)/python tests/benchmarks/privacy.py $(CORPORA)/privacy $(ARGS)
 
 privacy-corpus: .bench/.installed ## Personal data found in generated documents of 16 locales, by type, beside Presidio; what leaks in other forms (SEED; ARGS: --rounds)

@@ -85,15 +85,6 @@ class Leak:
         return f"{self.reason} | {self.shape}"
 
 
-class _Taken:
-    """Is handed the mapping behind a read-only proxy when the two are joined."""
-
-    __slots__ = ()
-
-    def __ror__(self, other: object) -> object:
-        return other
-
-
 def mapping_behind(proxy: types.MappingProxyType[object, object]) -> object:
     """Return what a proxy stands before, without calling it where it is a dictionary."""
     found = next(iter(gc.get_referents(proxy)), None)
