@@ -41,7 +41,9 @@ def main() -> None:
     started = time.perf_counter()
     reasons = {row["id"]: failure(row["code"]) for row in programs([folder])}
     ran = sum(reason is None for reason in reasons.values())
-    print(*(f"{name}: {reason}" for name, reason in reasons.items() if reason is not None), sep="\n")
+    for name, reason in reasons.items():
+        if reason is not None:
+            print(f"{name}: {reason}")
     share = ran / max(len(reasons), 1)
     print(f"{ran} of {len(reasons)} programs ran ({share:.2%}) in {time.perf_counter() - started:.1f} s")
 

@@ -66,7 +66,7 @@ class Twice:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.pools, name)
 
-    async def run(self, job: Job, host_calls: HostCalls) -> Outcome:
+    async def run(self, job: Job, host_calls: HostCalls, *_recorder_and_rebuild: object) -> Outcome:
         first, second = Record(), Record()
 
         async def answer(name: str, arguments: Any) -> Any:
