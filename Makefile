@@ -181,8 +181,8 @@ privacy-corpus: .bench/.installed ## Personal data found in generated documents 
 	PYTHONPATH=.bench $(BIN)/python -m tests.benchmarks.privacy_corpus --beside-presidio $(SEED:%=--seed %) $(ARGS)
 	$(BIN)/python -m tests.benchmarks.privacy_forms $(SEED:%=--seed %)
 
-bench-search: setup $(VENV)-clients-mcp2/.installed ## How well tools are found, on the sets of CORPORA, beside SQLite and FastMCP
-	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search --fastmcp $(VENV)-clients-mcp2/bin/python
+bench-search: setup ## How well tools are found, on the sets of CORPORA, beside SQLite and rapidfuzz
+	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search
 
 load: setup ## A server over HTTP under load: each figure beside its goal, in less than ten minutes (ARGS: --only)
 	$(BIN)/python -m tests.benchmarks.load $(ARGS)

@@ -1,10 +1,9 @@
 """How well tools are found: sealab with and without vectors beside what a user would pick instead, in one run.
 
-    python tests/benchmarks/search.py FOLDER [--fastmcp PYTHON]
+    python tests/benchmarks/search.py FOLDER
 
 FOLDER holds sets of tools and queries as `NAME.json.gz`: `{"dataset", "tools": [{name, server, category, description,
-input_schema?}], "queries": [{id, query, relevant: [names]}]}`. PYTHON is an interpreter that has FastMCP
-(`make bench-search` makes one); without it that line is left out.
+input_schema?}], "queries": [{id, query, relevant: [names]}]}`.
 
 Recall@5 of a query is |relevant ∩ first 5| / min(5, |relevant|); nDCG@5 (Järvelin and Kekäläinen, 2002) counts a hit the
 less, the later it comes. A set's figure is the mean over its queries, *macro* the mean over the sets. With typing errors,
@@ -21,7 +20,6 @@ import math
 import random
 import re
 import sqlite3
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean
@@ -133,17 +131,6 @@ def token_set(tools: list[dict], queries: Sequence[str]) -> Found:
     return [search(query) for query in queries]
 
 
-def fastmcp(python: str) -> Search:
-    def run(tools: list[dict], queries: Sequence[str]) -> Found:
-        program = Path(__file__).with_name("fastmcp_search.py")
-        asked = json.dumps({"tools": tools, "queries": list(queries), "limit": FIRST})
-        done = subprocess.run([python, str(program)], input=asked, stdout=subprocess.PIPE, text=True, check=True)
-        found: Found = json.loads(done.stdout)
-        return found
-
-    return run
-
-
 def recall(relevant: list[str], found: list[str]) -> float:
     return len(set(relevant) & set(found)) / min(FIRST, len(set(relevant)))
 
@@ -213,7 +200,6 @@ def print_names(tools: list[dict], searches: dict[str, Search]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--fastmcp", metavar="PYTHON", help="an interpreter that has FastMCP")
     arguments = parser.parse_args()
     sets = [json.loads(gzip.decompress(path.read_bytes())) for path in sorted(arguments.folder.glob("*.json.gz"))]
     if not sets:
@@ -224,8 +210,6 @@ def main() -> None:
                 tool[key] = tool.get(key) or ""
     searches: dict[str, Search] = {"sealab": sealab(vectors=True), "sealab, words alone": sealab(vectors=False)}
     searches["SQLite FTS5, porter"] = sqlite
-    if arguments.fastmcp:
-        searches["FastMCP BM25 transform"] = fastmcp(arguments.fastmcp)
     searches["rapidfuzz token_set"] = token_set
     tools = pooled(sets)
     print_quality(sets, searches)
