@@ -16,16 +16,12 @@ def polars_parquet(people: People) -> Case:
     """With polars, scan the parquet file and give the three largest orders."""
     rows = orders(people)
     top = sorted(rows, key=lambda row: (-row["amount"], row["id"]))[:3]
-    return Case(
-        {"orders.parquet": Sheets("parquet", {"": grid(rows)})},
-        """
+    return Case({"orders.parquet": Sheets("parquet", {"": grid(rows)})}, """
 import polars as pl
 
 lazy = pl.scan_parquet("orders.parquet").sort(["amount", "id"], descending=[True, False])
 lazy.head(3).select("id", "name", "amount").collect()
-""",
-        result=Frame(["id", "name", "amount"], grid(top, "id", "name", "amount")[1:]),
-    )
+""", result=Frame(["id", "name", "amount"], grid(top, "id", "name", "amount")[1:]))  # fmt: skip
 
 
 @formats
@@ -33,9 +29,7 @@ def duckdb_parquet(people: People) -> Case:
     """Query the parquet file by SQL and export the summary to CSV."""
     rows = orders(people)
     by_city = values_by(rows, "city", "amount")
-    return Case(
-        {"data/orders.parquet": Sheets("parquet", {"": grid(rows)})},
-        """
+    return Case({"data/orders.parquet": Sheets("parquet", {"": grid(rows)})}, """
 import duckdb
 
 con = duckdb.connect()
@@ -46,23 +40,18 @@ con.execute('''
     ) TO 'summary.csv' (HEADER, DELIMITER ',')
 ''')
 con.execute("SELECT COUNT(*) FROM 'data/orders.parquet'").fetchone()[0]
-""",
-        result=len(rows),
-        written={
-            "summary.csv": Text(
-                "csv", [{"city": city, "n": len(each), "mean": round(mean(each), 4)} for city, each in by_city.items()]
-            )
-        },
-    )
+""", result=len(rows), written={
+        "summary.csv": Text(
+            "csv", [{"city": city, "n": len(each), "mean": round(mean(each), 4)} for city, each in by_city.items()]
+        )
+    })  # fmt: skip
 
 
 @formats
 def feather(people: People) -> Case:
     """Save the frame as feather with categories and read it back by pyarrow."""
     rows = orders(people)
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import pandas as pd
 import pyarrow.feather as feather
 
@@ -71,11 +60,8 @@ df.to_feather("orders.feather")
 table = feather.read_table("orders.feather")
 print(table.num_rows, table.column_names)
 df["city"].cat.categories.tolist()
-""",
-        result=list(CITIES),
-        printed=[len(rows), *rows[0]],
-        written={"orders.feather": Sheets("feather", {"": grid(rows)})},
-    )
+""", result=list(CITIES), printed=[len(rows), *rows[0]],
+        written={"orders.feather": Sheets("feather", {"": grid(rows)})})  # fmt: skip
 
 
 @formats
@@ -85,19 +71,14 @@ def write_json_lines(people: People) -> Case:
     wanted = [
         {**{key: row[key] for key in row if key != "amount"}, "cents": round(row["amount"] * 100)} for row in rows
     ]
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import pandas as pd
 
 df = pd.read_csv("orders.csv")
 df["cents"] = (df["amount"] * 100).round().astype(int)
 df.drop(columns="amount").to_json("orders.jsonl", orient="records", lines=True, force_ascii=False)
 sum(1 for _ in open("orders.jsonl"))
-""",
-        result=len(rows),
-        written={"orders.jsonl": Text("jsonl", wanted)},
-    )
+""", result=len(rows), written={"orders.jsonl": Text("jsonl", wanted)})  # fmt: skip
 
 
 @formats
@@ -105,17 +86,14 @@ def read_excel(people: People) -> Case:
     """The workbook has one sheet a year. Total by year and city."""
     rows = orders(people)
     years = {"2024": rows[:25], "2025": rows[25:]}
-    return Case(
-        {"orders.xlsx": Sheets("xlsx", {year: grid(each) for year, each in years.items()})},
-        """
+    return Case({"orders.xlsx": Sheets("xlsx", {year: grid(each) for year, each in years.items()})}, """
 import pandas as pd
 
 sheets = pd.read_excel("orders.xlsx", sheet_name=None)
 df = pd.concat([sheet.assign(year=name) for name, sheet in sheets.items()])
 df.pivot_table(index="year", columns="city", values="amount", aggfunc="sum")
 """,
-        result=Frame(CITIES, [[*sums(each, "city", "amount").values()] for each in years.values()], labels=list(years)),
-    )
+        result=Frame(CITIES, [[*sums(each, "city", "amount").values()] for each in years.values()], labels=list(years)))  # fmt: skip
 
 
 @formats
@@ -125,9 +103,7 @@ def edit_excel(people: People) -> Case:
     totals = [price * count for _, price, count in prices]
     header = ["name", "price", "quantity", "total"]
     after = [header, *([*row, total] for row, total in zip(prices, totals, strict=True))]
-    return Case(
-        {"invoice.xlsx": Sheets("xlsx", {"Invoice": [header, *([*row, None] for row in prices)]})},
-        """
+    return Case({"invoice.xlsx": Sheets("xlsx", {"Invoice": [header, *([*row, None] for row in prices)]})}, """
 from openpyxl import load_workbook
 from openpyxl.styles import Font
 
@@ -141,10 +117,7 @@ for row in ws.iter_rows(min_row=2):
     grand_total += row[3].value
 wb.save("invoice_filled.xlsx")
 print("Grand total:", grand_total)
-""",
-        printed=[sum(totals)],
-        written={"invoice_filled.xlsx": Sheets("xlsx", {"Invoice": after})},
-    )
+""", printed=[sum(totals)], written={"invoice_filled.xlsx": Sheets("xlsx", {"Invoice": after})})  # fmt: skip
 
 
 @formats
@@ -153,9 +126,7 @@ def read_sqlite(people: People) -> Case:
     rows = orders(people)
     customers = [{"email": person.email, "name": person.name} for person in people]
     top = sorted(sums(rows, "name", "units").items(), key=lambda each: (-each[1], each[0]))[:3]
-    return Case(
-        {"shop.db": sqlite_of({"customers": customers, "orders": rows})},
-        """
+    return Case({"shop.db": sqlite_of({"customers": customers, "orders": rows})}, """
 import sqlite3
 import pandas as pd
 
@@ -167,18 +138,14 @@ df = pd.read_sql_query('''
 ''', con)
 con.close()
 df
-""",
-        result=Frame(["name", "units"], top),
-    )
+""", result=Frame(["name", "units"], top))  # fmt: skip
 
 
 @formats
 def write_sqlite(people: People) -> Case:
     """Load the CSV into a SQLite database with an index on e-mail."""
     rows = orders(people)
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import sqlite3
 import pandas as pd
 
@@ -189,14 +156,11 @@ with sqlite3.connect("orders.db") as con:
     n = con.execute("SELECT COUNT(*) FROM orders").fetchone()[0]
 con.close()
 n
-""",
-        result=len(rows),
-        written={
-            "orders.db": Database(
-                "select * from orders indexed by idx_email where email > '' order by id", grid(rows)[1:]
-            )
-        },
-    )
+""", result=len(rows), written={
+        "orders.db": Database(
+            "select * from orders indexed by idx_email where email > '' order by id", grid(rows)[1:]
+        )
+    })  # fmt: skip
 
 
 @formats
@@ -206,9 +170,7 @@ def read_zip(people: People) -> Case:
     parts = {f"cities/{city}.csv": csv_of([row for row in rows if row["city"] == city]) for city in CITIES}
     means = {city: mean(each) for city, each in values_by(rows, "city", "amount").items()}
     best = max(means, key=means.__getitem__)
-    return Case(
-        {"cities.zip": zip_of(parts)},
-        """
+    return Case({"cities.zip": zip_of(parts)}, """
 import zipfile
 import pandas as pd
 
@@ -220,10 +182,7 @@ with zipfile.ZipFile("cities.zip") as z:
 best = max(means, key=means.get)
 print(best, round(means[best], 2))
 means
-""",
-        result=means,
-        printed=[best, round(means[best], 2)],
-    )
+""", result=means, printed=[best, round(means[best], 2)])  # fmt: skip
 
 
 @formats
@@ -231,9 +190,7 @@ def write_zip(people: People) -> Case:
     """Split the table by city and pack the parts into one zip."""
     rows = orders(people)
     parts = {f"{city.lower()}.csv": Text("csv", [row for row in rows if row["city"] == city]) for city in CITIES}
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import zipfile
 import pandas as pd
 
@@ -242,10 +199,7 @@ with zipfile.ZipFile("by_city.zip", "w", zipfile.ZIP_DEFLATED) as z:
     for city, g in df.groupby("city"):
         z.writestr(f"{city.lower()}.csv", g.to_csv(index=False))
 zipfile.ZipFile("by_city.zip").namelist()
-""",
-        result=list(parts),
-        written={"by_city.zip": Archive(parts)},
-    )
+""", result=list(parts), written={"by_city.zip": Archive(parts)})  # fmt: skip
 
 
 @formats
@@ -253,9 +207,7 @@ def gzipped(people: People) -> Case:
     """Read the gzipped CSV and write the mean amount by city as gzipped JSON."""
     rows = orders(people)
     means = {city: round(mean(each), 3) for city, each in values_by(rows, "city", "amount").items()}
-    return Case(
-        {"orders.csv.gz": gzip.compress(csv_of(rows), mtime=0)},
-        """
+    return Case({"orders.csv.gz": gzip.compress(csv_of(rows), mtime=0)}, """
 import gzip
 import json
 import pandas as pd
@@ -265,10 +217,7 @@ means = df.groupby("city")["amount"].mean().round(3).to_dict()
 with gzip.open("means.json.gz", "wt", encoding="utf-8") as f:
     json.dump(means, f)
 means
-""",
-        result=means,
-        written={"means.json.gz": Text("json", means, packed="gzip")},
-    )
+""", result=means, written={"means.json.gz": Text("json", means, packed="gzip")})  # fmt: skip
 
 
 @formats

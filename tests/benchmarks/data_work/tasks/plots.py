@@ -14,9 +14,7 @@ plots = Group("plots")
 def line(people: People) -> Case:
     """Plot units by day as a line and save it as units.png."""
     rows = orders(people)
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import pandas as pd
 import matplotlib.pyplot as plt
 
@@ -31,10 +29,7 @@ plt.tight_layout()
 plt.savefig("units.png")
 plt.close()
 print("saved")
-""",
-        printed=["saved"],
-        written={"units.png": Picture(size=(800, 400))},
-    )
+""", printed=["saved"], written={"units.png": Picture(size=(800, 400))})  # fmt: skip
 
 
 @plots
@@ -42,9 +37,7 @@ def bars(people: People) -> Case:
     """Show a bar chart of units by city."""
     rows = orders(people)
     units = sums(rows, "city", "units")
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import pandas as pd
 import matplotlib.pyplot as plt
 
@@ -55,20 +48,15 @@ ax.set_title("Units sold by city")
 ax.set_ylabel("Units")
 plt.show()
 by_city
-""",
-        result=Labelled(units),
-        images=1,
-        drawn=[Drawn("Units sold by city", y="Units", bars=list(units.values()))],
-    )
+""", result=Labelled(units), images=1,
+        drawn=[Drawn("Units sold by city", y="Units", bars=list(units.values()))])  # fmt: skip
 
 
 @plots
 def panels(people: People) -> Case:
     """A panel for each product, in one picture that is saved and shown."""
     rows = orders(people)
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import pandas as pd
 import matplotlib.pyplot as plt
 
@@ -81,20 +69,15 @@ fig.suptitle("2025")
 fig.tight_layout()
 plt.savefig("panels.png", dpi=80)
 plt.show()
-""",
-        written={"panels.png": Picture(size=(800, 320))},
-        images=1,
-        drawn=[Drawn(product) for product in PRODUCTS],
-    )
+""", written={"panels.png": Picture(size=(800, 320))}, images=1,
+        drawn=[Drawn(product) for product in PRODUCTS])  # fmt: skip
 
 
 @plots
 def boxes(people: People) -> Case:
     """A box plot of units by city, with seaborn."""
     rows = orders(people)
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import pandas as pd
 import seaborn as sns
 import matplotlib.pyplot as plt
@@ -105,21 +88,15 @@ ax = sns.boxplot(data=df, x="city", y="units")
 ax.set_title("Units of an order")
 plt.savefig("boxes.png")
 df.groupby("city")["units"].median().sort_index()
-""",
-        result=Labelled({city: median(units) for city, units in values_by(rows, "city", "units").items()}),
-        written={"boxes.png": Picture()},
-        images=1,
-        drawn=[Drawn("Units of an order", "city", "units")],
-    )
+""", result=Labelled({city: median(units) for city, units in values_by(rows, "city", "units").items()}),
+        written={"boxes.png": Picture()}, images=1, drawn=[Drawn("Units of an order", "city", "units")])  # fmt: skip
 
 
 @plots
 def pie(people: People) -> Case:
     """A pie of the units, as SVG for the report."""
     rows = orders(people)
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import os
 import pandas as pd
 import matplotlib.pyplot as plt
@@ -132,19 +109,14 @@ os.makedirs("figures", exist_ok=True)
 fig.savefig("figures/units.svg")
 plt.close(fig)
 units.sum()
-""",
-        result=sum(row["units"] for row in rows),
-        written={"figures/units.svg": Picture("svg")},
-    )
+""", result=sum(row["units"] for row in rows), written={"figures/units.svg": Picture("svg")})  # fmt: skip
 
 
 @plots
 def pdf(people: People) -> Case:
     """Make a PDF: one page a city."""
     rows = orders(people)
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import pandas as pd
 import matplotlib.pyplot as plt
 from matplotlib.backends.backend_pdf import PdfPages
@@ -159,19 +131,14 @@ with PdfPages("cities.pdf") as pdf:
         plt.close(fig)
     pages = pdf.get_pagecount()
 pages
-""",
-        result=len(CITIES),
-        written={"cities.pdf": Picture("pdf")},
-    )
+""", result=len(CITIES), written={"cities.pdf": Picture("pdf")})  # fmt: skip
 
 
 @plots
 def two_figures(people: People) -> Case:
     """Two figures, one after the other: units and then amounts."""
     rows = orders(people)
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import pandas as pd
 import matplotlib.pyplot as plt
 
@@ -182,8 +149,5 @@ for column in ("units", "amount"):
     plt.title(column.title())
     plt.show()
     print(column, df[column].max())
-""",
-        printed=[each for column in ("units", "amount") for each in (column, max(row[column] for row in rows))],
-        images=2,
-        drawn=[Drawn("Units"), Drawn("Amount")],
-    )
+""", printed=[each for column in ("units", "amount") for each in (column, max(row[column] for row in rows))], images=2,
+        drawn=[Drawn("Units"), Drawn("Amount")])  # fmt: skip

@@ -17,15 +17,11 @@ def two_levels(people: People) -> Case:
     """Units by city and product, one line for each pair."""
     rows = orders(people)
     pairs = sums([{**row, "pair": (row["city"], row["product"])} for row in rows], "pair", "units")
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import pandas as pd
 
 pd.read_csv("orders.csv").groupby(["city", "product"])["units"].sum()
-""",
-        result=Labelled(pairs),
-    )
+""", result=Labelled(pairs))  # fmt: skip
 
 
 @tables
@@ -33,17 +29,13 @@ def large_table(people: People) -> Case:
     """Score every order and show the whole table."""
     rows = orders(people, 5000)
     head = [[row["email"], row["units"], row["amount"], row["amount"] / (1 + row["units"])] for row in rows[:3]]
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import pandas as pd
 
 df = pd.read_csv("orders.csv")[["email", "units", "amount"]]
 df["score"] = df["amount"] / (1 + df["units"])
 df
-""",
-        result=Frame(["email", "units", "amount", "score"], head, count=5000),
-    )
+""", result=Frame(["email", "units", "amount", "score"], head, count=5000))  # fmt: skip
 
 
 @tables
@@ -51,9 +43,7 @@ def many_files(people: People) -> Case:
     """Put the monthly files together into one, with the month as a column."""
     rows = [{**row, "month": row["day"][:7]} for row in orders(people, 120)]
     months = {month: [row for row in rows if row["month"] == month] for month in sorted({row["month"] for row in rows})}
-    return Case(
-        {f"data/sales_{month}.csv": csv_of(each) for month, each in months.items()},
-        """
+    return Case({f"data/sales_{month}.csv": csv_of(each) for month, each in months.items()}, """
 import glob
 import os
 import pandas as pd
@@ -67,11 +57,8 @@ os.makedirs("out", exist_ok=True)
 all_sales.to_csv("out/all_sales.csv", index=False)
 print(len(frames), "files,", len(all_sales), "rows")
 all_sales.groupby("month")["units"].sum().to_dict()
-""",
-        result=sums(rows, "month", "units"),
-        printed=[len(months), 120],
-        written={"out/all_sales.csv": Text("csv", rows)},
-    )
+""", result=sums(rows, "month", "units"), printed=[len(months), 120],
+        written={"out/all_sales.csv": Text("csv", rows)})  # fmt: skip
 
 
 @tables
@@ -82,9 +69,7 @@ def welch(people: People) -> Case:
     of_a, of_b = variance(a) / len(a), variance(b) / len(b)
     t = (mean(a) - mean(b)) / math.sqrt(of_a + of_b)
     freedom = (of_a + of_b) ** 2 / (of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1))
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import pandas as pd
 from scipy import stats
 
@@ -92,10 +77,7 @@ units = pd.read_csv("orders.csv").groupby("product")["units"]
 test = stats.ttest_ind(units.get_group("chair"), units.get_group("desk"), equal_var=False)
 print(f"t = {test.statistic:.4f}, dof = {test.df:.2f}")
 test.statistic, test.df
-""",
-        result=[t, freedom],
-        printed=[t, freedom],
-    )
+""", result=[t, freedom], printed=[t, freedom])  # fmt: skip
 
 
 @tables
@@ -104,9 +86,7 @@ def clusters(people: People) -> Case:
     numbers, centres = Numbers(90), ((0, 0), (20, 5), (5, 25))
     points = [[middle + numbers.real(-2, 2) for middle in centres[n % 3]] for n in range(45)]
     rows = [{"name": people[n].name, "x": x, "y": y} for n, (x, y) in enumerate(points)]
-    return Case(
-        {"points.csv": csv_of(rows)},
-        """
+    return Case({"points.csv": csv_of(rows)}, """
 import numpy as np
 import pandas as pd
 from sklearn.cluster import KMeans
@@ -115,9 +95,7 @@ df = pd.read_csv("points.csv")
 km = KMeans(n_clusters=3, n_init=10, random_state=42).fit(df[["x", "y"]])
 sizes = np.bincount(km.labels_)
 sorted([float(c[0]), float(c[1]), int(s)] for c, s in zip(km.cluster_centers_, sizes))
-""",
-        result=sorted([*(mean(each) for each in zip(*points[n::3], strict=True)), 15] for n in range(3)),
-    )
+""", result=sorted([*(mean(each) for each in zip(*points[n::3], strict=True)), 15] for n in range(3)))  # fmt: skip
 
 
 @tables
@@ -131,9 +109,7 @@ def time_zone(people: People) -> Case:
         hours.append((at + timedelta(hours=2 if at >= datetime.fromisoformat("2025-03-30T01:00") else 1)).hour)
         rows.append({"user": people[n].email, "time": f"{at:%Y-%m-%dT%H:%M:%SZ}"})
     count = {hour: hours.count(hour) for hour in sorted(set(hours))}
-    return Case(
-        {"logins.csv": csv_of(rows)},
-        """
+    return Case({"logins.csv": csv_of(rows)}, """
 import pandas as pd
 
 df = pd.read_csv("logins.csv")
@@ -141,10 +117,7 @@ df["time"] = pd.to_datetime(df["time"], utc=True).dt.tz_convert("Europe/Berlin")
 by_hour = df["time"].dt.hour.value_counts().sort_index()
 print("Busiest hour:", by_hour.idxmax())
 by_hour.to_dict()
-""",
-        result=count,
-        printed=[max(count, key=count.__getitem__)],
-    )
+""", result=count, printed=[max(count, key=count.__getitem__)])  # fmt: skip
 
 
 @tables
@@ -153,18 +126,14 @@ def polars_dynamic(people: People) -> Case:
     rows = orders(people)
     units = [row["units"] for row in rows]
     wanted = [[rows[n]["day"], mean(units[n : n + 10]), max(units[n : n + 10])] for n in range(0, 40, 10)]
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import polars as pl
 
 df = pl.read_csv("orders.csv", try_parse_dates=True).sort("day")
 df.group_by_dynamic("day", every="10d", start_by="datapoint").agg(
     pl.col("units").mean().alias("mean"), pl.col("units").max().alias("max")
 )
-""",
-        result=Frame(["day", "mean", "max"], wanted),
-    )
+""", result=Frame(["day", "mean", "max"], wanted))  # fmt: skip
 
 
 @tables
@@ -177,9 +146,7 @@ def rollup(people: People) -> Case:
         wanted += [[city, product, of_city[product]] for product in PRODUCTS]
         wanted.append([city, None, sum(of_city.values())])
     wanted.append([None, None, sum(row["amount"] for row in rows)])
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import duckdb
 
 rows = duckdb.sql('''
@@ -189,10 +156,7 @@ rows = duckdb.sql('''
 for row in rows:
     print(row)
 result = rows
-""",
-        result=wanted,
-        printed=[each for row in wanted for each in row if each is not None],
-    )
+""", result=wanted, printed=[each for row in wanted for each in row if each is not None])  # fmt: skip
 
 
 @tables
@@ -200,9 +164,7 @@ def duckdb_file(people: People) -> Case:
     """Build a DuckDB database file from the CSV with a view of the totals by city."""
     rows = orders(people)
     amounts = sums(rows, "city", "amount")
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import duckdb
 
 con = duckdb.connect("orders.duckdb")
@@ -211,10 +173,8 @@ con.execute("CREATE OR REPLACE VIEW cities AS SELECT city, SUM(amount) AS amount
 rows = con.execute("SELECT * FROM cities ORDER BY city").fetchall()
 con.close()
 dict(rows)
-""",
-        result=amounts,
-        written={"orders.duckdb": Database("select * from cities order by city", [*amounts.items()], "duckdb")},
-    )
+""", result=amounts,
+        written={"orders.duckdb": Database("select * from cities order by city", [*amounts.items()], "duckdb")})  # fmt: skip
 
 
 @tables
@@ -222,22 +182,17 @@ def many_rows(people: People) -> Case:
     """200,000 readings: mean, minimum and maximum by station."""
     values = [(n * 7919) % 10_007 / 10 for n in range(200_000)]
     lines = [f"S{n % 8},{value},{people[n].name if n < 50 else ''}\n" for n, value in enumerate(values)]
-    return Case(
-        {"readings.csv": f"station,value,checked_by\n{''.join(lines)}".encode()},
-        """
+    return Case({"readings.csv": f"station,value,checked_by\n{''.join(lines)}".encode()}, """
 import pandas as pd
 
 df = pd.read_csv("readings.csv")
 print(f"{len(df):,} rows")
 df.groupby("station")["value"].agg(["mean", "min", "max"])
-""",
-        result=Frame(
-            ["mean", "min", "max"],
-            [[math.fsum(values[s::8]) / 25_000, min(values[s::8]), max(values[s::8])] for s in range(8)],
-            labels=[f"S{s}" for s in range(8)],
-        ),
-        printed=[200_000],
-    )
+""", result=Frame(
+        ["mean", "min", "max"],
+        [[math.fsum(values[s::8]) / 25_000, min(values[s::8]), max(values[s::8])] for s in range(8)],
+        labels=[f"S{s}" for s in range(8)],
+    ), printed=[200_000])  # fmt: skip
 
 
 @tables
@@ -245,9 +200,7 @@ def pieces(people: People) -> Case:
     """Go through the file in pieces and write the large transactions to parquet."""
     rows = [{"id": n, "account": people[n].email, "cents": (n * 104_729) % 1_000_003} for n in range(60_000)]
     large = [row for row in rows if row["cents"] >= 999_000]
-    return Case(
-        {"transactions.csv": csv_of(rows)},
-        """
+    return Case({"transactions.csv": csv_of(rows)}, """
 import pandas as pd
 
 parts, total = [], 0
@@ -257,10 +210,8 @@ for chunk in pd.read_csv("transactions.csv", chunksize=10_000):
 large = pd.concat(parts, ignore_index=True)
 large.to_parquet("large.parquet", index=False)
 print(total / 100, len(large))
-""",
-        printed=[sum(row["cents"] for row in rows) / 100, len(large)],
-        written={"large.parquet": Sheets("parquet", {"": grid(large)})},
-    )
+""", printed=[sum(row["cents"] for row in rows) / 100, len(large)],
+        written={"large.parquet": Sheets("parquet", {"": grid(large)})})  # fmt: skip
 
 
 @tables
@@ -268,9 +219,7 @@ def partitions(people: People) -> Case:
     """Write one parquet file a city below a folder, then read back only York by pyarrow."""
     rows = orders(people)
     york = values_by(rows, "city", "units")["York"]
-    return Case(
-        {"orders.csv": csv_of(rows)},
-        """
+    return Case({"orders.csv": csv_of(rows)}, """
 import pandas as pd
 import pyarrow.dataset as ds
 
@@ -280,19 +229,14 @@ dataset = ds.dataset("by_city", format="parquet", partitioning="hive")
 table = dataset.to_table(filter=ds.field("city") == "York", columns=["id", "units"])
 print(table.num_rows)
 table.to_pandas()["units"].sum()
-""",
-        result=sum(york),
-        printed=[len(york)],
-    )
+""", result=sum(york), printed=[len(york)])  # fmt: skip
 
 
 @tables
 def arrays(people: People) -> Case:
     """Save the matrix as .npy, read it back mapped, and give the sums of its rows."""
     rows = [{"name": people[n].name, **{f"d{k}": (n * 5 + k * 3) % 11 for k in range(20)}} for n in range(12)]
-    return Case(
-        {"matrix.csv": csv_of(rows)},
-        """
+    return Case({"matrix.csv": csv_of(rows)}, """
 import numpy as np
 import pandas as pd
 
@@ -301,7 +245,5 @@ np.save("matrix.npy", df.to_numpy())
 m = np.load("matrix.npy", mmap_mode="r")
 print(m.shape, m.dtype)
 pd.Series(m.sum(axis=1), index=df.index, name="total")
-""",
-        result=Labelled({row["name"]: sum(each for each in row.values() if isinstance(each, int)) for row in rows}),
-        printed=[12, 20],
-    )
+""", result=Labelled({row["name"]: sum(each for each in row.values() if isinstance(each, int)) for row in rows}),
+        printed=[12, 20])  # fmt: skip
