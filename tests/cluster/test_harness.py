@@ -167,14 +167,16 @@ def test_a_killed_replica_leaves_no_process(running: Running) -> None:
     ("text", "outcome"),
     [
         ('{"id": 1, "result": {"structuredContent": {"status": "ok", "result": 2}}}', "ok"),
-        ('data: {"id": 1, "result": {"isError": true, "content": [{"text": "The store is away. Try later."}]}}',
-         "clear"),
+        (
+            'data: {"id": 1, "result": {"isError": true, "content": [{"text": "The store is away. Try later."}]}}',
+            "clear",
+        ),
         ('{"id": 1, "result": {"isError": true, "content": [{"text": "Internal Server Error"}]}}', "wrong"),
         ('{"id": 1, "error": {"message": "x"}}', "wrong"),
         ("data: {", "cut"),
         ("", "cut"),
     ],
-)  # fmt: skip
+)
 def test_what_a_client_was_told_is_right_clear_cut_or_wrong(text: str, outcome: str) -> None:
     assert _judged(text)[0] == outcome
 

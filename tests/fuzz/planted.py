@@ -100,30 +100,49 @@ class Plant:
 
 
 PLANTS: Mapping[str, Plant] = {
-    "a field's default": Plant("@dataclasses.dataclass\nclass C1(str):\n    format: object", "the real str.format",
-        after=_real("dataclasses_", "dataclass", dataclasses.dataclass)),
+    "a field's default": Plant(
+        "@dataclasses.dataclass\nclass C1(str):\n    format: object",
+        "the real str.format",
+        after=_real("dataclasses_", "dataclass", dataclasses.dataclass),
+    ),
     "a base that is no class": Plant(
         "class C1(NameError()): pass", "the body of a class with its seal", after=_any_base
     ),
     "a class that judges classes": Plant(
-        "class C1(abc.ABC):\n    __subclasscheck__ = staticmethod(see)\nv1 = isinstance(int, C1)", "the class type",
-        before=lambda: _names_are_plain(*_CHECKS)),
+        "class C1(abc.ABC):\n    __subclasscheck__ = staticmethod(see)\nv1 = isinstance(int, C1)",
+        "the class type",
+        before=lambda: _names_are_plain(*_CHECKS),
+    ),
     "a generic function's dispatch": Plant(
-        "def f1(*a): pass\nf1.dispatch = see\nv1 = functools.singledispatch(f1)\nv1(int)", "the class type",
-        after=_real("functools_", "singledispatch", _dispatching)),
-    "a generic function's registry": Plant("v1 = functools.singledispatch(see)\nv1.registry\nv2 = v1.registry == spy",
-        "the registry behind a read-only proxy", after=_real("functools_", "singledispatch", functools.singledispatch)),
+        "def f1(*a): pass\nf1.dispatch = see\nv1 = functools.singledispatch(f1)\nv1(int)",
+        "the class type",
+        after=_real("functools_", "singledispatch", _dispatching),
+    ),
+    "a generic function's registry": Plant(
+        "v1 = functools.singledispatch(see)\nv1.registry\nv2 = v1.registry == spy",
+        "the registry behind a read-only proxy",
+        after=_real("functools_", "singledispatch", functools.singledispatch),
+    ),
     "a memo": Plant(
         "v1 = {}\ncopy.deepcopy(globals(), v1)", "the function sealab.sandbox.dialect.views", after=_memo_is_told
     ),
-    "a name that lies": Plant("C1 = dataclasses.make_dataclass('C1', [], namespace={Lie('a'): see})",
-        "a class with a name in it that is a subclass of str", after=_any_key),
-    "code that counts as the host's": Plant("v1 = {}\nexec('def f1(): pass', v1)\nf1 = v1['f1']",
-        "a function of the guest's that counts as the host's", after=_builtins_as_given),
-    "a host's property made anew": Plant("fractions.Fraction.numerator.__init__(see)",
-        "changed: fractions.Fraction.numerator", before=_initializer_is_plain),
+    "a name that lies": Plant(
+        "C1 = dataclasses.make_dataclass('C1', [], namespace={Lie('a'): see})",
+        "a class with a name in it that is a subclass of str",
+        after=_any_key,
+    ),
+    "code that counts as the host's": Plant(
+        "v1 = {}\nexec('def f1(): pass', v1)\nf1 = v1['f1']",
+        "a function of the guest's that counts as the host's",
+        after=_builtins_as_given,
+    ),
+    "a host's property made anew": Plant(
+        "fractions.Fraction.numerator.__init__(see)",
+        "changed: fractions.Fraction.numerator",
+        before=_initializer_is_plain,
+    ),
     "a raw method": Plant("v1 = 'x'\nv2 = v1.format", "the real str.format", after=_raw_methods_kept),
-}  # fmt: skip
+}
 
 
 def found_by(name: str) -> str:

@@ -194,12 +194,16 @@ def test_an_unset_variable_makes_its_server_alone_unusable(tmp_path):
         ({"url": "http://h/x", "token_exchange": EXCHANGE}, "'token_exchange'"),
         ({"url": "http://h/x", "sign_in": "caller", "token_exchange": {"audience": "a"}}, "'token_exchange'"),
         ({"url": "http://h/x", "sign_in": "caller", "token_exchange": {**EXCHANGE, "x": "y"}}, "token_exchange.x"),
-        ({"url": "http://h/x", "sign_in": "caller", "token_exchange": {**EXCHANGE, "token_endpoint": "file:///x"}},
-         "token_exchange.token_endpoint"),
-        ({"url": "http://h/x", "sign_in": "caller", "token_exchange": {**EXCHANGE, "client_secret": "s"}},
-         "token_exchange.client_secret"),
+        (
+            {"url": "http://h/x", "sign_in": "caller", "token_exchange": {**EXCHANGE, "token_endpoint": "file:///x"}},
+            "token_exchange.token_endpoint",
+        ),
+        (
+            {"url": "http://h/x", "sign_in": "caller", "token_exchange": {**EXCHANGE, "client_secret": "s"}},
+            "token_exchange.client_secret",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_bad_server_is_reported_by_name_and_key_and_the_others_work(tmp_path, entry, named):
     assert named in problem(tmp_path, entry)
 

@@ -30,11 +30,13 @@ from sealab.tools_registry.itself import starts_sealab
         ({"command": 7}, False),
         ({"command": "sealab", "args": ["guard", "--", "npx", "crm-server"]}, False),
         ({"command": "uvx", "args": ["sealab", "--home", "guard"]}, True),
-        ({"command": "uvx", "args": ["--from", "sealab[ner]", "sealab", "guard", "--url", "https://a.example/mcp"]},
-         False),
+        (
+            {"command": "uvx", "args": ["--from", "sealab[ner]", "sealab", "guard", "--url", "https://a.example/mcp"]},
+            False,
+        ),
         ({"command": "python3", "args": ["-m", "sealab.server", "guard", "--", "uvx", "sealab"]}, True),
     ],
-)  # fmt: skip
+)
 def test_sealab_is_told_from_what_only_mentions_it(entry: dict[str, object], itself: bool) -> None:
     assert starts_sealab(entry) is itself
 

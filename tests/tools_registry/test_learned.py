@@ -171,8 +171,10 @@ def learned_of_calls(tmp_path: Path, *calls: tuple[dict[str, Any], Any]) -> Lear
     [
         ([({"sql": "select id, name from user"}, [{"id": 1, "name": "x"}])], "list[dict[str, str | int]]"),
         ([({"steps": [{"fields": ["id"]}]}, {"rows": [{"id": 1}]})], '{"rows": list[dict[str, int]]}'),
-        ([({"sql": "select * from user"}, [{"id": 1, "name": "x"}]), ({"sql": "select * from x"}, [{"sum": 1.5}])],
-         "list[dict[str, str | float]]"),
+        (
+            [({"sql": "select * from user"}, [{"id": 1, "name": "x"}]), ({"sql": "select * from x"}, [{"sum": 1.5}])],
+            "list[dict[str, str | float]]",
+        ),
         (
             [
                 ({"sql": "a"}, {"columns": ["x"], "rows": [{"id": 1, "age": 2, "a": 3}]}),
@@ -182,7 +184,7 @@ def learned_of_calls(tmp_path: Path, *calls: tuple[dict[str, Any], Any]) -> Lear
             '{"columns": list[str], "rows": list[dict[str, int]]}',
         ),
     ],
-)  # fmt: skip
+)
 def test_keys_that_depend_on_the_arguments_are_not_the_shape_of_a_tool(
     tmp_path: Path, calls: list[tuple[dict[str, Any], Any]], shape: str
 ) -> None:
@@ -194,11 +196,13 @@ def test_keys_that_depend_on_the_arguments_are_not_the_shape_of_a_tool(
     ("calls", "shape"),
     [
         ([({"id": "7"}, {"id": 7, "name": "x"}), ({"id": "8"}, {"id": 8})], '{"id": int, "name": NotRequired[str]}'),
-        ([({"q": "by name"}, {"id": 7, "name": "x", "a": 1}), ({"q": "id"}, {"id": 8, "name": "y", "b": 1})],
-         '{"id": int, "name": str, "a": NotRequired[int], "b": NotRequired[int]}'),
+        (
+            [({"q": "by name"}, {"id": 7, "name": "x", "a": 1}), ({"q": "id"}, {"id": 8, "name": "y", "b": 1})],
+            '{"id": int, "name": str, "a": NotRequired[int], "b": NotRequired[int]}',
+        ),
         ([({}, []), ({"page": 2}, [{"name": "x"}]), ({"page": 3}, None)], 'list[{"name": str}] | None'),
     ],
-)  # fmt: skip
+)
 def test_fields_that_an_answer_may_lack_do_not_depend_on_the_arguments(
     tmp_path: Path, calls: list[tuple[dict[str, Any], Any]], shape: str
 ) -> None:

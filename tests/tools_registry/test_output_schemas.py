@@ -102,16 +102,25 @@ async def test_a_broken_schema_refuses_nothing(schema: Schema) -> None:
     [
         ({"properties": {"n": {"type": "integer"}}}, {"n": "1"}, "at n: '1' is not of type 'integer'"),
         ({"required": ["n"]}, {}, "'n' is a required property"),
-        ({"properties": {}, "additionalProperties": False}, {str(n): n for n in range(100_000)},
-         "Additional properties are not allowed ('0' was unexpected)"),
-        ({"properties": {"n": {}}, "additionalProperties": {"type": "string"}}, {"n": 1, "m": 1},
-         "at m: 1 is not of type 'string'"),
+        (
+            {"properties": {}, "additionalProperties": False},
+            {str(n): n for n in range(100_000)},
+            "Additional properties are not allowed ('0' was unexpected)",
+        ),
+        (
+            {"properties": {"n": {}}, "additionalProperties": {"type": "string"}},
+            {"n": 1, "m": 1},
+            "at m: 1 is not of type 'string'",
+        ),
         ({"properties": {"rows": {"type": "string"}}}, {"rows": [1] * 10_000}, "at rows: a list of 10000 items is not"),
         ({"properties": {"rows": {"maxLength": 5}}}, {"rows": "x" * 10**6}, "x'… is too long"),
-        ({"properties": {"rows": {"items": False}}}, {"rows": [{}] * 9999},
-         "at rows: a list of 9999 items is too long"),
+        (
+            {"properties": {"rows": {"items": False}}},
+            {"rows": [{}] * 9999},
+            "at rows: a list of 9999 items is too long",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_what_breaks_its_schema_is_refused_with_a_short_reason(schema: Schema, value: object, said: str) -> None:
     with pytest.raises(AnswerRefused) as refused:
         await checked(schema, value)

@@ -235,12 +235,14 @@ async def test_the_call_time_of_the_configuration_is_kept(tmp_path):
         ({"command": "/"}, "cannot be started"),
         ({"url": "http://127.0.0.1:9/mcp"}, r"cannot be reached.*Start it"),
         ({"url": "http://127.0.0.1:9/sse"}, r"cannot be reached.*Start it"),
-        ({"command": "python3", "args": ["-c", "raise SystemExit('no licence')"]},
-         r'ended before it answered.*no licence.*\. Correct "command", "args" or "env"'),
+        (
+            {"command": "python3", "args": ["-c", "raise SystemExit('no licence')"]},
+            r'ended before it answered.*no licence.*\. Correct "command", "args" or "env"',
+        ),
         ({"command": "cat"}, "."),
         ({"command": "yes"}, "wrote what is not MCP: “y”"),
     ],
-)  # fmt: skip
+)
 async def test_a_server_that_cannot_be_reached_is_an_error_that_says_what_to_do(tmp_path, entry, said):
     entry = {**entry, "connect_timeout_seconds": 5}
     async with upstreams(tmp_path, {"bad": entry, "good": wire(tmp_path / "starts")}) as running:
