@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 OF_STATUS: Mapping[str, frozenset[str]] = {
-    "ok": frozenset({"ok"}), "error": frozenset({"error", "exception", "runtime", "guest_error"}),
-    "refused": frozenset({"SecurityError", "refused"}), "timeout": frozenset({"timeout", "limit"}),
-    "memory": frozenset({"memory", "limit"}), "crashed": frozenset({"crash"}), "cancelled": frozenset({"cancelled"}),
-}  # fmt: skip
+    "ok": frozenset({"ok"}),
+    "error": frozenset({"error", "exception", "runtime", "guest_error"}),
+    "refused": frozenset({"SecurityError", "refused"}),
+    "timeout": frozenset({"timeout", "limit"}),
+    "memory": frozenset({"memory", "limit"}),
+    "crashed": frozenset({"crash"}),
+    "cancelled": frozenset({"cancelled"}),
+}
 OF_ERROR_TYPE: Mapping[str, frozenset[str]] = {
     "SyntaxError": frozenset({"SyntaxError"}), "IndentationError": frozenset({"SyntaxError"}),
     "NameError": frozenset({"NameError"}), "ImportError": frozenset({"ImportError"}),

@@ -115,10 +115,14 @@ async def _follow_up(pool: Pool, limits: Limits, calls: broker.Calls) -> Outcome
 
 def _report(outcome: Outcome) -> dict[str, Any]:
     return {
-        "status": outcome.status.value, "success": outcome.status.value == "ok", "result": outcome.result,
-        "output": outcome.output[:10_000], "error": None if outcome.error is None else asdict(outcome.error),
-        "layers": list(outcome.layers), "isolation": outcome.isolation.value,
-    }  # fmt: skip
+        "status": outcome.status.value,
+        "success": outcome.status.value == "ok",
+        "result": outcome.result,
+        "output": outcome.output[:10_000],
+        "error": None if outcome.error is None else asdict(outcome.error),
+        "layers": list(outcome.layers),
+        "isolation": outcome.isolation.value,
+    }
 
 
 if __name__ == "__main__":

@@ -19,10 +19,15 @@ class Task:
 
 
 SERVERS = {
-    "shop": ("shop",), "shop, small": ("shop",), "tracker": ("tracker",), "tracker, small": ("tracker",),
-    "files": ("files",), "files and graph, small": ("files", "graph"), "database and weather": ("database", "weather"),
+    "shop": ("shop",),
+    "shop, small": ("shop",),
+    "tracker": ("tracker",),
+    "tracker, small": ("tracker",),
+    "files": ("files",),
+    "files and graph, small": ("files", "graph"),
+    "database and weather": ("database", "weather"),
     "several servers": ("shop", "tracker", "files", "graph", "weather"),
-}  # fmt: skip
+}
 
 _ALL_ORDERS = """
 first = await tools.shop.list_orders()

@@ -292,11 +292,20 @@ async def accept(_ctx: Context, _params: object) -> types.EmptyResult:
 
 async def main() -> None:
     server = Server(
-        "reference", version="1", on_list_tools=list_tools, on_call_tool=call_tool, on_list_resources=list_resources,
-        on_list_resource_templates=list_templates, on_read_resource=read_resource, on_subscribe_resource=accept,
-        on_unsubscribe_resource=accept, on_list_prompts=list_prompts, on_get_prompt=get_prompt, on_completion=complete,
+        "reference",
+        version="1",
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        on_subscribe_resource=accept,
+        on_unsubscribe_resource=accept,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
+        on_completion=complete,
         on_set_logging_level=accept,
-    )  # fmt: skip
+    )
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 

@@ -134,9 +134,14 @@ class Composer(Expressions):
         subject = self.receiver()[0]
         cls = self.variable("class") or "Spy"
         pattern = self.pick(
-            f"{cls}(got)", f"{cls}({self.word()}=got)", "[got, *_]", "{**got}", f"{cls}(_, got)",
-            f"typing.Any({self.word()}=got)", "object(got)",
-        )  # fmt: skip
+            f"{cls}(got)",
+            f"{cls}({self.word()}=got)",
+            "[got, *_]",
+            "{**got}",
+            f"{cls}(_, got)",
+            f"typing.Any({self.word()}=got)",
+            "object(got)",
+        )
         return caught(f"match {subject}:\n    case {pattern}:\n        {name} = got", name), name
 
     def format_statement(self) -> tuple[str, str]:
@@ -223,10 +228,13 @@ class Composer(Expressions):
         memo = self.variable("mapping") or "{}"
         return self.setting(
             self.pick(
-                f"copy.copy({value})", f"copy.deepcopy({value})", f"copy.deepcopy({value}, {memo})",
-                f"copy.deepcopy({value}, {self.any()})", f"copy.replace({value}, **{self.mapping()})",
+                f"copy.copy({value})",
+                f"copy.deepcopy({value})",
+                f"copy.deepcopy({value}, {memo})",
+                f"copy.deepcopy({value}, {self.any()})",
+                f"copy.replace({value}, **{self.mapping()})",
             )
-        )  # fmt: skip
+        )
 
     def nested_statement(self) -> tuple[str, str | None]:
         """Return `exec` or `eval` of a program, in a namespace given or not."""
@@ -295,9 +303,12 @@ class Composer(Expressions):
             "*a, **k", "*a, **k", f"x: {self.annotation()}, *a, **k", f"x={self.atom()}, *a, **k", "self, *a, **k"
         )
         body = self.pick(
-            self.recording(), self.recording(), self.recording(), f"yield see({self.any()}, a, k)",
+            self.recording(),
+            self.recording(),
+            self.recording(),
+            f"yield see({self.any()}, a, k)",
             f"return {self.any()}",
-        )  # fmt: skip
+        )
         lines += [f"{self.pick('', '', '', 'async ')}def {name}({arguments}):", f"    {body}"]
         return caught("\n".join(lines), name), name
 
@@ -364,9 +375,13 @@ class Composer(Expressions):
             return [f"{self.word()} = {self.any()}"]
         if roll < 0.82:
             default = self.pick(
-                "", "", f" = {self.any()}", f" = dataclasses.field(default={self.any()})",
-                f" = dataclasses.field(default_factory={self.callable()})", f" = {self.any()}",
-            )  # fmt: skip
+                "",
+                "",
+                f" = {self.any()}",
+                f" = dataclasses.field(default={self.any()})",
+                f" = dataclasses.field(default_factory={self.callable()})",
+                f" = {self.any()}",
+            )
             return [f"{self.word()}: {self.annotation()}{default}"]
         if roll < 0.87:
             return [f"__slots__ = {self.pick('()', f'({self.text()},)', self.many(), self.mapping(), self.text())}"]

@@ -190,9 +190,15 @@ class Expressions:
             return self.member(kind=lambda value: isinstance(value, type))
         if roll < 0.9:
             return self.pick(
-                "type", "type(spy)", "types.FunctionType", "abc.ABCMeta", "enum.EnumMeta", "spy.__class__", "type(see)",
+                "type",
+                "type(spy)",
+                "types.FunctionType",
+                "abc.ABCMeta",
+                "enum.EnumMeta",
+                "spy.__class__",
+                "type(see)",
                 "type(type)",
-            )  # fmt: skip
+            )
         return f"{self.pick('typing.Type', 'typing.List', 'typing.Union', 'typing.Annotated', 'list', 'type', 'typing.Callable', 'typing.Generic', 'typing.ClassVar', 'dataclasses.InitVar')}[{self.pick('int', 'spy', 'int, see', 'Spy', self.text())}]"
 
     def many(self) -> str:

@@ -135,12 +135,16 @@ def search_index() -> SearchIndex:
     return SearchIndex(
         [
             Searchable(
-                f"{tool['server']}.{tool['name']}", tool["name"], tool["server"], tool["category"], tool["description"],
+                f"{tool['server']}.{tool['name']}",
+                tool["name"],
+                tool["server"],
+                tool["category"],
+                tool["description"],
                 tuple(tool["parameters"].items()),
             )
             for tool in json.loads((DATA / "tools.json").read_text())
         ]
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -174,11 +178,17 @@ def read_as_json(text: str) -> object:
 
 
 FRAMES = (
-    *json_pieces('{"x":', "}"), ('{"x":["', "\\", ""), ('{"x":[', '"', ""), ('{"x":[', '""', "]}"),
-    ('{"x":["",', '"[",', "1]}"), ('{"x":[', "[" * 90 + "1," * 20_000 + "1" + "]" * 90 + ",", "1]}"),
-    ('{"x":[', "1,[" + "1," * 20_000 + "1],", "1]}"), ('{"x":[', ",", "]}"), ('{"x":[1', " ,1 ", "]}"),
+    *json_pieces('{"x":', "}"),
+    ('{"x":["', "\\", ""),
+    ('{"x":[', '"', ""),
+    ('{"x":[', '""', "]}"),
+    ('{"x":["",', '"[",', "1]}"),
+    ('{"x":[', "[" * 90 + "1," * 20_000 + "1" + "]" * 90 + ",", "1]}"),
+    ('{"x":[', "1,[" + "1," * 20_000 + "1],", "1]}"),
+    ('{"x":[', ",", "]}"),
+    ('{"x":[1', " ,1 ", "]}"),
     ('{"x":["', "\\u12", '"]}'),
-)  # fmt: skip
+)
 
 
 def frame_by(read: Callable[..., object], **bounds: int) -> Callable[[str], object]:

@@ -33,9 +33,15 @@ RICH = SkillDraft(
     extra={"license": "MIT", "metadata": {"x": [1.5, None]}},
 )
 RUN = RunRecord(
-    run_id="r1", started_at=datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC), duration_ms=12.5, status="ok",
-    isolation="restricted", kind="skill", skill="rich", version=1,
-)  # fmt: skip
+    run_id="r1",
+    started_at=datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
+    duration_ms=12.5,
+    status="ok",
+    isolation="restricted",
+    kind="skill",
+    skill="rich",
+    version=1,
+)
 
 
 def fill(database: Database) -> Database:

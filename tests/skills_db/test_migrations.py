@@ -142,10 +142,15 @@ def test_the_version_before_goes_on_to_work_on_the_expanded_tables(place: Place,
                 assert SkillStore(of_before).save(SkillDraft(name="a", code="pass")).version == 1
                 RunStore(of_before).record(
                     RunRecord(
-                        run_id="r", started_at=datetime.now(UTC), duration_ms=1, status="ok", isolation="restricted",
-                        skill="a", version=1,
+                        run_id="r",
+                        started_at=datetime.now(UTC),
+                        duration_ms=1,
+                        status="ok",
+                        isolation="restricted",
+                        skill="a",
+                        version=1,
                     )
-                )  # fmt: skip
+                )
         assert SkillStore(database).load("a").runs == 1
         assert applied(database) == [step.name for step in MIGRATIONS]
 

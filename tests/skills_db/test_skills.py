@@ -215,12 +215,17 @@ def test_a_run_is_counted_for_its_skill_however_few_records_are_kept(database):
     moment = datetime(2026, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
     records = [
         RunRecord(
-            run_id=f"r{number}", started_at=moment + timedelta(seconds=number), duration_ms=1.25 * number,
-            status="ok" if number % 2 else "error", isolation="restricted", kind="skill" if number else "code",
-            skill="a" if number else None, version=1 if number else None,
+            run_id=f"r{number}",
+            started_at=moment + timedelta(seconds=number),
+            duration_ms=1.25 * number,
+            status="ok" if number % 2 else "error",
+            isolation="restricted",
+            kind="skill" if number else "code",
+            skill="a" if number else None,
+            version=1 if number else None,
         )
         for number in range(6)
-    ]  # fmt: skip
+    ]
     runs.record(records[0])
     runs.record(*reversed(records[1:]), records[1])
     runs.record(records[-1])
@@ -256,10 +261,15 @@ def test_a_purged_skill_leaves_no_name_behind_in_the_run_records(database):
     for run_id in ("1", "2"):
         runs.record(
             RunRecord(
-                run_id=run_id, started_at=moment, duration_ms=1, status="ok", isolation="restricted",
-                skill="secret_plan", version=1,
+                run_id=run_id,
+                started_at=moment,
+                duration_ms=1,
+                status="ok",
+                isolation="restricted",
+                skill="secret_plan",
+                version=1,
             )
-        )  # fmt: skip
+        )
     store.delete("secret_plan")
     store.purge()
     assert {(each.skill, each.version) for each in runs.recent()} == {(None, None)}

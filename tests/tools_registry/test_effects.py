@@ -34,13 +34,19 @@ def test_tools_that_speak_of_reading_are_proposed_as_such(name, description, arg
 @pytest.mark.parametrize(
     ("name", "description", "arguments"),
     [
-        ("create_issue", "Create an issue.", []), ("get_or_create_user", "Get a user.", []),
-        ("query", "Run a SQL query.", ["sql"]), ("find_and_fix", "Finds mistakes and overwrites the file.", []),
-        ("list_files", "List files.", ["overwrite"]), ("git_commit", "Records changes.", []), ("do", "", []),
-        ("frobnicate", "Whatever it is.", []), ("", "", []), ("slack_post_message", "Post a message", []),
+        ("create_issue", "Create an issue.", []),
+        ("get_or_create_user", "Get a user.", []),
+        ("query", "Run a SQL query.", ["sql"]),
+        ("find_and_fix", "Finds mistakes and overwrites the file.", []),
+        ("list_files", "List files.", ["overwrite"]),
+        ("git_commit", "Records changes.", []),
+        ("do", "", []),
+        ("frobnicate", "Whatever it is.", []),
+        ("", "", []),
+        ("slack_post_message", "Post a message", []),
         ("resolve_issue", "Reads an issue, and more.", []),
     ],
-)  # fmt: skip
+)
 def test_where_anything_speaks_of_writing_or_nothing_of_reading_a_write_is_proposed(
     name, description, arguments
 ) -> None:

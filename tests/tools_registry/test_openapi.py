@@ -261,9 +261,12 @@ async def test_names_are_identifiers_and_stay_the_same_in_any_order(shelter, tmp
         {"name": "from", "in": "query"},
     ]
     operations = [
-        ("get", "/b/{id}", {"operationId": "same", "parameters": both}), ("get", "/a", {"operationId": "same"}),
-        ("post", "/a", {"operationId": "same"}), ("get", "/", {}), ("get", "/class", {"operationId": "class"}),
-    ]  # fmt: skip
+        ("get", "/b/{id}", {"operationId": "same", "parameters": both}),
+        ("get", "/a", {"operationId": "same"}),
+        ("post", "/a", {"operationId": "same"}),
+        ("get", "/", {}),
+        ("get", "/class", {"operationId": "class"}),
+    ]
     tools = await tools_of(shelter, tmp_path, describing(*operations))
     again = await tools_of(shelter, tmp_path, describing(*reversed(operations)))
     titles = {name: tool["title"] for name, tool in tools.items()}

@@ -25,11 +25,15 @@ QUERIES = [(each["query"], each["relevant"][0]) for each in json.loads((DATA / "
 def documents() -> list[Searchable]:
     return [
         Searchable(
-            f"{tool['server']}.{tool['name']}", tool["name"], tool["server"], tool["category"], tool["description"],
+            f"{tool['server']}.{tool['name']}",
+            tool["name"],
+            tool["server"],
+            tool["category"],
+            tool["description"],
             tuple(tool["parameters"].items()),
         )
         for tool in json.loads((DATA / "tools.json").read_text())
-    ]  # fmt: skip
+    ]
 
 
 INDEX = SearchIndex(documents())
@@ -252,13 +256,17 @@ def test_any_query_is_answered_the_same_way_twice(query: str) -> None:
 @given(
     st.lists(
         st.builds(
-            Searchable, st.uuids().map(str), st.text(max_size=20), st.text(max_size=9), st.just("c"),
+            Searchable,
+            st.uuids().map(str),
+            st.text(max_size=20),
+            st.text(max_size=9),
+            st.just("c"),
             st.text(max_size=60),
         ),
         max_size=6,
     ),
     st.text(max_size=40),
-)  # fmt: skip
+)
 def test_any_documents_can_be_searched(found_in: list[Searchable], query: str) -> None:
     hits = SearchIndex(found_in).search(query)
     assert len({hit.key for hit in hits}) == len(hits)

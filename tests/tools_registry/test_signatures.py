@@ -185,11 +185,14 @@ def test_a_published_type_that_says_no_more_than_dict_or_list_gives_way_to_a_lea
     "schema",
     [
         {"type": "object", "properties": {"a": {"type": "integer"}}},
-        {"type": "object", "additionalProperties": {"type": "integer"}}, {"type": "array", "items": {"type": "string"}},
-        {"enum": ["a", "b"]}, {"anyOf": [{"type": "string"}, {"type": "null"}]}, {"type": []},
+        {"type": "object", "additionalProperties": {"type": "integer"}},
+        {"type": "array", "items": {"type": "string"}},
+        {"enum": ["a", "b"]},
+        {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        {"type": []},
         {"type": ["object", "null"]},
     ],
-)  # fmt: skip
+)
 def test_a_published_type_that_says_more_wins(schema: object) -> None:
     assert says_shape(schema)
 
