@@ -58,13 +58,21 @@ class Ground:
     def places(self, *, server_pid: int, workspace: Path, project: Path) -> dict[str, str]:
         """Say what each placeholder means now."""
         return {
-            "READABLE_FILE": str(self.readable), "CANARY_FILE": str(self.canary_file),
-            "CANARY_DIR": str(self.canary_folder), "CANARY_NAME": self.canary_file.name,
-            "MARKER_FILE": str(self.marker_file), "WORKSPACE": str(workspace), "OTHER_SESSION": "other",
-            "OTHER_WORKSPACE": str(self.other_workspace), "SERVER_PID": str(server_pid), "SERVER_PORT": str(self.port),
-            "SERVER_DIR": str(project), "SERVER_PACKAGE": "sealab", "UNIX_SOCKET": str(self.unix_socket),
+            "READABLE_FILE": str(self.readable),
+            "CANARY_FILE": str(self.canary_file),
+            "CANARY_DIR": str(self.canary_folder),
+            "CANARY_NAME": self.canary_file.name,
+            "MARKER_FILE": str(self.marker_file),
+            "WORKSPACE": str(workspace),
+            "OTHER_SESSION": "other",
+            "OTHER_WORKSPACE": str(self.other_workspace),
+            "SERVER_PID": str(server_pid),
+            "SERVER_PORT": str(self.port),
+            "SERVER_DIR": str(project),
+            "SERVER_PACKAGE": "sealab",
+            "UNIX_SOCKET": str(self.unix_socket),
             "CTL_FD": "CTL_FD",
-        }  # fmt: skip
+        }
 
     def canary_is_whole(self) -> bool:
         try:

@@ -406,9 +406,13 @@ class PeakWatch:
 def watched_names(ground: Path, home: Path) -> set[str]:
     """List what there is where an attack could leave something: well-known folders, ours, and the interpreter's."""
     folders = {
-        *_FOLDERS_WATCHED, sysconfig.get_path("stdlib"), str(ground), str(ground / "treasure"), str(ground / "marks"),
+        *_FOLDERS_WATCHED,
+        sysconfig.get_path("stdlib"),
+        str(ground),
+        str(ground / "treasure"),
+        str(ground / "marks"),
         str(home),
-    }  # fmt: skip
+    }
     names: set[str] = set()
     for folder in folders:
         with contextlib.suppress(OSError):

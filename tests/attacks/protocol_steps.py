@@ -195,9 +195,14 @@ class _Conversation:
             answers = [each for each in self._server.numbered if each.get("id") == self._last()]
             told = [(each.get("result", {}).get("structuredContent") or {}).get("result") for each in answers]
             good = (
-                ["first", "second"], ["second", "first"], ["first", None], [None, "first"], [None], ["first"],
+                ["first", "second"],
+                ["second", "first"],
+                ["first", None],
+                [None, "first"],
+                [None],
+                ["first"],
                 ["second"],
-            )  # fmt: skip
+            )
             self.wrong += [] if told in good else [f"the answers hold {told}"]
         else:
             raise NotReadable(f"the runner cannot judge {what!r}")

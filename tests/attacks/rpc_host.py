@@ -101,12 +101,17 @@ async def main() -> None:
     print(
         json.dumps(
             {
-                "report": _report(outcome), "seconds": seconds, "growth_mb": grown, "effects": tools.effects,
-                "ungranted": tools.ungranted, "concurrency": tools.most_at_once, "alive": after.result == 42,
+                "report": _report(outcome),
+                "seconds": seconds,
+                "growth_mb": grown,
+                "effects": tools.effects,
+                "ungranted": tools.ungranted,
+                "concurrency": tools.most_at_once,
+                "alive": after.result == 42,
                 "after": _report(after),
             }
         )
-    )  # fmt: skip
+    )
 
 
 async def _follow_up(pool: Pool, limits: Limits, calls: broker.Calls) -> Outcome:

@@ -141,9 +141,14 @@ def _name(verdict: Verdict) -> str:
 def _as_json(verdict: Verdict) -> dict[str, object]:
     case = verdict.case
     return {
-        "id": case.id, "layer": case.layer, "category": case.category, "mode": verdict.mode, "held": verdict.held,
-        "reason": verdict.reason, "seconds": round(verdict.seconds, 3),
-    }  # fmt: skip
+        "id": case.id,
+        "layer": case.layer,
+        "category": case.category,
+        "mode": verdict.mode,
+        "held": verdict.held,
+        "reason": verdict.reason,
+        "seconds": round(verdict.seconds, 3),
+    }
 
 
 def _parser() -> argparse.ArgumentParser:

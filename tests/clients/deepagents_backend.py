@@ -46,7 +46,16 @@ async def test_an_agent_runs_code_and_works_on_files_in_sealab(url: str, names_o
         state = await agent.ainvoke({"messages": [("user", "go")]}, {"recursion_limit": 100})
     said = [str(message.content) for message in state["messages"] if message.type == "tool"]
     expected = [
-        "/notes/a.txt", "/notes/a.txt", "ok", "['one', 'three']", "three", "/notes/a.txt", "three", "/notes/a.txt",
-        "ZeroDivisionError", "The text to replace is there 0 times.", "FileNotFoundError",
-    ]  # fmt: skip
+        "/notes/a.txt",
+        "/notes/a.txt",
+        "ok",
+        "['one', 'three']",
+        "three",
+        "/notes/a.txt",
+        "three",
+        "/notes/a.txt",
+        "ZeroDivisionError",
+        "The text to replace is there 0 times.",
+        "FileNotFoundError",
+    ]
     assert [part for part, text in zip(expected, said, strict=True) if part not in text] == [], said

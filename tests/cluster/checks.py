@@ -466,9 +466,18 @@ def many_homes(running: Running) -> str:
 
 
 CHECKS: dict[str, Check] = {
-    "each tool of the contract": everything, "the SDK's client": with_the_sdk, "skills": skills, "files": files,
-    "kept output": kept_output, "a session round robin": a_session, "approvals": approvals, "a parked run": parked,
-    "list changed": list_changed, "a revoked token": a_revoked_token,
-    "a background run of a killed replica": a_background_run, "a session of a killed replica": a_session_without_owner,
-    "an empty home": many_homes, "quotas over all": quotas,
-}  # fmt: skip
+    "each tool of the contract": everything,
+    "the SDK's client": with_the_sdk,
+    "skills": skills,
+    "files": files,
+    "kept output": kept_output,
+    "a session round robin": a_session,
+    "approvals": approvals,
+    "a parked run": parked,
+    "list changed": list_changed,
+    "a revoked token": a_revoked_token,
+    "a background run of a killed replica": a_background_run,
+    "a session of a killed replica": a_session_without_owner,
+    "an empty home": many_homes,
+    "quotas over all": quotas,
+}

@@ -74,9 +74,14 @@ def _is_private(name: object) -> bool:
 
 
 _PARTS: Mapping[type, Callable[..., Parts]] = {
-    types.FunctionType: _of_function, dict: _of_dict, list: _of_items, set: _of_items, property: _of_property,
-    classmethod: _of_method, staticmethod: _of_method,
-}  # fmt: skip
+    types.FunctionType: _of_function,
+    dict: _of_dict,
+    list: _of_items,
+    set: _of_items,
+    property: _of_property,
+    classmethod: _of_method,
+    staticmethod: _of_method,
+}
 
 
 def _difference(before: Parts, now: Parts) -> list[str]:

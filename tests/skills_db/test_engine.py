@@ -186,11 +186,16 @@ def test_a_connection_that_could_not_be_set_up_is_closed(postgres_place: Place, 
 @pytest.mark.parametrize(
     "url",
     [
-        "mysql://user:{password}@host/name", "not an address {password}", "postgresql+asyncpg2:/{password}",
-        "postgresql://user:{password}@host:notaport/name", "sqlite://", "sqlite:///:memory:",
-        "sqlite:///file:{password}?mode=memory", "",
+        "mysql://user:{password}@host/name",
+        "not an address {password}",
+        "postgresql+asyncpg2:/{password}",
+        "postgresql://user:{password}@host:notaport/name",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:///file:{password}?mode=memory",
+        "",
     ],
-)  # fmt: skip
+)
 def test_an_address_that_cannot_be_used_is_refused_without_being_shown(tmp_path: Path, url: str):
     with pytest.raises(DatabaseUnavailable, match=r"^DATABASE_URL is not the address .*\. Give one like ") as caught:
         open_database(url.format(password=PASSWORD), tmp_path)

@@ -68,12 +68,18 @@ def test_saving_the_same_again_makes_no_version_and_says_so(store: SkillStore):
 @pytest.mark.parametrize(
     "change",
     [
-        {"code": "def full(): pass"}, {"description": "other"}, {"tests": ""}, {"tags": ("numbers",)},
-        {"tags": ("Zahlen", "numbers", "数")}, {"recordings": None}, {"extra": {}}, {"kind": SkillKind.FUNCTION},
+        {"code": "def full(): pass"},
+        {"description": "other"},
+        {"tests": ""},
+        {"tags": ("numbers",)},
+        {"tags": ("Zahlen", "numbers", "数")},
+        {"recordings": None},
+        {"extra": {}},
+        {"kind": SkillKind.FUNCTION},
         {"parameters": {}},
     ],
     ids=lambda change: next(iter(change)),
-)  # fmt: skip
+)
 def test_any_other_content_is_another_version(file_place, change):
     from dataclasses import replace
 

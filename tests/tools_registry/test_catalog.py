@@ -86,9 +86,19 @@ def test_a_broken_file_is_reported_by_name_with_why_and_the_rest_load(tmp_path: 
     reported = {problem.where: problem.why for problem in catalog.problems}
     assert {tool.full_name for tool in catalog.tools()} == {"good.list_invoices", "good.send-reminder"}
     assert reported.keys() == {
-        "good.json, tool 3", "good.json, tool 4", "bad/json.json", "bad/yaml.yaml", "bad/schema.json", "bad/tag.yml",
-        "bad/deep.json", "bad/number.json", "bad/number.yaml", "bad/latin.json", "good.json", "alone.json",
-    }  # fmt: skip
+        "good.json, tool 3",
+        "good.json, tool 4",
+        "bad/json.json",
+        "bad/yaml.yaml",
+        "bad/schema.json",
+        "bad/tag.yml",
+        "bad/deep.json",
+        "bad/number.json",
+        "bad/number.yaml",
+        "bad/latin.json",
+        "good.json",
+        "alone.json",
+    }
     assert "line 1" in reported["bad/json.json"]
     assert "already defined by bad/again.json" in reported["good.json"]
 

@@ -48,19 +48,32 @@ def test_every_key_is_read(tmp_path):
         tmp_path,
         {
             "git": {
-                "command": "uvx", "args": ["mcp-server-git", 3], "env": {"A": "b"}, "cwd": "/srv", "category": "code",
-                "connect_timeout_seconds": 5, "call_timeout_seconds": 7.5, "idle_seconds": 9, "allow": ["git_*"],
-                "deny": ["git_push"], "approve": "always", "restore": {"allow": ["EMAIL"]},
+                "command": "uvx",
+                "args": ["mcp-server-git", 3],
+                "env": {"A": "b"},
+                "cwd": "/srv",
+                "category": "code",
+                "connect_timeout_seconds": 5,
+                "call_timeout_seconds": 7.5,
+                "idle_seconds": 9,
+                "allow": ["git_*"],
+                "deny": ["git_push"],
+                "approve": "always",
+                "restore": {"allow": ["EMAIL"]},
                 "autoApprove": ["another client's"],
             },
             "web": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer x"}, "disabled": True},
         },
-    )  # fmt: skip
+    )
     read = configuration.read(file, {})
     git = read.server("git")
     assert (git.type, git.command, git.args, git.env, git.cwd) == (
-        Transport.STDIO, "uvx", ("mcp-server-git", "3"), {"A": "b"}, "/srv",
-    )  # fmt: skip
+        Transport.STDIO,
+        "uvx",
+        ("mcp-server-git", "3"),
+        {"A": "b"},
+        "/srv",
+    )
     assert (git.connect_timeout_seconds, git.call_timeout_seconds, git.idle_seconds) == (5, 7.5, 9)
     assert (git.category, git.approve, git.restore) == ("code", Approve.ALWAYS, {"allow": ["EMAIL"]})
     web = read.servers["web"]

@@ -94,10 +94,16 @@ def test_the_edges_of_a_message_never_name_another_call(
 @pytest.mark.parametrize(
     "line",
     [
-        b"", b"{}", b'{"method":"x"}', b'{"id":1}', b'"id":1}', b'{"a":"x","id":1}', b"[1]",
+        b"",
+        b"{}",
+        b'{"method":"x"}',
+        b'{"id":1}',
+        b'"id":1}',
+        b'{"a":"x","id":1}',
+        b"[1]",
         b'{"result":{"x":[{"y":1,"id":1}]}}',
     ],
-)  # fmt: skip
+)
 def test_a_message_that_does_not_show_its_number_has_none(line: bytes) -> None:
     assert Edges.of(line).answers is None
     assert Edges.of(line).asks is None

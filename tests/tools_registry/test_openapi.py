@@ -161,11 +161,18 @@ async def test_a_query_parameter_is_written_in_its_style(shelter, tmp_path, para
 @pytest.mark.parametrize(
     ("style", "value", "sent"),
     [
-        ("simple", "a/b c", "a%2Fb%20c"), ("simple", [1, 2], "1,2"), ("simple*", {"r": 1, "g": 2}, "r=1,g=2"),
-        ("label", "a", ".a"), ("label*", [1, 2], ".1.2"), ("label", {"r": 1}, ".r,1"), ("matrix", "a", ";p=a"),
-        ("matrix*", [1, 2], ";p=1;p=2"), ("matrix", [1, 2], ";p=1,2"), ("matrix*", {"r": 1, "g": 2}, ";r=1;g=2"),
+        ("simple", "a/b c", "a%2Fb%20c"),
+        ("simple", [1, 2], "1,2"),
+        ("simple*", {"r": 1, "g": 2}, "r=1,g=2"),
+        ("label", "a", ".a"),
+        ("label*", [1, 2], ".1.2"),
+        ("label", {"r": 1}, ".r,1"),
+        ("matrix", "a", ";p=a"),
+        ("matrix*", [1, 2], ";p=1;p=2"),
+        ("matrix", [1, 2], ";p=1,2"),
+        ("matrix*", {"r": 1, "g": 2}, ";r=1;g=2"),
     ],
-)  # fmt: skip
+)
 async def test_a_path_parameter_is_written_in_its_style(shelter, tmp_path, style, value, sent):
     parameter = {"name": "p", "in": "path", "required": True, "schema": {}}
     parameter |= {"style": style.rstrip("*"), "explode": style.endswith("*")}

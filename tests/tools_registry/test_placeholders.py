@@ -43,9 +43,14 @@ def test_it_has_the_shape_of_the_output_schema_with_what_may_be_left_out() -> No
     answer = made(schema)
     assert datetime.fromisoformat(answer.pop("at")).year > 2000
     assert answer == {
-        "dry_run": True, "id": "dry run", "state": "open", "size": 5, "rows": [{"name": "dry run"}] * 2, "next": 1,
+        "dry_run": True,
+        "id": "dry run",
+        "state": "open",
+        "size": 5,
+        "rows": [{"name": "dry run"}] * 2,
+        "next": 1,
         "by": {"name": "dry run", "more": False},
-    }  # fmt: skip
+    }
 
 
 def test_it_has_the_shape_that_was_learned_where_no_schema_says_it() -> None:

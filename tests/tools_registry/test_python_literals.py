@@ -91,10 +91,21 @@ def test_what_is_read_is_what_python_reads_and_all_else_is_refused(text: str) ->
 @pytest.mark.parametrize(
     "text",
     [
-        "[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1), "[__import__('os')]", "[1] + [2]", "{'a': 1}['a']", "{1: 2}",
-        "{1, 2}", "('a')", "[b'x']", "['a' 'b']", "[1e999]", "[" + "9" * 5000 + "]", "[lambda: 1]", r"['\x']",
+        "[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1),
+        "[__import__('os')]",
+        "[1] + [2]",
+        "{'a': 1}['a']",
+        "{1: 2}",
+        "{1, 2}",
+        "('a')",
+        "[b'x']",
+        "['a' 'b']",
+        "[1e999]",
+        "[" + "9" * 5000 + "]",
+        "[lambda: 1]",
+        r"['\x']",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_list_tuple_or_dict_of_json_values_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the text stays a text, whatever was wrong
         read_literal(text)

@@ -335,8 +335,18 @@ async def test_a_process_gets_the_configured_environment_and_folder_and_no_other
     assert "s3cret" not in surroundings.values()
     assert "GIVEN" not in surroundings
     assert surroundings.keys() <= {
-        "TOKEN", "LANG", "folder", "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "PWD", "LC_CTYPE",
-    }  # fmt: skip
+        "TOKEN",
+        "LANG",
+        "folder",
+        "HOME",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "USER",
+        "PWD",
+        "LC_CTYPE",
+    }
 
 
 async def test_unknown_disabled_and_bad_servers_are_not_called(tmp_path):
@@ -355,12 +365,20 @@ async def test_unknown_disabled_and_bad_servers_are_not_called(tmp_path):
 @pytest.mark.parametrize(
     ("texts", "value"),
     [
-        ([], None), (["plain"], "plain"), (['{"a": [1, 2.5, null]}'], {"a": [1, 2.5, None]}), (["42"], 42),
-        (["true"], True), (["1.10"], "1.10"), (["007"], "007"), (["NaN"], "NaN"), (['{"a": NaN}'], '{"a": NaN}'),
-        (["[" * 100_000], "[" * 100_000), (["one", "two"], ["one", "two"]),
+        ([], None),
+        (["plain"], "plain"),
+        (['{"a": [1, 2.5, null]}'], {"a": [1, 2.5, None]}),
+        (["42"], 42),
+        (["true"], True),
+        (["1.10"], "1.10"),
+        (["007"], "007"),
+        (["NaN"], "NaN"),
+        (['{"a": NaN}'], '{"a": NaN}'),
+        (["[" * 100_000], "[" * 100_000),
+        (["one", "two"], ["one", "two"]),
         (['{"a": 1}', '{"a": 2}'], [{"a": 1}, {"a": 2}]),
     ],
-)  # fmt: skip
+)
 async def test_text_is_parsed_where_nothing_is_lost_by_it(said, texts, value):
     assert await said(content=[{"type": "text", "text": text} for text in texts]) == value
 

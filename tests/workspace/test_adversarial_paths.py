@@ -225,12 +225,18 @@ def test_a_file_swapped_for_a_link_in_a_loop_never_leads_outside(
 
 def _a_round(workspace: Workspace, deep: str, made: str) -> list[Callable[[], object]]:
     return [
-        lambda: workspace.write("flip/f", "mine"), lambda: workspace.write(deep, "mine"),
-        lambda: workspace.write(made, "mine"), lambda: workspace.write("flip/f", "more", append=True),
-        lambda: workspace.read("flip/f"), lambda: workspace.read("flip/deep/f"), lambda: workspace.list("flip"),
-        workspace.list, lambda: workspace.delete("flip/f"), lambda: workspace.delete(deep),
+        lambda: workspace.write("flip/f", "mine"),
+        lambda: workspace.write(deep, "mine"),
+        lambda: workspace.write(made, "mine"),
+        lambda: workspace.write("flip/f", "more", append=True),
+        lambda: workspace.read("flip/f"),
+        lambda: workspace.read("flip/deep/f"),
+        lambda: workspace.list("flip"),
+        workspace.list,
+        lambda: workspace.delete("flip/f"),
+        lambda: workspace.delete(deep),
         lambda: workspace.delete(made),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_folder_swapped_for_a_link_in_a_loop_never_leads_outside(

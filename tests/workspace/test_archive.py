@@ -56,8 +56,12 @@ def test_the_oldest_is_dropped_first(workspace: Workspace, folder: Path) -> None
             10 - number
         )
     assert [file.name for file in workspace.list(".runs", owner=OWNER).files] == [
-        ".runs/r7/code.py", ".runs/r7/output.txt", ".runs/r8/code.py", ".runs/r9/code.py", ".runs/r9/output.txt",
-    ]  # fmt: skip
+        ".runs/r7/code.py",
+        ".runs/r7/output.txt",
+        ".runs/r8/code.py",
+        ".runs/r9/code.py",
+        ".runs/r9/output.txt",
+    ]
 
 
 def test_a_reopened_archive_goes_on_where_it_was(workspace: Workspace, folder: Path) -> None:

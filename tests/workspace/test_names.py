@@ -13,10 +13,23 @@ from sealab.workspace.names import Name, speakable
 @pytest.mark.parametrize(
     "text",
     [
-        "a.txt", "data/2024/table.csv", ".hidden", "...", "-rf", "~", "$HOME/x", "con", "%2e%2e/x", "héllo wörld.txt",
-        "日本/語.md", "👩‍👩‍👧.png", "‥/．．/x", "a" * 255, "/".join(["d"] * 32),
+        "a.txt",
+        "data/2024/table.csv",
+        ".hidden",
+        "...",
+        "-rf",
+        "~",
+        "$HOME/x",
+        "con",
+        "%2e%2e/x",
+        "héllo wörld.txt",
+        "日本/語.md",
+        "👩‍👩‍👧.png",
+        "‥/．．/x",
+        "a" * 255,
+        "/".join(["d"] * 32),
     ],
-)  # fmt: skip
+)
 def test_an_ordinary_or_odd_but_harmless_name_is_kept_letter_for_letter(text: str) -> None:
     assert str(Name.parse(text)) == text
 
@@ -28,16 +41,36 @@ def test_a_dot_and_a_slash_before_a_name_mean_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "empty"), (".", "'.'"), ("..", "'..'"), ("a/../b", "'..'"), ("a/./b", "'.'"), ("././a", "'.'"),
-        (".//etc/passwd", "absolute"), ("./../a", "'..'"), ("./C:/x", "absolute"), ("a//b", "empty component"),
-        ("a/", "empty component"), ("/etc/passwd", "absolute"), ("C:/x", "absolute"), ("c:x", "absolute"),
-        ("a\\..\\b", "backslash"), ("a\0b", "control character"), ("a\nb", "control character"),
-        ("a\x7fb", "control character"), ("a\x85b", "control character"), ("a\u2028b", "control character"),
-        ("a\udcffb", "surrogate"), ("a" * 256, "too long"), ("é" * 128, "too long"), ("a/" * 32 + "f", "33 components"),
-        ("a" * 1025, "1025 characters"), ("é/" * 400 + "f", "1201 bytes"), (".sealab-part-00", "belong to sealab"),
+        ("", "empty"),
+        (".", "'.'"),
+        ("..", "'..'"),
+        ("a/../b", "'..'"),
+        ("a/./b", "'.'"),
+        ("././a", "'.'"),
+        (".//etc/passwd", "absolute"),
+        ("./../a", "'..'"),
+        ("./C:/x", "absolute"),
+        ("a//b", "empty component"),
+        ("a/", "empty component"),
+        ("/etc/passwd", "absolute"),
+        ("C:/x", "absolute"),
+        ("c:x", "absolute"),
+        ("a\\..\\b", "backslash"),
+        ("a\0b", "control character"),
+        ("a\nb", "control character"),
+        ("a\x7fb", "control character"),
+        ("a\x85b", "control character"),
+        ("a\u2028b", "control character"),
+        ("a\udcffb", "surrogate"),
+        ("a" * 256, "too long"),
+        ("é" * 128, "too long"),
+        ("a/" * 32 + "f", "33 components"),
+        ("a" * 1025, "1025 characters"),
+        ("é/" * 400 + "f", "1201 bytes"),
+        (".sealab-part-00", "belong to sealab"),
         ("a/.SEALAB-part-00", "belong to sealab"),
     ],
-)  # fmt: skip
+)
 def test_a_name_that_could_mislead_is_refused_and_the_message_says_why_and_what_to_do(text: str, said: str) -> None:
     with pytest.raises(NameRefused) as caught:
         Name.parse(text)

@@ -98,12 +98,26 @@ def test_each_mode_does_what_open_does(files: RunFiles) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/etc/passwd", "/workspace/../etc/passwd", "/workspace//a", "/workspacea", "/tmp/../etc/passwd",
-        "/tmp/" + "d/" * 40 + "f", "workspace/a", "a", "", "/workspace/a\0b", "/workspace/a\\b", "/workspace/\udc80",
-        "/workspace/.sealab-temp-1/a", "/workspace/.SEALAB-part-1", "/workspace/.runs", "/workspace/.RUNS/x",
-        "/proc/self/root", "/workspace/" + "x" * 300,
+        "/etc/passwd",
+        "/workspace/../etc/passwd",
+        "/workspace//a",
+        "/workspacea",
+        "/tmp/../etc/passwd",
+        "/tmp/" + "d/" * 40 + "f",
+        "workspace/a",
+        "a",
+        "",
+        "/workspace/a\0b",
+        "/workspace/a\\b",
+        "/workspace/\udc80",
+        "/workspace/.sealab-temp-1/a",
+        "/workspace/.SEALAB-part-1",
+        "/workspace/.runs",
+        "/workspace/.RUNS/x",
+        "/proc/self/root",
+        "/workspace/" + "x" * 300,
     ],
-)  # fmt: skip
+)
 def test_no_path_leads_out_or_to_what_belongs_to_sealab(files: RunFiles, tmp_path: Path, path: str) -> None:
     before = sorted(tmp_path.rglob("*"))
     for call, *more in (

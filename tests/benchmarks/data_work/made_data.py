@@ -89,12 +89,17 @@ def orders(people: People, count: int = 40) -> list[Row]:
     numbers = Numbers(people.task)
     return [
         {
-            "id": n, "day": str(date(2025, 1, 1) + timedelta(days=n)), "name": people[n].name, "email": people[n].email,
-            "city": numbers.one_of(CITIES), "product": numbers.one_of(PRODUCTS), "units": numbers.integer(1, 30),
+            "id": n,
+            "day": str(date(2025, 1, 1) + timedelta(days=n)),
+            "name": people[n].name,
+            "email": people[n].email,
+            "city": numbers.one_of(CITIES),
+            "product": numbers.one_of(PRODUCTS),
+            "units": numbers.integer(1, 30),
             "amount": numbers.integer(4, 400) / 4,
         }
         for n in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def csv_of(rows: Sequence[Row], delimiter: str = ",", encoding: str = "utf-8") -> bytes:

@@ -69,11 +69,19 @@ def _holds_somebody(task: Task) -> bool:
 @pytest.mark.parametrize(
     ("found", "wanted", "are_same"),
     [
-        (1.0000000001, 1, True), (1.001, 1, False), ((1, 2), [1, 2], True), ([1], [1, 2], False),
-        ("2025-01-01T00:00:00", "2025-01-01", True), ("2025-01-01 00:00:01", "2025-01-01", False), (True, 1, True),
-        (None, 0, False), ({"1": 2}, {1: 2.0}, True), ({"1": 2, "3": 4}, {1: 2}, False), ("1", 1, False),
+        (1.0000000001, 1, True),
+        (1.001, 1, False),
+        ((1, 2), [1, 2], True),
+        ([1], [1, 2], False),
+        ("2025-01-01T00:00:00", "2025-01-01", True),
+        ("2025-01-01 00:00:01", "2025-01-01", False),
+        (True, 1, True),
+        (None, 0, False),
+        ({"1": 2}, {1: 2.0}, True),
+        ({"1": 2, "3": 4}, {1: 2}, False),
+        ("1", 1, False),
     ],
-)  # fmt: skip
+)
 def test_values_are_the_same_but_for_rounding_dates_and_kinds_of_sequences(
     found: object, wanted: object, *, are_same: bool
 ) -> None:
