@@ -1,32 +1,24 @@
 """Sessions of thirty programs, killed after each: all variables must be what they are in a session that nobody disturbs.
 
-    python -m tests.benchmarks.crash_sessions [--sessions N] [--database sqlite|postgresql] [--log FILE]
-
 After each program its worker, its zygote or the whole server is killed by SIGKILL, in turn; each session begins with
 another of them. Every program tells all variables before and after it, with what is in them. They are compared with
 those before the kill, and with those of the same programs in another home where nothing is killed, but there for what
-depends on the seed and the clock. Exits 1 when any differs, when a session was not rebuilt, or when a write was done
-again. FILE takes what the servers log.
+depends on the seed and the clock. Wrong is any that differs, a session that was not rebuilt, and a write done again.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
-import sys
-import time
-from collections import Counter
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import psutil
 
-from tests.benchmarks.crash import Place, place_of
-from tests.benchmarks.crash_programs import PROGRAMS, SHOW
-from tests.benchmarks.crash_runs import Served, called, is_upstream, upstream_in
+from .places import Place, Served, called, is_upstream, upstream_in, written_twice
+from .programs import PROGRAMS, SHOW
 
 KILLED = ("worker", "zygote", "server")
 OWN = "own_"
@@ -111,12 +103,6 @@ def _differ(where: str, wanted: dict[str, str], got: dict[str, str], *, own: boo
             yield f"{where} {name} was {wanted.get(name)} and is {got.get(name)}"
 
 
-def written_twice(lines: Path) -> Iterator[str]:
-    for line, count in Counter(lines.read_text().splitlines()).items():
-        if count > 1:
-            yield f"the write {line!r} was done {count} times"
-
-
 async def live(place: Place, sessions: int, log: BinaryIO | None) -> list[Session]:
     """Run one session that nobody disturbs, and so many that are."""
     (calm := place.home / "calm").mkdir()
@@ -147,28 +133,11 @@ def _short(value: Any) -> str:
     return json.dumps(value)[:500]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--sessions", type=int, default=len(KILLED))
-    parser.add_argument("--database", choices=("sqlite", "postgresql"), action="append")
-    parser.add_argument("--log", type=argparse.FileType("ab"))
-    options = parser.parse_args()
-    print(f"{'database':<12}{'session':>8}{'programs':>10}{'rebuilt':>9}{'ms each':>9}{'wrong':>7}")
-    broken = False
-    for kind in options.database or ["sqlite", "postgresql"]:
-        began = time.monotonic()
-        with place_of(kind) as place:
-            sessions = asyncio.run(live(place, options.sessions, options.log))
-        for number, each in enumerate(sessions):
-            each_ms = each.rebuilt_ms / max(each.rebuilt, 1)
-            figures = f"{number:>8}{len(each.after):>10}{each.rebuilt:>9}{each_ms:>9.0f}{len(each.wrong):>7}"
-            print(f"{kind:<12}{figures}", flush=True)
-            for wrong in each.wrong[:20]:
-                print(f"  {wrong[:600]}")
-            broken = broken or bool(each.wrong)
-        print(f"{kind:<12}{time.monotonic() - began:.0f} s", flush=True)
-    return 1 if broken else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def sessions_survive(place: Place, sessions: int, dice: random.Random, log: BinaryIO | None) -> tuple[str, list[str]]:
+    """Run so many sessions, whose kills go by turns and use no dice; return figures, and what is wrong."""
+    del dice
+    found = asyncio.run(live(place, sessions, log))
+    rebuilt = sum(each.rebuilt for each in found)
+    each_ms = sum(each.rebuilt_ms for each in found) / max(rebuilt, 1)
+    wrong = [f"session {number}: {why}" for number, each in enumerate(found) for why in each.wrong]
+    return f"{len(found)} sessions of {len(PROGRAMS)} programs, {rebuilt} times rebuilt in {each_ms:.0f} ms each", wrong

@@ -1,16 +1,13 @@
-"""A thousand saves while whoever makes them is killed at random moments: what was acknowledged must be there.
+"""Saves of skills while whoever makes them is killed at random moments: what was acknowledged must be there.
 
-    python -m tests.benchmarks.crash [--saves N] [--through store|server] [--database sqlite|postgresql] [--seed N]
-
-`store` writes through `SkillStore` in processes of its own, four threads each; `server` through the tool `save_skill` of
-`sealab serve` over stdio, four calls at a time. With PostgreSQL the database server is killed now and then as well.
-Without an option both databases and both ways are tried. Exits 1 when a save that was acknowledged is not there as it
-was, when versions are not consecutive, or when the database is damaged. The seed decides the moments, as far as it can.
+`StoreLife` writes through `SkillStore` in processes of its own, four threads each; `ServerLife` through the tool
+`save_skill` of `sealab serve` over stdio, four calls at a time. With PostgreSQL the database server is killed now and then
+as well. Wrong is a save that was acknowledged and is not there as it was, versions that are not consecutive, and a
+database that is damaged.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -20,24 +17,20 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from sealab.skills_db import DATABASE_FILE
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.skills import SkillStore
-from tests.skills_db.postgres import Cluster, throwaway_cluster
+
+from .places import Place
 
 NAMES = 10
 AT_ONCE = 4
-MOST_SAVES_IN_A_LIFE = {"store": 20, "server": 80}
-"""A server takes seconds to start, so each of its lives has to be longer."""
 OPENING_DEATHS = 0.2
 DATABASE_DEATHS = 0.1
 PADDING = 60_000
@@ -63,16 +56,6 @@ class Record:
     in_flight: int = 0
 
 
-@dataclass(frozen=True)
-class Place:
-    """A database that writers are killed on; `cluster` is its server, if it has one."""
-
-    kind: str
-    home: Path
-    url: str | None
-    cluster: Cluster | None
-
-
 def skill_code(name: str, rng: random.Random) -> str:
     token = rng.randbytes(12).hex()
     padding = "# " + rng.choice("abcdef") * rng.randrange(PADDING) + "\n" if rng.random() < 0.5 else ""
@@ -85,6 +68,8 @@ def digest(code: str) -> str:
 
 class StoreLife:
     """A process that saves through the store until it is killed; its acknowledgements come through a pipe."""
+
+    MOST_SAVES, OPENING_SECONDS = 20, 0.3
 
     def __init__(self, place: Place, seed: int) -> None:
         reading, writing = os.pipe()
@@ -135,7 +120,12 @@ def _write_for_ever(place: Place, seed: int, pipe: int) -> None:
 
 
 class ServerLife:
-    """A `sealab serve` over stdio whose `save_skill` is called until it is killed."""
+    """A `sealab serve` over stdio whose `save_skill` is called until it is killed.
+
+    It takes seconds to start, so each of its lives has to be longer.
+    """
+
+    MOST_SAVES, OPENING_SECONDS = 80, 3
 
     def __init__(self, place: Place, seed: int) -> None:
         self._rng = random.Random(seed)
@@ -240,16 +230,13 @@ class _Lines:
         yield from self._buffer.split(b"\n")[:-1]
 
 
-LIVES: dict[str, Callable[[Place, int], StoreLife | ServerLife]] = {"store": StoreLife, "server": ServerLife}
-
-
-def live_and_die(place: Place, through: str, record: Record, rng: random.Random) -> None:
+def live_and_die(place: Place, kind: type[StoreLife | ServerLife], record: Record, rng: random.Random) -> None:
     """Let one writer live to a random moment: while it opens the database, or after some saves."""
-    life = LIVES[through](place, rng.randrange(1 << 30))
+    life = kind(place, rng.randrange(1 << 30))
     if rng.random() < OPENING_DEATHS:
-        record.acks += life.acks(1 << 30, rng.uniform(0, 0.3 if through == "store" else 3))
+        record.acks += life.acks(1 << 30, rng.uniform(0, kind.OPENING_SECONDS))
     else:
-        record.acks += life.acks(rng.randint(1, MOST_SAVES_IN_A_LIFE[through]), START_SECONDS)
+        record.acks += life.acks(rng.randint(1, kind.MOST_SAVES), START_SECONDS)
         time.sleep(rng.uniform(0, 0.03))
         if place.cluster is not None and rng.random() < DATABASE_DEATHS:
             place.cluster.stop(signal.SIGKILL)
@@ -293,46 +280,13 @@ def faults(place: Place, record: Record) -> list[str]:
     return wrong
 
 
-@contextmanager
-def place_of(kind: str) -> Iterator[Place]:
-    with tempfile.TemporaryDirectory(prefix="sealab-crash-") as folder:
-        home = Path(folder)
-        if kind == "sqlite":
-            yield Place(kind, home, None, None)
-            return
-        with throwaway_cluster() as cluster:
-            yield Place(kind, home, cluster.create("crash"), cluster)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--saves", type=int, default=1000)
-    parser.add_argument("--through", choices=sorted(LIVES), action="append")
-    parser.add_argument("--database", choices=("sqlite", "postgresql"), action="append")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
-    options = parser.parse_args()
-    print(f"seed {options.seed}")
-    print(
-        f"{'database':<12}{'through':<9}{'acknowledged':>13}{'killed':>8}{'db killed':>11}{'unheard':>9}{'lost':>6}{'s':>7}"
-    )
-    broken = False
-    for through in options.through or ["store", "server"]:
-        for kind in options.database or ["sqlite", "postgresql"]:
-            rng, record, began = random.Random(options.seed), Record(), time.monotonic()
-            with place_of(kind) as place:
-                while len(record.acks) < options.saves:
-                    live_and_die(place, through, record, rng)
-                wrong = faults(place, record)
-            print(
-                f"{kind:<12}{through:<9}{len(record.acks):>13}{record.deaths:>8}{record.database_deaths:>11}"
-                f"{record.in_flight:>9}{len(wrong):>6}{time.monotonic() - began:>7.0f}",
-                flush=True,
-            )
-            for each in wrong[:20]:
-                print(f"  {each}")
-            broken = broken or bool(wrong)
-    return int(broken)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def saves_survive(
+    place: Place, life: type[StoreLife | ServerLife], saves: int, dice: random.Random
+) -> tuple[str, list[str]]:
+    """Have so many saves acknowledged in lives of one kind; return figures, and what is wrong."""
+    record = Record()
+    while len(record.acks) < saves:
+        live_and_die(place, life, record, dice)
+    wrong = faults(place, record)
+    figures = f"{len(record.acks)} acknowledged, {record.in_flight} unheard, killed {record.deaths} times"
+    return f"{figures}, and the database {record.database_deaths}", wrong

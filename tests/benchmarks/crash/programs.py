@@ -1,7 +1,7 @@
-"""Thirty programs of one session, for `crash_sessions`: what a session can hold, and what may differ by chance.
+"""Thirty programs of one session, for `sessions`: what a session can hold, and what may differ by chance.
 
 Variables whose names begin with `own_` depend on the seed and the clock of their session; all others are the same in
-every session. The upstream server is the one of `crash_runs`.
+every session. The upstream server is the one of `places`.
 """
 
 from __future__ import annotations
