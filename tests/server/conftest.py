@@ -214,6 +214,32 @@ async def in_this_process(
         yield caller
 
 
+def in_process_server(
+    env: Mapping[str, str] = MappingProxyType({}), prepare: Callable[[Path], object] = lambda _home: None
+) -> Any:
+    """Make a fixture of a module: a client of a server in this process, whose home is prepared before it starts."""
+
+    @pytest.fixture(scope="module")
+    async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+        home = tmp_path_factory.mktemp("home")
+        prepare(home)
+        async with in_this_process(home, env) as caller:
+            yield caller
+
+    return caller
+
+
+def server_over_http(**env: str) -> Any:
+    """Make a fixture of a module: the URL of a server over HTTP in this process."""
+
+    @pytest.fixture(scope="module")
+    def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+        with http_server(tmp_path_factory.mktemp("home"), **env) as url:
+            yield url
+
+    return url
+
+
 @pytest.fixture(scope="session")
 def served(
     tmp_path_factory: pytest.TempPathFactory,
@@ -237,14 +263,6 @@ async def caller(request: pytest.FixtureRequest, served: Callable[..., Any]) -> 
     transport, _, era = request.param.partition("-")
     target, home = served(transport)
     async with Client(target, mode="legacy" if era == "legacy" else "auto", read_timeout_seconds=200) as client:
-        yield Caller(client, home)
-
-
-@pytest.fixture(scope="session")
-async def stdio_caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    """One client over stdio, for what does not depend on the transport."""
-    home = tmp_path_factory.mktemp("home")
-    async with Client(stdio(home), read_timeout_seconds=200) as client:
         yield Caller(client, home)
 
 

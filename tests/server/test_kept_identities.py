@@ -46,12 +46,11 @@ def test_what_cannot_be_read_has_no_rights(told: object) -> None:
     assert kept_identity(told, "home").rights == frozenset()
 
 
-def test_what_was_kept_before_there_were_identities_is_its_users_own() -> None:
+def test_what_was_kept_before_there_were_identities_is_its_users_own_and_a_right_of_a_later_version_is_left_out() -> (
+    None
+):
     assert kept_identity(None, "home") == LOCAL_IDENTITY
     assert kept_identity(None, "principal ada").rights == frozenset()
-
-
-def test_a_right_of_a_later_version_is_left_out() -> None:
     assert identity_from({**identity_told(ADA), "rights": ["run", "fly"]}) == ADA
 
 

@@ -21,10 +21,7 @@ def tokens() -> ModuleType:
     return module
 
 
-async def test_the_code_surface_stays_within_260_tokens(tokens: ModuleType) -> None:
+async def test_the_code_surface_stays_within_260_tokens_and_the_full_one_within_1800(tokens: ModuleType) -> None:
     assert sum((await tokens.tokens_of(Surface.CODE)).values()) <= 260
-
-
-async def test_the_full_surface_stays_within_1800_tokens(tokens: ModuleType) -> None:
     counted = await tokens.tokens_of(Surface.FULL)
     assert sum(counted.values()) <= 1800

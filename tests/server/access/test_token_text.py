@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.server.access.token_text import PATTERN, digest_of, is_token, new_token
 
 
-def test_a_token_has_the_form_that_the_documentation_tells_secret_scanners() -> None:
+def test_a_token_has_the_form_that_the_documentation_tells_secret_scanners_and_no_two_are_alike() -> None:
     token = new_token()
     assert re.fullmatch(r"sealab_[0-9A-Za-z]{49}", token)
     assert PATTERN.pattern == r"sealab_[0-9A-Za-z]{49}"
     assert is_token(token)
-
-
-def test_no_two_tokens_are_alike() -> None:
     tokens = {new_token() for _ in range(1000)}
     assert len(tokens) == len({digest_of(token) for token in tokens}) == 1000
 
@@ -32,10 +28,5 @@ def test_a_changed_character_is_told_by_the_checksum(at: int, character: str) ->
 
 @given(st.text())
 def test_any_other_text_is_no_token(text: str) -> None:
-    assert not is_token(text)
-    assert not is_token("sealab_" + text)
-
-
-@pytest.mark.parametrize("text", ["", "sealab_", "sealab_" + "0" * 49, "SEALAB_" + "0" * 49])
-def test_what_only_looks_like_a_token_is_none(text: str) -> None:
-    assert not is_token(text)
+    for looks_like in (text, "sealab_" + text, "", "sealab_", "sealab_" + "0" * 49, "SEALAB_" + "0" * 49):
+        assert not is_token(looks_like)

@@ -62,11 +62,14 @@ def test_a_stray_letter_far_behind_is_no_utf_8_either(tmp_path: Path) -> None:
     assert b"Krausnick" not in named.output
 
 
-def test_what_is_no_text_is_refused_and_an_encoding_that_there_is_not_too(tmp_path: Path) -> None:
+def test_what_is_no_text_is_refused_and_an_encoding_that_there_is_not_too_and_an_unknown_token_is_counted(
+    tmp_path: Path,
+) -> None:
     binary = pii(tmp_path, "sanitize", text=bytes(range(256)) * 20)
     assert (binary.returncode, binary.output) == (2, b"")
     assert "does not look like text" in binary.stderr
     assert pii(tmp_path, "sanitize", "--encoding", "klingon", text=b"x").returncode == 2
+    assert ": 1 token ([EMAIL_aaaaaaaaaa])." in pii(tmp_path, "restore", text=b"[EMAIL_aaaaaaaaaa]").stderr
 
 
 @pytest.mark.parametrize(("name", "content"), [("t.csv", TABLE), ("r.json", RECORD), ("p.txt", PROSE)])
@@ -182,7 +185,3 @@ def test_a_file_that_is_not_json_is_not_taken_for_json(tmp_path: Path, name: str
 )
 def test_json_comes_through_as_it_was(tmp_path: Path, text: str) -> None:
     assert pii(tmp_path, "sanitize", "--as", "json", text=text.encode()).output == text.encode()
-
-
-def test_one_unknown_token_is_counted_as_one(tmp_path: Path) -> None:
-    assert ": 1 token ([EMAIL_aaaaaaaaaa])." in pii(tmp_path, "restore", text=b"[EMAIL_aaaaaaaaaa]").stderr

@@ -224,13 +224,12 @@ def test_edited_code_of_a_dry_run_runs_dry(journaled: tuple[Path, dict[str, str]
     assert file.read_text() == sent
 
 
-def test_edited_code_has_the_time_and_the_random_numbers_of_the_run(journaled: tuple[Path, dict[str, str]]) -> None:
+def test_edited_code_has_the_time_and_the_random_numbers_of_the_run_and_is_none_of_a_later_program_of_a_session(
+    journaled: tuple[Path, dict[str, str]],
+) -> None:
     code = "import random, time\nresult = [time.strftime('%Y-%m-%d %H'), random.random()]"
     first, second = (told(edited(journaled, "calls", code))["report"] for _ in range(2))
     assert first["result"] == second["result"]  # type: ignore[index]
-
-
-def test_a_later_program_of_a_session_cannot_be_edited(journaled: tuple[Path, dict[str, str]]) -> None:
     ended = edited(journaled, "program2", "1")
     assert ended.returncode == 3
     assert "is program 2 of the session 'counted', and needs what those before it left." in ended.stderr

@@ -72,7 +72,8 @@ def test_all_servers_are_tested_and_a_bad_one_fails_the_command_alone(home, run)
     assert "NOT_SET_ANYWHERE" in found["unset"]["error"]
 
 
-def test_changed_descriptions_are_shown_and_accepted(home, run):
+def test_changed_descriptions_are_shown_and_not_remembered_until_they_are_accepted(home, run):
+    kept = home / "registry" / "lists"
     configure(home, w=wire(home))
     assert run("w").returncode == 0
     configure(home, w=wire(home, "described=Say it twice."))
@@ -80,9 +81,11 @@ def test_changed_descriptions_are_shown_and_accepted(home, run):
     assert changed.returncode == 1
     assert "--accept" in changed.stdout
     assert "echo now says: Say it twice." in changed.stdout
+    assert not any("Say it twice." in file.read_text() for file in kept.iterdir())
     accepted = run("w", "--accept", "--json")
     assert accepted.returncode == 0
     assert told_by(accepted)["w"]["accepted"] == ["echo"]
+    assert any("Say it twice." in file.read_text() for file in kept.iterdir())
     assert run("w").returncode == 0
 
 
@@ -105,17 +108,6 @@ def test_what_a_test_saw_is_known_without_asking_the_server_again(home, run):
     categories = json.loads(sealab("tools", "categories", "--json", "--home", str(home)).stdout)
     assert categories["total_tools"] == 16
     assert (home.parent / "starts").read_text() == starts
-
-
-def test_what_a_quarantined_server_says_is_not_remembered_until_it_is_accepted(home, run):
-    configure(home, w=wire(home))
-    assert run("w").returncode == 0
-    configure(home, w=wire(home, "described=Say it twice."))
-    assert run("w").returncode == 1
-    kept = home / "registry" / "lists"
-    assert not any("Say it twice." in file.read_text() for file in kept.iterdir())
-    assert run("w", "--accept").returncode == 0
-    assert any("Say it twice." in file.read_text() for file in kept.iterdir())
 
 
 def test_a_name_stands_quoted_in_the_command_to_type_and_a_test_does_not_refer_to_itself(home, run):

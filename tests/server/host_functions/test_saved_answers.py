@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
-from ..conftest import Caller, in_this_process
+from ..conftest import Caller, in_process_server
 from ..upstream_tools.test_registry import ONE_SPARE, configure
 
 UPSTREAM = """
@@ -80,14 +80,12 @@ server.run()
 """
 
 
-@pytest.fixture(scope="module")
-async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    home = tmp_path_factory.mktemp("home")
+def served(home: Path) -> None:
     (home / "web.py").write_text(UPSTREAM)
     configure(home, web={"command": sys.executable, "args": [str(home / "web.py")]})
-    allowed = {**ONE_SPARE, "SEALAB_ALLOWED_ISOLATION": "restricted,process"}
-    async with in_this_process(home, allowed) as caller:
-        yield caller
+
+
+caller = in_process_server({**ONE_SPARE, "SEALAB_ALLOWED_ISOLATION": "restricted,process"}, served)
 
 
 def content(caller: Caller, name: str) -> bytes:

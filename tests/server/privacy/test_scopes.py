@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,16 +28,13 @@ from sealab.server.settings import PrivacyMode, Settings
 from sealab.skills_db.vault import AuditLine, Vault
 
 from ...waiting import until
-from ..conftest import http_server, in_this_process
+from ..conftest import http_server, in_this_process, server_over_http
 
 MAIL = "jane.roe@corp.example"
 FAST = {"SEALAB_PRIVACY_MODE": "fast"}
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with http_server(tmp_path_factory.mktemp("home"), **FAST) as url:
-        yield url
+url = server_over_http(**FAST)
 
 
 def noted(privacy: Privacy, limit: int) -> list[AuditLine]:

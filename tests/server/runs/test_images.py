@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from sealab.server.runs import images
 from sealab.server.runs.images import IMAGE_BYTES_MAX, IMAGES_MAX, image_type
 
-from ..conftest import Caller, in_this_process
+from ..conftest import Caller, in_process_server, in_this_process
 from ..upstream_tools.test_registry import ONE_SPARE, configure, upstream
 
 
@@ -31,11 +30,7 @@ def png(size: int = 0) -> bytes:
     )
 
 
-@pytest.fixture(scope="module")
-async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    home = configure(tmp_path_factory.mktemp("home"), up=upstream())
-    async with in_this_process(home, ONE_SPARE) as caller:
-        yield caller
+caller = in_process_server(ONE_SPARE, lambda home: configure(home, up=upstream()))
 
 
 async def ran(caller: Caller, code: str) -> tuple[dict[str, Any], list[Any]]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from ...sandbox.science import science_python
 from ..command_line import run, sealab
-from ..conftest import Caller, in_this_process
+from ..conftest import Caller, in_process_server, in_this_process
 
 
 async def choices(caller: Caller) -> object:
@@ -21,16 +18,7 @@ async def choices(caller: Caller) -> object:
     return schema["enum"]
 
 
-@pytest.fixture(scope="module")
-async def only_restricted(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    home = tmp_path_factory.mktemp("home")
-    allowed = {"SEALAB_ALLOWED_ISOLATION": "restricted"}
-    async with in_this_process(home, allowed) as caller:
-        yield caller
-
-
-async def test_the_schema_shows_only_what_the_operator_allows(only_restricted: Caller) -> None:
-    assert await choices(only_restricted) == ["auto", "restricted"]
+only_restricted = in_process_server({"SEALAB_ALLOWED_ISOLATION": "restricted"})
 
 
 @pytest.mark.parametrize("asked", ["process", "container"])
@@ -44,7 +32,8 @@ async def test_an_isolation_that_is_not_allowed_is_refused_by_the_settings_name(
     assert f"ask the operator to add {asked}" in said
 
 
-async def test_auto_is_restricted(only_restricted: Caller) -> None:
+async def test_the_schema_shows_only_what_the_operator_allows_and_auto_is_restricted(only_restricted: Caller) -> None:
+    assert await choices(only_restricted) == ["auto", "restricted"]
     assert (await only_restricted.run("1"))["isolation"] == "restricted"
     assert (await only_restricted.run("1", isolation="restricted"))["isolation"] == "restricted"
 
@@ -66,12 +55,7 @@ async def test_a_share_of_the_processors_is_told_among_the_layers_of_a_run_and_t
         assert "cpus" in told["isolation"]["layers"]
 
 
-@pytest.fixture(scope="module")
-async def with_process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    home = tmp_path_factory.mktemp("home")
-    allowed = {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_WORKERS_SPARE": "1"}
-    async with in_this_process(home, allowed) as caller:
-        yield caller
+with_process = in_process_server({"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_WORKERS_SPARE": "1"})
 
 
 async def test_full_python_runs_where_it_is_allowed_and_only_when_asked_for(with_process: Caller) -> None:
@@ -113,21 +97,6 @@ async def test_the_statistics_tell_about_each_isolation_that_was_used(with_proce
     assert "language" in isolation["used"]["restricted"]["layers"]
     assert "language" not in isolation["used"]["process"]["layers"]
     assert isolation["missing"] == {}
-
-
-async def test_figures_come_as_image_content_beside_a_report_that_lists_them(tmp_path: Path) -> None:
-    allowed = {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_PROCESS_PYTHON": science_python()}
-    async with in_this_process(tmp_path, allowed) as caller:
-        code = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\nplt.plot([2, 1])"
-        answer = await caller.call("execute_code", code=code, isolation="process")
-    assert answer.structured_content is not None
-    images = answer.structured_content["images"]
-    shown = [content for content in answer.content if content.type == "image"]
-    assert [content.mime_type for content in shown] == ["image/png", "image/png"]
-    shows = [each.pop("shows") for each in images]
-    assert images == [{"mime_type": "image/png", "size": len(base64.b64decode(each.data))} for each in shown]
-    assert all(each.startswith("line of 2 points, x 0 to 1, y 1 to 2") for each in shows)
-    assert all(base64.b64decode(each.data).startswith(b"\x89PNG") for each in shown)
 
 
 def test_the_command_line_runs_full_python_and_the_doctor_tries_it(tmp_path: Path) -> None:

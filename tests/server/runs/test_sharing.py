@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,15 +12,12 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from ..conftest import http_server
+from ..conftest import server_over_http
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with http_server(tmp_path_factory.mktemp("home"), SEALAB_SESSIONS_MAX="2", SEALAB_WORKERS_MAX="1") as url:
-        yield url
+url = server_over_http(SEALAB_SESSIONS_MAX="2", SEALAB_WORKERS_MAX="1")
 
 
 COMPUTES = "import time\nbegan = time.process_time()\nwhile time.process_time() - began < 0.4:\n    pass"

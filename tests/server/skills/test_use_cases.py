@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from sealab.server.skills import source_facts, testing
 from sealab.server.skills.search import ABOUT_CHARS_MAX
 from sealab.skills_db.content import SkillDraft
 
-from ..conftest import Caller, in_this_process
+from ..conftest import Caller, in_process_server
 
 SLUG = '''
 def slugify(text: str, max_length: int = 50) -> str:
@@ -32,12 +31,9 @@ def _joined(words):
 '''
 
 
-@pytest.fixture(scope="module")
-async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    home = tmp_path_factory.mktemp("skills-home")
-    env = {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_WORKERS_MAX": "1", "SEALAB_WORKERS_SPARE": "1"}
-    async with in_this_process(home, env) as caller:
-        yield caller
+served = in_process_server(
+    {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_WORKERS_MAX": "1", "SEALAB_WORKERS_SPARE": "1"}
+)
 
 
 async def answered(served: Caller, tool: str, **arguments: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from mcp import Client
 from mcp.types import ElicitResult
 
 from ..command_line import sealab
-from ..conftest import Caller, http_server, in_this_process
+from ..conftest import Caller, http_server, in_process_server, in_this_process
 from .test_registry import ONE_SPARE, configure, connected, result, upstream
 
 ERAS = ["stdio-legacy", "http-modern"]
@@ -40,15 +40,14 @@ class User:
         return self.answers[min(len(self.asked), len(self.answers)) - 1]
 
 
-@pytest.fixture(scope="module")
-async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    """A client that cannot ask its user; tests that ask connect others to its server."""
-    home = tmp_path_factory.mktemp("home")
+def configured(home: Path) -> None:
     (home / "tools" / "weather").mkdir(parents=True)
     (home / "tools" / "weather" / "forecast.json").write_text('{"name": "forecast", "description": "Tell it."}')
     configure(home, up=upstream(deny=["as_text"]), other=upstream())
-    async with in_this_process(home, ONE_SPARE | {"SEALAB_ALLOWED_ISOLATION": "restricted,process"}) as caller:
-        yield caller
+
+
+served = in_process_server(ONE_SPARE | {"SEALAB_ALLOWED_ISOLATION": "restricted,process"}, configured)
+"""A client that cannot ask its user; tests that ask connect others to its server."""
 
 
 @asynccontextmanager

@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import itertools
 import random
-from collections.abc import AsyncIterator
 
 import pytest
 from mcp.types import CallToolResult, TextContent
 
 from sealab.server.privacy.gates.file_gate import _reading
 
-from ...conftest import Caller, in_this_process
+from ...conftest import Caller, in_process_server
 
 pytestmark = pytest.mark.anyio
 LINE = "customer {number}, email jane.roe{number}@example-corp.com, iban DE89370400440532013000\n"
@@ -37,11 +36,7 @@ def text_of(answer: CallToolResult) -> str:
     return answer.content[0].text
 
 
-@pytest.fixture(scope="module")
-async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    env = {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}
-    async with in_this_process(tmp_path_factory.mktemp("home"), env) as caller:
-        yield caller
+caller = in_process_server({"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"})
 
 
 async def test_a_small_text_in_any_encoding_is_refused_as_base64(caller: Caller) -> None:

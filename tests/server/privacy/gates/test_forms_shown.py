@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
+from pathlib import Path
 
-import pytest
-
-from ...conftest import Caller, in_this_process
+from ...conftest import Caller, in_process_server
 
 AUTO = {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}
 TOKEN = re.compile(r"\[[A-Z_]+_([0-9a-hjkmnp-tv-z]{6})[0-9a-hjkmnp-tv-z]{4}\]")
@@ -39,13 +37,12 @@ def forms() -> list[str]:
     return lines
 
 
-@pytest.fixture(scope="module")
-async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    home = tmp_path_factory.mktemp("home")
+def made(home: Path) -> None:
     (home / "workspace").mkdir()
     (home / "workspace" / "people.json").write_text(json.dumps(PEOPLE), encoding="utf-8")
-    async with in_this_process(home, AUTO) as caller:
-        yield caller
+
+
+caller = in_process_server(AUTO, made)
 
 
 async def test_no_form_of_what_a_file_gave_is_shown(caller: Caller) -> None:

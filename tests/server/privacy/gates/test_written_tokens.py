@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ...conftest import Caller, in_this_process
+from ...conftest import Caller, in_process_server, in_this_process
 
 ALL = {"SEALAB_PRIVACY_MODE": "fast", "SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_WORKERS_SPARE": "1"}
 TOKEN = re.compile(r"\[[A-Z_]+_[0-9a-hjkmnp-tv-z]{10}\]")
@@ -22,10 +21,7 @@ ISOLATIONS = pytest.mark.parametrize("isolation", ["restricted", "process"])
 READ = "table = read_file('people.csv')\n"
 
 
-@pytest.fixture(scope="module")
-async def filtering(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    async with in_this_process(tmp_path_factory.mktemp("home"), {**ALL, "SEALAB_PRIVACY": "auto"}) as caller:
-        yield caller
+filtering = in_process_server({**ALL, "SEALAB_PRIVACY": "auto"})
 
 
 @pytest.fixture(autouse=True)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
-
-from ...conftest import http_server
+from ...conftest import server_over_http
 from .raw import HEADERS, INITIALIZE, METADATA, connected, post, read
 
 MODERN: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": METADATA}}
 MODERN_HEADERS = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with http_server(tmp_path_factory.mktemp("home")) as url:
-        yield url
+url = server_over_http()
 
 
 def test_a_name_or_a_web_page_from_elsewhere_is_refused_in_both_eras(url: str) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from ...conftest import Caller, in_this_process
+from ...conftest import Caller, in_process_server, in_this_process
 
 ONE_SPARE = {"SEALAB_WORKERS_SPARE": "1"}
 
@@ -59,12 +57,8 @@ def runs(state: dict[str, Any]) -> bool:
     return bool(state["status"] == "running")
 
 
-@pytest.fixture(scope="module")
-async def one_at_a_time(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    """A client of a server that makes one background run at a time and has one wait."""
-    env = ONE_SPARE | {"SEALAB_BACKGROUND_RUNS_MAX": "1", "SEALAB_BACKGROUND_QUEUE_MAX": "1"}
-    async with in_this_process(tmp_path_factory.mktemp("home"), env) as caller:
-        yield caller
+one_at_a_time = in_process_server(ONE_SPARE | {"SEALAB_BACKGROUND_RUNS_MAX": "1", "SEALAB_BACKGROUND_QUEUE_MAX": "1"})
+"""A client of a server that makes one background run at a time and has one wait."""
 
 
 async def test_a_background_run_is_answered_at_once_and_its_report_can_be_waited_for(one_at_a_time: Caller) -> None:

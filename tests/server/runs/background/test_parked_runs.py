@@ -269,21 +269,6 @@ async def test_a_run_of_the_foreground_waits_over_a_restart(tmp_path: Path, monk
     assert sent.read_text() == f"told {later['result'][0]}\n"
 
 
-async def test_without_a_journal_no_answer_is_a_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = served(tmp_path)
-    monkeypatch.setattr(elicitation, "ANSWER_SECONDS", 0.2)
-
-    async def absent(_context: object, _question: Any) -> ElicitResult:
-        await asyncio.sleep(0.6)
-        return ElicitResult(action="cancel")
-
-    env = ENV | {"SEALAB_JOURNAL": "off"}
-    async with in_this_process(tmp_path, env, elicitation_callback=absent) as caller:
-        report = await caller.run(CODE)
-    assert report["result"][1].startswith("refused: ")
-    assert not sent.exists()
-
-
 async def test_runs_that_were_accepted_go_on_when_the_operator_has_lowered_the_maxima(tmp_path: Path) -> None:
     sent = served(tmp_path)
     async with in_this_process(tmp_path, ENV | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}) as caller:

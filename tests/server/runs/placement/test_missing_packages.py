@@ -13,17 +13,13 @@ from sealab.server.runs.execute import CodeRequest, execute
 from sealab.server.settings import Settings
 
 from ...managed_python.kernel import needs_kernel
-from ...managed_python.wheels import made_environment, wheel
 
 ALONE = Settings(workers_spare=0)
 
 
 @pytest.fixture(scope="module")
-async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[App]:
-    """A server whose full Python has a module `pandas` of the tests' own."""
-    root, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("wheels")
-    made_environment(root, folder, wheel(folder, "pandas", "9.1", {"pandas/__init__.py": "total = sum\n"}))
-    async with running(ALONE, Home(root)) as app:
+async def app(home: Home) -> AsyncIterator[App]:
+    async with running(ALONE, home) as app:
         yield app
 
 

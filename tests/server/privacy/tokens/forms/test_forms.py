@@ -236,7 +236,7 @@ def test_a_value_is_found_that_is_the_beginning_of_many_others() -> None:
         assert [text[span.start : span.end] for span in known.find(text)] == [text]
 
 
-def test_forms_are_found_while_another_thread_adds_values() -> None:
+def test_values_and_forms_are_found_while_another_thread_adds_values() -> None:
     known = KnownValues(4000)
     known.add("Jane Doe", "PERSON")
     failed: list[BaseException] = []
@@ -245,6 +245,7 @@ def test_forms_are_found_while_another_thread_adds_values() -> None:
         try:
             for number in range(12_000):
                 known.add(f"Person{number} Family{number}", "PERSON")
+                known.add(f"{number}Zq8sT5vR2nKw", "SECRET")
                 if number % 50 == 0:
                     known.add("Jane Doe", "PERSON")
         except BaseException as error:
@@ -254,6 +255,7 @@ def test_forms_are_found_while_another_thread_adds_values() -> None:
     thread.start()
     while thread.is_alive():
         assert [span.type for span in known.find("see jane_doe")] == ["PERSON"]
+        assert "PERSON" in {span.type for span in known.find("Jane Doe Person7 Family7 5Zq8sT5vR2nKw")}
     assert not failed
 
 
