@@ -192,10 +192,20 @@ class Caller:
             answer.structured_content = in_full(answer.structured_content)
         return answer
 
+    async def told(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Return the structured content of an answer, which has one."""
+        answer = await self.call(tool, **arguments)
+        assert answer.structured_content is not None, answer.content
+        return answer.structured_content
+
+    async def refusal(self, tool: str, **arguments: Any) -> str:
+        """Return what a tool says that refuses."""
+        answer = await self.call(tool, **arguments)
+        assert answer.is_error, answer
+        return str(answer.content[0].text)  # type: ignore[union-attr]  # a text
+
     async def run(self, code: str, **arguments: Any) -> dict[str, Any]:
-        report = (await self.call("execute_code", code=code, **arguments)).structured_content
-        assert report is not None
-        return report
+        return await self.told("execute_code", code=code, **arguments)
 
 
 @asynccontextmanager

@@ -74,10 +74,9 @@ async def follow(server: Caller, hint: str) -> None:
     found = READERS.match(hint)
     assert found is not None
     if found["code"]:
-        answer = await server.call("execute_code", code=found["code"])
-        assert answer.structured_content is not None
-        assert "truncated" not in answer.structured_content
-        assert answer.structured_content["result"]
+        answer = await server.told("execute_code", code=found["code"])
+        assert "truncated" not in answer
+        assert answer["result"]
     else:
         slice_of = {"offset": int(found["offset"]), "limit": int(found["limit"])}
         answer = await server.call("read_workspace_file", filename=found["name"], **slice_of)
@@ -129,9 +128,8 @@ async def test_a_file_is_read_in_slices_until_its_end_by_what_each_answer_says(s
         assert arguments is not None
         answer = await server.call("read_workspace_file", filename='a "b".txt', offset=int(arguments[1]))
     assert read == whole
-    asked = await server.call("read_workspace_file", filename='a "b".txt', limit=50_000)
-    assert asked.structured_content is not None
-    assert len(asked.structured_content["content"]) == 50_000
+    asked = await server.told("read_workspace_file", filename='a "b".txt', limit=50_000)
+    assert len(asked["content"]) == 50_000
 
 
 async def test_bytes_are_read_within_the_limit_too(server: Caller) -> None:
@@ -245,8 +243,7 @@ async def test_an_operator_with_less_room_gets_shorter_answers(tmp_path: Path) -
                 answer = await server.call("execute_code", code=code)
                 assert chars_of(answer) <= 1000 + ENVELOPE
         await server.call("write_workspace_file", filename="a.txt", content="x" * 5000)
-        read = (await server.call("read_workspace_file", filename="a.txt")).structured_content
-        assert read is not None
+        read = await server.told("read_workspace_file", filename="a.txt")
         assert len(read["content"]) == 1000
 
 

@@ -79,8 +79,7 @@ async def test_the_long_error_of_a_server_keeps_its_start_and_its_end(server: Ca
 async def test_a_skill_that_uses_what_nothing_defines_warns_when_it_is_saved(
     server: Caller, code: str, named: str
 ) -> None:
-    saved = (await server.call("save_skill", name="unfit", code=code)).structured_content
-    assert saved is not None
+    saved = await server.told("save_skill", name="unfit", code=code)
     assert (
         f"It uses {named}, which nothing defines: a call that comes there fails with a NameError." in saved["warnings"]
     )
@@ -98,6 +97,5 @@ async def test_a_skill_that_uses_what_nothing_defines_warns_when_it_is_saved(
     ],
 )
 async def test_a_skill_that_finds_all_its_names_does_not(server: Caller, code: str) -> None:
-    saved = (await server.call("save_skill", name="fit", code=code)).structured_content
-    assert saved is not None
+    saved = await server.told("save_skill", name="fit", code=code)
     assert not [warning for warning in saved["warnings"] if "nothing defines" in warning]

@@ -83,17 +83,15 @@ async def test_a_call_in_the_form_of_a_strict_client_is_taken(in_process_caller:
     given |= {name: {} for name in ("context_vars", "arguments") if name in given}
     given |= {"code": "6 * 7"} if tool == "execute_code" else {"name": "double"}
     given |= {"format": "json", **({"dry_run": False, "background": False} if tool == "execute_code" else {})}
-    answer = await in_process_caller.call(tool, **given)
-    assert answer.structured_content is not None, answer.content
-    assert answer.structured_content["result"] == 42
+    answer = await in_process_caller.told(tool, **given)
+    assert answer["result"] == 42
 
 
 async def test_what_is_wrong_is_refused_by_its_first_item_within_the_bound_of_a_message_and_an_empty_text_is_none(
     in_process_caller: Caller,
 ) -> None:
-    answer = await in_process_caller.call("save_skill", name="x", tags=["a", 7, *[1] * MANY])
-    assert answer.is_error
-    assert answer.content[0].text.startswith("The argument tags of save_skill cannot be 7. Its schema is ")  # type: ignore[union-attr]
+    answer = await in_process_caller.refusal("save_skill", name="x", tags=["a", 7, *[1] * MANY])
+    assert answer.startswith("The argument tags of save_skill cannot be 7. Its schema is ")
     text = "[" + "[]," * VALUES_MAX + "1]"
     for tool, given in (
         ("save_skill", {"name": "x", "tags": text}),

@@ -138,9 +138,7 @@ async def test_a_bad_argument_is_a_tool_error_that_says_what_to_give(in_process_
 
 
 async def test_an_unknown_tool_is_an_error_not_a_crash(caller: Caller) -> None:
-    answer = await caller.call("no_such_tool")
-    assert answer.is_error
-    text = answer.content[0].text  # type: ignore[union-attr]
+    text = await caller.refusal("no_such_tool")
     assert text.startswith('There is no tool "no_such_tool". Those that there are: execute_code, ')
 
 
@@ -151,8 +149,7 @@ async def test_workspace_files_are_written_read_listed_and_deleted(in_process_ca
     assert read.structured_content == {
         "filename": "data/notes.txt", "content": "grüße", "size": 13, "truncated": True,
     }  # fmt: skip
-    listed = (await in_process_caller.call("list_workspace_files", subpath="data")).structured_content
-    assert listed is not None
+    listed = await in_process_caller.told("list_workspace_files", subpath="data")
     assert listed.keys() == {"path", "files", "count", "used_bytes", "quota_bytes"}
     assert [(file["name"], file["size"]) for file in listed["files"]] == [("data/notes.txt", 13)]
     deleted = await in_process_caller.call("delete_workspace_file", filename="data/notes.txt")
@@ -178,8 +175,7 @@ async def test_the_text_of_a_file_says_what_follows_until_nothing_does(in_proces
 
 async def test_binary_files_travel_as_base64(caller: Caller) -> None:
     await caller.call("write_workspace_file", filename="b.bin", content="AP8Q", encoding="base64")
-    read = (await caller.call("read_workspace_file", filename="b.bin", encoding="base64")).structured_content
-    assert read is not None
+    read = await caller.told("read_workspace_file", filename="b.bin", encoding="base64")
     assert (read["content"], read["size"]) == ("AP8Q", 3)
     assert (await caller.run("list(read_file('b.bin', encoding=None))"))["result"] == [0, 255, 16]
     wrong = await caller.call("write_workspace_file", filename="b.bin", content="x", encoding="latin-1")
@@ -202,8 +198,7 @@ async def test_code_reaches_the_same_files_and_the_report_names_those_it_wrote(i
     report = await in_process_caller.run(code)
     assert report["result"] == 6
     assert report["files"] == [{"name": "out.txt", "size": 1}]
-    read = (await in_process_caller.call("read_workspace_file", filename="out.txt")).structured_content
-    assert read is not None
+    read = await in_process_caller.told("read_workspace_file", filename="out.txt")
     assert read["content"] == "6"
     assert "files" not in await in_process_caller.run("write_file('gone.txt', 'x')\ndelete_file('gone.txt')")
 
@@ -229,8 +224,7 @@ async def test_huge_output_is_cut_and_the_whole_can_be_read_back(in_process_call
     assert cut["output"]["total"] > cut["output"]["shown"]
     name = f".runs/{report['run_id']}/output.txt"
     assert name in cut["output"]["read_with"]
-    read = (await in_process_caller.call("read_workspace_file", filename=name, limit=len(whole))).structured_content
-    assert read is not None
+    read = await in_process_caller.told("read_workspace_file", filename=name, limit=len(whole))
     assert read["content"] == whole
     again = await in_process_caller.run(f"len(json.loads(read_file('.runs/{report['run_id']}/result.json')))")
     assert again["result"] == 30_000
@@ -240,14 +234,12 @@ async def test_the_code_of_every_run_is_kept_under_its_id_and_listed_as_soon_as_
     in_process_caller: Caller,
 ) -> None:
     told = {(await in_process_caller.run(f"{number}"))["run_id"]: f"{number}" for number in range(5)}
-    listing = (await in_process_caller.call("list_workspace_files", subpath=".runs")).structured_content
-    assert listing is not None
+    listing = await in_process_caller.told("list_workspace_files", subpath=".runs")
     assert {f".runs/{run_id}/code.py" for run_id in told} <= {file["name"] for file in listing["files"]}
     assert sorted(told) == list(told)
     for run_id, code in told.items():
-        read = await in_process_caller.call("read_workspace_file", filename=f".runs/{run_id}/code.py")
-        assert read.structured_content is not None
-        assert read.structured_content["content"] == code
+        read = await in_process_caller.told("read_workspace_file", filename=f".runs/{run_id}/code.py")
+        assert read["content"] == code
 
 
 async def test_hard_values_survive_the_way_to_the_client(caller: Caller) -> None:
@@ -262,17 +254,17 @@ async def test_hard_values_survive_the_way_to_the_client(caller: Caller) -> None
 
 
 async def test_a_call_that_the_client_calls_off_is_killed(caller: Caller) -> None:
-    before = await stats(caller)
+    before = await caller.told("get_execution_stats")
     with anyio.move_on_after(0.5) as scope:
         await caller.run("while True:\n    pass", timeout_seconds=40)
     assert scope.cancelled_caught
 
     async def cancelled() -> bool:
-        now = await stats(caller)
+        now = await caller.told("get_execution_stats")
         return bool(now["runs"]["by_status"]["cancelled"] > before["runs"]["by_status"]["cancelled"])
 
     await until(cancelled)
-    assert (await stats(caller))["pool"]["running"] == 0
+    assert (await caller.told("get_execution_stats"))["pool"]["running"] == 0
 
 
 async def test_calls_at_once_do_not_wait_for_each_other(caller: Caller) -> None:
@@ -298,7 +290,7 @@ told
 
 async def test_the_statistics_tell_limits_layers_runs_and_use(in_process_caller: Caller) -> None:
     await in_process_caller.run("1")
-    told = await stats(in_process_caller)
+    told = await in_process_caller.told("get_execution_stats")
     assert told["limits"]["max_timeout_seconds"] == 120
     assert "language" in told["isolation"]["layers"]
     assert told["isolation"]["required_level"] == "limits"
@@ -309,12 +301,6 @@ async def test_the_statistics_tell_limits_layers_runs_and_use(in_process_caller:
     assert told["workers"]["processes"] >= 1
     assert told["workspace"]["quota_bytes"] == 1_000_000_000
     assert told["pool"]["workers_made"] >= 1
-
-
-async def stats(caller: Caller) -> dict[str, Any]:
-    told = (await caller.call("get_execution_stats")).structured_content
-    assert told is not None
-    return told
 
 
 async def test_a_traceback_has_no_lines_of_the_library(in_process_caller: Caller) -> None:

@@ -121,10 +121,9 @@ np.arange(5000)
     refused = await caller.call("read_workspace_file", filename="wide.npy", offset=-1)
     assert "count rows of a table" in refused.content[0].text
     await caller.call("write_workspace_file", filename="broken.npy", content="no array")
-    broken = await caller.call("read_workspace_file", filename="broken.npy")
-    assert broken.is_error
-    assert "cannot be read as a table" in broken.content[0].text
-    assert "base64" in broken.content[0].text
+    broken = await caller.refusal("read_workspace_file", filename="broken.npy")
+    assert "cannot be read as a table" in broken
+    assert "base64" in broken
 
 
 async def test_a_large_table_is_taken_by_its_name_by_the_next_call_by_reading_and_by_a_skill(caller: Caller) -> None:
@@ -139,9 +138,8 @@ async def test_a_large_table_is_taken_by_its_name_by_the_next_call_by_reading_an
     assert written["name"] == shown["file"]
     again = await caller.run(f"import pandas as pd\nint({shown['read_with']}.n.sum())", isolation="process")
     assert again["result"] == sum(range(4000))
-    read = await caller.call("read_workspace_file", filename=shown["file"])
-    assert read.structured_content is not None
-    assert "label" in read.structured_content["content"]
+    read = await caller.told("read_workspace_file", filename=shown["file"])
+    assert "label" in read["content"]
     saved = await caller.call(
         "save_skill",
         name="bytes_of",
@@ -197,8 +195,7 @@ async def test_the_statistics_say_what_each_session_holds(caller: Caller) -> Non
     code = "import numpy as np\nbig = np.zeros((1000, 500))\nsmall = [1, 2, 3]\n_own = 1\ndef f(): pass"
     await caller.run(code, session="numbers", isolation="process", memory_mb=700)
     await caller.run("words = ['a' * 1000] * 2000", session="plain")
-    statistics = (await caller.call("get_execution_stats")).structured_content
-    assert statistics is not None
+    statistics = await caller.told("get_execution_stats")
     held = {each["name"]: each for each in statistics["sessions"]}
     numbers = held["numbers"]
     assert (numbers["isolation"], numbers["memory_mb"], numbers["calls"]) == ("process", 700, 1)

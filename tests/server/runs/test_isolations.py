@@ -25,9 +25,7 @@ only_restricted = in_process_server({"SEALAB_ALLOWED_ISOLATION": "restricted"})
 async def test_an_isolation_that_is_not_allowed_is_refused_by_the_settings_name(
     only_restricted: Caller, asked: str
 ) -> None:
-    answer = await only_restricted.call("execute_code", code="1", isolation=asked)
-    assert answer.is_error
-    said = answer.content[0].text  # type: ignore[union-attr]
+    said = await only_restricted.refusal("execute_code", code="1", isolation=asked)
     assert f"isolation='{asked}' is not allowed here: ALLOWED_ISOLATION is restricted." in said
     assert f"ask the operator to add {asked}" in said
 
@@ -49,8 +47,7 @@ def test_the_command_line_refuses_what_is_not_allowed_with_3_and_what_there_is_n
 async def test_a_share_of_the_processors_is_told_among_the_layers_of_a_run_and_the_limits(tmp_path: Path) -> None:
     async with in_this_process(tmp_path, {"SEALAB_CPUS": "1"}) as caller:
         assert "cpus" in (await caller.run("1"))["layers"]
-        told = (await caller.call("get_execution_stats")).structured_content
-        assert told is not None
+        told = await caller.told("get_execution_stats")
         assert told["limits"]["cpus"] == 1
         assert "cpus" in told["isolation"]["layers"]
 
@@ -80,9 +77,8 @@ async def test_helpers_reach_the_workspace_that_full_python_also_sees(with_proce
 async def test_a_session_belongs_to_the_isolation_it_began_in(with_process: Caller) -> None:
     await with_process.run("import ctypes\nkept = 5", session="full", isolation="process")
     assert (await with_process.run("kept", session="full"))["isolation"] == "process"
-    answer = await with_process.call("execute_code", code="kept", session="full", isolation="restricted")
-    assert answer.is_error
-    assert "runs at the isolation process, and cannot go on at restricted" in answer.content[0].text  # type: ignore[union-attr]
+    answer = await with_process.refusal("execute_code", code="kept", session="full", isolation="restricted")
+    assert "runs at the isolation process, and cannot go on at restricted" in answer
     await with_process.run("kept = 6", session="tight")
     assert (await with_process.call("execute_code", code="1", session="tight", isolation="process")).is_error
     assert (await with_process.run("kept", session="tight"))["result"] == 6
@@ -90,8 +86,7 @@ async def test_a_session_belongs_to_the_isolation_it_began_in(with_process: Call
 
 async def test_the_statistics_tell_about_each_isolation_that_was_used(with_process: Caller) -> None:
     await with_process.run("1", isolation="process")
-    told = (await with_process.call("get_execution_stats")).structured_content
-    assert told is not None
+    told = await with_process.told("get_execution_stats")
     isolation = told["isolation"]
     assert isolation["available"] == ["restricted", "process"]
     assert "language" in isolation["used"]["restricted"]["layers"]

@@ -20,20 +20,14 @@ TIGHT = {
 tight = in_process_server(TIGHT, lambda home: (home / "sealab.toml").write_text("WORKSPACE_QUOTA_MB = 1\n"))
 
 
-async def said_by(caller: Caller, tool: str, **arguments: object) -> str:
-    answer = await caller.call(tool, **arguments)
-    assert answer.is_error
-    return answer.content[0].text  # type: ignore[union-attr, no-any-return]
-
-
 async def test_the_defaults_in_the_schema_are_the_operators_and_more_than_the_maximum_is_refused_not_clamped(
     tight: Caller,
 ) -> None:
     tool = next(tool for tool in (await tight.client.list_tools()).tools if tool.name == "execute_code")
     assert tool.input_schema["properties"]["timeout_seconds"]["default"] == 20
     assert tool.input_schema["properties"]["memory_mb"]["default"] == 100
-    assert "at most 20" in await said_by(tight, "execute_code", code="1", timeout_seconds=20.5)
-    assert "at most 100" in await said_by(tight, "execute_code", code="1", memory_mb=101)
+    assert "at most 20" in await tight.refusal("execute_code", code="1", timeout_seconds=20.5)
+    assert "at most 100" in await tight.refusal("execute_code", code="1", memory_mb=101)
 
 
 async def test_as_many_sessions_as_allowed_and_no_more(tight: Caller) -> None:
@@ -53,15 +47,14 @@ async def test_the_budget_of_host_calls_is_per_run(tight: Caller) -> None:
 
 
 async def test_the_quota_holds_for_tools_and_for_code_alike(tight: Caller) -> None:
-    assert "workspace is full" in await said_by(tight, "write_workspace_file", filename="big", content="x" * 1_000_001)
+    assert "workspace is full" in await tight.refusal("write_workspace_file", filename="big", content="x" * 1_000_001)
     report = await tight.run("write_file('big', 'x' * 1_000_001)")
     assert report["error"]["type"] == "OSError"
 
 
 async def test_only_the_last_runs_are_kept(tight: Caller) -> None:
     ids = [(await tight.run(str(number)))["run_id"] for number in range(3)]
-    kept = (await tight.call("list_workspace_files", subpath=".runs")).structured_content
-    assert kept is not None
+    kept = await tight.told("list_workspace_files", subpath=".runs")
     assert [file["name"] for file in kept["files"]] == [f".runs/{run_id}/code.py" for run_id in ids[1:]]
 
 

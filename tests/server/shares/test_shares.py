@@ -23,12 +23,6 @@ ONE_SPARE = {"SEALAB_WORKERS_SPARE": "1"}
 BURN = "sum(each * each for each in range(2_000_000))"
 
 
-async def run(caller: Any, code: str, **arguments: Any) -> dict[str, Any]:
-    answer = await caller.call("execute_code", code=code, **arguments)
-    assert answer.structured_content is not None
-    return dict(answer.structured_content)
-
-
 async def is_idle(caller: Any) -> bool:
     return not (await shares(caller))["caller"]["runs"]
 
@@ -39,10 +33,10 @@ async def shares(caller: Any) -> dict[str, Any]:
 
 async def test_runs_a_minute_are_bounded_for_the_foreground_and_the_background_together(tmp_path: Path) -> None:
     async with in_this_process(tmp_path, ONE_SPARE | {"SEALAB_CALLER_RUNS_PER_MINUTE": "2"}) as caller:
-        assert (await run(caller, "1 + 1"))["result"] == 2
-        queued = await run(caller, "1 + 1", background=True)
+        assert (await caller.run("1 + 1"))["result"] == 2
+        queued = await caller.run("1 + 1", background=True)
         ended = await caller.call("get_run", run_id=queued["run_id"], wait_seconds=30)
-        refused = await run(caller, "1 + 1")
+        refused = await caller.run("1 + 1")
         background = await caller.call("execute_code", code="1", background=True)
         used = await shares(caller)
     assert ended.structured_content["result"] == 2
@@ -60,10 +54,10 @@ async def test_runs_a_minute_are_bounded_for_the_foreground_and_the_background_t
 async def test_cpu_seconds_of_a_day_outlive_a_restart(tmp_path: Path) -> None:
     env = ONE_SPARE | {"SEALAB_CALLER_CPU_SECONDS_PER_DAY": "0.01"}
     async with in_this_process(tmp_path, env) as caller:
-        assert (await run(caller, BURN))["success"]
+        assert (await caller.run(BURN))["success"]
         used = await shares(caller)
     async with in_this_process(tmp_path, env) as caller:
-        refused = await run(caller, "1")
+        refused = await caller.run("1")
         after = await shares(caller)
     assert used["caller"]["cpu_seconds_today"] > 0.01
     assert after["caller"]["cpu_seconds_today"] == used["caller"]["cpu_seconds_today"]
@@ -89,13 +83,13 @@ async def test_a_cancelled_run_is_charged_too(tmp_path: Path) -> None:
     env = ONE_SPARE | {"SEALAB_TENANT_CPU_SECONDS_PER_DAY": "0.02"}
     code = f"{BURN}\nwrite_file('burnt', 'x')\nimport asyncio\nawait asyncio.sleep(600)"
     async with in_this_process(tmp_path, env) as caller:
-        first = asyncio.create_task(run(caller, code))
+        first = asyncio.create_task(caller.run(code))
         await until((tmp_path / "workspace" / "burnt").exists)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         await until(partial(is_idle, caller))
         used = await shares(caller)
-        refused = await run(caller, "1")
+        refused = await caller.run("1")
     assert used["tenant"]["cpu_seconds_today"] > 0.02
     assert "This tenant has used its 0.02 CPU seconds" in refused["error"]["message"]
 

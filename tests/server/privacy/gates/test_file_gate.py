@@ -65,9 +65,8 @@ async def test_no_text_is_shown_with_something_personal_between_nul_characters(c
             assert answer.is_error
             assert "holds personal data" in text_of(answer)
     await write(caller, "größe: 7\0".encode() * 10)
-    answer = await caller.call("read_workspace_file", filename="f")
-    assert answer.structured_content is not None
-    assert answer.structured_content["content"] == "größe: 7\0" * 10
+    answer = await caller.told("read_workspace_file", filename="f")
+    assert answer["content"] == "größe: 7\0" * 10
 
 
 def test_a_text_is_found_wherever_it_begins() -> None:

@@ -215,9 +215,8 @@ async def test_a_token_among_the_arguments_of_a_skill_is_its_value(caller: Calle
     skill = "async def find(address: str) -> list:\n    rows = (await tools.customers.list_customers())['customers']\n"
     skill += "    return [row['id'] for row in rows if row['email'] == address]"
     assert (await caller.run(f"save_skill('find', {skill!r})"))["success"]
-    answer = await caller.call("run_skill", name="find", arguments={"address": token})
-    assert answer.structured_content is not None
-    assert answer.structured_content["result"] == [4], answer.structured_content
+    answer = await caller.told("run_skill", name="find", arguments={"address": token})
+    assert answer["result"] == [4], answer
 
 
 async def test_what_a_tool_gives_packed_is_learned_when_code_has_it(caller: Caller) -> None:

@@ -65,8 +65,7 @@ async def test_what_is_read_of_a_file_of_tokens_is_tokens(filtering: Caller) -> 
     shared = content(filtering, "shared.csv")
     report = await filtering.run("read = read_file('shared.csv')\nresult = [len(read), read]")
     assert report["result"] == [len(shared), shared]
-    read = (await filtering.call("read_workspace_file", filename="shared.csv")).structured_content
-    assert read is not None
+    read = await filtering.told("read_workspace_file", filename="shared.csv")
     assert read["content"] == shared
     copied = await filtering.run("write_file('back.csv', read_file('shared.csv'))")
     assert copied["result"]["tokens"] == {"restored": 4}

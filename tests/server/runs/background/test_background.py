@@ -14,18 +14,10 @@ ONE_SPARE = {"SEALAB_WORKERS_SPARE": "1"}
 
 async def begun(caller: Caller, code: str, **arguments: Any) -> str:
     """Begin a background run and return its run_id."""
-    report = (await caller.call("execute_code", code=code, background=True, **arguments)).structured_content
-    assert report is not None
+    report = await caller.told("execute_code", code=code, background=True, **arguments)
     assert report["status"] == "queued"
     run_id: str = report["run_id"]
     return run_id
-
-
-async def told(caller: Caller, run_id: str, **arguments: Any) -> dict[str, Any]:
-    """Return what get_run tells of a run."""
-    answer = await caller.call("get_run", run_id=run_id, **arguments)
-    assert answer.structured_content is not None, answer.content
-    return answer.structured_content
 
 
 _HANGS_SECONDS = 150
@@ -39,7 +31,7 @@ async def until(
     try:
         async with asyncio.timeout(_HANGS_SECONDS):
             while True:
-                state = await told(caller, run_id, **arguments)
+                state = await caller.told("get_run", run_id=run_id, **arguments)
                 if reached(state):
                     return state
                 assert state["status"] in {"queued", "running", "waiting"}, state
@@ -78,10 +70,9 @@ async def test_runs_wait_within_a_bound_and_end_when_they_are_cancelled_at_work_
     state = await until(one_at_a_time, first, lambda state: "progress" in state)
     assert state == {"run_id": first, "status": "running", "progress": {"fraction": 0.25, "message": "a quarter"}}
     second = await begun(one_at_a_time, "write_file('begun.txt', 'x')")
-    assert (await told(one_at_a_time, second))["status"] == "queued"
-    refused = await one_at_a_time.call("execute_code", code="1", background=True)
-    assert refused.is_error
-    assert refused.content[0].text.startswith("1 background runs of yours wait to begin, which is the most.")  # type: ignore[union-attr]
+    assert (await one_at_a_time.told("get_run", run_id=second))["status"] == "queued"
+    refused = await one_at_a_time.refusal("execute_code", code="1", background=True)
+    assert refused.startswith("1 background runs of yours wait to begin, which is the most.")
     for run_id in (second, first):
         answer = await one_at_a_time.call("get_run", run_id=run_id, cancel=True)
         assert answer.structured_content is not None
@@ -104,7 +95,7 @@ async def test_a_background_run_has_the_operators_longer_time_limit(tmp_path: Pa
 
 async def test_the_report_of_a_run_in_the_foreground_can_be_had_again(one_at_a_time: Caller) -> None:
     report = await one_at_a_time.run("print('x')\nresult = [1, 2]")
-    again = await told(one_at_a_time, report["run_id"])
+    again = await one_at_a_time.told("get_run", run_id=report["run_id"])
     failed = await one_at_a_time.run("1 / 0")
     answer = await one_at_a_time.call("get_run", run_id=failed["run_id"])
     unknown = await one_at_a_time.call("get_run", run_id="0" * 26)
@@ -116,9 +107,8 @@ async def test_the_report_of_a_run_in_the_foreground_can_be_had_again(one_at_a_t
 
 
 async def test_a_run_in_a_session_cannot_be_one_in_the_background(one_at_a_time: Caller) -> None:
-    answer = await one_at_a_time.call("execute_code", code="1", background=True, session="s")
-    assert answer.is_error
-    assert "Leave out session" in answer.content[0].text  # type: ignore[union-attr]
+    answer = await one_at_a_time.refusal("execute_code", code="1", background=True, session="s")
+    assert "Leave out session" in answer
 
 
 async def test_runs_that_wait_or_run_are_gone_on_with_by_the_next_server(tmp_path: Path) -> None:
@@ -142,4 +132,4 @@ async def test_background_runs_leave_the_workers_of_the_foreground_alone(tmp_pat
         assert report["result"] == 1
         assert "queued_ms" not in report
         for run_id in run_ids:
-            await told(caller, run_id, cancel=True)
+            await caller.told("get_run", run_id=run_id, cancel=True)
