@@ -22,8 +22,6 @@ from sealab.server.terminal_escaping import VisibleStream, visible
 from .command_line import sealab, sealab_process
 from .conftest import SEALAB, Caller, environment, in_process_server
 
-pytestmark = pytest.mark.anyio
-
 HOSTILE = "\x1b[31mred\x1b]8;;https://x.example\x07 \x9b2J \u202egnp.exe \u2066x\u2069 \x00\x7f over\rwritten"
 MARKS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 

@@ -17,7 +17,6 @@ from ..conftest import in_this_process
 from ..journal.test_journaled_runs import CLAIMED, served_notes, store
 from ..runs.background.test_background import begun, until
 from ..runs.background.test_background import ended as ended_run
-from ..runs.background.test_background import told as reported
 from ..upstream_tools.test_registry import ONE_SPARE
 
 MAIL = "jane.roe@corp.example"
@@ -269,7 +268,7 @@ async def test_background_runs_are_listed_cancelled_and_forgotten_before_and_wit
         for command in ("show", "replay", "resume") if journal == "on" else ():
             assert f"What was kept of the run {personal} was erased" in (await asked(command, personal)).stderr
         assert told(await asked("cancel", first, "--json")) == {"run_id": first, "status": "cancelled"}
-        assert (await reported(caller, first))["status"] == "cancelled"
+        assert (await caller.told("get_run", run_id=first))["status"] == "cancelled"
         assert first in (await asked("list", "--status", "cancelled")).stdout
     assert (await asked("cancel", first)).stdout == f"The run {first} had ended before: cancelled.\n"
     unknown = await asked("cancel", "0" * 26)

@@ -17,7 +17,6 @@ from sealab.server.settings import Settings
 
 from ..conftest import Caller
 
-pytestmark = pytest.mark.anyio
 MANY = 10_000
 ERRORS_MAX = 5
 """The ways in which one value can be wrong: one for each type that it may have."""

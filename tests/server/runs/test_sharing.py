@@ -8,14 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
-import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from ..conftest import server_over_http
-
-pytestmark = pytest.mark.anyio
-
 
 url = server_over_http(SEALAB_SESSIONS_MAX="2", SEALAB_WORKERS_MAX="1")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from sealab.server.skills.search import SkillIndex
 from sealab.server.skills.service import SkillService
 from sealab.skills_db.content import SkillDraft, SkillPage
 from sealab.skills_db.skills import SkillStore
+from tests.waiting import wait_until
 
 from ..conftest import Caller, in_process_server
 
@@ -206,3 +208,12 @@ async def test_an_unknown_skill_is_told_with_the_names_that_it_may_have_meant(se
         refusal = await served.refusal("load_skill", name=name)
         assert f"There is no skill '{name}'. Did you mean {near}?" in refusal
     assert "`list_skills` names those that there are" in await served.refusal("load_skill", name="qqqqqq")
+
+
+def test_runs_are_recorded_though_the_clock_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time
+    with closing(HomeDatabase(None, tmp_path)) as database, closing(SkillService(database)) as service:
+        service.note("a" * 26, duration_ms=1.0, status="ok", isolation="restricted", skills={})
+        monkeypatch.setattr(time, "time", lambda: now() - 3600)
+        wait_until(lambda: not service._ended.waiting())
+        wait_until(lambda: service.run_store().count_by_status() == {"ok": 1})

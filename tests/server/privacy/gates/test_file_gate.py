@@ -13,7 +13,6 @@ from sealab.server.privacy.gates.file_gate import _reading
 
 from ...conftest import Caller, in_process_server
 
-pytestmark = pytest.mark.anyio
 LINE = "customer {number}, email jane.roe{number}@example-corp.com, iban DE89370400440532013000\n"
 SMALL = LINE.format(number=1)
 LARGE = "".join(LINE.format(number=number) for number in range(14_000))

@@ -22,7 +22,7 @@ from sealab.skills_db.journal.sealing import JournalKeys
 
 from ...command_line import sealab
 from ...conftest import Caller, http_server
-from ...runs.background.test_background import begun, told, until
+from ...runs.background.test_background import begun, until
 from ...runs.background.test_background_restarts import over_http
 from ...runs.background.test_parked_runs import ENV, asks, parked, served
 from .browser import CHROMIUM, browser
@@ -171,7 +171,7 @@ async def test_what_was_not_signed_is_one_answer_whether_there_is_such_a_run_or_
         ]
         found = {(each.status_code, each.text) for token in wrong for each in [await page.with_token(token).got()]}
         found |= {(each.status_code, each.text) for token in wrong for each in [await page.with_token(token).sent(YES)]}
-        assert asks(await told(caller, run_id))
+        assert asks(await caller.told("get_run", run_id=run_id))
     ((status, text),) = found
     assert status == 404
     assert "This link is not valid" in text
@@ -193,11 +193,11 @@ async def test_a_link_whose_time_is_over_and_one_whose_run_ended_answer_nothing(
             ):
                 assert response.status_code == 410
                 assert "Nothing waits at this link any more" in response.text
-        assert asks(await told(caller, run_id))
-        await told(caller, run_id, cancel=True)
+        assert asks(await caller.told("get_run", run_id=run_id))
+        await caller.told("get_run", run_id=run_id, cancel=True)
         assert (await page.got()).status_code == 410
         assert (await page.sent(YES)).status_code == 410
-        assert (await told(caller, run_id))["status"] == "cancelled"
+        assert (await caller.told("get_run", run_id=run_id))["status"] == "cancelled"
 
 
 async def test_to_look_at_a_link_or_to_send_a_form_that_says_nothing_clear_or_from_another_site_answers_nothing(
@@ -225,7 +225,7 @@ async def test_to_look_at_a_link_or_to_send_a_form_that_says_nothing_clear_or_fr
         )
         for form in forms:
             assert (await page.sent(form)).status_code == 400, form
-        assert asks(await told(caller, run_id))
+        assert asks(await caller.told("get_run", run_id=run_id))
 
 
 async def test_links_open_no_sessions_and_end_none(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ async def test_links_open_no_sessions_and_end_none(tmp_path: Path) -> None:
         async with asking(tmp_path, url, "legacy") as (caller, run_id, page):
             for _ in range(5):
                 await asyncio.gather(*(page.sent({}) for _ in range(4)))
-            assert asks(await told(caller, run_id))
+            assert asks(await caller.told("get_run", run_id=run_id))
 
 
 def test_a_link_of_an_operator_needs_an_address(tmp_path: Path) -> None:

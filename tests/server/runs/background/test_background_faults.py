@@ -14,7 +14,7 @@ import psutil
 
 from ...conftest import HttpServer, http_process
 from ...journal.test_journaled_runs import CLAIMED, served_notes
-from .test_background import ONE_SPARE, begun, ended, told, until
+from .test_background import ONE_SPARE, begun, ended, until
 from .test_background_restarts import SHORT_LEASES, WAITS, lines_of, over_http
 
 ENV = ONE_SPARE | CLAIMED
@@ -85,7 +85,7 @@ async def test_runs_outlive_a_wrong_key_and_a_newer_version_and_one_with_a_damag
             assert "What it had done by then stands." in crashed["error"]["message"]
             said = await says(server, f"The background run {newer} is left to a newer version")
             assert "Use that version or a later one." in said
-            assert (await told(caller, newer))["status"] == "running"
+            assert (await caller.told("get_run", run_id=newer))["status"] == "running"
             assert sent.read_text() == before
     changed(tmp_path, "UPDATE sealab_journal_run SET format = format - 1 WHERE run_id = ?", newer)
     with http_process(tmp_path, launched_by=SHORT_LEASES, **ENV) as server:

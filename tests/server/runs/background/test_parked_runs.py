@@ -21,7 +21,7 @@ from ...command_line import Ended, sealab
 from ...conftest import Caller, http_process, in_this_process
 from ...journal.test_journaled_runs import CLAIMED, NOTES
 from ...upstream_tools.test_registry import configure
-from .test_background import begun, ended, told, until
+from .test_background import begun, ended, until
 from .test_background_restarts import over_http
 
 ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_BACKGROUND_RUNS_MAX": "2"} | CLAIMED
@@ -85,12 +85,12 @@ async def test_a_run_that_waits_holds_no_place_is_shown_as_waiting_and_can_be_ca
         assert f"{run_id}  " in (await operated(tmp_path, "list", "--status", "waiting")).stdout
         resumed = await operated(tmp_path, "resume", run_id)
         assert (resumed.returncode, "waits for an answer" in resumed.stderr) == (3, True)
-        assert (await told(caller, run_id, cancel=True))["status"] == "cancelled"
+        assert (await caller.told("get_run", run_id=run_id, cancel=True))["status"] == "cancelled"
         assert f"{run_id}  " in (await operated(tmp_path, "list", "--status", "cancelled")).stdout
         resumed = await operated(tmp_path, "resume", run_id)
         assert (resumed.returncode, "has ended: cancelled" in resumed.stderr) == (3, True)
         assert (await answered(tmp_path, "approve", approval)).returncode == 2
-        assert (await told(caller, run_id))["status"] == "cancelled"
+        assert (await caller.told("get_run", run_id=run_id))["status"] == "cancelled"
     assert not sent.exists()
 
 
