@@ -26,7 +26,7 @@ from ....docs.blocks import blocks_of
 from ....waiting import wait_until
 from ...conftest import SEALAB, environment
 from .raw import HEADERS, MODERN, call
-from .test_tls import certificate
+from .test_http import certificate
 from .tokens import Made, made, revoked
 
 NAME = "sealab.example"
