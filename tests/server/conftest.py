@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import json
 import os
 import signal
 import socket
@@ -17,7 +18,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -34,6 +35,10 @@ from sealab.server.protocol.address import Address, Exposure
 from sealab.server.protocol.serving import mcp_server
 from sealab.server.settings import Auth, Settings, read_settings
 from sealab.server.stats.watchdog import REPORT_VARIABLE
+
+from ..skills_db.conftest import Place, cluster, postgres_place
+
+__all__ = ["cluster", "postgres_place"]
 
 SEALAB = [sys.executable, "-P", "-m", "sealab.server"]
 HELD_MS_MAX = int(os.environ.get("SEALABTEST_HELD_MS", "400"))
@@ -237,6 +242,25 @@ def in_process_server(
             yield caller
 
     return caller
+
+
+def sharing(place: Place) -> dict[str, str]:
+    """The settings of a server that shares a database, and the key of what lies there, with others."""
+    return {"SEALAB_DATABASE_URL": place.server_url, "SEALAB_WORKERS_SPARE": "1", "SEALAB_VAULT_KEY": "ab" * 32}
+
+
+@asynccontextmanager
+async def two_servers(
+    place: Place, home: Path, upstreams: Mapping[str, Any], **env: str
+) -> AsyncIterator[list[Caller]]:
+    """Give clients of two servers in this process: each has a home of its own, and both the same database."""
+    async with AsyncExitStack() as stack:
+        callers = []
+        for name in ("first", "second"):
+            (home / name).mkdir()
+            (home / name / "mcp.json").write_text(json.dumps({"mcpServers": upstreams}))
+            callers.append(await stack.enter_async_context(in_this_process(home / name, sharing(place) | env)))
+        yield callers
 
 
 def server_over_http(**env: str) -> Any:

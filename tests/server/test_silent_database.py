@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import threading
@@ -20,9 +19,8 @@ from mcp.types import CallToolResult, TextContent
 from sealab.server.database import Opening
 from sealab.skills_db.errors import DatabaseUnreachable
 
-from ..skills_db.conftest import Place
+from ..skills_db.conftest import Place, cluster_of_tests
 from ..skills_db.link import Link, linked
-from ..skills_db.postgres import INSTALL, find_binaries, throwaway_cluster
 from ..waiting import until, wait_until
 from .conftest import SEALAB, _said_by, environment
 
@@ -33,11 +31,7 @@ ENOUGH_SECONDS = 60
 
 @pytest.fixture(scope="module")
 def link_and_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Link, Place]]:
-    if find_binaries() is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"There is no PostgreSQL on this machine. {INSTALL}")
-        pytest.skip(f"there is no PostgreSQL on this machine. {INSTALL}")
-    with throwaway_cluster(durable=False) as cluster:
+    with cluster_of_tests() as cluster:
         place = Place(cluster.create("silent"), tmp_path_factory.mktemp("home"))
         with linked(cluster, place) as both:
             yield both

@@ -14,7 +14,6 @@ from sealab.server.settings import Settings, read_settings
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.replicas.replica_store import ReplicaStore
 
-from ...skills_db.conftest import cluster  # noqa: F401 - the fixture
 from ...skills_db.postgres import Cluster
 from ..command_line import sealab_process
 
@@ -23,9 +22,7 @@ ADDRESS = "http://127.0.0.1:9"
 
 @pytest.mark.parametrize("is_same", [True, False])
 def test_a_program_with_another_key_than_the_servers_is_not_well(
-    cluster: Cluster,  # noqa: F811 - the fixture
-    tmp_path: Path,
-    is_same: bool,
+    cluster: Cluster, tmp_path: Path, is_same: bool
 ) -> None:
     own, theirs = secrets.token_bytes(32), secrets.token_bytes(32)
     url, server = cluster.create(f"doctor_{secrets.token_hex(4)}"), secrets.token_hex(8)

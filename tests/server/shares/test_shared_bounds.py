@@ -24,7 +24,7 @@ from sealab.skills_db.errors import SkillsDbError
 
 from ...skills_db.conftest import Place
 from ...waiting import until
-from ..conftest import LEAST, in_this_process
+from ..conftest import LEAST, two_servers
 
 WAIT_SECONDS = 40
 
@@ -178,17 +178,7 @@ async def test_who_waits_for_a_part_as_its_server_ends_is_refused_and_so_is_who_
 async def test_sessions_of_a_tenant_are_counted_over_two_servers_and_freed_when_they_end(
     postgres_place: Place, tmp_path: Path
 ) -> None:
-    assert postgres_place.url is not None
-    env = {
-        "SEALAB_DATABASE_URL": postgres_place.url,
-        "SEALAB_WORKERS_SPARE": "1",
-        "SEALAB_VAULT_KEY": "ab" * 32,
-        "SEALAB_TENANT_SESSIONS_MAX": "2",
-    }
-    async with AsyncExitStack() as stack:
-        first, second = [
-            await stack.enter_async_context(in_this_process(tmp_path / name, env)) for name in ("first", "second")
-        ]
+    async with two_servers(postgres_place, tmp_path, {}, SEALAB_TENANT_SESSIONS_MAX="2") as (first, second):
         for name in ("a", "b"):
             assert (await first.run("n = 1", session=name))["status"] == "ok"
         refused = await second.call("execute_code", code="n = 1", session="c")

@@ -158,9 +158,7 @@ async def test_after_a_no_nothing_is_called_at_all(served: Caller, mode: str, tm
     assert not file.exists()
 
 
-async def test_a_yes_for_always_holds_in_later_runs_until_it_is_taken_back(
-    tmp_path: Path,
-) -> None:
+async def test_a_yes_for_always_holds_in_later_runs_until_it_is_taken_back(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream())
     file, user = tmp_path / "file", User([yes("this tool always")])
     code = f"await tools.up.append(path={str(file)!r}, line='x')"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from mcp.types import ElicitResult
 
 from sealab.server.protocol import elicitation
 
-from ....skills_db.postgres import INSTALL, find_binaries, throwaway_cluster
+from ....skills_db.conftest import cluster_of_tests
 from ...command_line import Ended, sealab
 from ...conftest import Caller, http_process, in_this_process
 from ...journal.test_journaled_runs import CLAIMED, NOTES
@@ -117,11 +116,7 @@ def where(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
     if request.param == "sqlite":
         yield ENV
         return
-    if find_binaries() is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"There is no PostgreSQL on this machine. {INSTALL}")
-        pytest.skip(f"there is no PostgreSQL on this machine. {INSTALL}")
-    with throwaway_cluster(durable=False) as cluster:
+    with cluster_of_tests() as cluster:
         yield ENV | {"SEALAB_DATABASE_URL": cluster.create("sealab")}
 
 
