@@ -32,9 +32,7 @@ def pii(home: Path, *arguments: str, text: bytes = b"", **more: str) -> Ended:
 
 
 def forget(home: Path, *arguments: str) -> dict[str, Any]:
-    ended = pii(home, "forget", *arguments, "--json")
-    assert ended.returncode == 0, ended.stderr
-    told: dict[str, Any] = json.loads(ended.stdout)
+    told: dict[str, Any] = pii(home, "forget", *arguments, "--json").told
     return told
 
 
@@ -164,9 +162,7 @@ async def command(home: Path, *words: str) -> Ended:
 
 
 async def forgotten(home: Path, *words: str) -> dict[str, Any]:
-    answer = await command(home, "pii", "forget", *words, "--json")
-    assert answer.returncode == 0, answer.stderr
-    told: dict[str, Any] = json.loads(answer.stdout)
+    told: dict[str, Any] = (await command(home, "pii", "forget", *words, "--json")).told
     return told
 
 

@@ -97,9 +97,7 @@ def test_sealab_with_a_home_of_its_own_may_be_a_server(tmp_path: Path) -> None:
 def test_a_broken_mcp_json_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text("{broken")
     for arguments in (["list"], ["add", "x", "--", "y"], ["import"]):
-        ended = servers(tmp_path, *arguments, HOME=str(tmp_path))
-        assert ended.returncode == 2
-        assert "mcp.json" in ended.stderr
+        assert "mcp.json" in servers(tmp_path, *arguments, HOME=str(tmp_path)).refusal()
     assert (tmp_path / "mcp.json").read_text() == "{broken"
 
 
@@ -252,9 +250,7 @@ def test_a_file_of_a_client_that_cannot_be_read_ends_the_import_with_1_and_the_r
         (user / client).mkdir(parents=True)
         (user / client / ("mcp.json" if client == ".cursor" else "settings.json")).write_text(text)
     env = {"HOME": str(user), "XDG_CONFIG_HOME": "", "APPDATA": "", "CODEX_HOME": ""}
-    done = servers(home, "import", "--project", str(tmp_path), **env)
-    assert done.returncode == 1
-    assert "it cannot be parsed" in done.stderr
+    assert "it cannot be parsed" in servers(home, "import", "--project", str(tmp_path), **env).refusal(1)
     assert list(written(home)["mcpServers"]) == ["hub"]
 
 
@@ -342,9 +338,7 @@ def test_changed_descriptions_are_shown_and_not_remembered_until_they_are_accept
 @pytest.mark.parametrize(("arguments", "said"), [(["nope"], "Use w"), (["--accept"], "Name the one")])
 def test_a_wrong_command_line_is_an_error_that_says_what_to_do(home, run, arguments, said):
     configure(home, w=wire(home))
-    done = run(*arguments)
-    assert done.returncode == 2
-    assert said in done.stderr
+    assert said in run(*arguments).refusal()
     assert not (home.parent / "starts").exists()
 
 

@@ -78,9 +78,8 @@ def test_code_that_imports_what_it_has_runs_there_at_once_and_other_code_stays_i
 
 def test_an_operator_can_forbid_it(home: Path) -> None:
     code = "import pandas as pd\npd.DataFrame().total()"
-    refused = run(home, code, SEALAB_ALLOWED_ISOLATION="restricted")
-    assert refused.returncode == 3
-    assert "module 'pandas' is not available here" in refused.stderr
+    refusal = run(home, code, SEALAB_ALLOWED_ISOLATION="restricted").refusal(3)
+    assert "module 'pandas' is not available here" in refusal
     told = json.loads(
         sealab("data", "status", "--json", "--home", str(home), SEALAB_ALLOWED_ISOLATION="restricted").stdout
     )
@@ -98,9 +97,7 @@ def test_a_package_is_added_without_changing_what_is_there(home: Path, tmp_path:
     shutil.copytree(home / "python", tmp_path / "python", symlinks=True)
     wheel(folder, "ratios", "1.0", {"ratios.py": "half = 0.5\n"}, ["pandas"])
     wheel(folder, "pandas", "9.2", PANDAS)
-    ended = sealab("packages", "add", "ratios", "--json", "--home", str(tmp_path), "--wheels", str(folder))
-    assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout)
+    told = sealab("packages", "add", "ratios", "--json", "--home", str(tmp_path), "--wheels", str(folder)).told
     assert (told["packages"], told["added"]) == ({"pandas": "9.1", "ratios": "1.0"}, ["ratios"])
     assert run(tmp_path, "import ratios\nratios.half").stdout.strip() == "0.5"
 
@@ -122,34 +119,29 @@ def test_begun_anew_it_has_no_more_what_was_added(tmp_path: Path) -> None:
 
 def test_a_package_that_cannot_be_added_leaves_the_environment_as_it_was(home: Path, wheels: Path) -> None:
     before = sorted(path.name for path in (home / "python").iterdir())
-    ended = sealab("packages", "add", "no-such-package", "--home", str(home), "--wheels", str(wheels))
-    assert ended.returncode == 1
-    assert "cannot be installed" in ended.stderr
-    assert "misspelt" in ended.stderr
+    refusal = sealab("packages", "add", "no-such-package", "--home", str(home), "--wheels", str(wheels)).refusal(1)
+    assert "cannot be installed" in refusal
+    assert "misspelt" in refusal
     assert sorted(path.name for path in (home / "python").iterdir()) == before
 
 
 @pytest.mark.parametrize("name", ["https://example.org/x.whl", "./x.whl", "-r", "git+ssh://x", "a b"])
 def test_only_names_of_packages_can_be_added(home: Path, name: str) -> None:
-    ended = sealab("packages", "add", "--home", str(home), "--", name)
-    assert ended.returncode == 2
-    assert "not the name of a package" in ended.stderr
+    assert "not the name of a package" in sealab("packages", "add", "--home", str(home), "--", name).refusal()
 
 
 def test_a_package_with_another_hash_than_the_lock_names_is_not_installed(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     held = lock(tmp_path / "lock.txt", wheel(folder, "pandas", "9.1", PANDAS))
     wheel(folder, "pandas", "9.1", {"pandas/__init__.py": "harm = True\n"})
-    ended = sealab("data", "setup", "--home", str(tmp_path), "--wheels", str(folder), "--lock", str(held))
-    assert ended.returncode == 1
-    assert "cannot be installed" in ended.stderr
+    refusal = sealab("data", "setup", "--home", str(tmp_path), "--wheels", str(folder), "--lock", str(held)).refusal(1)
+    assert "cannot be installed" in refusal
     assert not (tmp_path / "python" / "current").exists()
 
 
 def test_a_failed_run_of_an_installer_names_neither_a_traceback_nor_leaves_a_build(tmp_path: Path) -> None:
-    ended = sealab("data", "setup", "--home", str(tmp_path), "--wheels", str(tmp_path / "none"))
-    assert ended.returncode == 2
-    assert "There is no folder" in ended.stderr
+    refusal = sealab("data", "setup", "--home", str(tmp_path), "--wheels", str(tmp_path / "none")).refusal()
+    assert "There is no folder" in refusal
 
 
 def test_nothing_of_the_current_folder_is_run_or_read_by_what_installs(
@@ -233,10 +225,9 @@ def test_a_package_that_is_added_and_cannot_be_imported_leaves_the_environment_i
     made_environment(tmp_path, folder, wheel(folder, "pandas", "9.1", ANSWERING))
     before = os.readlink(tmp_path / "python" / "current")
     wheel(folder, "broken", "1.0", BROKEN)
-    ended = sealab("packages", "add", "broken", "--home", str(tmp_path), "--wheels", str(folder))
-    assert ended.returncode == 1
-    assert "broken cannot be imported" in ended.stderr
-    assert "was not put in place" in ended.stderr
+    refusal = sealab("packages", "add", "broken", "--home", str(tmp_path), "--wheels", str(folder)).refusal(1)
+    assert "broken cannot be imported" in refusal
+    assert "was not put in place" in refusal
     assert os.readlink(tmp_path / "python" / "current") == before
     assert run(tmp_path, "import pandas\npandas.answer").stdout.strip() == "42"
     status = json.loads(sealab("data", "status", "--json", "--home", str(tmp_path)).stdout)

@@ -37,9 +37,7 @@ async def test_the_schema_shows_only_what_the_operator_allows_and_auto_is_restri
 
 
 def test_the_command_line_refuses_what_is_not_allowed_with_3_and_what_there_is_not_with_2(tmp_path: Path) -> None:
-    refused = run(tmp_path, "1", "--isolation", "process")
-    assert refused.returncode == 3
-    assert "ALLOWED_ISOLATION" in refused.stderr
+    assert "ALLOWED_ISOLATION" in run(tmp_path, "1", "--isolation", "process").refusal(3)
     assert run(tmp_path, "1", "--isolation", "none").returncode == 2
     assert run(tmp_path, "1", "--isolation", "restricted").returncode == 0
 
@@ -116,10 +114,9 @@ def test_full_python_alone_can_be_allowed_and_is_then_what_auto_means(tmp_path: 
     [("/nowhere/python", "cannot be run"), ("python3", "must be an absolute path"), ("/bin/echo", "is too old")],
 )
 def test_a_process_python_that_cannot_be_used_stops_the_start(tmp_path: Path, python: str, said: str) -> None:
-    ended = run(tmp_path, "1", SEALAB_ALLOWED_ISOLATION="restricted,process", SEALAB_PROCESS_PYTHON=python)
-    assert ended.returncode == 2
-    assert f"PROCESS_PYTHON is {python}" in ended.stderr
-    assert said in ended.stderr
+    refusal = run(tmp_path, "1", SEALAB_ALLOWED_ISOLATION="restricted,process", SEALAB_PROCESS_PYTHON=python).refusal()
+    assert f"PROCESS_PYTHON is {python}" in refusal
+    assert said in refusal
 
 
 async def test_the_capabilities_tell_of_full_python_only_where_it_is_offered(

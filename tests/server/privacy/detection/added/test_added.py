@@ -171,9 +171,7 @@ def test_a_file_of_recognizers_that_cannot_be_used_ends_the_start(tmp_path: Path
     (tmp_path / "mine.yaml").write_text("recognizers: 3")
     with pytest.raises(SettingsError, match=r"PRIVACY_RECOGNIZERS: .*mine\.yaml, line 1: there is no list"):
         Privacy(Settings(privacy_recognizers="mine.yaml"), tmp_path, pytest.fail)
-    ended = run(tmp_path, "1", SEALAB_PRIVACY_RECOGNIZERS="mine.yaml")
-    assert ended.returncode == 2
-    assert "mine.yaml, line 1" in ended.stderr
+    assert "mine.yaml, line 1" in run(tmp_path, "1", SEALAB_PRIVACY_RECOGNIZERS="mine.yaml").refusal()
 
 
 def test_the_file_of_recognizers_hides_on_the_way_to_the_model(tmp_path: Path) -> None:
