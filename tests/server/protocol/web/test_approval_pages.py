@@ -23,7 +23,7 @@ from sealab.skills_db.journal.sealing import JournalKeys
 from ...command_line import sealab
 from ...conftest import Caller, http_server
 from ...runs.background.test_background import begun, until
-from ...runs.background.test_background_faults import over_http
+from ...runs.background.test_background_restarts import over_http
 from ...runs.background.test_parked_runs import ENV, asks, parked, served
 from .browser import CHROMIUM, browser
 

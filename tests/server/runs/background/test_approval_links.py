@@ -16,7 +16,7 @@ from mcp.types import ElicitationCapability, ElicitResult, UrlElicitationCapabil
 from ...conftest import http_server, in_this_process
 from ...protocol.extensions.test_tasks_extension import Tasks, asked, reached
 from .test_background import begun, ended, until
-from .test_background_faults import over_http
+from .test_background_restarts import over_http
 from .test_parked_runs import CODE, ENV, asks, parked, served
 
 LINKS = ElicitationCapability(url=UrlElicitationCapability())

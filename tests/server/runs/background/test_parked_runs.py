@@ -21,7 +21,7 @@ from ...conftest import Caller, http_process, in_this_process
 from ...journal.test_journaled_runs import CLAIMED, NOTES
 from ...upstream_tools.test_registry import configure
 from .test_background import begun, ended, until
-from .test_background_faults import over_http
+from .test_background_restarts import over_http
 
 ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_BACKGROUND_RUNS_MAX": "2"} | CLAIMED
 CODE = """
