@@ -81,9 +81,10 @@ async def follow(server: Caller, hint: str) -> None:
     found = READERS.match(hint)
     assert found is not None
     if found["code"]:
-        answer = await server.told("execute_code", code=found["code"])
-        assert "truncated" not in answer
-        assert answer["result"]
+        answer = await server.call("execute_code", code=found["code"])
+        assert answer.structured_content is not None
+        assert "truncated" not in answer.structured_content
+        assert answer.structured_content["result"]
     else:
         slice_of = {"offset": int(found["offset"]), "limit": int(found["limit"])}
         answer = await server.call("read_workspace_file", filename=found["name"], **slice_of)
@@ -318,7 +319,7 @@ def test_layers_that_change_are_told_again() -> None:
 
 @pytest.fixture(scope="module")
 def tokens() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("tokens", Path(__file__).parents[1] / "benchmarks" / "tokens.py")
+    spec = importlib.util.spec_from_file_location("tokens", Path(__file__).parents[2] / "benchmarks" / "tokens.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
