@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from ..skills_db.conftest import cluster  # noqa: F401 - a fixture
 from ..skills_db.postgres import Cluster
 from ..waiting import until
 from .conftest import http_server
@@ -26,8 +25,7 @@ def of_runs(counts: Counter[str]) -> Counter[str]:
 
 
 async def test_a_lone_run_costs_three_statements_none_of_them_before_its_reply(
-    cluster: Cluster,  # noqa: F811 - the fixture
-    tmp_path: Path,
+    cluster: Cluster, tmp_path: Path
 ) -> None:
     url = cluster.create("cost_of_a_run")
     cluster.set_for(url, "log_statement = 'all'")
