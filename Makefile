@@ -139,15 +139,10 @@ chaos: wrapper setup ## A server that is hurt in every way while clients work, f
 	$(HOSTILE) $(BIN)/python -m tests.chaos.drive $(SECONDS:%=--seconds %) $(SEED:%=--seed %) $(ARGS)
 
 crash: setup ## SAVES of skills, RUNS in the background and SESSIONS of 30 programs with all that carries them killed, on SQLite and PostgreSQL
-	$(BIN)/python -m tests.benchmarks.crash $(SAVES:%=--saves %)
-	$(BIN)/python -m tests.benchmarks.crash_runs $(RUNS:%=--runs %)
-	$(BIN)/python -m tests.benchmarks.crash_sessions $(SESSIONS:%=--sessions %)
-
-soak: setup ## 6,000 runs; nothing may be left behind
-	$(BIN)/python tests/benchmarks/soak.py
+	$(BIN)/python -m tests.benchmarks.crash $(SAVES:%=--saves %) $(RUNS:%=--runs %) $(SESSIONS:%=--sessions %)
 
 corpora: setup ## The public programs of CORPORA through the engine, and its tools through the registry
-	$(BIN)/python tests/benchmarks/compat.py $(CORPORA)/compat
+	$(BIN)/python -m tests.benchmarks.compat $(CORPORA)/compat
 	$(BIN)/python tests/benchmarks/tools_tokens.py $(CORPORA)/catalog
 	$(BIN)/python tests/benchmarks/stubs.py $(CORPORA)/catalog
 
@@ -165,21 +160,14 @@ packages: sources setup ## Popular packages as guest code, from SOURCES: imports
 gate: setup ## The tree beside the commit GATE_BASE (by default main before the change): fails where a figure is more than 8 % worse
 	$(BIN)/python -m tests.benchmarks.gate $(GATE_BASE:%=--base %) $(ARGS)
 
-bench: bench-speed bench-start ## bench-speed and bench-start
-
-bench-speed: setup ## Runs and calls beside what a user would pick instead
+bench: setup ## Runs beside what a user would pick instead, and the tokens of a task with a stored skill
 	$(BIN)/python tests/benchmarks/latency.py
-	$(BIN)/python tests/benchmarks/stdio_latency.py
-
-bench-start: setup ## The time to the first tools/list, and the tokens that the tools and a skill cost
-	$(BIN)/python tests/benchmarks/start.py
-	$(BIN)/python tests/benchmarks/tokens.py
 	$(BIN)/python tests/benchmarks/skills_tokens.py
 
 bench-agents: upstreams ## Forty tasks on real servers, by direct calls and by programs: tokens read, calls and time
 	$(BIN)/python tests/benchmarks/agents.py
 
-bench-data: science ## 120 tasks of data work beside plain CPython, the same with PRIVACY=auto, and what spares cost (ARGS: --rounds, --isolation)
+bench-data: science ## Forty tasks of data work beside plain CPython, the same with PRIVACY=auto, and what spares cost (ARGS: --rounds, --isolation)
 	$(BIN)/python -m tests.benchmarks.data_work.bench $(SCIENCE_PYTHON) $(ARGS)
 	$(BIN)/python -m tests.benchmarks.data_work.bench $(SCIENCE_PYTHON) --privacy $(ARGS)
 	$(BIN)/python -m tests.benchmarks.data_work.spares $(SCIENCE_PYTHON)
@@ -187,19 +175,15 @@ bench-data: science ## 120 tasks of data work beside plain CPython, the same wit
 bench-data-large: science ## A CSV file of 1 GB and a Parquet file of 200 MB within 2,000 MB of memory, beside plain CPython
 	$(BIN)/python -m tests.benchmarks.data_work.large $(SCIENCE_PYTHON) $(ARGS)
 
-bench-privacy: .bench/.installed ## Personal data found, false hits and cost beside Presidio and six expressions (CORPORA)
+bench-privacy: .bench/.installed ## Personal data found, false hits and cost beside Presidio (CORPORA)
 	PYTHONPATH=.bench $(BIN)/python tests/benchmarks/privacy.py $(CORPORA)/privacy $(ARGS)
-
-bench-privacy-speed: setup ## How fast personal data is learned and hidden, what another client waits, and a vault of a million values (ARGS: --large for 200 MB)
-	$(BIN)/python -m tests.benchmarks.privacy_speed $(ARGS)
-	$(BIN)/python -m tests.benchmarks.vault_size
 
 privacy-corpus: .bench/.installed ## Personal data found in generated documents of 16 locales, by type, beside Presidio; what leaks in other forms (SEED; ARGS: --rounds)
 	PYTHONPATH=.bench $(BIN)/python -m tests.benchmarks.privacy_corpus --beside-presidio $(SEED:%=--seed %) $(ARGS)
 	$(BIN)/python -m tests.benchmarks.privacy_forms $(SEED:%=--seed %)
 
-bench-search: setup $(VENV)-clients-mcp2/.installed ## How well tools are found, on the sets of CORPORA, beside SQLite and FastMCP
-	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search --fastmcp $(VENV)-clients-mcp2/bin/python
+bench-search: setup ## How well tools are found, on the sets of CORPORA, beside SQLite and rapidfuzz
+	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search
 
 load: setup ## A server over HTTP under load: each figure beside its goal, in less than ten minutes (ARGS: --only)
 	$(BIN)/python -m tests.benchmarks.load $(ARGS)

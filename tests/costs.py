@@ -1,7 +1,7 @@
 """What a test costs in processor time, its own and that of all processes below it, and the tier that follows from it.
 
-`tests/costs.tsv` lists the tests and shared fixtures that took `LISTED_SECONDS` or more when `make costs` last ran. A test
-that took more than `QUICK_SECONDS` belongs to the long tier (`make long`), every other one to `make test`: no mark says
+`tests/costs.tsv` lists the tests and shared fixtures that took `LISTED_SECONDS` or more when `make costs` last ran. What
+a shared fixture took is shared by the tests that use it. A test that took more than `QUICK_SECONDS` so belongs to the long tier (`make long`), every other one to `make test`: no mark says
 which tests are slow. A test of the quick tier that the file does not list, and that takes more than `NEW_SECONDS_MAX`,
 fails. Such a test is run once more first, and the lesser figure counts: the first one may have paid for imports.
 """
@@ -14,7 +14,7 @@ import re
 import resource
 import time
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
@@ -153,7 +153,8 @@ class _Choice:
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         known = read()
-        of_tier = [item for item in items if self._has(item, known.get(item.nodeid, 0.0))]
+        shares = _shares(items, known)
+        of_tier = [item for item in items if self._has(item, known.get(item.nodeid, 0.0) + shares[item.nodeid])]
         files = _shards(of_tier, known, self._shards)[self._shard]
         kept = [item for item in of_tier if item.path in files]
         config.hook.pytest_deselected(items=list(set(items) - set(kept)))
@@ -165,6 +166,25 @@ class _Choice:
     def _has(self, item: pytest.Item, seconds: float) -> bool:
         quick = seconds <= QUICK_SECONDS
         return self._tier == "all" or (quick if self._tier == "quick" else not quick or _draws_more(item))
+
+
+def _shares(items: list[pytest.Item], known: dict[str, float]) -> dict[str, float]:
+    """Return what each test bears of its listed fixtures: one of a module is made for each file, another for all."""
+    users: dict[str, list[pytest.Item]] = defaultdict(list)
+    scopes: dict[str, str] = {}
+    for item in items:
+        fixtures: Mapping[str, Sequence[pytest.FixtureDef[object]]] = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]  # pytest's own
+        for name, defined in fixtures.items():
+            fixture = f"fixture {defined[-1].baseid}::{name}"
+            if fixture in known:
+                users[fixture].append(item)
+                scopes[fixture] = defined[-1].scope
+    shares: dict[str, float] = defaultdict(float)
+    for fixture, using in users.items():
+        made = 1 if scopes[fixture] == "session" else len({item.path for item in using})
+        for item in using:
+            shares[item.nodeid] += known[fixture] * made / len(using)
+    return shares
 
 
 def _shards(items: list[pytest.Item], known: dict[str, float], count: int) -> list[set[Path]]:

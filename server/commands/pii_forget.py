@@ -87,7 +87,8 @@ def _forget_person(chosen: argparse.Namespace, home: Home, settings: Settings, v
         sought = [each.entry.value for each in (*person.found, *gone) if _is_sought(each, person.found)]
         named = {(each.plain, each.type) for each in sought} or {(value, "PERSON")}  # files may have it all the same
         with open_workspace(settings, home, work.database) as workspace:
-            journals, eraser = work.journals(settings), Eraser(named)
+            journals = work.journals(settings)
+            eraser = Eraser(named, work.privacy.detectors.texts_of)
             where = traces(eraser, workspace, work.database(), journals, erases=chosen.yes, in_files=chosen.files)
         if chosen.yes:
             types = vault.forget_entries(gone)

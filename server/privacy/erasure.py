@@ -10,18 +10,18 @@ import base64
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from ...sandbox.job import Json
 from ...skills_db.erasing.redaction import redact_recordings
 from ...skills_db.journal.records import RUNNING
 from ...workspace.errors import WorkspaceError
 from ...workspace.rewriting import rewrite_kept
-from ..errors import PrivacyFailed
+from ..errors import HostWorkRefused, PrivacyFailed
 from .reading.encodings import encoding_of
-from .reading.file_texts import is_packed, texts_of
+from .reading.file_texts import is_packed
 from .token_texts import spliced
 from .tokens.known_values import KnownValues
 from .tokens.structured import LeafKind, leaves_of, rebuilt
@@ -59,8 +59,9 @@ class Traces:
 class Eraser:
     """Finds the values of one person, in every form in which known values are found, and replaces them."""
 
-    def __init__(self, values: Iterable[tuple[str, str]]) -> None:
-        """Make one of values with their types."""
+    def __init__(self, values: Iterable[tuple[str, str]], texts_of: Callable[[IO[bytes], int], Iterator[Json]]) -> None:
+        """Make one of values with their types; `texts_of` reads packed files, as `Detectors.texts_of`."""
+        self._texts_of = texts_of
         self._known = KnownValues()
         within: list[str] = []
         for text, kind in values:
@@ -126,9 +127,9 @@ class Eraser:
         if not is_packed(data):
             return False
         try:
-            texts = texts_of(io.BytesIO(data), len(data))
+            texts = self._texts_of(io.BytesIO(data), len(data))
             return any(self.holds(text if isinstance(text, str) else json.dumps(text)) for text in texts)
-        except PrivacyFailed:
+        except (PrivacyFailed, HostWorkRefused):
             return True
 
 

@@ -1,7 +1,7 @@
 """The published JSON Schemas of sealab's own tools, kept in a file.
 
 With the file a stdio server takes 0.92 of the CPU time until its first `tools/list` that it takes when it makes them
-anew (81 of 968 ms, with the request of `tests/benchmarks/start.py`).
+anew (81 of 968 ms, with the request of `make gate`).
 
 The signatures of the functions still say what the schemas are; `make schemas` writes the file from them, and a test
 compares the two.

@@ -2,7 +2,7 @@
 
 The SDK's own reads and writes in threads, and hands each message on through a task and a queue. Compared with it, the
 server's process takes 0.54 of the CPU time for a ping, and 0.82 for `execute_code`. These are medians of 16 times 30
-calls each in turns, those of `tests/benchmarks/stdio_latency.py`.
+calls each in turns, trivial ones as `make gate` makes them.
 
 A message above `MESSAGE_BYTES_MAX` is answered by an error, and what is left of its line is skipped without being kept.
 """

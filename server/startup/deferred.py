@@ -2,7 +2,7 @@
 
 Until its first `tools/list`, a stdio server that puts off `mcp` takes 0.92 of the CPU time and 0.94 of the memory that
 it takes without that; one that puts off `httpx2` 0.92 and 0.96. Without uvicorn it takes 0.94 of the memory. These are
-medians of eight starts each in turns, with the request of `tests/benchmarks/start.py`.
+medians of eight starts each in turns, with the request of `make gate`.
 """
 
 from __future__ import annotations

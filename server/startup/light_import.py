@@ -1,7 +1,7 @@
 """Imports the SDK for a server, without what a server does not need until it answers, or ever.
 
 With it a stdio server takes 0.79 of the CPU time, and 0.83 of the memory, until its first `tools/list` that it takes
-without it (four starts each in turns, with the request of `tests/benchmarks/start.py`).
+without it (four starts each in turns, with the request of `make gate`).
 """
 
 from __future__ import annotations

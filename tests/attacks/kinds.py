@@ -15,14 +15,11 @@ OF_STATUS: Mapping[str, frozenset[str]] = {
     "cancelled": frozenset({"cancelled"}),
 }
 OF_ERROR_TYPE: Mapping[str, frozenset[str]] = {
-    "SyntaxError": frozenset({"SyntaxError"}),
-    "IndentationError": frozenset({"SyntaxError"}),
-    "NameError": frozenset({"NameError"}),
-    "ImportError": frozenset({"ImportError"}),
-    "ModuleNotFoundError": frozenset({"ImportError"}),
-    "RecursionError": frozenset({"recursion"}),
+    "SyntaxError": frozenset({"SyntaxError"}), "IndentationError": frozenset({"SyntaxError"}),
+    "NameError": frozenset({"NameError"}), "ImportError": frozenset({"ImportError"}),
+    "ModuleNotFoundError": frozenset({"ImportError"}), "RecursionError": frozenset({"recursion"}),
     "OutputFull": frozenset({"output_limit", "limit"}),
-}
+}  # fmt: skip
 BROKE_PROTOCOL = "broke the protocol"
 
 

@@ -34,19 +34,8 @@ _SLOWNESS_MAX = 4.0
 _MOMENT_SECONDS = 3.0
 _numbers = itertools.count(1)
 _FOLDERS_WATCHED = (
-    "/",
-    "/tmp",
-    "/var/tmp",
-    "/var/lib",
-    "/dev/shm",
-    "/run",
-    "/etc",
-    "/home",
-    "/root",
-    "/mnt",
-    "/opt",
-    "/usr/local",
-)
+    "/", "/tmp", "/var/tmp", "/var/lib", "/dev/shm", "/run", "/etc", "/home", "/root", "/mnt", "/opt", "/usr/local",
+)  # fmt: skip
 
 
 class Gone(Exception):

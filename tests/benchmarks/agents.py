@@ -121,10 +121,7 @@ def entries(folder: Path, graph: Path) -> dict[str, dict[str, Any]]:
             "args": [str(modules / "server-memory" / "dist" / "index.js")],
             "env": {"MEMORY_FILE_PATH": str(graph)},
         },
-        "everything": {
-            "command": str(NODE),
-            "args": [str(modules / "server-everything" / "dist" / "index.js")],
-        },
+        "everything": {"command": str(NODE), "args": [str(modules / "server-everything" / "dist" / "index.js")]},
     }
 
 

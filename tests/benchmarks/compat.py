@@ -1,6 +1,6 @@
 """Run a corpus of self-checking programs in this process and say which do not run.
 
-    python tests/benchmarks/compat.py FOLDER
+    python -m tests.benchmarks.compat FOLDER
 
 Every `*.jsonl` file in FOLDER holds one program a line, `{"id": …, "code": …}`; a program runs well when it ends
 without an exception. Prints each failing id with its reason, then the share that ran.
@@ -9,10 +9,7 @@ without an exception. Prints each failing id with its reason, then the share tha
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from sealab.sandbox.dialect.compiling import compile_program, run_program
@@ -21,13 +18,7 @@ from sealab.sandbox.dialect.namespace import new_namespace
 from sealab.sandbox.errors import Refused
 from sealab.sandbox.guest.guest import GUEST
 
-
-def programs(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield `(id, code)` of every program below `folder`."""
-    for file in sorted(folder.rglob("*.jsonl")):
-        for line in file.read_text(encoding="utf-8").splitlines():
-            record = json.loads(line)
-            yield record["id"], record["code"]
+from .replay import programs
 
 
 def failure(code: str) -> str | None:
@@ -43,24 +34,19 @@ def failure(code: str) -> str | None:
     return None
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    failures: dict[str, str] = {}
-    count = 0
     started = time.perf_counter()
-    for name, code in programs(folder):
-        count += 1
-        reason = failure(code)
+    reasons = {row["id"]: failure(row["code"]) for row in programs([folder])}
+    ran = sum(reason is None for reason in reasons.values())
+    for name, reason in reasons.items():
         if reason is not None:
-            failures[name] = reason
-    for name, reason in failures.items():
-        print(f"{name}: {reason}")
-    share = (count - len(failures)) / count if count else 0.0
-    print(f"{count - len(failures)} of {count} programs ran ({share:.2%}) in {time.perf_counter() - started:.1f} s")
-    return 0
+            print(f"{name}: {reason}")
+    share = ran / max(len(reasons), 1)
+    print(f"{ran} of {len(reasons)} programs ran ({share:.2%}) in {time.perf_counter() - started:.1f} s")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -17,7 +17,6 @@ import statistics
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -45,13 +44,8 @@ PICTURE, KNOWN = "a picture", "rows of known people"
 KINDS = (PICTURE, "log", "prose", KNOWN, "rows of new people")
 
 
-@dataclass
-class Times:
-    """Milliseconds, a number for each answer."""
-
-    alone: list[float] = field(default_factory=list)
-    guarded: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)
+Times = list[tuple[float, float, float]]
+"""For each answer the milliseconds that it takes alone and behind the guard, and the guard's CPU milliseconds."""
 
 
 def text_of(kind: str, draw: random.Random) -> str:
@@ -80,11 +74,6 @@ def answer_of(kind: str, draw: random.Random) -> str:
     return json.dumps({"content": [{"type": "text", "text": text_of(kind, draw)}]})
 
 
-def guard_process() -> psutil.Process:
-    (found,) = [each for each in psutil.Process().children() if "guard" in each.cmdline()]
-    return found
-
-
 async def timed(client: Client, answer: str) -> float:
     began = time.perf_counter()
     await client.call_tool("t", {}, meta={"answer": answer})
@@ -101,9 +90,9 @@ async def measured(rounds: int, folder: str) -> dict[str, Times]:
         StdioServerParameters(command=each[0], args=each[1:], env={"SEALAB_VAULT_KEYRING": "false"})
         for each in (command, [*guard, *command])
     )
-    times = {kind: Times() for kind in KINDS}
+    times: dict[str, Times] = {kind: [] for kind in KINDS}
     async with Client(alone, mode="legacy") as plain, Client(behind, mode="legacy") as guarded:
-        process = guard_process()
+        (process,) = [each for each in psutil.Process().children() if "guard" in each.cmdline()]
         for _ in range(WARM_UPS):
             for kind in KINDS:
                 await timed(guarded, answer_of(kind, draw))
@@ -111,10 +100,9 @@ async def measured(rounds: int, folder: str) -> dict[str, Times]:
             for kind in KINDS:
                 for _ in range(max(rounds // TURNS, 1)):
                     answer = answer_of(kind, draw)
-                    times[kind].alone.append(await timed(plain, answer))
-                    before = sum(process.cpu_times()[:2])
-                    times[kind].guarded.append(await timed(guarded, answer))
-                    times[kind].cpu.append((sum(process.cpu_times()[:2]) - before) * 1000)
+                    by_itself, before = await timed(plain, answer), sum(process.cpu_times()[:2])
+                    guarded_ms = await timed(guarded, answer)
+                    times[kind].append((by_itself, guarded_ms, (sum(process.cpu_times()[:2]) - before) * 1000))
     return times
 
 
@@ -125,14 +113,10 @@ async def main() -> None:
     columns = ("alone p50 ms", "guarded p50", "added p50", "added p95", "CPU")
     print(f"{'5 KB of':<24}{''.join(f'{each:>14}' for each in columns)}   goal {GOAL_MS:g}")
     for kind, each in measures.items():
-        added = [guarded - alone for alone, guarded in zip(each.alone, each.guarded, strict=True)]
-        shown = (
-            statistics.median(each.alone),
-            statistics.median(each.guarded),
-            statistics.median(added),
-            statistics.quantiles(added, n=20)[18],
-            statistics.mean(each.cpu),
-        )
+        alone, guarded, cpu = zip(*each, strict=True)
+        added = [behind - plain for plain, behind, _ in each]
+        shown = [*map(statistics.median, (alone, guarded, added)), statistics.quantiles(added, n=20)[18]]
+        shown.append(statistics.mean(cpu))
         print(f"{kind:<24}{''.join(f'{figure:>14.2f}' for figure in shown)}")
 
 

@@ -45,12 +45,16 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
+def write_files(app: App, files: dict[str, Any]) -> None:
+    for name, content in files.items():
+        app.workspace.write(name, content if isinstance(content, str) else base64.b64decode(content["b64"]))
+
+
 async def run_row(row: dict[str, Any], home: Path) -> tuple[dict[str, Any], str | None]:
     """Run one row in a home of its own; return its report, and why it does not hold or None."""
     settings = read_settings(file=home / "sealab.toml", file_required=False, environment=SETTINGS, command_line={})
     async with running(settings, Home(home)) as app:
-        for name, content in row["files"].items():
-            app.workspace.write(name, content if isinstance(content, str) else base64.b64decode(content["b64"]))
+        write_files(app, row["files"])
         request = CodeRequest(row["code"], timeout_seconds=TIMEOUT_SECONDS, isolation="restricted")
         report: dict[str, Any] = dict((await execute(app.executor, request)).report)
         return report, _why_not(row, report, app)

@@ -1,33 +1,26 @@
-"""How long one execution takes: the engine beside what a user would pick instead, and eight clients at once.
+"""How long one execution takes: the engine beside what a user would pick instead.
 
     python tests/benchmarks/latency.py [RUNS]
 
-Prints a table and asserts nothing: the figures are this machine's. Machines differ and are busy, so what counts are the
-ratios, each between things that took turns: to a spawned `python -I -S -c pass` (the goal of 1.5 ms on a machine that
-spawns it in 7), and to the forks of `bare_forks`. CPU time tells the same story with less noise: what one run costs the
-host, the zygote and its workers.
+Prints a table and asserts nothing: the figures are this machine's. What counts are the ratios, each between things that
+took turns, to a spawned `python -I -S -c pass` (the goal of 1.5 ms on a machine that spawns it in 7). What calls of a
+server and eight clients at once cost is measured by `make gate`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 
-import psutil
-from bare_forks import Forks
-
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Job, Limits
 
 SPAWN = ["-I", "-S", "-c", "pass"]
 GOAL_FROM_A_SPARE = 1.5 / 7
-GOAL_OF_BARE_FORKS = 0.8
-CLIENTS = 8
 ROUNDS = 7
 JOB = Job("1 + 1", limits=Limits(timeout_seconds=10, memory_mb=100))
 
@@ -45,20 +38,6 @@ def show(what: str, times: list[float], spawn: float | None = None, goal: float 
     print(f"{what:<48} {p50 * 1000:8.2f} {p95 * 1000:8.2f}{ratio}{wanted}")
 
 
-def spawned(arguments: list[str]) -> float:
-    began = time.perf_counter()
-    subprocess.run([sys.executable, *arguments], check=True)
-    return time.perf_counter() - began
-
-
-def cpu_of_zygote(pid: int) -> tuple[float, float]:
-    """Milliseconds that a zygote and its buried workers have used (proc(5), stat)."""
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rpartition(") ")[2].split()
-    user, system, children_user, children_system = (int(field) / os.sysconf("SC_CLK_TCK") for field in fields[11:15])
-    return (user + system) * 1000, (children_user + children_system) * 1000
-
-
 def timed(runs: int, once: Callable[[], object]) -> list[float]:
     times = []
     for _ in range(runs):
@@ -68,66 +47,33 @@ def timed(runs: int, once: Callable[[], object]) -> list[float]:
     return times
 
 
-async def engine(runs: int, bare: Forks, empty: Forks) -> None:
+def spawned(runs: int, arguments: list[str]) -> list[float]:
+    return timed(runs, lambda: subprocess.run([sys.executable, *arguments], check=True))
+
+
+async def engine(runs: int) -> None:
     async with Pool(PoolSettings(spares=2)) as pool:
+
+        async def once() -> float:
+            began = time.perf_counter()
+            await pool.run(JOB, no_calls)
+            return time.perf_counter() - began
+
         await pool.ready()
         rested, hurried, spawns = [], [], []
         for _ in range(ROUNDS):
-            spawns += [spawned(SPAWN) for _ in range(5)]
+            spawns += spawned(5, SPAWN)
             for _ in range(max(runs // ROUNDS, 1)):
                 while pool.stats().spares < 2:  # noqa: ASYNC110 - a benchmark waits for what has no event
                     await asyncio.sleep(0.001)
                 await asyncio.sleep(0.005)
-                began = time.perf_counter()
-                await pool.run(JOB, no_calls)
-                rested.append(time.perf_counter() - began)
-            for _ in range(max(runs // ROUNDS, 1)):
-                began = time.perf_counter()
-                await pool.run(JOB, no_calls)
-                hurried.append(time.perf_counter() - began)
+                rested.append(await once())
+            hurried += [await once() for _ in range(max(runs // ROUNDS, 1))]
         spawn = statistics.median(spawns)
         show("python -I -S -c pass, spawned", spawns, spawn)
         show("sealab engine, from a spare", rested, spawn, GOAL_FROM_A_SPARE)
         show("sealab engine, one call after another", hurried, spawn)
-        await cpu(pool, runs)
         print(f"  layers: {' '.join(pool.layers())}")
-
-        async def client() -> None:
-            for _ in range(each):
-                await pool.run(JOB, no_calls)
-
-        # In turns, since the machine may be busier at one time than at another.
-        each = max(runs // 20, 2)
-        rates, to_bare, to_empty = [], [], []
-        for _ in range(ROUNDS):
-            others = [forks.rate(CLIENTS * each) for forks in (bare, empty)]
-            began = time.perf_counter()
-            await asyncio.gather(*(client() for _ in range(CLIENTS)))
-            rates.append(CLIENTS * each / (time.perf_counter() - began))
-            for ratios, other in zip((to_bare, to_empty), others, strict=True):
-                ratios.append(rates[-1] / other)
-        print(
-            f"  {CLIENTS} clients at once: {statistics.median(rates):.0f} runs/s, "
-            f"{statistics.median(to_bare):.2f} of the rate of bare confined forks, goal {GOAL_OF_BARE_FORKS:.2f}; "
-            f"{statistics.median(to_empty):.2f} of forks that run nothing"
-        )
-
-
-async def cpu(pool: Pool, runs: int) -> None:
-    """Print what a run costs in CPU time, wherever it is spent."""
-    if sys.platform != "linux":
-        return
-    (zygote,) = (child.pid for child in psutil.Process().children() if "sealab" in " ".join(child.cmdline()))
-    host, (own, workers) = time.process_time(), cpu_of_zygote(zygote)
-    for _ in range(runs):
-        await pool.run(JOB, no_calls)
-    host = (time.process_time() - host) * 1000
-    await asyncio.sleep(0.2)
-    own_after, workers_after = cpu_of_zygote(zygote)
-    print(
-        f"  CPU of one run, ms: host {host / runs:.2f}, zygote {(own_after - own) / runs:.2f}, "
-        f"worker {(workers_after - workers) / runs:.2f}"
-    )
 
 
 def monty(runs: int) -> None:
@@ -147,14 +93,10 @@ def monty(runs: int) -> None:
 
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    bare, empty = Forks("bare", CLIENTS), Forks("empty", CLIENTS)
     print(f"{'milliseconds to the result of 1 + 1':<48} {'p50':>8} {'p95':>8}")
-    asyncio.run(engine(runs, bare, empty))
-    bare.end()
-    empty.end()
-    few = max(runs // 5, 10)
+    asyncio.run(engine(runs))
     restricted = ["-I", "-c", "import RestrictedPython"]
-    show("python that imports RestrictedPython, spawned", [spawned(restricted) for _ in range(few)])
+    show("python that imports RestrictedPython, spawned", spawned(max(runs // 5, 10), restricted))
     monty(runs)
 
 

@@ -4,13 +4,13 @@
 
 The clients are in processes of their own (`load_client`). Machines differ and are busy: `spawn` says what a spawned
 `python -I -S -c pass` took meanwhile, and goals are ratios where they can be. Exits 1 for a wrong answer, never for a
-figure: those are this machine's.
+figure: those are this machine's. What one call costs is measured by `make gate`, and what another caller waits while a
+run does its worst by `make fuzz-host`.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import math
 import os
@@ -25,16 +25,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import psutil
-from mcp import Client, StdioServerParameters
 
-from tests.benchmarks.hostile_delay import RESTRICTED
-from tests.benchmarks.load_client import ANY_REPORT, ANY_RESULT, LEGACY, MODERN, READY, Load, Told, body_of, judge
-from tests.benchmarks.stdio_latency import timed
+from tests.benchmarks.load_client import ANY_REPORT, ANY_RESULT, LEGACY, MODERN, READY, Load, Told
 from tests.server.conftest import SEALAB
 
 FOLDER = Path(__file__).parent
@@ -53,19 +49,6 @@ began = time.time()
 await {wait}
 [began, time.time()]
 """
-WORST = {
-    "sanitize_pii of 1 MB": RESTRICTED["sanitize: 1 MB"],
-    "search_tools, over and over": RESTRICTED["search: many"],
-    "30 MB written and read": RESTRICTED["file: 30 MB written and read"],
-    "500 files listed, over and over": RESTRICTED["file: 2,000 files listed"],
-    "a skill saved, 490,000 characters": RESTRICTED["skill: 490,000 characters of source"],
-    "30 MB read": "read_file('large.txt')\nNone",
-    "a tool's answer of 40 MB": "try: await tools.slow.text(characters=40_000_000)\nexcept ToolError: pass",
-    "a result of 1 MB": "'a line of text\\n' * 66_000",
-    "a result of 19 MB": RESTRICTED["result: a text of 19 MB"],
-}
-SEVERAL = (1, 3, 8)
-WORST_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +71,15 @@ class Server:
 @contextmanager
 def server(*, descriptors: int | None = None) -> Iterator[Server]:
     """Run a server with its defaults and an upstream server, in a home of its own."""
-    plain = {key: value for key, value in os.environ.items() if not key.startswith("SEALAB_")}
+    env = {key: value for key, value in os.environ.items() if not key.startswith("SEALAB_")}
     limited = [] if descriptors is None else ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"]
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         upstream = {"command": sys.executable, "args": [str(FOLDER / "slow_upstream.py")]}
         (home / "mcp.json").write_text(json.dumps({"mcpServers": {"slow": upstream}}))
-        (home / "workspace").mkdir()
-        (home / "workspace" / "large.txt").write_text("a line of text\n" * 2_000_000)
         log = home / "stderr.txt"
         command = [*limited, *SEALAB, "serve", "--http", "127.0.0.1:0", "--home", folder]
-        with log.open("wb") as stderr, subprocess.Popen(command, stderr=stderr, env=plain) as process:
+        with log.open("wb") as stderr, subprocess.Popen(command, stderr=stderr, env=env) as process:
             try:
                 url = said_by(log)
                 told(Load(url, calls=20))  # what the first calls build is not what is measured
@@ -205,73 +186,6 @@ class Table:
             print(f"      {shown}", flush=True)
 
 
-class Stdio:
-    """A server over the standard streams, and a client that costs as little as that over HTTP."""
-
-    def __init__(self, home: str) -> None:
-        plain = {key: value for key, value in os.environ.items() if not key.startswith("SEALAB_")}
-        self._process = subprocess.Popen(
-            [*SEALAB, "serve", "--home", home], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=plain
-        )
-
-    def call(self, number: int, told: Told) -> None:
-        """Make one call."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        began = time.perf_counter()
-        self._process.stdin.write(body_of(number, "{n} + 1", {}, MODERN) + b"\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        took = time.perf_counter() - began
-        if judge(told, number, json.loads(line), Load("").expected):
-            told.latencies_ms.append(took * 1000)
-
-    def close(self) -> None:
-        """End the server."""
-        self._process.communicate()
-
-
-def one(table: Table) -> None:
-    """One client, one call after another, over HTTP and stdio in turns."""
-    rounds, calls = 5, 60
-    over_stdio = Told()
-    over_http: dict[str, list[float]] = {MODERN: [], LEGACY: []}
-    of: list[Told] = [over_stdio]
-    with server() as served, tempfile.TemporaryDirectory() as home:
-        stdio = Stdio(home)
-        for number in range(1, 30):
-            stdio.call(number, Told())
-        for _ in range(rounds):
-            for number in range(1000, 1000 + calls):
-                stdio.call(number, over_stdio)
-            for era, found in over_http.items():
-                of.append(told(Load(served.url, calls=calls, era=era)))
-                found.extend(of[-1].latencies_ms)
-        stdio.close()
-        usual = statistics.median(over_stdio.latencies_ms)
-        table.row("stdio", f"p50 {usual:.2f} ms, p99 {at(over_stdio.latencies_ms, 0.99):.1f} ms", of=[over_stdio])
-        for era, times in over_http.items():
-            p50 = statistics.median(times)
-            figure = f"p50 {p50:.2f} ms, p99 {at(times, 0.99):.1f} ms, {p50 / usual:.2f} of stdio"
-            table.row(f"HTTP, {era}", figure, "≤ 1.30 of stdio", met=p50 <= 1.3 * usual, of=of[1:])
-            of = of[:1]
-        asyncio.run(one_with_the_sdk(table, served.url))
-
-
-async def one_with_the_sdk(table: Table, url: str) -> None:
-    """Do the same with the SDK's own client, which costs more over HTTP."""
-    with tempfile.TemporaryDirectory() as home:
-        target = StdioServerParameters(command=SEALAB[0], args=[*SEALAB[1:], "serve", "--home", home])
-        async with Client(target) as over_stdio, Client(url) as over_http:
-            times: list[list[float]] = [[], []]
-            for _ in range(4):
-                for client, found in zip((over_stdio, over_http), times, strict=True):
-                    call = partial(client.call_tool, "execute_code", {"code": "1 + 1"})
-                    found.extend(await timed(40, call))
-    stdio, http = map(statistics.median, times)
-    table.row("with the SDK's client", f"stdio p50 {stdio:.2f} ms, HTTP p50 {http:.2f} ms, {http / stdio:.2f} of stdio")
-
-
 def cpu_seconds(process: psutil.Process) -> tuple[float, float]:
     """Return the CPU time of a process, and of its children that have ended."""
     times = process.cpu_times()
@@ -290,29 +204,11 @@ class Used:
         return cpu_seconds(self._server)[0], own, ended
 
     def each(self, calls: int) -> str:
-        """Return what each of so many calls used, in words."""
-        parts = self.milliseconds(calls)
-        return f"CPU {sum(parts):.2f} ms ({parts[0]:.2f} + {parts[1]:.2f} + {parts[2]:.2f})"
-
-    def milliseconds(self, calls: int) -> list[float]:
-        """Return what each of so many calls used: of the server, the zygote and the workers."""
-        return [
+        """Return what each of so many calls used, in words: of the server, the zygote and the workers."""
+        parts = [
             (after - before) * 1000 / max(calls, 1) for before, after in zip(self._before, self._now(), strict=True)
         ]
-
-
-def cpu(table: Table) -> None:
-    """The CPU time of a trivial call of one client."""
-    calls = 500
-    for era in (MODERN, LEGACY):
-        with server() as served:
-            told(Load(served.url, calls=100, era=era))
-            used = Used(served)
-            found = told(Load(served.url, calls=calls, era=era))
-            time.sleep(0.3)
-            parts = used.milliseconds(calls)
-        figure = f"{sum(parts):.2f} ms: server {parts[0]:.2f}, zygote {parts[1]:.2f}, worker {parts[2]:.2f}"
-        table.row(f"CPU of a trivial call, {era}", figure, "≤ 4 ms", met=sum(parts) <= 4, of=[found])
+        return f"CPU {sum(parts):.2f} ms ({' + '.join(f'{each:.2f}' for each in parts)})"
 
 
 def many(table: Table) -> None:
@@ -397,17 +293,15 @@ def delays(polite: Told, usual: Told) -> str:
     return f"{p50:+.0f} p50, {p95:+.0f} p95, {worst:+.0f} ms worst of {len(polite.latencies_ms)}"
 
 
-def beside(polite: Load, others: Load, *, to_the_end: bool = True) -> tuple[Told, Told]:
-    """Return what a polite client is told while others are at it, and what they are, if they go on to the end."""
+def beside(polite: Load, others: Load) -> Told:
+    """Return what a polite client is told while others are at it."""
     loud, quiet = Clients(others), Clients(polite)
     loud.go()
     time.sleep(0.2)
     quiet.go()
     found = quiet.told()
-    if to_the_end:
-        return found, loud.told()
     loud.end()
-    return found, Told()
+    return found
 
 
 def polite(table: Table) -> None:
@@ -417,7 +311,7 @@ def polite(table: Table) -> None:
             one = Load(served.url, seconds=6, era=LEGACY, pause_seconds=POLITE_PAUSE_SECONDS)
             usual = told(one)
             busy = Load(served.url, MANY, seconds=60, code=code, expected=ANY_REPORT, era=LEGACY)
-            found, _others = beside(one, busy, to_the_end=False)
+            found = beside(one, busy)
             figure = delays(found, usual)
             p95 = at(found.latencies_ms, 0.95) - at(usual.latencies_ms, 0.5)
             what_beside = f"a polite client beside {MANY} × {name}"
@@ -439,30 +333,11 @@ def agents(table: Table) -> None:
         )
 
 
-def worst(table: Table) -> None:
-    """A polite client beside others of which each does the worst that a run can do."""
-    arguments = {"timeout_seconds": WORST_SECONDS, "memory_mb": 700}
-    for name, code in WORST.items():
-        with server() as served:
-            one = Load(served.url, seconds=WORST_SECONDS, era=LEGACY, pause_seconds=POLITE_PAUSE_SECONDS)
-            alone = at(told(replace(one, seconds=1)).latencies_ms, 0.5)
-            for several in SEVERAL:
-                bad = Load(served.url, several, None, WORST_SECONDS, code, ANY_REPORT, arguments, LEGACY)
-                found, others = beside(one, bad)
-                p50, p95, most = (at(found.latencies_ms, share) for share in (0.5, 0.95, 1))
-                figure = f"p50 {p50:.0f}, p95 {p95:.0f}, worst {most:.0f} ms (alone {alone:.0f}); {len(others.latencies_ms)} sent"
-                goal, met = ("≤ 250 ms", most <= 250) if several == 1 else ("", None)
-                table.row(f"{several} × {name}", figure, goal, met=met, of=[found, others])
-
-
 CELLS: dict[str, tuple[str, Callable[[Table], None]]] = {
-    "one": ("One client, trivial calls", one),
-    "cpu": ("What a trivial call costs", cpu),
     "many": ("Many clients, trivial calls", many),
     "sleeping": ("Clients that wait", sleeping),
     "polite": ("A polite client beside a busy one", polite),
     "agents": ("Too few descriptors", agents),
-    "worst": ("Another caller's calls while a run does its worst", worst),
 }
 
 

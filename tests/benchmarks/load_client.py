@@ -35,8 +35,7 @@ class Load:
 
     Each client makes `calls` calls, or as many as it can in `seconds`. `own_callers` says that the server is to see
     each client as another caller; else they share one session, or send no credentials. `tokens` are those of the
-    clients, each of which is another caller then; without a number of clients that open at once, they open one by one.
-    `connects_ahead` says that connections are made before the clients begin.
+    clients, each of which is another caller then. `connects_ahead` says that connections are made before they begin.
     """
 
     url: str
@@ -52,8 +51,6 @@ class Load:
     pause_seconds: float = 0.0
     answer_seconds: float = 120.0
     tokens: list[str] = field(default_factory=list)
-    open_at_once: int = 0
-    ends_sessions: bool = False
 
 
 @dataclass(slots=True)
@@ -160,15 +157,15 @@ class Client:
             self._streams[1].close()
             self._streams = None
 
-    def head(self, body: bytes, method: str = "POST") -> bytes:
+    def head(self, body: bytes) -> bytes:
         """Return what stands before a body."""
-        first = f"{method} {self._path} HTTP/1.1"
+        first = f"POST {self._path} HTTP/1.1"
         return "\r\n".join([first, *self._headers, f"Content-Length: {len(body)}", "", ""]).encode()
 
-    async def post(self, body: bytes, method: str = "POST") -> tuple[int, dict[str, str], bytes]:
+    async def post(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
         """Send one request and read its answer. Raises `OSError` or `EOFError` where there is none."""
         reader, writer = await self._connect()
-        writer.write(self.head(body, method) + body)
+        writer.write(self.head(body) + body)
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         status = int(lines[0].split(" ", 2)[1])
         headers = {key.lower(): value for key, _colon, value in (line.partition(": ") for line in lines[1:-2])}
@@ -184,12 +181,6 @@ class Client:
         if headers.get("connection") == "close":
             self.close()
         return status, headers, data
-
-    async def end_session(self) -> None:
-        """Delete its session, if it has one, and close the connection."""
-        if self._load.era == LEGACY:
-            await self.post(b"", "DELETE")
-        self.close()
 
     async def call(self, number: int, told: Told) -> bool:
         """Make one call and note how it ended; return whether the server may be asked again at once."""
@@ -235,9 +226,8 @@ async def main() -> None:
     load = Load(**json.loads(sys.stdin.readline()))
     clients = [Client(load, f"client-{number}-{time.monotonic_ns()}") for number in range(load.clients)]
     if load.connects_ahead:
-        for number in range(0, len(clients), load.open_at_once or 1):
-            some = clients[number : number + (load.open_at_once or 1)]
-            await asyncio.gather(*(each.open(clients[0] if each is not clients[0] else None) for each in some))
+        for each in clients:
+            await each.open(clients[0] if each is not clients[0] else None)
     told = Told()
     numbers = itertools.count(1000)
     print(READY, flush=True)
@@ -263,8 +253,6 @@ async def main() -> None:
 
     await asyncio.gather(*map(work, clients))
     told.seconds = time.monotonic() - began
-    for client in clients if load.ends_sessions else ():
-        await client.end_session()
     told.cpu_seconds = time.process_time() - cpu
     print(json.dumps(asdict(told)), flush=True)
 

@@ -16,7 +16,6 @@ import gzip
 import importlib.util
 import json
 import logging
-import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -29,15 +28,6 @@ if TYPE_CHECKING:
 Span = tuple[int, int, str]
 Find = Callable[[str], Iterable[Span]]
 
-# What a first attempt at this usually is.
-SIX_EXPRESSIONS = {
-    "EMAIL": r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b",
-    "PHONE": r"\b(?:\+?1[ .-]?)?\(?\d{3}\)?[ .-]?\d{3}[ .-]?\d{4}\b",
-    "SSN": r"\b\d{3}-\d{2}-\d{4}\b",
-    "CARD": r"\b\d{4}[ -]?\d{4}[ -]?\d{4}[ -]?\d{4}\b",
-    "IP": r"\b\d{1,3}(?:\.\d{1,3}){3}\b",
-    "SECRET": r"(?i)\b(?:api[_-]?key|secret|token)\b[\s:=]+[\w-]{20,}",
-}
 OF_PRESIDIO = {
     "EMAIL_ADDRESS": "EMAIL", "PHONE_NUMBER": "PHONE", "CREDIT_CARD": "CARD", "IBAN_CODE": "IBAN", "US_SSN": "SSN",
     "IP_ADDRESS": "IP", "MAC_ADDRESS": "MAC", "US_PASSPORT": "PASSPORT", "US_DRIVER_LICENSE": "DL", "US_BANK_NUMBER": "BANK",
@@ -124,25 +114,6 @@ def covered(text: str, span: Span, by: list[Span]) -> float:
     return sum(any(start <= place < end for start, end, _ in by) for place in letters) / max(len(letters), 1)
 
 
-def six_expressions() -> Find:
-    """Return six regular expressions."""
-    compiled = [(label, re.compile(pattern)) for label, pattern in SIX_EXPRESSIONS.items()]
-    return lambda text: [(*match.span(), label) for label, pattern in compiled for match in pattern.finditer(text)]
-
-
-def presidio_patterns() -> Find:
-    """Return Presidio with its own recognizers, without a model, at its usual threshold."""
-    from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
-
-    from sealab.server.privacy.detection.analyzer import WordsAlone
-
-    registry = RecognizerRegistry(supported_languages=["en"])
-    registry.load_predefined_recognizers(languages=["en"])
-    _offline(registry)
-    engine = AnalyzerEngine(registry=registry, nlp_engine=WordsAlone(), supported_languages=["en"])
-    return lambda text: _of_presidio(engine.analyze(text, "en", score_threshold=0.4))
-
-
 def presidio_with_spacy() -> Find | str:
     """Return Presidio as its own documentation sets it up, or why that cannot be."""
     if importlib.util.find_spec(SPACY_MODEL) is None:
@@ -180,8 +151,6 @@ def sealab(mode: str) -> Find:
 
 
 DETECTORS: dict[str, Callable[[], Find | str]] = {
-    "six regular expressions": six_expressions,
-    "Presidio, patterns": presidio_patterns,
     "Presidio, spaCy small": presidio_with_spacy,
     "sealab, fast": lambda: sealab("fast"),
     "sealab, balanced": lambda: sealab("balanced"),

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import base64
 import json
 import statistics
 import sys
@@ -34,8 +33,9 @@ from sealab.server.home import Home
 from sealab.server.runs.execute import CodeRequest, execute
 from sealab.server.settings import read_settings
 
+from .habits import SETTINGS, write_files
+
 TIMEOUT_SECONDS = 60
-SETTINGS = {"SEALAB_REQUIRED_LEVEL": "limits", "SEALAB_OUTPUT_MAX_CHARS": "1000000"}
 SHOWN_CHARS = 400
 
 
@@ -66,7 +66,7 @@ class Twice:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.pools, name)
 
-    async def run(self, job: Job, host_calls: HostCalls) -> Outcome:
+    async def run(self, job: Job, host_calls: HostCalls, *_recorder_and_rebuild: object) -> Outcome:
         first, second = Record(), Record()
 
         async def answer(name: str, arguments: Any) -> Any:
@@ -125,8 +125,7 @@ async def _all(chosen: list[dict[str, Any]]) -> int:
             twice = Twice(app.pools, again)
             executor = replace(app.executor, pools=twice)
             for row in chosen:
-                for name, content in row.get("files", {}).items():
-                    app.workspace.write(name, content if isinstance(content, str) else base64.b64decode(content["b64"]))
+                write_files(app, row.get("files", {}))
                 request = CodeRequest(row["code"], timeout_seconds=TIMEOUT_SECONDS, isolation="restricted")
                 report = (await execute(executor, request)).report
                 ended[str(report["status"])] += 1

@@ -1,15 +1,14 @@
 """How well tools are found: sealab with and without vectors beside what a user would pick instead, in one run.
 
-    python tests/benchmarks/search.py FOLDER [--fastmcp PYTHON]
+    python tests/benchmarks/search.py FOLDER
 
 FOLDER holds sets of tools and queries as `NAME.json.gz`: `{"dataset", "tools": [{name, server, category, description,
-input_schema?}], "queries": [{id, query, relevant: [names]}]}`. PYTHON is an interpreter that has FastMCP
-(`make bench-search` makes one); without it that line is left out.
+input_schema?}], "queries": [{id, query, relevant: [names]}]}`.
 
 Recall@5 of a query is |relevant ∩ first 5| / min(5, |relevant|); nDCG@5 (Järvelin and Kekäläinen, 2002) counts a hit the
 less, the later it comes. A set's figure is the mean over its queries, *macro* the mean over the sets. With typing errors,
 every word of four letters or more has one: a letter dropped, put in, replaced, or exchanged with the next; always the
-same ones for the same query.
+same ones for the same query. How long a search takes is measured by `make gate`.
 """
 
 from __future__ import annotations
@@ -21,18 +20,14 @@ import math
 import random
 import re
 import sqlite3
-import subprocess
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from statistics import mean, quantiles
+from statistics import mean
 
 from rapidfuzz import fuzz, process
 from rapidfuzz.utils import default_process
 
-from sealab.tools_registry.search.ranking import DocumentReader, Searchable, SearchIndex
+from sealab.tools_registry.search.ranking import Searchable, SearchIndex
 from sealab.tools_registry.search.tokens import STOP_WORDS, words
 
 FIRST = 5
@@ -41,33 +36,16 @@ NAMES_TRIED = 2_000
 # Name, server, description, parameters: the best of six settings that were tried.
 FTS5_WEIGHTS = "2.0, 1.0, 1.0, 0.5"
 NONSENSE = (
-    "purple elephant dancing on the moon",
-    "knit a woolen sweater for grandma",
-    "asdf qwer zxcv uiop",
-    "the meaning of life and why we dream",
-    "how do I braise short ribs",
-    "my cat is sad today",
-    "medieval sword fencing stance",
-    "photosynthesis in ferns",
-    "kiss the frog prince",
-    "repair bicycle chain",
-    "which dinosaur was the largest",
-    "polish the silver spoons",
-    "train my parrot to talk",
-    "paint my fence green",
-)
+    "purple elephant dancing on the moon", "knit a woolen sweater for grandma", "asdf qwer zxcv uiop",
+    "the meaning of life and why we dream", "how do I braise short ribs", "my cat is sad today",
+    "medieval sword fencing stance", "photosynthesis in ferns", "kiss the frog prince", "repair bicycle chain",
+    "which dinosaur was the largest", "polish the silver spoons", "train my parrot to talk", "paint my fence green",
+)  # fmt: skip
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
-@dataclass(frozen=True)
-class Answers:
-    """What one search found for each query, by name, and how many milliseconds each took."""
-
-    found: list[list[str]]
-    ms: list[float]
-
-
-Search = Callable[[list[dict], Sequence[str]], Answers]
+Found = list[list[str]]
+Search = Callable[[list[dict], Sequence[str]], Found]
 
 
 def misspelt(text: str, seed: str) -> str:
@@ -102,24 +80,15 @@ def searchable(tool: dict, key: str) -> Searchable:
     return Searchable(key, tool["name"], tool["server"], tool["category"], tool["description"], tuple(parameters(tool)))
 
 
-def timed(queries: Sequence[str], search: Callable[[str], list[str]]) -> Answers:
-    found, times = [], []
-    for query in queries:
-        begun = time.perf_counter()
-        found.append(search(query))
-        times.append(1000 * (time.perf_counter() - begun))
-    return Answers(found, times)
-
-
 def sealab(*, vectors: bool) -> Search:
-    def run(tools: list[dict], queries: Sequence[str]) -> Answers:
+    def run(tools: list[dict], queries: Sequence[str]) -> Found:
         index = SearchIndex([searchable(tool, str(number)) for number, tool in enumerate(tools)], vectors=vectors)
-        return timed(queries, lambda query: [hit.name for hit in index.search(query, limit=FIRST)])
+        return [[hit.name for hit in index.search(query, limit=FIRST)] for query in queries]
 
     return run
 
 
-def sqlite(tools: list[dict], queries: Sequence[str]) -> Answers:
+def sqlite(tools: list[dict], queries: Sequence[str]) -> Found:
     """FTS5 at its best: porter stemming, names split at case, any word that is no stop word, columns weighted."""
     database = sqlite3.connect(":memory:")
     database.execute(
@@ -149,27 +118,17 @@ def sqlite(tools: list[dict], queries: Sequence[str]) -> Answers:
         )
         return [tools[number]["name"] for (number,) in rows]
 
-    return timed(queries, search)
+    return [search(query) for query in queries]
 
 
-def token_set(tools: list[dict], queries: Sequence[str]) -> Answers:
+def token_set(tools: list[dict], queries: Sequence[str]) -> Found:
     texts = [default_process(f"{' '.join(words(tool['name']))} {tool['description']}") for tool in tools]
 
     def search(query: str) -> list[str]:
         hits = process.extract(default_process(query), texts, scorer=fuzz.token_set_ratio, limit=FIRST)
         return [tools[number]["name"] for _, _, number in hits]
 
-    return timed(queries, search)
-
-
-def fastmcp(python: str) -> Search:
-    def run(tools: list[dict], queries: Sequence[str]) -> Answers:
-        program = Path(__file__).with_name("fastmcp_search.py")
-        asked = json.dumps({"tools": tools, "queries": list(queries), "limit": FIRST})
-        done = subprocess.run([python, str(program)], input=asked, stdout=subprocess.PIPE, text=True, check=True)
-        return Answers(**json.loads(done.stdout))
-
-    return run
+    return [search(query) for query in queries]
 
 
 def recall(relevant: list[str], found: list[str]) -> float:
@@ -181,8 +140,8 @@ def ndcg(relevant: list[str], found: list[str]) -> float:
     return gain / sum(1 / math.log2(place + 2) for place in range(min(FIRST, len(set(relevant)))))
 
 
-def figure(measure: Callable[[list[str], list[str]], float], queries: list[dict], answers: Answers) -> float:
-    pairs = zip(queries, answers.found, strict=True)
+def figure(measure: Callable[[list[str], list[str]], float], queries: list[dict], answers: Found) -> float:
+    pairs = zip(queries, answers, strict=True)
     return 100 * mean(measure(query["relevant"], found) for query, found in pairs)
 
 
@@ -233,44 +192,14 @@ def print_names(tools: list[dict], searches: dict[str, Search]) -> None:
     for name, search in searches.items():
         exact = search(tools, chosen)
         spoilt = search(tools, [misspelt(" ".join(words(each)), each) for each in chosen])
-        first = mean(found[:1] == [each] for each, found in zip(chosen, exact.found, strict=True))
-        among = mean(each in found for each, found in zip(chosen, spoilt.found, strict=True))
+        first = mean(found[:1] == [each] for each, found in zip(chosen, exact, strict=True))
+        among = mean(each in found for each, found in zip(chosen, spoilt, strict=True))
         print(f"  {name:<24}{100 * first:>8.1f} %{100 * among:>8.1f} %")
-
-
-def print_speed(sets: list[dict], tools: list[dict], searches: dict[str, Search]) -> None:
-    dice = random.Random(2)
-    chosen = [query["query"] for each in sets for query in dice.sample(each["queries"], min(40, len(each["queries"])))]
-    print(f"\nmilliseconds a query, {len(chosen)} queries of all sets, {len(tools):,} tools: median, 95th percentile")
-    for name, search in searches.items():
-        times = quantiles(search(tools, chosen).ms, n=100, method="inclusive")
-        print(f"  {name:<24}{times[49]:>8.2f}{times[94]:>8.2f}")
-    documents = [searchable(tool, str(number)) for number, tool in enumerate(tools)]
-    for vectors in (False, True):
-        reader, anew, again = DocumentReader(), [], []
-        SearchIndex(documents, vectors=vectors, reader=reader)
-        for number in range(5):
-            changed = [
-                replace(documents[number], name=f"changed{number}"),
-                *documents[:number],
-                *documents[number + 1 :],
-            ]
-            anew.append(seconds(partial(SearchIndex, documents, vectors=vectors)))
-            again.append(seconds(partial(SearchIndex, changed, vectors=vectors, reader=reader)))
-        print(f"  index {'with vectors' if vectors else 'by words alone'}, CPU: built anew {min(anew):.2f} s, ", end="")
-        print(f"after one document changed {min(again):.2f} s")
-
-
-def seconds(work: Callable[[], object]) -> float:
-    begun = time.process_time()
-    work()
-    return time.process_time() - begun
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--fastmcp", metavar="PYTHON", help="an interpreter that has FastMCP")
     arguments = parser.parse_args()
     sets = [json.loads(gzip.decompress(path.read_bytes())) for path in sorted(arguments.folder.glob("*.json.gz"))]
     if not sets:
@@ -281,14 +210,11 @@ def main() -> None:
                 tool[key] = tool.get(key) or ""
     searches: dict[str, Search] = {"sealab": sealab(vectors=True), "sealab, words alone": sealab(vectors=False)}
     searches["SQLite FTS5, porter"] = sqlite
-    if arguments.fastmcp:
-        searches["FastMCP BM25 transform"] = fastmcp(arguments.fastmcp)
     searches["rapidfuzz token_set"] = token_set
     tools = pooled(sets)
     print_quality(sets, searches)
     print_weak(sets)
     print_names(tools, {name: search for name, search in searches.items() if name.startswith("sealab")})
-    print_speed(sets, tools, searches)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""An upstream MCP server for the measurements: it waits, or answers much."""
+"""An upstream MCP server for the measurements, which waits."""
 
 from __future__ import annotations
 
@@ -7,22 +7,14 @@ import asyncio
 from mcp.server import MCPServer
 from mcp.types import ToolAnnotations
 
-_READS = ToolAnnotations(read_only_hint=True)
-
 server: MCPServer[None] = MCPServer("slow", version="1", log_level="ERROR")
 
 
-@server.tool(annotations=_READS)
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
 async def wait(seconds: float) -> float:
     """Wait for so many seconds."""
     await asyncio.sleep(seconds)
     return seconds
-
-
-@server.tool(annotations=_READS, structured_output=False)
-def text(characters: int) -> str:
-    """Return a text of that length."""
-    return "a line of text\n" * (characters // 15)
 
 
 if __name__ == "__main__":

@@ -31,12 +31,9 @@ from sealab.tools_registry.catalog import Catalog
 from sealab.tools_registry.describing.details import Describer, DetailLevel
 
 TASKS = (
-    "show the latest commits of a repository",
-    "convert a time between two time zones",
-    "read a text file from disk",
-    "find the customers in an Excel sheet",
-    "list the pods of a cluster",
-)
+    "show the latest commits of a repository", "convert a time between two time zones", "read a text file from disk",
+    "find the customers in an Excel sheet", "list the pods of a cluster",
+)  # fmt: skip
 SHARE_MAX = 3.0
 UP_FRONT_MAX = 200
 """Tokens up front for the names of the servers and what they are for, whatever tools they have."""

@@ -45,6 +45,9 @@ class Place:
     """What a fault itself found: how the server ended."""
 
 
+Act = Callable[[Place, Random], AbstractContextManager[None]]
+
+
 @dataclass(frozen=True)
 class Fault:
     """What it does; which answers it excuses, of all calls or of those that need what it `hurts`.
@@ -53,7 +56,7 @@ class Fault:
     """
 
     name: str
-    act: Callable[[Place, Random], AbstractContextManager[None]]
+    act: Act
     excuses: frozenset[str] = frozenset()
     hurts: frozenset[str] = frozenset()
     aside: bool = True
@@ -110,43 +113,34 @@ def _stopped(processes: list[psutil.Process]) -> Iterator[None]:
         _signal(processes, signal.SIGCONT)
 
 
-@contextmanager
-def workers_killed(place: Place, rng: Random) -> Iterator[None]:
-    _signal(_some(place.served.workers(), rng, 3), signal.SIGKILL)
-    yield
+Chosen = Callable[[Place, Random], list[psutil.Process]]
 
 
-@contextmanager
-def workers_stopped(place: Place, rng: Random) -> Iterator[None]:
-    with _stopped(_some(place.served.workers(), rng, 3)):
+def killed(chosen: Chosen) -> Act:
+    @contextmanager
+    def act(place: Place, rng: Random) -> Iterator[None]:
+        _signal(chosen(place, rng), signal.SIGKILL)
         yield
-        _hold(rng, 2)
+
+    return act
 
 
-@contextmanager
-def zygote_killed(place: Place, rng: Random) -> Iterator[None]:
-    _signal(place.served.zygotes(), signal.SIGKILL)
-    yield
+def stopped(chosen: Chosen, most: float) -> Act:
+    @contextmanager
+    def act(place: Place, rng: Random) -> Iterator[None]:
+        with _stopped(chosen(place, rng)):
+            yield
+            _hold(rng, most)
+
+    return act
 
 
-@contextmanager
-def zygote_stopped(place: Place, rng: Random) -> Iterator[None]:
-    with _stopped(place.served.zygotes()):
-        yield
-        _hold(rng, 3)
+def _workers(place: Place, rng: Random) -> list[psutil.Process]:
+    return _some(place.served.workers(), rng, 3)
 
 
-@contextmanager
-def upstreams_killed(place: Place, rng: Random) -> Iterator[None]:
-    _signal(_some(place.served.upstreams(), rng, 2), signal.SIGKILL)
-    yield
-
-
-@contextmanager
-def upstreams_stopped(place: Place, rng: Random) -> Iterator[None]:
-    with _stopped(place.served.upstreams()):
-        yield
-        _hold(rng, 5)
+def _zygotes(place: Place, _rng: Random) -> list[psutil.Process]:
+    return place.served.zygotes()
 
 
 @contextmanager
@@ -189,13 +183,6 @@ def database_locked(place: Place, rng: Random) -> Iterator[None]:
         _hold(rng, 8)
     finally:
         connection.close()
-
-
-@contextmanager
-def database_frozen(place: Place, rng: Random) -> Iterator[None]:
-    with _stopped(_of(place.cluster)):
-        yield
-        _hold(rng, 8)
 
 
 @contextmanager
@@ -288,13 +275,6 @@ def _terminate(place: Place, codes: set[int]) -> None:
 
 
 @contextmanager
-def server_stopped(place: Place, rng: Random) -> Iterator[None]:
-    with _stopped([psutil.Process(place.served.process.pid)]):
-        yield
-        _hold(rng, 3)
-
-
-@contextmanager
 def second_server(place: Place, rng: Random) -> Iterator[None]:
     """Have another server work on the same home and be killed."""
     other = place.served.beside()
@@ -311,14 +291,14 @@ _DATABASE, _SESSION, _TOOLS = frozenset({"database"}), frozenset({"session"}), f
 _CRASHED = frozenset({"crashed"})
 FAULTS = (
     Fault("nothing", nothing),
-    Fault("workers killed", workers_killed, _CRASHED, _SESSION),
-    Fault("workers stopped", workers_stopped, aside=False),
-    Fault("zygote killed", zygote_killed, _CRASHED, _SESSION),
-    Fault("zygote stopped", zygote_stopped, aside=False),
-    Fault("server stopped", server_stopped, aside=False),
+    Fault("workers killed", killed(_workers), _CRASHED, _SESSION),
+    Fault("workers stopped", stopped(_workers, 2), aside=False),
+    Fault("zygote killed", killed(_zygotes), _CRASHED, _SESSION),
+    Fault("zygote stopped", stopped(_zygotes, 3), aside=False),
+    Fault("server stopped", stopped(lambda at, _: [psutil.Process(at.served.process.pid)], 3), aside=False),
     Fault("second server", second_server),
-    Fault("upstreams killed", upstreams_killed, hurts=_TOOLS),
-    Fault("upstreams stopped", upstreams_stopped, hurts=_TOOLS),
+    Fault("upstreams killed", killed(lambda at, rng: _some(at.served.upstreams(), rng, 2)), hurts=_TOOLS),
+    Fault("upstreams stopped", stopped(lambda at, _: at.served.upstreams(), 5), hurts=_TOOLS),
     Fault("descriptors gone", descriptors_gone, FULL | _CALLS, _SESSION, aside=False),
     Fault("disk full", disk_full, hurts=_DATABASE | {"files"}),
     Fault("server killed", server_killed, GONE, _SESSION, aside=False),
@@ -330,6 +310,6 @@ FAULTS = (
 )
 OF_SQLITE = (Fault("database locked", database_locked, hurts=_DATABASE),)
 OF_POSTGRESQL = (
-    Fault("database frozen", database_frozen, hurts=_DATABASE),
+    Fault("database frozen", stopped(lambda at, _: _of(at.cluster), 8), hurts=_DATABASE),
     Fault("database killed", database_killed, hurts=_DATABASE),
 )

@@ -400,8 +400,7 @@ def a_revoked_token(running: Running) -> str:
     _command(running, "tokens", "revoke", made["id"], "--json")
     took = [
         waited_for(
-            lambda at=at: running.client(MODERN, made["token"], at).run("1").status == "http 401",
-            f"refused by {at}",
+            lambda at=at: running.client(MODERN, made["token"], at).run("1").status == "http 401", f"refused by {at}"
         )
         for at in running.names
     ]

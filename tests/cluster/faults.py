@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -40,6 +40,16 @@ def _under_load(running: Running, *, shares: bool = True) -> Iterator[tuple[Crow
         running.balancer.faults()  # those of before count no more
         yield crowd, told
         time.sleep(AFTER_SECONDS)
+
+
+def _hurt(make: Make, act: Callable[[Running], object]) -> str:
+    """Do to a cluster under load what goes wrong, until it is over, and say what clients saw."""
+    with make() as running:
+        with _under_load(running) as (crowd, told):
+            fault = time.monotonic()
+            act(running)
+            over = time.monotonic()
+        return _seen(crowd, told, fault, over)
 
 
 def _seen(crowd: Crowd, told: Told, fault: float, over: float) -> str:
@@ -99,14 +109,13 @@ def replica_killed(make: Make) -> str:
 
 def database_killed(make: Make) -> str:
     """PostgreSQL gets SIGKILL, is away for three seconds and starts again."""
-    with make() as running:
-        with _under_load(running) as (crowd, told):
-            fault = time.monotonic()
-            running.database.stop(signal.SIGKILL)
-            time.sleep(3)
-            _start_database(running)
-            over = time.monotonic()
-        return _seen(crowd, told, fault, over)
+
+    def act(running: Running) -> None:
+        running.database.stop(signal.SIGKILL)
+        time.sleep(3)
+        _start_database(running)
+
+    return _hurt(make, act)
 
 
 def _start_database(running: Running) -> None:
@@ -142,20 +151,20 @@ def database_promoted(make: Make) -> str:
 
 def connections_lost(make: Make) -> str:
     """All connections to PostgreSQL end, three times."""
-    ended = 0
-    with make() as running:
-        with _under_load(running) as (crowd, told):
-            fault = time.monotonic()
-            for _ in range(3):
-                with running.connect() as connection:
-                    row = connection.execute(
-                        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-                        " WHERE datname = 'cluster' AND pid <> pg_backend_pid()"
-                    ).fetchone()
-                ended += row[0] if row else 0
-                time.sleep(1)
-            over = time.monotonic()
-        return f"{ended} connections ended; " + _seen(crowd, told, fault, over)
+    ended = []
+
+    def act(running: Running) -> None:
+        for _ in range(3):
+            with running.connect() as connection:
+                row = connection.execute(
+                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                    " WHERE datname = 'cluster' AND pid <> pg_backend_pid()"
+                ).fetchone()
+            ended.append(row[0] if row else 0)
+            time.sleep(1)
+
+    seen = _hurt(make, act)
+    return f"{sum(ended)} connections ended; {seen}"
 
 
 def store_down(make: Make) -> str:
@@ -169,41 +178,35 @@ def store_slow(make: Make) -> str:
 
 
 def _with_store(make: Make, line: str, seconds: float) -> str:
-    with make() as running:
-        if running.store is None or "WORKSPACE_URL" in running.left_out:
-            raise LeftOutError("this version keeps files in a folder: it has no WORKSPACE_URL")
-        with _under_load(running) as (crowd, told):
-            fault = time.monotonic()
-            running.store.is_told(line)
-            time.sleep(seconds)
-            running.store.is_told("pass")
-            over = time.monotonic()
-        return _seen(crowd, told, fault, over)
+    def act(running: Running) -> None:
+        assert running.store is not None
+        running.store.is_told(line)
+        time.sleep(seconds)
+        running.store.is_told("pass")
+
+    @contextmanager
+    def with_store() -> Iterator[Running]:
+        with make() as running:
+            if running.store is None or "WORKSPACE_URL" in running.left_out:
+                raise LeftOutError("this version keeps files in a folder: it has no WORKSPACE_URL")
+            yield running
+
+    return _hurt(with_store, act)
 
 
 def replicas_parted(make: Make) -> str:
     """Nothing passes between one replica and the other two for ten seconds; all reach the database and clients."""
-    with make() as running:
-        first, *others = running.names
-        isolated = running.isolated
-        with _under_load(running) as (crowd, told):
-            fault = time.monotonic()
-            with isolated.parted(first, others):
-                time.sleep(10)
-            over = time.monotonic()
-        return _seen(crowd, told, fault, over)
+    return _hurt(make, lambda running: _parted(running, running.names[1:]))
 
 
 def database_parted(make: Make) -> str:
     """Nothing passes between one replica and the database for ten seconds."""
-    with make() as running:
-        isolated = running.isolated
-        with _under_load(running) as (crowd, told):
-            fault = time.monotonic()
-            with isolated.parted(running.names[0], ["database"]):
-                time.sleep(10)
-            over = time.monotonic()
-        return _seen(crowd, told, fault, over)
+    return _hurt(make, lambda running: _parted(running, ["database"]))
+
+
+def _parted(running: Running, others: Sequence[str]) -> None:
+    with running.isolated.parted(running.names[0], others):
+        time.sleep(10)
 
 
 def clock_skewed(make: Make) -> str:
@@ -266,21 +269,17 @@ def _deployed(make: Make, *, takes_out: bool, previous: Previous | None = None) 
 
 def disk_full(make: Make) -> str:
     """The home of one replica is on a disk that is full for ten seconds."""
-    with (
-        tempfile.TemporaryDirectory(prefix="sealab-disks-") as folder,
-        _small_disk(Path(folder) / "replica-1"),
-        make(homes=Path(folder)) as running,
-    ):
-        with _under_load(running) as (crowd, told):
-            ballast = running.replicas[running.names[0]].home / "ballast"
-            fault = time.monotonic()
-            with suppress(OSError), open(ballast, "wb", buffering=0) as written:
-                while True:
-                    written.write(bytes(1 << 16))
-            time.sleep(10)
-            ballast.unlink()
-            over = time.monotonic()
-        return _seen(crowd, told, fault, over)
+
+    def act(running: Running) -> None:
+        ballast = running.replicas[running.names[0]].home / "ballast"
+        with suppress(OSError), open(ballast, "wb", buffering=0) as written:
+            while True:
+                written.write(bytes(1 << 16))
+        time.sleep(10)
+        ballast.unlink()
+
+    with tempfile.TemporaryDirectory(prefix="sealab-disks-") as folder, _small_disk(Path(folder) / "replica-1"):
+        return _hurt(lambda: make(homes=Path(folder)), act)
 
 
 @contextmanager

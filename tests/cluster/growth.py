@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import psycopg
 
@@ -68,8 +68,7 @@ def _used(running: Running) -> float:
     return sum(each.used_seconds() for each in running.shares.values())
 
 
-@dataclass(frozen=True)
-class Costs:
+class Costs(NamedTuple):
     """What PostgreSQL was asked: statements, those that only mark out transactions, bytes, WAL bytes."""
 
     statements: int
@@ -81,14 +80,7 @@ class Costs:
 
     def minus(self, other: Costs) -> Costs:
         """Return what was added since."""
-        return Costs(
-            self.statements - other.statements,
-            self.transactions - other.transactions,
-            self.received - other.received,
-            self.sent - other.sent,
-            self.wal - other.wal,
-            self.most,
-        )
+        return Costs(*(mine - its for mine, its in zip(self[:5], other[:5], strict=True)), self.most)
 
 
 def _costs(running: Running, connection: psycopg.Connection) -> Costs:

@@ -233,12 +233,9 @@ def _over_tcp(network: Network, database: DatabaseServer, socket_url: str) -> st
 
 def _settings_of(database_url: str, store: Store | None) -> dict[str, str]:
     settings = {
-        "DATABASE_URL": database_url,
-        "VAULT_KEY": secrets.token_hex(32),
-        "AUTH": "tokens",
-        "PUBLIC_URL": f"https://{PUBLIC_NAME}",
-        "DRAIN_SECONDS": "20",
-    }
+        "DATABASE_URL": database_url, "VAULT_KEY": secrets.token_hex(32), "AUTH": "tokens",
+        "PUBLIC_URL": f"https://{PUBLIC_NAME}", "DRAIN_SECONDS": "20",
+    }  # fmt: skip
     return settings | ({} if store is None else {"WORKSPACE_URL": store.url})
 
 

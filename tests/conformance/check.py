@@ -19,27 +19,14 @@ from pathlib import Path
 NODE = ["node"]
 FIXTURE_FREE = {
     "2025-11-25": {
-        "server-initialize",
-        "ping",
-        "tools-list",
-        "tools-call-error",
-        "server-sse-multiple-streams",
-        "resources-list",
-        "prompts-list",
-        "dns-rebinding-protection",
-        "server-session-lifecycle",
+        "server-initialize", "ping", "tools-list", "tools-call-error", "server-sse-multiple-streams",
+        "resources-list", "prompts-list", "dns-rebinding-protection", "server-session-lifecycle",
     },
     "2026-07-28": {
-        "tools-call-error",
-        "server-sse-multiple-streams",
-        "resources-list",
-        "prompts-list",
-        "dns-rebinding-protection",
-        "sep-2164-resource-not-found",
-        "caching",
-        "http-header-validation",
+        "tools-call-error", "server-sse-multiple-streams", "resources-list", "prompts-list",
+        "dns-rebinding-protection", "sep-2164-resource-not-found", "caching", "http-header-validation",
     },
-}
+}  # fmt: skip
 SKILLS = ("sep-2640-skills-enumeration", "sep-2640-skills-directory", "sep-2640-skills-manifest")
 SUMMARY_LINE = re.compile(r"^([✓✗]) ([\w-]+): (\d+) passed, (\d+) failed$", re.MULTILINE)
 

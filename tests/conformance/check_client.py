@@ -15,48 +15,24 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 COMMON = (
-    "tools_call",
-    "auth/basic-cimd",
-    "auth/metadata-default",
-    "auth/metadata-var1",
-    "auth/metadata-var2",
-    "auth/metadata-var3",
-    "auth/scope-from-www-authenticate",
-    "auth/scope-from-scopes-supported",
-    "auth/scope-omitted-when-undefined",
-    "auth/scope-step-up",
-    "auth/scope-retry-limit",
-    "auth/token-endpoint-auth-basic",
-    "auth/token-endpoint-auth-post",
-    "auth/token-endpoint-auth-none",
-    "auth/pre-registration",
-    "json-schema-2020-12-preservation",
-)
+    "tools_call", "auth/basic-cimd", "auth/metadata-default", "auth/metadata-var1", "auth/metadata-var2",
+    "auth/metadata-var3", "auth/scope-from-www-authenticate", "auth/scope-from-scopes-supported",
+    "auth/scope-omitted-when-undefined", "auth/scope-step-up", "auth/scope-retry-limit",
+    "auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post", "auth/token-endpoint-auth-none",
+    "auth/pre-registration", "json-schema-2020-12-preservation",
+)  # fmt: skip
 SCENARIOS = {
     "2025-11-25": ("initialize", "elicitation-sep1034-client-defaults", "sse-retry", *COMMON),
     "2026-07-28": (
-        *COMMON,
-        "request-metadata",
-        "sep-2322-client-request-state",
-        "http-standard-headers",
-        "http-custom-headers",
-        "http-invalid-tool-headers",
-        "json-schema-ref-no-deref",
-        "auth/resource-mismatch",
-        "auth/offline-access-scope",
-        "auth/offline-access-not-supported",
-        "auth/authorization-server-migration",
-        "auth/iss-supported",
-        "auth/iss-not-advertised",
-        "auth/iss-supported-missing",
-        "auth/iss-wrong-issuer",
-        "auth/iss-unexpected",
-        "auth/iss-normalized",
-        "auth/metadata-issuer-mismatch",
+        *COMMON, "request-metadata", "sep-2322-client-request-state", "http-standard-headers", "http-custom-headers",
+        "http-invalid-tool-headers", "json-schema-ref-no-deref", "auth/resource-mismatch",
+        "auth/offline-access-scope", "auth/offline-access-not-supported", "auth/authorization-server-migration",
+        "auth/iss-supported", "auth/iss-not-advertised", "auth/iss-supported-missing", "auth/iss-wrong-issuer",
+        "auth/iss-unexpected", "auth/iss-normalized", "auth/metadata-issuer-mismatch",
     ),
-}
+}  # fmt: skip
 EXPECTED_TO_FAIL = {
-    "auth/pre-registration": "mcp.json has no place for a client that was registered by hand; headers carry such tokens",
+    "auth/pre-registration": "mcp.json has no place for a client that was registered by hand; headers carry such tokens"
 }
 AT_A_TIME = max(1, (os.cpu_count() or 1))
 

@@ -21,11 +21,8 @@ SECRET = {
 }
 """The keys of the Secret that the operator makes, which docs/kubernetes.md tells, and such as may stand there."""
 FIELDS = {
-    "status.podIP": "10.1.2.3",
-    "metadata.name": "sealab-abc",
-    "metadata.namespace": "sealab",
-    "metadata.uid": "u",
-}
+    "status.podIP": "10.1.2.3", "metadata.name": "sealab-abc", "metadata.namespace": "sealab", "metadata.uid": "u",
+}  # fmt: skip
 OF_OTHERS = re.compile(r"AWS_[A-Z_]+|PROXIES|POD_(IP|NAME|UID|NAMESPACE)")
 """Variables that are no settings: those of the store's client, and what others are made of."""
 KNOWN = {f"SEALAB_{each.name.upper()}" for each in fields(Settings)} | {"SEALAB_HOME"}

@@ -91,10 +91,7 @@ def test_the_account_may_do_what_the_adapter_for_pods_asks_and_its_pods_reach_no
     assert may == {"pods": {"create", "get", "list", "delete"}, "pods/attach": {"create", "get"}}
     assert pod_of(manifests)["automountServiceAccountToken"]
     (closed,) = [each for each in of_kind(manifests, "NetworkPolicy") if each["metadata"]["name"] == "sealab-sandbox"]
-    assert closed["spec"] == {
-        "podSelector": {"matchLabels": {LABEL: LABELLED}},
-        "policyTypes": ["Ingress", "Egress"],
-    }
+    assert closed["spec"] == {"podSelector": {"matchLabels": {LABEL: LABELLED}}, "policyTypes": ["Ingress", "Egress"]}
     given = dict(environment(manifests))
     assert given["SEALAB_CONTAINER_IMAGE"] == server_of(manifests)["image"]
     assert wants_pods(given["SEALAB_CONTAINER_RUNTIME"])

@@ -46,23 +46,14 @@ NAMESPACES = {
 GROUPS = {
     "Files of the workspace": ("read_file", "write_file", "list_files", "delete_file", "keep"),
     "Upstream tools": (
-        *(
-            "tools",
-            "call_tool",
-            "call_mcp_tool",
-            "ToolError",
-            "OutcomeUnknown",
-            "search_tools",
-            "get_tool_definition",
-            "list_servers",
-        ),
-        *("read_resource", "list_resources", "list_prompts", "mcp_servers"),
+        "tools", "call_tool", "call_mcp_tool", "ToolError", "OutcomeUnknown", "search_tools", "get_tool_definition",
+        "list_servers", "read_resource", "list_resources", "list_prompts", "mcp_servers",
     ),
     "Skills": ("skills", "save_skill", "load_skill", "list_skills", "call_skill"),
     "Personal data": ("sanitize_pii", "restore_pii"),
     "Runs and sessions": ("display", "progress", "list_sessions", "close_session"),
     "Small data helpers": ("summarize_list", "filter_by_field", "aggregate_stats", "format_output"),
-}
+}  # fmt: skip
 
 
 def pages() -> Mapping[str, Callable[[], str]]:

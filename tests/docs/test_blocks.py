@@ -88,7 +88,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
 }
 """Blocks that cannot run here, by page and first line, and why."""
 NOT_RUN_PAGES: Mapping[str, str] = {
-    "docs/clients.md": "programs of clients, each of which has packages of its own: `make clients` runs them",
+    "docs/clients.md": "programs of clients, each of which has packages of its own: `make clients` runs them"
 }
 ENDS: Mapping[str, tuple[int, str]] = {
     "uvx --from . sealab init": (2, "it asks, and nobody answers here"),

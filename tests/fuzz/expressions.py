@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from sealab.sandbox.guest import ownership
 
 from .words import (
+    ASKED,
     CALLABLE_WORDS,
     CLASS_WORDS,
     FAVOURITES,
@@ -305,27 +306,7 @@ class Expressions:
         if roll < 0.07:
             return self.word()
         if roll < 0.13:
-            return self.rng.choice(
-                (
-                    "__class__",
-                    "__dict__",
-                    "__mro__",
-                    "__init__",
-                    "__get__",
-                    "__call__",
-                    "__eq__",
-                    "__new__",
-                    "__set_name__",
-                    "__mro_entries__",
-                    "format",
-                    "__wrapped__",
-                    "__self__",
-                    "__func__",
-                    "__annotations__",
-                    "__args__",
-                    "__origin__",
-                )
-            )
+            return self.rng.choice(ASKED)
         found = names_on(value)
         if roll < 0.33:
             likely = [name for name in LIKELY if name in found]

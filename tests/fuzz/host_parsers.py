@@ -23,6 +23,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import json
@@ -36,22 +37,54 @@ from functools import cache
 from pathlib import Path
 
 import httpx2
+from mcp.types import CallToolResult, ImageContent
 
 from sealab.sandbox.errors import HostCallError, SandboxError
+from sealab.sandbox.skill_source import docstring_types, docstrings
+from sealab.sandbox.wire import bounded_json, frames
+from sealab.sandbox.wire.output import Output, create
+from sealab.server.arguments import shown
 from sealab.server.errors import ServerError
+from sealab.server.host_functions.broker import Calls
+from sealab.server.host_functions.workspace_calls import handlers
+from sealab.server.privacy.gates.file_gate import _reading
+from sealab.server.protocol.answers import answered, bounded, visibly
+from sealab.server.runs.truncation import fit
+from sealab.server.skills.name_rules import judge_name
+from sealab.server.skills.skill_arguments import judge_arguments
+from sealab.server.skills.testing import line_of_skill
+from sealab.server.terminal_escaping import visible
+from sealab.server.upstream_tools.approval import question
+from sealab.server.upstream_tools.tool_arguments import checked
 from sealab.skills_db.errors import SkillsDbError
+from sealab.skills_db.skill_folders import found as skills_found
+from sealab.skills_db.skill_md import PortableSkill, folder_name, skill_name, written
+from sealab.skills_db.skill_md import read as read_skill
+from sealab.tools_registry.catalog import Catalog
+from sealab.tools_registry.clients import documents
+from sealab.tools_registry.clients.entries import read_entry
+from sealab.tools_registry.clients.secrets import Concealer
+from sealab.tools_registry.configuration import Approve, ServerConfig, Transport, read_server
+from sealab.tools_registry.configuration import read as read_mcp_json
+from sealab.tools_registry.definitions import read_folder, tools_of
+from sealab.tools_registry.describing.details import Describer, DetailLevel, first_sentence
+from sealab.tools_registry.describing.learned import observed
 from sealab.tools_registry.errors import RegistryError
+from sealab.tools_registry.names import aliases, fold, identifier
+from sealab.tools_registry.openapi.call_requests import request_of
+from sealab.tools_registry.openapi.document import Document, LeftOut
+from sealab.tools_registry.openapi.operations import read_service
+from sealab.tools_registry.search.ranking import Searchable, SearchIndex
+from sealab.tools_registry.upstream.injection import flags
+from sealab.tools_registry.upstream.results import parsed, value_of
+from sealab.tools_registry.upstream.stderr_tail import KEPT_BYTES, StderrTail
+from sealab.workspace.archive import RunArchive
 from sealab.workspace.errors import WorkspaceError
+from sealab.workspace.names import Name, speakable
 
 REFUSALS = (
-    ValueError,
-    TypeError,
-    HostCallError,
-    SandboxError,
-    ServerError,
-    SkillsDbError,
-    RegistryError,
-    WorkspaceError,
+    *(ValueError, TypeError, HostCallError, SandboxError),
+    *(ServerError, SkillsDbError, RegistryError, WorkspaceError),
 )
 """How a parser may end; anything else is a find."""
 
@@ -97,24 +130,10 @@ def json_pieces(before: str = "", after: str = "") -> tuple[tuple[str, str, str]
 
 
 YAML = (
-    ("a: &a [1]\n", "b: &b [*a,*a]\n", ""),
-    ("", "- ", ""),
-    ("", "[", ""),
-    ("", "{a: ", ""),
-    ("", "a:\n ", ""),
-    ("", "? ", ""),
-    ("", "&a ", ""),
-    ("", "!a ", ""),
-    ("a: '", "''", "'"),
-    ('a: "', "\\n", '"'),
-    ("a: |\n", " x\n", ""),
-    ("a: >\n", " x\n\n", ""),
-    ("", "a: 1\n", ""),
-    ("", "# x\n", ""),
-    ("", "1:", ""),
-    ("", "1_", ""),
-    ("a: ", "x ", ""),
-)
+    ("a: &a [1]\n", "b: &b [*a,*a]\n", ""), ("", "- ", ""), ("", "[", ""), ("", "{a: ", ""), ("", "a:\n ", ""),
+    ("", "? ", ""), ("", "&a ", ""), ("", "!a ", ""), ("a: '", "''", "'"), ('a: "', "\\n", '"'), ("a: |\n", " x\n", ""),
+    ("a: >\n", " x\n\n", ""), ("", "a: 1\n", ""), ("", "# x\n", ""), ("", "1:", ""), ("", "1_", ""), ("a: ", "x ", ""),
+)  # fmt: skip
 
 
 def bomb(_text: str = "") -> str:
@@ -125,9 +144,7 @@ def bomb(_text: str = "") -> str:
 
 
 @cache
-def search_index() -> object:
-    from sealab.tools_registry.search.ranking import Searchable, SearchIndex
-
+def search_index() -> SearchIndex:
     return SearchIndex(
         [
             Searchable(
@@ -144,9 +161,7 @@ def search_index() -> object:
 
 
 @cache
-def index_of_words() -> object:
-    from sealab.tools_registry.search.ranking import Searchable, SearchIndex
-
+def index_of_words() -> SearchIndex:
     tools = json.loads((DATA / "tools.json").read_text())
     return SearchIndex(
         [Searchable(each["name"], each["name"], "", "", each["description"]) for each in tools], vectors=False
@@ -154,9 +169,7 @@ def index_of_words() -> object:
 
 
 @cache
-def catalog() -> object:
-    from sealab.tools_registry.catalog import Catalog
-
+def catalog() -> Catalog:
     folder = Path(tempfile.mkdtemp())
     (folder / "tools").mkdir()
     names = ["run", *(f"tool_{n}" for n in range(300))]
@@ -166,8 +179,6 @@ def catalog() -> object:
 
 
 def tool(schema: object, description: str = "") -> object:
-    from sealab.tools_registry.definitions import tools_of
-
     made, _problems = tools_of([{"name": "run", "description": description, "inputSchema": schema}], "up", "1")
     return made[0] if made else None
 
@@ -193,34 +204,16 @@ FRAMES = (
 )
 
 
-def checked(text: str) -> object:
-    from sealab.sandbox.wire import bounded_json
-
-    return bounded_json.check(text.encode("utf-8", "replace"), values_max=10**9, names_max=10**9)
-
-
-def frame_at_once(text: str) -> object:
-    from sealab.sandbox.wire import bounded_json, frames
-
-    return bounded_json.read(text.encode("utf-8", "replace"), values_max=frames.VALUES_MAX)
-
-
-def frame_in_steps(text: str) -> object:
-    from sealab.sandbox.wire import bounded_json, frames
-
-    return bounded_json.read_in_steps(text.encode("utf-8", "replace"), values_max=frames.VALUES_MAX)
+def frame_by(read: Callable[..., object], **bounds: int) -> Callable[[str], object]:
+    return lambda text: read(text.encode("utf-8", "replace"), **bounds)
 
 
 def frame_of_a_call(text: str) -> object:
-    from sealab.sandbox.wire.frames import child_frame
-
-    return child_frame(b'{"t":"call","name":"f","args":{"x":' + text.encode("utf-8", "replace") + b"}}")
+    return frames.child_frame(b'{"t":"call","name":"f","args":{"x":' + text.encode("utf-8", "replace") + b"}}")
 
 
-def frames(text: str) -> object:
-    from sealab.sandbox.wire.frames import Frames
-
-    reader, body = Frames(), text[:40].encode("utf-8", "replace") or b"x"
+def stream_of_frames(text: str) -> object:
+    reader, body = frames.Frames(), text[:40].encode("utf-8", "replace") or b"x"
     whole = len(body).to_bytes(4, "big") + body
     reader.feed(whole * (len(text) // len(whole) + 1))
     while reader.next() is not None:
@@ -229,8 +222,6 @@ def frames(text: str) -> object:
 
 
 def printed(text: str) -> object:
-    from sealab.sandbox.wire.output import Output, create
-
     data = text.encode("utf-8", "replace") + text.encode("utf-16")[:-1]
     output = Output(create(len(data)))
     output.fill(0, data)
@@ -241,22 +232,11 @@ def printed(text: str) -> object:
 
 
 def name_of_file(text: str) -> object:
-    from sealab.workspace.names import Name, speakable
-
     speakable(text)
     return Name.parse(text)
 
 
-def name_of_run(text: str) -> object:
-    from sealab.workspace.archive import RunArchive
-
-    return RunArchive.path_of(text, "code.py")
-
-
 def name_of_skill(text: str) -> object:
-    from sealab.server.skills.name_rules import judge_name
-    from sealab.skills_db.skill_md import folder_name, skill_name
-
     skill_name(text)
     folder_name(text)
     return judge_name(text)
@@ -264,10 +244,6 @@ def name_of_skill(text: str) -> object:
 
 def name_in_a_schema(text: str) -> object:
     """Names as Python writes them and as they compare, and a schema that has one."""
-    from sealab.server.upstream_tools.tool_arguments import checked
-    from sealab.tools_registry.describing.details import Describer, DetailLevel
-    from sealab.tools_registry.names import aliases, fold, identifier
-
     aliases([text, f"{text}x", identifier(text)])
     fold(text)
     field = {"type": "string", "title": text, "enum": [text], "default": text}
@@ -278,17 +254,7 @@ def name_in_a_schema(text: str) -> object:
     return checked(made, {text: text})
 
 
-def query(text: str) -> object:
-    return search_index().search(text, category=None, limit=10)
-
-
-def query_of_skills(text: str) -> object:
-    return index_of_words().matches(text)
-
-
 def indexed(text: str) -> object:
-    from sealab.tools_registry.search.ranking import Searchable, SearchIndex
-
     return SearchIndex([Searchable("up.run", "run", "up", "up", text, ((text[:50], text),))], vectors=False)
 
 
@@ -300,9 +266,6 @@ def misspelt(text: str) -> object:
 
 def definition(text: str) -> object:
     """A description, a name of a parameter and an enum, and all that is told of them."""
-    from sealab.tools_registry.describing.details import Describer, DetailLevel, first_sentence
-    from sealab.tools_registry.upstream.injection import flags
-
     properties = {text[:60]: {"type": "string", "description": text, "enum": [text]}, "b": {"default": text}}
     made = tool({"type": "object", "properties": properties}, text)
     first_sentence(text)
@@ -312,9 +275,6 @@ def definition(text: str) -> object:
 
 def schema(text: str) -> object:
     """A schema, as an upstream server publishes it, and arguments that are judged by it."""
-    from sealab.server.upstream_tools.tool_arguments import checked
-    from sealab.tools_registry.describing.details import Describer, DetailLevel
-
     made = tool(read_as_json(text))
     if made is None:
         return None
@@ -338,15 +298,11 @@ SCHEMAS = (
 
 
 def arguments(text: str) -> object:
-    from sealab.server.upstream_tools.tool_arguments import checked
-
     properties = {"rows": {"type": "array", "uniqueItems": True, "items": {"type": "integer"}}, "s": {"type": "string"}}
     return checked(tool({"type": "object", "properties": properties}), {"rows": read_as_json(text), "s": text})
 
 
 def arguments_of_skill(text: str) -> object:
-    from sealab.server.skills.skill_arguments import judge_arguments
-
     properties = {"rows": {"type": "array", "items": {"type": "integer"}}, "day": {"type": "string", "format": "date"}}
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     with suppress(REFUSALS):
@@ -356,11 +312,6 @@ def arguments_of_skill(text: str) -> object:
 
 def host_call(text: str) -> object:
     """The names and texts of a host call, as the broker judges them."""
-    import asyncio
-
-    from sealab.server.host_functions.broker import Calls
-    from sealab.server.host_functions.workspace_calls import handlers
-
     calls = Calls(handlers(None), budget=10)
     for name, given in ((text, {}), ("read_file", {text: 1}), ("read_file", {"filename": text})):
         with suppress(HostCallError, AttributeError):  # there is no workspace behind them
@@ -370,19 +321,10 @@ def host_call(text: str) -> object:
 
 def answer(text: str) -> object:
     """A text that an upstream tool answered, and what is learned of it."""
-    from sealab.tools_registry.describing.learned import observed
-    from sealab.tools_registry.upstream.results import parsed
-
     return observed(parsed(text))
 
 
 def attachment(text: str) -> object:
-    import asyncio
-
-    from mcp.types import CallToolResult, ImageContent
-
-    from sealab.tools_registry.upstream.results import value_of
-
     data = base64.b64encode(text.encode("utf-8", "replace")).decode()
     image = ImageContent(type="image", data=data, mimeType=f"image/{text}")
     broken = ImageContent(type="image", data=text, mimeType=text)
@@ -391,28 +333,22 @@ def attachment(text: str) -> object:
 
 
 def front_matter(text: str) -> object:
-    from sealab.skills_db.skill_md import read
-
-    return read("skill", {"SKILL.md": f"---\n{text}\n---\nbody".encode("utf-8", "replace"), "scripts/skill.py": b"1"})
+    return read_skill(
+        "skill", {"SKILL.md": f"---\n{text}\n---\nbody".encode("utf-8", "replace"), "scripts/skill.py": b"1"}
+    )
 
 
 def skill_md(text: str) -> object:
-    from sealab.skills_db.skill_md import portable, read, written
-
-    read("skill", {"SKILL.md": text.encode("utf-8", "replace"), "scripts/skill.py": text.encode("utf-8", "replace")})
-    return portable, written
+    encoded = text.encode("utf-8", "replace")
+    return read_skill("skill", {"SKILL.md": encoded, "scripts/skill.py": encoded})
 
 
 def skill_code(text: str) -> object:
-    from sealab.skills_db.skill_md import PortableSkill, read, written
-
-    return read("skill", written(PortableSkill(name="skill", code=text, description=text[:2000], tests=text)))
+    return read_skill("skill", written(PortableSkill(name="skill", code=text, description=text[:2000], tests=text)))
 
 
 def archive(text: str) -> object:
     """A zip with as many entries as the text is long, by a twentieth."""
-    from sealab.skills_db.skill_folders import found
-
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as made:
         for number in range(len(text) // 20):
@@ -420,12 +356,10 @@ def archive(text: str) -> object:
     with tempfile.NamedTemporaryFile(suffix=".zip") as file:
         file.write(buffer.getvalue())
         file.flush()
-        return found(Path(file.name))
+        return skills_found(Path(file.name))
 
 
 def docstring(text: str) -> object:
-    from sealab.sandbox.skill_source import docstring_types, docstrings
-
     for function in _functions_of_one_text(docstrings) + _functions_of_one_text(docstring_types):
         with suppress(*REFUSALS, LookupError):
             function(text)
@@ -444,8 +378,6 @@ def _functions_of_one_text(module: object) -> list[Callable[[str], object]]:
 
 
 def configuration(text: str) -> object:
-    from sealab.tools_registry.configuration import read_server
-
     entry = {"command": text, "args": [text], "env": {"A": text, "B": f"${{{text}}}"}, "cwd": text}
     with suppress(REFUSALS):
         read_server("up", entry, {"A": "b"})
@@ -455,17 +387,13 @@ def configuration(text: str) -> object:
 
 
 def mcp_json(text: str) -> object:
-    from sealab.tools_registry.configuration import read
-
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8", errors="replace") as file:
         file.write(text)
         file.flush()
-        return read(Path(file.name), {})
+        return read_mcp_json(Path(file.name), {})
 
 
 def client_files(text: str) -> object:
-    from sealab.tools_registry.clients import documents
-
     for suffix in (".json", ".toml", ".yaml"):
         with tempfile.NamedTemporaryFile("w", suffix=suffix, encoding="utf-8", errors="replace") as file:
             file.write(text)
@@ -476,9 +404,6 @@ def client_files(text: str) -> object:
 
 
 def client_entry(text: str) -> object:
-    from sealab.tools_registry.clients.entries import read_entry
-    from sealab.tools_registry.clients.secrets import Concealer
-
     raw = {"command": text, "args": [f"--key={text}", text], "env": {"API_KEY": text}, "url": text}
     read = read_entry("client", "up", raw, Path("/"), Path("/"))
     return Concealer({}).conceal("up", read.entry) if getattr(read, "entry", None) else read
@@ -491,10 +416,6 @@ def http_client() -> httpx2.AsyncClient:
 
 def openapi_document(text: str) -> object:
     """Every name in an OpenAPI document, many names that clean to one identifier, and an argument of an operation."""
-    from sealab.tools_registry.openapi.call_requests import request_of
-    from sealab.tools_registry.openapi.document import Document, LeftOut
-    from sealab.tools_registry.openapi.operations import read_service
-
     alike = [{"name": f"{text[:8]}{chr(0x4E00 + at)}", "in": "query"} for at in range(len(text) // 40)]
     named = {"operationId": text, "summary": text, "parameters": [{"name": text, "in": "header"}]}
     paths = {
@@ -510,8 +431,6 @@ def openapi_document(text: str) -> object:
 
 
 def definitions_file(text: str) -> object:
-    from sealab.tools_registry.definitions import read_folder
-
     with tempfile.TemporaryDirectory() as folder:
         inner = Path(folder) / "tools"
         inner.mkdir()
@@ -521,8 +440,6 @@ def definitions_file(text: str) -> object:
 
 
 def truncated(text: str) -> object:
-    from sealab.server.runs.truncation import fit
-
     value = text
     with suppress(ValueError):
         value = read_as_json(text)
@@ -535,41 +452,24 @@ def truncated(text: str) -> object:
 
 
 def stderr_of_upstream(text: str) -> object:
-    from sealab.tools_registry.upstream.stderr_tail import KEPT_BYTES, StderrTail
-
     tail = StderrTail()
     tail._kept += text.encode("utf-8", "replace")[-KEPT_BYTES:]
     tail.written = len(tail._kept)
     return tail.last_line_since(0), tail.text
 
 
-def traceback_of_skill(text: str) -> object:
-    from sealab.server.skills.testing import line_of_skill
-
-    return line_of_skill("skill", text)
-
-
 def text_that_is_shown(text: str) -> object:
-    from sealab.server.arguments import shown
-    from sealab.server.protocol.answers import answered, bounded, visibly
-    from sealab.server.terminal_escaping import visible
-
     visible(text)
     shown({text: [text]})
     return visibly(bounded(answered({"text": text}, text), 2_000, "the rest"))
 
 
 def question_to_a_user(text: str) -> object:
-    from sealab.server.upstream_tools.approval import question
-    from sealab.tools_registry.configuration import Approve, ServerConfig, Transport
-
     server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
     return question(tool({"type": "object"}), server, {text: text, **{f"{n}{text[:50]}": text for n in range(20)}})
 
 
 def bytes_of_a_file(text: str) -> object:
-    from sealab.server.privacy.gates.file_gate import _reading
-
     return [_reading(b"\xff" + text.encode(each, "replace")) for each in ("utf-8", "utf-16-le", "utf-32-be")]
 
 
@@ -577,18 +477,18 @@ _JSON = json_pieces()
 MARKS = (("a", "\u0301\u0316", ""), ("a", "\u0650\u064b", ""))
 """Marks that normalizing sorts."""
 PARSERS: tuple[Parser, ...] = (
-    Parser("frame, at once", frame_at_once, FRAMES),
-    Parser("frame, in steps", frame_in_steps, FRAMES),
-    Parser("frame that is counted", checked, FRAMES),
+    Parser("frame, at once", frame_by(bounded_json.read, values_max=frames.VALUES_MAX), FRAMES),
+    Parser("frame, in steps", frame_by(bounded_json.read_in_steps, values_max=frames.VALUES_MAX), FRAMES),
+    Parser("frame that is counted", frame_by(bounded_json.check, values_max=10**9, names_max=10**9), FRAMES),
     Parser("frame of a call", frame_of_a_call, _JSON),
-    Parser("stream of frames", frames),
+    Parser("stream of frames", stream_of_frames),
     Parser("what code printed", printed),
     Parser("name of a file", name_of_file),
-    Parser("name of a run", name_of_run),
+    Parser("name of a run", lambda text: RunArchive.path_of(text, "code.py")),
     Parser("name of a skill", name_of_skill, MARKS),
     Parser("name in a schema", name_in_a_schema, MARKS),
-    Parser("search query", query, MARKS),
-    Parser("query of skills", query_of_skills, MARKS),
+    Parser("search query", lambda text: search_index().search(text, category=None, limit=10), MARKS),
+    Parser("query of skills", lambda text: index_of_words().matches(text), MARKS),
     Parser("description in the index", indexed, MARKS),
     Parser("misspelt name of a tool", misspelt, MARKS),
     Parser("definition of a tool", definition, MARKS),
@@ -616,7 +516,7 @@ PARSERS: tuple[Parser, ...] = (
     Parser("names in an OpenAPI document", openapi_document),
     Parser("result and output that are cut", truncated, _JSON),
     Parser("standard error of a server", stderr_of_upstream),
-    Parser("traceback of a skill", traceback_of_skill),
+    Parser("traceback of a skill", lambda text: line_of_skill("skill", text)),
     Parser("text that is shown", text_that_is_shown),
     Parser("question to a user", question_to_a_user),
     Parser("bytes of a file", bytes_of_a_file, (("", "a\0", ""), ("", "a\0\0\0", ""), ("", "\0", "a"))),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import operator
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from sealab.sandbox.dialect import facades
 
 from .oracle import all_classes, instance_dict
 
@@ -14,6 +17,7 @@ _own_dict = type.__dict__["__dict__"].__get__
 _CHANGING_MODULES = frozenset(
     [
         "sealab.sandbox.guest.guest",
+        "sealab.sandbox.guest_api.hosted_runs",
         "sealab.sandbox.dialect.facades.stand_ins.warnings_",
         "sealab.sandbox.dialect.facades.stand_ins.logging_",
         "random",
@@ -23,7 +27,8 @@ _CHANGING_MODULES = frozenset(
         "asyncio.events",
         "asyncio.tasks",
         "weakref",
-        "tests.fuzz",
+        "tests.",
+        "__main__",
         "linecache",
         "threading",
     ]
@@ -43,6 +48,7 @@ _CACHES = frozenset(
         "sealab.sandbox.dialect.facades.identity._of_kept",
         "sealab.sandbox.dialect.facades.stand_ins.held_callables._entered",
         "sealab.sandbox.dialect.facades.stand_ins.asyncio_._current",
+        "sealab.sandbox.dialect.facades.stand_ins.expat_parsers._parents",
         "sealab.sandbox.dialect.facades.stand_ins.log_records._level_names",
         "sealab.sandbox.dialect.facades.stand_ins.log_records._levels",
         "base64._b32rev",
@@ -61,6 +67,7 @@ def _of_function(function: types.FunctionType) -> Parts:
     """Leave out its attributes: code may hang what it likes on a function or an object; nothing of the host calls it."""
     return {
         "__code__": function.__code__,
+        "__closure__": function.__closure__,
         "__defaults__": function.__defaults__,
         "__kwdefaults__": function.__kwdefaults__,
     }
@@ -82,6 +89,10 @@ def _of_method(value: classmethod[object, ..., object]) -> Parts:
     return {"__func__": value.__func__}
 
 
+def _of_partial(value: functools.partial[object]) -> Parts:
+    return {"func": value.func, "args": value.args, "keywords": value.keywords}
+
+
 def _of_instance(value: object) -> Parts:
     return {name: kept for name, kept in (instance_dict(value) or {}).items() if _is_private(name)}
 
@@ -95,18 +106,36 @@ _PARTS: Mapping[type, Callable[..., Parts]] = {
     dict: _of_dict,
     list: _of_items,
     set: _of_items,
+    tuple: _of_items,
+    functools.partial: _of_partial,
     property: _of_property,
     classmethod: _of_method,
     staticmethod: _of_method,
 }
 
 
+def _tables_in(value: object, depth: int = 3) -> Iterator[object]:
+    """Give a table and what stands in it, down to a depth: tables, and objects with parts of their own."""
+    kind = type(value)
+    if kind in {dict, list, set, tuple}:
+        yield value
+        for item in list(value.values() if kind is dict else value) if depth else ():  # type: ignore[attr-defined,call-overload]
+            yield from _tables_in(item, depth - 1)
+    elif kind in _PARTS or (not isinstance(value, types.ModuleType | type | facades.Facade) and instance_dict(value)):
+        yield value
+
+
 def _difference(before: Parts, now: Parts) -> list[str]:
     """Return what differs, without what is None until it is first needed and what CPython puts there."""
     missing = object()
     names = {_shown(key) for key in before if now.get(key, missing) is not before[key] is not None}
-    names |= {_shown(key) for key in now if key not in before}
+    names |= {_shown(key) for key in now if key not in before and not _is_of_import(key, now[key])}
     return sorted(names - _ADDED_BY_PYTHON)
+
+
+def _is_of_import(key: object, value: object) -> bool:
+    """Return whether the import system added it: a module that was imported late, or what a module runs in."""
+    return type(value) is types.ModuleType or (type(key) is str and key == "__builtins__")
 
 
 def _shown(key: object) -> str:
@@ -136,18 +165,21 @@ class HostState:
             for word, value in list(vars(module).items()):
                 if f"{name}.{word}" in _CACHES:
                     continue
-                if type(value) in {dict, list, set} and not any(part in word.lower() for part in _CHANGING_WORDS):
-                    yield value
+                if not any(part in word.lower() for part in _CHANGING_WORDS):
+                    yield from _tables_in(value)
         for cls in all_classes():
             if cls.__module__ in _CHANGING_MODULES:
                 continue
             yield cls
             for word, value in list(_own_dict(cls).items()):
-                if type(value) not in {int, str, tuple} and not any(part in word.lower() for part in _CHANGING_WORDS):
+                if type(value) not in {int, str} and not any(part in word.lower() for part in _CHANGING_WORDS):
                     yield value
+                    yield from _tables_in(value)
         for value in gc.get_objects():
             if type(value) is types.FunctionType:
                 yield value
+                for default in (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()):
+                    yield from _tables_in(default)
 
     def changes(self) -> Iterator[str]:
         """Give what differs."""

@@ -19,20 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sealab.sandbox.dialect import (
-    classes,
-    event_loop,
-    facades,
-    guards,
-    metaclasses,
-    names,
-    namespace,
-    shields,
-    views,
-)
-from sealab.sandbox.dialect import (
-    compiling as language,
-)
+from sealab.sandbox.dialect import classes, event_loop, facades, guards, metaclasses, names, namespace, shields, views
+from sealab.sandbox.dialect import compiling as language
 from sealab.sandbox.guest import ownership
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.guest_api import answers
@@ -53,16 +41,10 @@ _mro = type.__dict__["__mro__"].__get__
 _FORMATS: Final = frozenset({"format", "format_map"})
 _RAW_ACCESS: Final = frozenset(
     {
-        "__getattribute__",
-        "__setattr__",
-        "__delattr__",
-        "__subclasses__",
-        "mro",
-        "__reduce__",
-        "__reduce_ex__",
+        "__getattribute__", "__setattr__", "__delattr__", "__subclasses__", "mro", "__reduce__", "__reduce_ex__",
         "__prepare__",
     }
-)
+)  # fmt: skip
 _CLASS_ITSELF: Final = frozenset(
     {type, *(real for real in classes.OPAQUE if not real.__module__.startswith("sealab."))}
 )
@@ -101,15 +83,6 @@ class Leak:
     def kind(self) -> str:
         """What sets this leak apart from others, without the names of variables."""
         return f"{self.reason} | {self.shape}"
-
-
-class _Taken:
-    """Is handed the mapping behind a read-only proxy when the two are joined."""
-
-    __slots__ = ()
-
-    def __ror__(self, other: object) -> object:
-        return other
 
 
 def mapping_behind(proxy: types.MappingProxyType[object, object]) -> object:

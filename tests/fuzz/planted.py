@@ -124,9 +124,7 @@ PLANTS: Mapping[str, Plant] = {
         after=_real("functools_", "singledispatch", functools.singledispatch),
     ),
     "a memo": Plant(
-        "v1 = {}\ncopy.deepcopy(globals(), v1)",
-        "the function sealab.sandbox.dialect.views",
-        after=_memo_is_told,
+        "v1 = {}\ncopy.deepcopy(globals(), v1)", "the function sealab.sandbox.dialect.views", after=_memo_is_told
     ),
     "a name that lies": Plant(
         "C1 = dataclasses.make_dataclass('C1', [], namespace={Lie('a'): see})",

@@ -50,23 +50,10 @@ spy = Spy()
 HELPERS = "the helpers"
 SKIPPED_MODULES = frozenset(
     {
-        "__future__",
-        "errno",
-        "html.entities",
-        "math",
-        "cmath",
-        "colorsys",
-        "zlib",
-        "bz2",
-        "gzip",
-        "lzma",
-        "binascii",
-        "unicodedata",
-        "typing_extensions",
-        "hashlib",
-        "secrets",
+        "__future__", "errno", "html.entities", "math", "cmath", "colorsys", "zlib", "bz2", "gzip", "lzma",
+        "binascii", "unicodedata", "typing_extensions", "hashlib", "secrets",
     }
-)
+)  # fmt: skip
 SKIPPED_MEMBERS = frozenset(
     "sleep setrecursionlimit scrypt pbkdf2_hmac TestProgram main timeit repeat Timer run_forever exit quit input open"
     " set_int_max_str_digits breakpoint help available_timezones".split()
@@ -84,18 +71,9 @@ WORDS = tuple(
     " __spec__ __loader__ _value_ __func__ __self__ __getstate__ __setstate__ __reduce__ __closure__ __defaults__".split()
 )
 TEXTS = (
-    "''",
-    "'a b'",
-    "'int'",
-    "'{0.__class__}'",
-    "'{0.format}'",
-    "'{a.b[0]}'",
-    "'1'",
-    "b'a'",
-    "'x: int'",
-    "'%s'",
+    "''", "'a b'", "'int'", "'{0.__class__}'", "'{0.format}'", "'{a.b[0]}'", "'1'", "b'a'", "'x: int'", "'%s'",
     "'.*'",
-)
+)  # fmt: skip
 NUMBERS = ("0", "1", "2", "-1", "True", "None", "1.5", "...", "NotImplemented")
 SPECIAL_BASES = (
     "str int dict list tuple Exception set float bytes object property abc.ABC enum.Enum enum.Flag enum.IntEnum typing.NamedTuple"
@@ -147,6 +125,11 @@ LIKELY = (
     " __copy__ __getstate__ __setstate__ __iter__ __getitem__ __missing__ __format__ __repr__ __str__ __bool__ __len__ __index__"
     " __or__ __ror__ __contains__ __enter__ __exit__ __del__ __lt__ __fspath__ __dir__ __replace__".split()
 )
+ASKED = (
+    "__class__ __dict__ __mro__ __init__ __get__ __call__ __eq__ __new__ __set_name__ __mro_entries__ format __wrapped__"
+    " __self__ __func__ __annotations__ __args__ __origin__".split()
+)
+"""What any object is asked for now and then, whether it has it or not."""
 SUNDERS = tuple(sorted(names.PUBLIC_SUNDERS))
 
 

@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sealab.sandbox.dialect.compiling import compile_program, run_program
-from sealab.sandbox.dialect.namespace import new_namespace
 from sealab.sandbox.dialect.restricted_python import RestrictedPython
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.worker.skill_modules import definer
@@ -318,8 +317,3 @@ def _told_by(reading: int, child: int) -> tuple[str, bool]:
             if not part:
                 return b"".join(parts).decode(errors="replace"), late
             parts.append(part)
-
-
-def ready_namespace() -> dict[str, object]:
-    """Return a namespace as guests get it."""
-    return new_namespace()

@@ -43,7 +43,7 @@ OF_PACKAGES = {
     "requirements/docs.txt": ["mkdocs-material>=9.6"],
     "requirements/packaging.txt": ["twine>=6", "check-wheel-contents>=0.6", "cyclonedx-bom>=7", "resvg-py>=0.2"],
     "requirements/clients-mcp1.txt": [
-        *("mcp<2", "langchain-mcp-adapters", "smolagents[mcp]", "deepagents", "pytest>=8.3"),
+        *("mcp<2", "langchain-mcp-adapters", "smolagents[mcp]", "deepagents", "pytest>=8.3")
     ],
     "requirements/clients-mcp2.txt": [
         *("mcp>=2", "fastmcp>=4.1", "pydantic-ai-slim[mcp]>=2", "openai-agents", "llama-index-tools-mcp"),

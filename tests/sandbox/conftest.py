@@ -10,7 +10,7 @@ import pytest
 
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.host.worker import WorkerHandle
-from sealab.sandbox.job import Job, Json, Limits, Outcome
+from sealab.sandbox.job import Failure, Job, Json, Limits, Outcome
 
 from ..waiting import until
 
@@ -25,6 +25,12 @@ async def run(pool: Pool, code: str, host_calls=no_calls, *, session: str | None
     """Run code with small limits, unless others are given."""
     allowed = Limits(**{"timeout_seconds": 50.0, "memory_mb": 100, **limits})
     return await pool.run(Job(code, limits=allowed, session=session), host_calls)
+
+
+def failure(outcome: Outcome) -> Failure:
+    """Return the error that a run must have ended with."""
+    assert outcome.error is not None, outcome
+    return outcome.error
 
 
 async def spare(pool: Pool) -> WorkerHandle:

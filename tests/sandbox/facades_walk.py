@@ -67,7 +67,7 @@ _NEVER_CLASSES = {
     *(io.FileIO, logging.Logger, logging.Formatter, logging.FileHandler, asyncio.BaseEventLoop, subprocess.Popen),
 }
 _EVALUATING = {"eval_str"}
-_NOT_CALLED = {
+NOT_CALLED = {
     # They end, wait for, or change the process that runs the test, as they should.
     *("sleep exit setrecursionlimit disable setcontext seed setstate main TestProgram run run_until_complete").split(),
     *(
@@ -109,13 +109,35 @@ class Victim:
     keys = items = values = list
 
 
-_ARGUMENTS: tuple[tuple[object, ...], ...] = (
+ARGUMENTS: tuple[tuple[object, ...], ...] = (
     (), (1,), ("a",), (b"a",), ([1, 2],), (lambda *_: 1,), ("a", "b"), (2, 3), (int,), ([3, 1], 2), ("a", lambda *_: "a"),
-    ("a", "b", "c"), (1, 2, 3), ({"a": 1},), (int, "a"), (Victim,), (Victim, [int]), (Victim, "a", {}),
+    ("a", "b", "c"), (1, 2, 3), ({"a": 1},), (int, "a"),
 )  # fmt: skip
+_MORE_ARGUMENTS = (*ARGUMENTS, (Victim,), (Victim, [int]), (Victim, "a", {}))
 _DEPTH_MAX = 6
 _CALL_DEPTH_MAX = 4
 _ITEMS_MAX = 500
+
+
+def forbidden_functions() -> Iterator[tuple[int, str]]:
+    """Yield what guest code must never hold of the builtins and of modules, by identity, and what to call it."""
+    for name in _OUT:
+        if hasattr(builtins, name) and name != "memoryview":
+            yield id(getattr(builtins, name)), f"builtins.{name}"
+    for module in _UNWANTED_MODULES:
+        with contextlib.suppress(ImportError):
+            for name, value in vars(importlib.import_module(module)).items():
+                harmless = name in _HARMLESS or getattr(value, "__name__", name) in _HARMLESS
+                is_exception = isinstance(value, type) and issubclass(value, BaseException)
+                own = getattr(value, "__module__", None) in {module, f"_{module}", "posix", "io", "_io"}
+                if callable(value) and not harmless and not is_exception and own:
+                    yield id(value), f"{module}.{name}"
+
+
+def changes_a_container(value: object) -> bool:
+    """Methods of containers give what is in them, which is visited anyway, and would empty them before."""
+    owner = getattr(value, "__self__", None)
+    return isinstance(owner, list | dict | set | bytearray | types.MappingProxyType)
 
 
 class Walk:
@@ -127,21 +149,7 @@ class Walk:
         self.found: list[str] = []
         self._modules = {id(vars(module)): name for name, module in list(sys.modules.items()) if module is not None}
         self._modules |= {id(sys.modules): "sys.modules", id(os.environ): "os.environ"}
-        self._forbidden = dict(self._forbidden_functions())
-
-    @staticmethod
-    def _forbidden_functions() -> Iterator[tuple[int, str]]:
-        for name in _OUT:
-            if hasattr(builtins, name) and name != "memoryview":
-                yield id(getattr(builtins, name)), f"builtins.{name}"
-        for module in _UNWANTED_MODULES:
-            with contextlib.suppress(ImportError):
-                for name, value in vars(importlib.import_module(module)).items():
-                    harmless = name in _HARMLESS or getattr(value, "__name__", name) in _HARMLESS
-                    is_exception = isinstance(value, type) and issubclass(value, BaseException)
-                    own = getattr(value, "__module__", None) in {module, f"_{module}", "posix", "io", "_io"}
-                    if callable(value) and not harmless and not is_exception and own:
-                        yield id(value), f"{module}.{name}"
+        self._forbidden = dict(forbidden_functions())
 
     def visit(self, value: object, path: str, depth: int) -> None:
         if type(value) in _ATOMS or id(value) in self.seen:
@@ -168,7 +176,7 @@ class Walk:
         elif issubclass(kind, list | tuple | set | frozenset) and len(value) < _ITEMS_MAX:
             for item in list(value):
                 self.visit(item, f"{path}[…]", depth + 1)
-        if callable(value) and depth < _CALL_DEPTH_MAX and not self.changes_a_container(value):
+        if callable(value) and depth < _CALL_DEPTH_MAX and not changes_a_container(value):
             self.call(value, path, depth)
 
     @staticmethod
@@ -177,12 +185,6 @@ class Walk:
             return [name for name in dir(value) if type(name) is str]
         except Exception:
             return []
-
-    @staticmethod
-    def changes_a_container(value: object) -> bool:
-        """Methods of containers give what is in them, which is visited anyway, and would empty them before."""
-        owner = getattr(value, "__self__", None)
-        return isinstance(owner, list | dict | set | bytearray | types.MappingProxyType)
 
     def read(self, value: object, name: str, path: str, depth: int) -> None:
         try:
@@ -193,10 +195,10 @@ class Walk:
             self.visit(found, path, depth + 1)
 
     def call(self, function: Callable[..., object], path: str, depth: int) -> None:
-        if getattr(function, "__name__", "") in _NOT_CALLED or path.rpartition(".")[2] in _NOT_CALLED:
+        if getattr(function, "__name__", "") in NOT_CALLED or path.rpartition(".")[2] in NOT_CALLED:
             return
         kinds: set[type] = set()
-        for arguments in _ARGUMENTS:
+        for arguments in _MORE_ARGUMENTS:
             try:
                 result = function(*arguments)
             except BaseException as error:
@@ -238,7 +240,7 @@ class Walk:
         return "evaluates annotations" if str(os.getpid()) in said else None
 
 
-def _helpers() -> object:
+def helpers() -> dict[str, object]:
     """Return all helpers, connected to a host that answers anything, with some objects that they give."""
     GUEST.call_host, GUEST.call_host_async = _answer, _answer_later  # type: ignore[assignment]  # answers are JSON
     GUEST.define = definer(RestrictedPython())
@@ -246,7 +248,7 @@ def _helpers() -> object:
     tools, skills = found["tools"], found["skills"]
     coroutine = tools.git.log(x=1)  # type: ignore[attr-defined]  # every name is there
     made = [skills.a, skills["a@1"], skills.a.v1, tools.git, tools.git.log, coroutine, coroutine.__await__()]  # type: ignore[attr-defined,index]  # as above
-    return types.SimpleNamespace(made=made, **{name.replace(".", "_"): value for name, value in found.items()})
+    return {**found, **{f"made {number}": value for number, value in enumerate(made)}}
 
 
 def main() -> None:
@@ -260,7 +262,7 @@ def main() -> None:
         warnings.simplefilter("ignore")
         for module in sys.argv[1:]:
             walk = Walk()
-            walk.visit(_helpers() if module == HELPERS else facades.find(module), module, 0)
+            walk.visit(helpers() if module == HELPERS else facades.find(module), module, 0)
             found[module] = walk.found
     print(json.dumps(found), flush=True)
     os._exit(0)

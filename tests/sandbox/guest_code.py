@@ -32,3 +32,9 @@ def run(source: str) -> Ran:
     finally:
         streams.restore()
         GUEST.output, GUEST.error_output, GUEST.write, GUEST.write_error, GUEST.namespace = before
+
+
+def value_of(source: str, namespace: dict[str, object] | None = None) -> object:
+    """Return what `source` gives, in a fresh namespace unless there is one. What it writes goes where it did."""
+    GUEST.namespace = new_namespace() if namespace is None else namespace
+    return run_program(compile_program(dedent(source)), GUEST.namespace)

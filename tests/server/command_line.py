@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,17 @@ class Ended:
     @property
     def stdout(self) -> str:
         return self.output.decode()
+
+    @property
+    def told(self) -> Any:
+        """What it wrote as JSON, of a command that ended well."""
+        assert self.returncode == 0, self.stderr
+        return json.loads(self.output)
+
+    def refusal(self, code: int = 2) -> str:
+        """Return what it said, of a command that ended with this code."""
+        assert self.returncode == code, self.stderr
+        return self.stderr
 
 
 def sealab(*arguments: str, stdin: str | bytes = "", **env: str) -> Ended:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import json
 import os
 import signal
 import socket
@@ -17,7 +18,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -34,6 +35,10 @@ from sealab.server.protocol.address import Address, Exposure
 from sealab.server.protocol.serving import mcp_server
 from sealab.server.settings import Auth, Settings, read_settings
 from sealab.server.stats.watchdog import REPORT_VARIABLE
+
+from ..skills_db.conftest import Place, cluster, postgres_place
+
+__all__ = ["cluster", "postgres_place"]
 
 SEALAB = [sys.executable, "-P", "-m", "sealab.server"]
 HELD_MS_MAX = int(os.environ.get("SEALABTEST_HELD_MS", "400"))
@@ -192,10 +197,20 @@ class Caller:
             answer.structured_content = in_full(answer.structured_content)
         return answer
 
+    async def told(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Return the structured content of an answer, which has one."""
+        answer = await self.call(tool, **arguments)
+        assert answer.structured_content is not None, answer.content
+        return answer.structured_content
+
+    async def refusal(self, tool: str, **arguments: Any) -> str:
+        """Return what a tool says that refuses."""
+        answer = await self.call(tool, **arguments)
+        assert answer.is_error, answer
+        return str(answer.content[0].text)  # type: ignore[union-attr]  # a text
+
     async def run(self, code: str, **arguments: Any) -> dict[str, Any]:
-        report = (await self.call("execute_code", code=code, **arguments)).structured_content
-        assert report is not None
-        return report
+        return await self.told("execute_code", code=code, **arguments)
 
 
 @asynccontextmanager
@@ -212,6 +227,51 @@ async def in_this_process(
     """Give a client of a server in this process: real but for the transport, for what does not depend on that."""
     async with running(settings_of(home, env), Home(home), serves=True) as app, connected(app, **options) as caller:
         yield caller
+
+
+def in_process_server(
+    env: Mapping[str, str] = MappingProxyType({}), prepare: Callable[[Path], object] = lambda _home: None
+) -> Any:
+    """Make a fixture of a module: a client of a server in this process, whose home is prepared before it starts."""
+
+    @pytest.fixture(scope="module")
+    async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+        home = tmp_path_factory.mktemp("home")
+        prepare(home)
+        async with in_this_process(home, env) as caller:
+            yield caller
+
+    return caller
+
+
+def sharing(place: Place) -> dict[str, str]:
+    """The settings of a server that shares a database, and the key of what lies there, with others."""
+    return {"SEALAB_DATABASE_URL": place.server_url, "SEALAB_WORKERS_SPARE": "1", "SEALAB_VAULT_KEY": "ab" * 32}
+
+
+@asynccontextmanager
+async def two_servers(
+    place: Place, home: Path, upstreams: Mapping[str, Any], **env: str
+) -> AsyncIterator[list[Caller]]:
+    """Give clients of two servers in this process: each has a home of its own, and both the same database."""
+    async with AsyncExitStack() as stack:
+        callers = []
+        for name in ("first", "second"):
+            (home / name).mkdir()
+            (home / name / "mcp.json").write_text(json.dumps({"mcpServers": upstreams}))
+            callers.append(await stack.enter_async_context(in_this_process(home / name, sharing(place) | env)))
+        yield callers
+
+
+def server_over_http(**env: str) -> Any:
+    """Make a fixture of a module: the URL of a server over HTTP in this process."""
+
+    @pytest.fixture(scope="module")
+    def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+        with http_server(tmp_path_factory.mktemp("home"), **env) as url:
+            yield url
+
+    return url
 
 
 @pytest.fixture(scope="session")
@@ -237,14 +297,6 @@ async def caller(request: pytest.FixtureRequest, served: Callable[..., Any]) -> 
     transport, _, era = request.param.partition("-")
     target, home = served(transport)
     async with Client(target, mode="legacy" if era == "legacy" else "auto", read_timeout_seconds=200) as client:
-        yield Caller(client, home)
-
-
-@pytest.fixture(scope="session")
-async def stdio_caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    """One client over stdio, for what does not depend on the transport."""
-    home = tmp_path_factory.mktemp("home")
-    async with Client(stdio(home), read_timeout_seconds=200) as client:
         yield Caller(client, home)
 
 

@@ -20,22 +20,6 @@ from .command_line import run, sealab, sealab_process
 from .conftest import SEALAB, environment
 
 
-def test_run_prints_output_and_result_and_ends_with_0(tmp_path: Path) -> None:
-    ended = sealab_process("run", "-", "--home", str(tmp_path), stdin="print('hello')\n{'a': 1}")
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout == 'hello\n{\n  "a": 1\n}\n'
-    assert ended.stderr == ""
-
-
-def test_run_takes_a_file(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text("6 * 7", encoding="utf-8")
-    ended = sealab("run", str(program), "--home", str(tmp_path / "home"), "--json")
-    assert ended.returncode == 0, ended.stderr
-    report = json.loads(ended.stdout)
-    assert (report["status"], report["result"]) == ("ok", 42)
-
-
 @pytest.mark.parametrize(
     ("code", "arguments", "status", "exit_code"),
     [
@@ -54,7 +38,13 @@ def test_the_exit_code_says_how_the_run_ended(
     assert ended.returncode == exit_code
 
 
-def test_a_failed_run_keeps_its_output_and_tells_line_and_error_on_stderr(tmp_path: Path) -> None:
+def test_a_run_prints_output_and_result_and_a_failed_one_its_output_and_on_stderr_its_line_and_error(
+    tmp_path: Path,
+) -> None:
+    ended = sealab_process("run", "-", "--home", str(tmp_path), stdin="print('hello')\n{'a': 1}")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == 'hello\n{\n  "a": 1\n}\n'
+    assert ended.stderr == ""
     code = "print('so far')\nundefined_name"
     ended = sealab_process("run", "-", "--home", str(tmp_path), stdin=code)
     assert ended.returncode == 1
@@ -62,18 +52,23 @@ def test_a_failed_run_keeps_its_output_and_tells_line_and_error_on_stderr(tmp_pa
     assert "error in line 2: NameError" in ended.stderr
 
 
+def test_run_takes_a_file(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("6 * 7")
+    told = sealab("run", str(tmp_path / "program.py"), "--home", str(tmp_path / "home"), "--json").told
+    assert (told["status"], told["result"]) == ("ok", 42)
+
+
 @pytest.mark.parametrize("command", [("doctor", "--json"), ("servers", "list", "--json"), ("run", "-", "--json")])
 def test_options_of_every_command_may_stand_before_it(tmp_path: Path, command: tuple[str, ...]) -> None:
     for option in (("--home", str(tmp_path / "a")), (f"--home={tmp_path / 'a'}",)):
-        ended = sealab(*option, "--log-level", "ERROR", *command, stdin="1")
-        assert ended.returncode == 0, ended.stderr
-        json.loads(ended.stdout)
+        assert sealab(*option, "--log-level", "ERROR", *command, stdin="1").told
 
 
-def test_help_is_a_command_too() -> None:
+def test_help_is_a_command_too_and_the_version_is_that_of_the_distribution() -> None:
     assert sealab("help").stdout == sealab("--help").stdout
     assert sealab("help", "servers", "add").stdout == sealab("servers", "add", "--help").stdout
     assert sealab("-V").stdout == sealab("--version").stdout
+    assert re.fullmatch(r"sealab \d+\.\d+\.\d+\n", sealab("-V").stdout)
     assert "Exit codes: 0 done, 1 failed, 2 wrong usage" in " ".join(sealab("run", "--help").stdout.split())
 
 
@@ -136,9 +131,7 @@ def test_debug_shows_the_traceback_of_an_error(tmp_path: Path) -> None:
 def test_a_home_that_is_a_file_is_told_as_such(tmp_path: Path) -> None:
     home = tmp_path / "file"
     home.touch()
-    ended = run(home, "1")
-    assert ended.returncode == 2
-    assert "is not a folder. Name another home with --home" in ended.stderr
+    assert "is not a folder. Name another home with --home" in run(home, "1").refusal()
 
 
 def test_the_home_is_private_and_nothing_is_written_outside_it(tmp_path: Path) -> None:
@@ -199,10 +192,6 @@ def test_doctor_tells_every_layer_and_fails_below_the_required_level(tmp_path: P
         strict = sealab("doctor", "--json", "--home", str(tmp_path), SEALAB_REQUIRED_LEVEL="kernel")
         assert strict.returncode == 1
         assert json.loads(strict.stdout)["ok"] is False
-
-
-def test_the_version_is_that_of_the_distribution() -> None:
-    assert re.fullmatch(r"sealab \d+\.\d+\.\d+\n", sealab_process("--version").stdout)
 
 
 def test_every_command_and_option_says_what_it_is_for() -> None:

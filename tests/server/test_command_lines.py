@@ -19,10 +19,8 @@ PROGRAMS = {
 }
 LINES = [
     ("-V", OK, "sealab "),
-    ("--version", OK, "sealab "),
     ("help", OK, "Exit codes: 0 done"),
     ("help", OK, "Every command takes --home DIR"),
-    ("--help", OK, "set up sealab"),
     ("help servers", OK, "import the servers of other MCP clients"),
     ("help servers add", OK, "usage: sealab servers add NAME [options]"),
     ("help nonsense", USAGE, '"nonsense" is not a command of sealab.'),
@@ -31,9 +29,7 @@ LINES = [
     ("--home X servers --help", OK, "import the servers of other MCP clients"),
     ("doctr", USAGE, "Did you mean doctor?"),
     ("skill list", USAGE, "Did you mean skills?"),
-    ("servers lst", USAGE, "Did you mean list?"),
     ("doctor --jsn", USAGE, "Did you mean --json?"),
-    ("run --isolaton restricted x.py", USAGE, "Did you mean --isolation?"),
     ("run", USAGE, "The command line lacks FILE."),
     ("run nofile.py", USAGE, "nofile.py cannot be read: No such file or directory."),
     ("servers", USAGE, "usage: sealab servers [-h] COMMAND ..."),
@@ -41,12 +37,10 @@ LINES = [
     ("servers add git", USAGE, "sealab servers add NAME -- COMMAND ARGS"),
     ("servers add git -- uvx mcp-server-git", OK, "Try it with `sealab servers test git`."),
     ("servers add x --header bad --url http://x", USAGE, "Give NAME:VALUE."),
-    ("servers add x --url ftp://x", USAGE, "http:// or https://"),
     ("servers list", OK, "Add some with `sealab servers add`"),
     ("servers test", OK, "Add some with `sealab servers add`"),
     ("servers test nope", USAGE, "There is no server 'nope' in mcp.json."),
     ("servers remove nope", USAGE, "There is no server 'nope'"),
-    ("servers import --from nope", USAGE, "is not a known client. Use one of"),
     ("completion", USAGE, "The command line lacks SHELL."),
     ("completion tcsh", USAGE, "It is one of bash, zsh, fish."),
     ("completion bash", OK, "servers"),
@@ -92,7 +86,6 @@ LINES = [
     ("serve --log-level loud", USAGE, "log-level is 'loud'"),
     ("completion zsh", OK, "packages"),
     ("completion fish", OK, "packages"),
-    ("--http 0.0.0.0:80", USAGE, "there is no authentication"),
 ]
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from ..benchmarks.database_statements import told
-from ..skills_db.conftest import cluster  # noqa: F401 - a fixture
 from ..skills_db.postgres import Cluster
 from ..waiting import until
 from .conftest import http_server
@@ -27,8 +25,7 @@ def of_runs(counts: Counter[str]) -> Counter[str]:
 
 
 async def test_a_lone_run_costs_three_statements_none_of_them_before_its_reply(
-    cluster: Cluster,  # noqa: F811 - the fixture
-    tmp_path: Path,
+    cluster: Cluster, tmp_path: Path
 ) -> None:
     url = cluster.create("cost_of_a_run")
     cluster.set_for(url, "log_statement = 'all'")
@@ -38,18 +35,18 @@ async def test_a_lone_run_costs_three_statements_none_of_them_before_its_reply(
             async def costs(since: int) -> tuple[Counter[str], Counter[str], int]:
                 """Run a program; return what it cost before its reply, what in all, and where the log ends then."""
                 answer = await client.call_tool("execute_code", {"code": "6 * 7"})
-                before_reply, _ = told(cluster, since)
+                before_reply, _ = cluster.statements(since)
                 assert answer.structured_content is not None
                 assert answer.structured_content["result"] == 42
 
                 def is_written() -> bool:
-                    return all(any(table in what for what in told(cluster, since)[0]) for table in WRITTEN)
+                    return all(any(table in what for what in cluster.statements(since)[0]) for table in WRITTEN)
 
                 await until(is_written)
-                counts, end = told(cluster, since)
+                counts, end = cluster.statements(since)
                 return of_runs(before_reply), of_runs(counts), end
 
-            *_, end = await costs(told(cluster, 0)[1])  # opens the database
+            *_, end = await costs(cluster.statements(0)[1])  # opens the database
             seen = []
             for _ in range(TRIES):
                 before_reply, counts, end = await costs(end)

@@ -1,4 +1,4 @@
-"""What goes on later has the rights that it began with, and none where these cannot be read."""
+"""Whose a request is, by what the connection says, and the rights that it keeps when it goes on later."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from sealab.server.caller import Caller
 from sealab.server.errors import RequestRefused, RightMissing
 from sealab.server.home import Home
 from sealab.server.identity import (
+    ALL_RIGHTS,
     IDENTITY,
     LOCAL_IDENTITY,
     Identity,
@@ -28,7 +29,7 @@ from sealab.server.identity import (
 from sealab.server.privacy.detection.recognizers.secrets import secrets
 from sealab.server.protocol.elicitation import Conversations, _Suspended, can_be_asked
 from sealab.server.runs.execute import CodeRequest, allowed
-from sealab.server.scopes import kept_identity
+from sealab.server.scopes import is_brief, kept_identity, of_principal, scope_of, session_of, tokens_of
 from sealab.server.settings import Settings
 
 ADA = Identity("acme", "ada", frozenset({Right.RUN}), "tok_1")
@@ -46,12 +47,11 @@ def test_what_cannot_be_read_has_no_rights(told: object) -> None:
     assert kept_identity(told, "home").rights == frozenset()
 
 
-def test_what_was_kept_before_there_were_identities_is_its_users_own() -> None:
+def test_what_was_kept_before_there_were_identities_is_its_users_own_and_a_right_of_a_later_version_is_left_out() -> (
+    None
+):
     assert kept_identity(None, "home") == LOCAL_IDENTITY
     assert kept_identity(None, "principal ada").rights == frozenset()
-
-
-def test_a_right_of_a_later_version_is_left_out() -> None:
     assert identity_from({**identity_told(ADA), "rights": ["run", "fly"]}) == ADA
 
 
@@ -110,3 +110,39 @@ def test_the_privacy_filter_knows_tokens_of_this_server() -> None:
     token = new_token()
     text = f"the log says {token}, twice"
     assert [text[found.start : found.end] for found in secrets(text)] == [token]
+
+
+def request_of(headers: dict[str, str], identity: Identity | None = None) -> Any:
+    """What the SDK gives for a request over HTTP, as far as it is looked at."""
+    scope = {} if identity is None else {IDENTITY: identity}
+    return SimpleNamespace(request=SimpleNamespace(headers=headers, scope=scope))
+
+
+ALICE, BOB = ({"authorization": f"Bearer of-{name}"} for name in ("alice", "bob"))
+CREDENTIALS = scope_of(request_of(ALICE))
+
+
+def test_each_credentials_session_and_principal_has_a_scope_of_its_own() -> None:
+    ada, eve = (Identity("acme", name, ALL_RIGHTS) for name in ("ada", "eve"))
+    scopes = [
+        scope_of(request_of(headers, identity))
+        for headers, identity in ((ALICE, None), (BOB, None), (ALICE, ada), (ALICE, eve), ({}, None))
+    ]
+    sessions = [scope_of(request_of({"mcp-session-id": name})) for name in ("1", "2")]
+    assert len({"home", *scopes, *sessions}) == 8
+    assert all(map(is_brief, sessions))
+    assert not any(map(is_brief, scopes))
+    assert "alice" not in scopes[0]
+
+
+def test_the_principals_of_a_tenant_have_its_tokens_and_all_others_their_own() -> None:
+    assert tokens_of(of_principal("ada")) == tokens_of(of_principal("eve")) == "home"
+    others = [CREDENTIALS, scope_of(request_of({"mcp-session-id": "1"})), "http"]
+    assert [tokens_of(scope) for scope in others] == others
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "x" * 65, "a\0b", f"{CREDENTIALS.rpartition(' ')[2]}/s"])
+def test_no_name_that_a_caller_gives_stands_for_a_session_of_other_credentials(name: str) -> None:
+    assert session_of(CREDENTIALS, "s") != session_of("http", "s") == "s"
+    with pytest.raises(RequestRefused, match="letters, digits"):
+        session_of("http", name)

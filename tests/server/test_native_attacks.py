@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import Caller, in_this_process
 
-pytestmark = [pytest.mark.adversarial, pytest.mark.anyio]
+pytestmark = pytest.mark.adversarial
 
 PROCESS = {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_REQUIRED_LEVEL": "landlock"}
 

@@ -1,12 +1,13 @@
-"""A PostgreSQL server that does not answer stops what needs it, with a clear error, and nothing else."""
+"""A database that is slow or does not answer stops what needs it, with a clear error, and nothing else."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent
 
-from ..skills_db.conftest import Place
+from sealab.server.database import Opening
+from sealab.skills_db.errors import DatabaseUnreachable
+
+from ..skills_db.conftest import Place, cluster_of_tests
 from ..skills_db.link import Link, linked
-from ..skills_db.postgres import INSTALL, find_binaries, throwaway_cluster
-from ..waiting import until
+from ..waiting import until, wait_until
 from .conftest import SEALAB, _said_by, environment
 
 ASKING = 60
@@ -28,11 +31,7 @@ ENOUGH_SECONDS = 60
 
 @pytest.fixture(scope="module")
 def link_and_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Link, Place]]:
-    if find_binaries() is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"There is no PostgreSQL on this machine. {INSTALL}")
-        pytest.skip(f"there is no PostgreSQL on this machine. {INSTALL}")
-    with throwaway_cluster(durable=False) as cluster:
+    with cluster_of_tests() as cluster:
         place = Place(cluster.create("silent"), tmp_path_factory.mktemp("home"))
         with linked(cluster, place) as both:
             yield both
@@ -125,3 +124,42 @@ async def test_a_signal_ends_the_server_though_threads_hang_in_the_database(
             for each in asked:
                 each.cancel()
             await asyncio.gather(*asked, return_exceptions=True)
+
+
+def test_those_who_wait_while_it_cannot_be_reached_are_told_and_do_not_try_too() -> None:
+    tries: list[int] = []
+    waiting = threading.Semaphore(0)
+    let_go, answers = threading.Event(), threading.Event()
+
+    def make() -> str:
+        tries.append(1)
+        assert let_go.wait(20)
+        if not answers.is_set():
+            raise DatabaseUnreachable("It does not answer. Try again.")
+        return "opened"
+
+    opening = Opening(make)
+
+    def ask() -> str:
+        waiting.release()
+        return opening()
+
+    with ThreadPoolExecutor(8) as threads:
+        asked = [threads.submit(ask) for _ in range(8)]
+        for _ in asked:
+            assert waiting.acquire(timeout=20)
+        wait_until(lambda: tries)
+        let_go.set()
+        for each in asked:
+            with pytest.raises(DatabaseUnreachable, match="does not answer"):
+                each.result()
+        before = len(tries)
+        assert before < len(asked)
+        let_go.clear()
+        again = threads.submit(ask)
+        wait_until(lambda: len(tries) > before)
+        with pytest.raises(DatabaseUnreachable):  # at once: nobody lets the other try go
+            opening()
+        answers.set()
+        let_go.set()
+        assert again.result() == opening() == "opened"

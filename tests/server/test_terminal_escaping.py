@@ -9,7 +9,6 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -21,9 +20,7 @@ from sealab.sandbox.job import Failure
 from sealab.server.terminal_escaping import VisibleStream, visible
 
 from .command_line import sealab, sealab_process
-from .conftest import SEALAB, Caller, environment, in_this_process
-
-pytestmark = pytest.mark.anyio
+from .conftest import SEALAB, Caller, environment, in_process_server
 
 HOSTILE = "\x1b[31mred\x1b]8;;https://x.example\x07 \x9b2J \u202egnp.exe \u2066x\u2069 \x00\x7f over\rwritten"
 MARKS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -80,13 +77,12 @@ def test_what_is_no_name_of_a_class_is_no_error_type_and_is_not_lost(name: str) 
     assert Failure("ValueError", "x") == Failure(type="ValueError", message="x")
 
 
-@pytest.fixture(scope="module")
-async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    async with in_this_process(tmp_path_factory.mktemp("home")) as caller:
-        yield caller
+caller = in_process_server()
 
 
-async def test_answers_show_control_characters_in_their_text_and_keep_them_in_their_data(caller: Caller) -> None:
+async def test_answers_messages_and_refusals_show_control_characters_in_their_text_and_keep_them_in_their_data(
+    caller: Caller,
+) -> None:
     code = f"print({HOSTILE!r})\nresult = {HOSTILE!r}"
     answer = await caller.call("execute_code", code=code)
     assert answer.structured_content is not None
@@ -100,18 +96,12 @@ async def test_answers_show_control_characters_in_their_text_and_keep_them_in_th
     assert read.structured_content is not None
     assert read.structured_content["content"] == HOSTILE
     assert "\\u202egnp.exe" in str(read.content[0])
-
-
-async def test_a_hostile_message_is_exact_as_data_and_visible_in_the_text(caller: Caller) -> None:
     code = f"class Bad(ValueError): pass\nraise Bad({HOSTILE!r})"
     answer = await caller.call("execute_code", code=code)
     assert answer.structured_content is not None
     error = answer.structured_content["error"]
     assert (error["type"], error["message"]) == ("Bad", HOSTILE)
     assert not MARKS.search("".join(each.text for each in answer.content if each.type == "text"))
-
-
-async def test_a_refusal_shows_what_was_asked_for_visibly(caller: Caller) -> None:
     for tool, arguments in (
         ("read_workspace_file", {"filename": "\u202etxt.x"}),
         ("execute_code", {"code": "1", "isolation": "\x9b2J\u202e"}),

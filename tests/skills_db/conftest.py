@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,15 +29,27 @@ class Place:
     def open(self) -> Database:
         return open_database(self.url, self.home)
 
+    @property
+    def server_url(self) -> str:
+        """The URL of a database of a server."""
+        assert self.url is not None
+        return self.url
 
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+
+@contextmanager
+def cluster_of_tests(*, durable: bool = False) -> Iterator[Cluster]:
     """A throw-away PostgreSQL server. In CI it must be there; elsewhere its tests are skipped without it."""
     if find_binaries() is None:
         if os.environ.get("CI"):
             pytest.fail(f"There is no PostgreSQL on this machine. {INSTALL}")
         pytest.skip(f"there is no PostgreSQL on this machine. {INSTALL}")
-    with throwaway_cluster(durable=False) as running:
+    with throwaway_cluster(durable=durable) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    with cluster_of_tests() as running:
         yield running
 
 

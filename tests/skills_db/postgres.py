@@ -10,6 +10,7 @@ import ctypes
 import glob
 import os
 import pwd
+import re
 import secrets
 import shutil
 import signal
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +29,10 @@ from psycopg import sql
 
 INSTALL = "`make system` installs it; the service need not run."
 _PR_SET_PDEATHSIG = 1
+_STATEMENT = re.compile(r"LOG:\s+(?:statement|execute [^:]*): (.*)")
+_CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SELECT SET_CONFIG", "SET SESSION", "SHOW", "RELEASE", "SAVEPOINT")
+"""What marks out a transaction, and the settings of a connection or of one change."""
+_TABLE = re.compile(r"\b(?:FROM|INTO|UPDATE)\s+(sealab_\w+)", re.IGNORECASE)
 
 
 def find_binaries() -> Path | None:
@@ -104,6 +110,20 @@ class Cluster:
                 time.sleep(0.05)
             else:
                 return
+
+    def statements(self, since: int) -> tuple[Counter[str], int]:
+        """Count the statements in the log from there on by what they do, and return where it ends.
+
+        A database has them logged with `set_for(url, "log_statement = 'all'")`. What marks out transactions, and the
+        empty statements that show that a connection lives, are left out.
+        """
+        text = (self.folder / "log").read_bytes()
+        counts: Counter[str] = Counter()
+        for found in map(_STATEMENT.search, text[since:].decode(errors="replace").splitlines()):
+            if found and not (statement := found[1].strip()).upper().startswith(_CONTROL) and statement.strip("; "):
+                table = _TABLE.search(statement)
+                counts[f"{statement.split()[0].upper()} {table[1] if table else statement[:50]}"] += 1
+        return counts, len(text)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """End the server: at once but tidily, or with SIGKILL, by its process id."""

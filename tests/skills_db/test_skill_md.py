@@ -189,15 +189,12 @@ LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
 @pytest.mark.parametrize(
     "front",
     [
-        f"metadata:\n  deep: 1\n{LAUGHS}",
-        "description: &a [x]\nmetadata: {b: [*a]}\n",
-        f"description: {'[' * 5000}\n",
-        f"description: {'1:' * 20_000}1\n",
-        "metadata: {date: 2001-99-99}\n",
+        f"metadata:\n  deep: 1\n{LAUGHS}", "description: &a [x]\nmetadata: {b: [*a]}\n", f"description: {'[' * 5000}\n",
+        f"description: {'1:' * 20_000}1\n", "metadata: {date: 2001-99-99}\n",
         "metadata: {a: !!python/object/apply:os.getcwd []}\n",
     ],
     ids=range(6),
-)
+)  # fmt: skip
 def test_a_hostile_frontmatter_is_refused_before_it_costs_anything(front: str) -> None:
     files = {MANIFEST: f"---\nname: a\n{front}---\n".encode(), "scripts/a.py": b"def a(): pass\n"}
     with pytest.raises(SkillRefused):

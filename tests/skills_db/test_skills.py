@@ -360,22 +360,10 @@ def test_the_store_holds_no_more_bytes_than_it_may_until_some_are_purged(store: 
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=60) | st.sampled_from(
     [
-        "'; DROP TABLE sealab_skill; --",
-        '" OR 1=1',
-        "%",
-        "_",
-        "\\",
-        "*",
-        "a*",
-        "NEAR(",
-        "AND",
-        "{}",
-        "%s",
-        ":name",
-        "$1",
-        "\n",
+        "'; DROP TABLE sealab_skill; --", '" OR 1=1', "%", "_", "\\", "*", "a*", "NEAR(", "AND", "{}", "%s", ":name",
+        "$1", "\n",
     ]
-)
+)  # fmt: skip
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -86,9 +86,7 @@ def test_where_two_values_would_have_one_token_the_second_gets_another(
 ) -> None:
     real = ScopeKeys.token
     monkeypatch.setattr(
-        ScopeKeys,
-        "token",
-        lambda keys, value, counter: "0000000000" if counter < 2 else real(keys, value, counter),
+        ScopeKeys, "token", lambda keys, value, counter: "0000000000" if counter < 2 else real(keys, value, counter)
     )
     first, second, third = vault.tokens_for("home", [Value("PERSON", name) for name in ("Ann", "Ben", "Cid")])
     tokens = {first.token, second.token, third.token}

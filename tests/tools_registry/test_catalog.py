@@ -57,11 +57,8 @@ def test_a_whole_list_and_single_definitions_load_in_either_spelling_of_the_keys
     catalog = load(tmp_path)
     assert catalog.problems == ()
     assert [tool.full_name for tool in catalog.tools()] == [
-        "billing.list_invoices",
-        "billing.send-reminder",
-        "meteo.alerts",
-        "weather.forecast",
-    ]
+        "billing.list_invoices", "billing.send-reminder", "meteo.alerts", "weather.forecast",
+    ]  # fmt: skip
     invoices, alerts, forecast = (catalog.get(name) for name in ("list_invoices", "alerts", "forecast"))
     assert (invoices.category, invoices.read_only) == ("billing", True)
     assert invoices.output_schema == USUAL[0]["outputSchema"]
@@ -181,13 +178,10 @@ def test_a_file_adds_what_a_servers_own_list_leaves_out(tmp_path: Path) -> None:
     write(
         tmp_path / "tools" / "money" / "reminder.json",
         {
-            "name": "send-reminder",
-            "server": "billing",
-            "description": "old",
-            "output_schema": output,
+            "name": "send-reminder", "server": "billing", "description": "old", "output_schema": output,
             "use_cases": ["dunning"],
         },
-    )
+    )  # fmt: skip
     catalog = load(tmp_path, billing=Server())
     catalog.replace_server("billing", USUAL)
     tool = catalog.get("send-reminder")

@@ -90,12 +90,9 @@ def test_what_is_there_already_is_not_added_and_what_differs_is_not_overwritten(
     write(user / ".kiro" / "settings" / "mcp.json", {"mcpServers": {"a": TIME, "c": {"command": "other"}}})
     result = found(user, present={"b": {"command": "mine"}})
     assert [(each.name, each.client, each.action.value) for each in result.found] == [
-        ("a", "cursor", "add"),
-        ("b", "cursor", "clash"),
-        ("c", "cursor", "add"),
-        ("a", "kiro", "same"),
+        ("a", "cursor", "add"), ("b", "cursor", "clash"), ("c", "cursor", "add"), ("a", "kiro", "same"),
         ("c", "kiro", "clash"),
-    ]
+    ]  # fmt: skip
     assert result.added == {"a": TIME, "c": TIME}
 
 
@@ -110,11 +107,8 @@ def test_a_file_that_cannot_be_read_and_entries_that_are_no_servers_are_told_and
     result = found(user)
     assert sorted(path.name for path, _ in result.problems) == ["config.toml", "config.yaml", "mcp.json"]
     assert [(each.name, each.action) for each in result.found] == [
-        ("ok", Action.ADD),
-        ("bad", Action.UNUSABLE),
-        ("none", Action.UNUSABLE),
-        ("args", Action.UNUSABLE),
-    ]
+        ("ok", Action.ADD), ("bad", Action.UNUSABLE), ("none", Action.UNUSABLE), ("args", Action.UNUSABLE),
+    ]  # fmt: skip
     with pytest.raises(ConfigurationRefused, match="not a known client"):
         found(user, only=["nope"])
 

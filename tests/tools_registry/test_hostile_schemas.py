@@ -98,10 +98,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "a wide record": {"properties": parameters(2_000, TO_D), "$defs": {"d": RECORD}},
     "parts of a root": {"allOf": [TO_D] * 2_000, "properties": {"a": {}}, "$defs": {"d": RECORD}},
     "parts of a parameter": {"properties": {"a": {"allOf": [TO_D] * 2_000}}, "$defs": {"d": RECORD}},
-    "values": {
-        "properties": {"a": {"properties": parameters(2_000, TO_D)}},
-        "$defs": {"d": {"enum": [*range(2_000)]}},
-    },
+    "values": {"properties": {"a": {"properties": parameters(2_000, TO_D)}}, "$defs": {"d": {"enum": [*range(2_000)]}}},
     "what is required": {
         "properties": {"a": {"properties": parameters(2_000, TO_D)}},
         "$defs": {"d": {"properties": {"a": {}}, "required": ["a"] * 2_000}},
@@ -121,13 +118,10 @@ HOSTILE: dict[str, dict[str, Any]] = {
 def test_to_describe_a_tool_takes_bounded_work(hostile: str) -> None:
     schema = {"type": "object", "required": [f"p{at}" for at in range(2_000)], **HOSTILE[hostile]}
     read = (
-        parameters_of,
-        lambda tool: parameter_texts(tool, 200, STEPS_TOGETHER_MAX),
-        lambda tool: signature(tool, "tools.up.run"),
-        lambda tool: example_call(tool, "tools.up.run"),
-        lambda tool: placeholder(tool, {}),
-        returns,
-    )
+        parameters_of, lambda tool: parameter_texts(tool, 200, STEPS_TOGETHER_MAX),
+        lambda tool: signature(tool, "tools.up.run"), lambda tool: example_call(tool, "tools.up.run"),
+        lambda tool: placeholder(tool, {}), returns,
+    )  # fmt: skip
     for each in read:
         watched = Looks().watched(schema)
         each(Tool("run", "up", "up", input_schema=watched, output_schema=watched))

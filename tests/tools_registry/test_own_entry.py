@@ -207,13 +207,10 @@ def test_clients_are_found_by_their_files_or_their_folders(tmp_path: Path) -> No
     (tmp_path / ".config/opencode/opencode.jsonc").write_text("{}")
     found = {each.client: (str(each.path.relative_to(tmp_path)), each.keys) for each in client_files(tmp_path, {})}
     assert found == {
-        "claude-code": (".claude.json", ("mcpServers",)),
-        "cursor": (".cursor/mcp.json", ("mcpServers",)),
-        "vscode": (".config/Code/User/mcp.json", ("servers",)),
-        "gemini": (".gemini/settings.json", ("mcpServers",)),
-        "codex": (".codex/config.toml", ("mcp_servers",)),
-        "opencode": (".config/opencode/opencode.jsonc", ("mcp",)),
-    }
+        "claude-code": (".claude.json", ("mcpServers",)), "cursor": (".cursor/mcp.json", ("mcpServers",)),
+        "vscode": (".config/Code/User/mcp.json", ("servers",)), "gemini": (".gemini/settings.json", ("mcpServers",)),
+        "codex": (".codex/config.toml", ("mcp_servers",)), "opencode": (".config/opencode/opencode.jsonc", ("mcp",)),
+    }  # fmt: skip
     assert client_files(tmp_path / "nobody", {}) == []
 
 

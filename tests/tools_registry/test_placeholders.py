@@ -57,11 +57,8 @@ def test_it_has_the_shape_that_was_learned_where_no_schema_says_it() -> None:
     seen = {"name": "Ada", "rows": [{"n": 1.5, "on": True, "at": None}], "by": {"2024-01-01": 1}}
     learned = Learned(observed(seen), 1)
     assert placeholder(Tool("do", "s", "s"), {}, learned) == {
-        "dry_run": True,
-        "name": "dry run",
-        "rows": [{"n": 1.0, "on": False, "at": None}],
-        "by": {},
-    }
+        "dry_run": True, "name": "dry run", "rows": [{"n": 1.0, "on": False, "at": None}], "by": {},
+    }  # fmt: skip
 
 
 def test_a_value_that_a_schema_wraps_is_given_itself() -> None:

@@ -423,12 +423,9 @@ def test_each_step_of_a_task_is_served_before_one_is_served_twice() -> None:
 
 
 NONSENSE = (
-    "purple elephant dancing on the moon",
-    "knit a woolen sweater for grandma",
-    "medieval sword fencing stance",
-    "polish the silver spoons",
-    "which dinosaur was the largest",
-)
+    "purple elephant dancing on the moon", "knit a woolen sweater for grandma", "medieval sword fencing stance",
+    "polish the silver spoons", "which dinosaur was the largest",
+)  # fmt: skip
 
 
 def test_a_query_to_which_nothing_fits_finds_few_documents_all_of_them_weak() -> None:

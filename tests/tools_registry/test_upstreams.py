@@ -520,10 +520,7 @@ async def test_a_server_whose_descriptions_changed_is_quarantined_until_a_user_a
         with pytest.raises(Quarantined):
             await running.call("w", "echo", {})
         assert len(starts(tmp_path / "starts")) == started, "a quarantined server is not even started"
-    async with (
-        upstreams(tmp_path, second, state=state) as running,
-        upstreams(tmp_path, second, state=state) as other,
-    ):
+    async with upstreams(tmp_path, second, state=state) as running, upstreams(tmp_path, second, state=state) as other:
         with pytest.raises(Quarantined):
             await running.call("w", "echo", {})
         inspection = await other.accept("w")

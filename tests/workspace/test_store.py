@@ -32,12 +32,9 @@ def test_results_have_exactly_the_keys_of_the_contract(workspace: Workspace) -> 
     written = workspace.write("f", "x")
     results = (written, workspace.read("f"), workspace.list(), workspace.list().files[0], workspace.delete("f"))
     assert [[field.name for field in dataclasses.fields(result)] for result in results] == [
-        ["filename", "size"],
-        ["filename", "content", "size", "truncated"],
-        ["path", "files", "count", "used_bytes", "quota_bytes"],
-        ["name", "size", "modified"],
-        ["filename", "deleted"],
-    ]
+        ["filename", "size"], ["filename", "content", "size", "truncated"],
+        ["path", "files", "count", "used_bytes", "quota_bytes"], ["name", "size", "modified"], ["filename", "deleted"],
+    ]  # fmt: skip
 
 
 def test_writing_again_replaces_and_appending_adds(either_way: Workspace) -> None:

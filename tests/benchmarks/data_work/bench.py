@@ -1,7 +1,7 @@
-"""120 tasks of data work as code interpreters get them, in sealab and in plain CPython with the same packages.
+"""Forty tasks of data work as code interpreters get them, in sealab and in plain CPython with the same packages.
 
     python -m tests.benchmarks.data_work.bench PYTHON [--isolation auto|process] [--rounds N] [--privacy] [--without-plain]
-        [--task NAME] [--group NAME] [--json FILE] [--verbose]
+        [--task NAME] [--group NAME] [--verbose]
 
 PYTHON is an interpreter with the packages of `sealab[data]`. Each task is a program as models write it, with files beside
 it; what must come of it is worked out by plain Python (`task.py`), and compared by value (`judging.py`). Each side gets
@@ -85,8 +85,7 @@ def run_plain(task: Task, python: str, inputs: Path, folder: Path) -> Observed:
         return Observed(ended.stderr[-300:], None, ended.stdout, 0, folder)
     told = json.loads(answer.read_text())
     ms = (told["ended"] - began) * 1000
-    drawn = told["drawn"]
-    return Observed(told["error"], told["result"], ended.stdout, told["shown"], folder, ms=ms, drawn=drawn)
+    return Observed(told["error"], told["result"], ended.stdout, told["shown"], folder, ms=ms)
 
 
 class Server:
@@ -243,7 +242,6 @@ def main() -> int:
     parser.add_argument("--without-plain", action="store_true", help="run sealab alone, so that no times are compared")
     parser.add_argument("--task", action="append", default=[])
     parser.add_argument("--group", action="append", default=[])
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     options.python = os.path.abspath(options.python)
@@ -259,14 +257,6 @@ def main() -> int:
     print(f"right at the first try: {share:.1%} (at least {RIGHT_MIN:.0%})")
     if found.seen["plain"]:
         print(f"time beside plain CPython, start and imports included: {ratio:.2f} (at most {TIME_MAX})")
-    if options.json is not None:
-        rows = [
-            {"task": task.name, "group": task.group, "side": side, "ms": seen[task.number].ms, "wrong": wrong}
-            for task in tasks
-            for side, seen in found.seen.items()
-            if (wrong := found.wrong[side].get(task.number)) is not None
-        ]
-        options.json.write_text(json.dumps(rows, indent=1, ensure_ascii=False))
     return 1 if share < RIGHT_MIN or ratio > TIME_MAX or leaks else 0
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .task import ANYTHING, Archive, Case, Database, Drawn, Frame, Labelled, Large, Picture, Sheets, Text, Written
+from .task import ANYTHING, Archive, Case, Database, Drawn, Frame, Labelled, Picture, Sheets, Text, Written
 
 _NUMBER = re.compile(r"(?<![\w.])[-−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?", re.IGNORECASE)
 _CLOSE = 1e-6
@@ -34,8 +34,7 @@ class Observed:
     """What a run gave: its error or None, result, output, pictures, and the folder with its files.
 
     `tables` is what sealab's report says of the tables in the result, `captions` what it says of the figures that are shown;
-    `drawn` are the axes of all figures where that is known, `ms` what it took, `leaks` what of somebody the model
-    read.
+    `ms` is what it took, `leaks` what of somebody the model read.
     """
 
     error: str | None
@@ -46,7 +45,6 @@ class Observed:
     tables: Sequence[Mapping[str, Any]] = ()
     captions: str | None = None
     ms: float = 0.0
-    drawn: Sequence[Sequence[Mapping[str, Any]]] | None = None
     leaks: list[str] = field(default_factory=list)
 
 
@@ -68,8 +66,6 @@ def judge(case: Case, seen: Observed) -> tuple[list[str], list[ReadByLibrary]]:
     wrong.append(_printed(case.printed, seen.output))
     if seen.images != case.images:
         wrong.append(f"{seen.images} figures shown instead of {case.images}")
-    if seen.drawn is not None:
-        wrong.append(_drawn(case.drawn, [axes for figure in seen.drawn for axes in figure]))
     if seen.captions is not None and case.images:
         wrong += [f"caption: {why}" for axes in case.drawn if (why := _captioned(axes, seen.captions))]
     later: list[ReadByLibrary] = []
@@ -85,8 +81,6 @@ def _result(wanted: Any, seen: Observed) -> str | None:
         return _frame(wanted, table_of(seen), found)
     if isinstance(wanted, Labelled):
         return _labelled(wanted, seen)
-    if isinstance(wanted, Large):
-        return _large(wanted, seen)
     return None if same(found, wanted) else f"result {_brief(found)} instead of {_brief(wanted)}"
 
 
@@ -117,9 +111,10 @@ def _frame(wanted: Frame, table: Table | None, found: Any) -> str | None:
         return f"columns {columns} instead of {wanted.columns}"
     if wanted.labels is not None and not same(labels, list(wanted.labels)):
         return f"labels {_brief(labels)} instead of {_brief(wanted.labels)}"
-    if len(rows) != len(wanted.rows):
-        return f"{len(rows)} rows instead of {len(wanted.rows)}"
-    for at, (row, other) in enumerate(zip(rows, wanted.rows, strict=True)):
+    count = found["rows"] if isinstance(found, Mapping) and "head" in found else len(rows)
+    if count != (len(wanted.rows) if wanted.count is None else wanted.count):
+        return f"{count} rows instead of {wanted.count or len(wanted.rows)}"
+    for at, (row, other) in enumerate(zip(rows, wanted.rows, strict=wanted.count is None)):
         if not same(row, list(other)):
             return f"row {at}: {_brief(row)} instead of {_brief(list(other))}"
     return None
@@ -145,19 +140,6 @@ def _labelled(wanted: Labelled, seen: Observed) -> str | None:
 def _label(label: Any) -> Any:
     """Return a label in a form that survives being a key of JSON."""
     return [_label(each) for each in label] if isinstance(label, list | tuple) else _day(str(label))
-
-
-def _large(wanted: Large, seen: Observed) -> str | None:
-    """Judge a table that may have been shown in part: the number of all rows, and the first ones."""
-    table = table_of(seen)
-    if table is None:
-        return f"no table: {_brief(seen.result)}"
-    columns, _labels, rows = table
-    count = seen.result["rows"] if isinstance(seen.result, Mapping) and "head" in seen.result else len(rows)
-    if not same(columns, list(wanted.columns)) or count != wanted.rows:
-        return f"{count} rows of {columns} instead of {wanted.rows} of {list(wanted.columns)}"
-    ahead = rows[: len(wanted.head)]
-    return None if same(ahead, list(wanted.head)) else f"begins with {_brief(ahead)} instead of {_brief(wanted.head)}"
 
 
 def same(found: Any, wanted: Any) -> bool:
@@ -206,19 +188,6 @@ def _is_printed(text: str, wanted: float) -> bool:
     digits = len(plain.partition(".")[2]) if "e" not in plain.lower() else 15
     shown = float(plain)
     return math.isclose(shown, wanted, rel_tol=_CLOSE) or abs(shown - wanted) <= 0.5000001 * 10**-digits * (digits > 0)
-
-
-def _drawn(wanted: Sequence[Drawn], found: Sequence[Mapping[str, Any]]) -> str | None:
-    if len(wanted) != len(found):
-        return f"{len(found)} axes drawn instead of {len(wanted)}"
-    for axes, shown in zip(wanted, found, strict=True):
-        for name in ("title", "x", "y"):
-            if getattr(axes, name) and getattr(axes, name) != shown[name]:
-                return f"{name} {shown[name]!r} instead of {getattr(axes, name)!r}"
-        for name in ("lines", "bars", "points"):
-            if getattr(axes, name) and not same(shown[name], getattr(axes, name)):
-                return f"{name} {_brief(shown[name])} instead of {_brief(getattr(axes, name))}"
-    return None
 
 
 def _captioned(axes: Drawn, captions: str) -> str | None:

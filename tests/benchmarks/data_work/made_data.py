@@ -4,107 +4,32 @@ from __future__ import annotations
 
 import csv
 import io
-import json
+import sqlite3
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from datetime import date, timedelta
+from typing import Any, TypeAlias, TypeVar
 
-_FIRST = [
-    "Miriam",
-    "Tobias",
-    "Ingrid",
-    "Rafael",
-    "Chiara",
-    "Joanna",
-    "Pascal",
-    "Yvonne",
-    "Dmitri",
-    "Helena",
-    "Marcus",
-    "Bianca",
-    "Stefan",
-    "Leonie",
-    "Arturo",
-    "Fatima",
-    "Gregor",
-    "Noemi",
-    "Viktor",
-    "Carmen",
-    "Anders",
-    "Judith",
-    "Emilio",
-    "Teresa",
-    "Hannes",
-    "Sabine",
-    "Oliver",
-    "Ramona",
-    "Felix",
-    "Beatrix",
-]
-_LAST = [
-    "Oyelaran",
-    "Lindqvist",
-    "Ferreira",
-    "Kowalczyk",
-    "Brandstetter",
-    "Villanueva",
-    "Okonkwo",
-    "Petrovic",
-    "Sandoval",
-    "Haugland",
-    "Castellano",
-    "Weatherby",
-    "Delacroix",
-    "Nakamura",
-    "Abernathy",
-    "Vandermeer",
-    "Szymanski",
-    "Galindo",
-    "Thorvaldsen",
-    "Mukherjee",
-    "Rasmussen",
-    "Quintero",
-    "Blackwood",
-    "Marchetti",
-    "Jankowski",
-    "Holmgren",
-    "Echeverria",
-    "Fitzwilliam",
-    "Radulescu",
-    "Montague",
-    "Bergstrom",
-    "Papadakis",
-    "Zielinski",
-    "Carvalho",
-    "Dunleavy",
-    "Eriksen",
-    "Gutierrez",
-    "Hartmann",
-    "Ivanova",
-    "Jespersen",
-    "Kellerman",
-    "Lombardi",
-    "Mortensen",
-    "Navarro",
-    "Oberlander",
-    "Pellegrini",
-    "Rosenthal",
-    "Stavros",
-    "Tremblay",
-    "Underwood",
-    "Valentini",
-    "Westergaard",
-    "Yamamoto",
-    "Ziegler",
-    "Ashworth",
-    "Bellamy",
-    "Corrigan",
-    "Donnelly",
-    "Ellsworth",
-    "Fairbanks",
-]
+_FIRST_NAMES = """
+    Miriam Tobias Ingrid Rafael Chiara Joanna Pascal Yvonne Dmitri Helena Marcus Bianca Stefan Leonie Arturo Fatima
+    Gregor Noemi Viktor Carmen Anders Judith Emilio Teresa Hannes Sabine Oliver Ramona Felix Beatrix
+"""
+_LAST_NAMES = """
+    Oyelaran Lindqvist Ferreira Kowalczyk Brandstetter Villanueva Okonkwo Petrovic Sandoval Haugland Castellano
+    Weatherby Delacroix Nakamura Abernathy Vandermeer Szymanski Galindo Thorvaldsen Mukherjee Rasmussen Quintero
+    Blackwood Marchetti Jankowski Holmgren Echeverria Fitzwilliam Radulescu Montague Bergstrom Papadakis Zielinski
+    Carvalho Dunleavy Eriksen Gutierrez Hartmann Ivanova Jespersen Kellerman Lombardi Mortensen Navarro Oberlander
+    Pellegrini Rosenthal Stavros Tremblay Underwood Valentini Westergaard Yamamoto Ziegler Ashworth Bellamy Corrigan
+    Donnelly Ellsworth Fairbanks
+"""
 
+_FIRST, _LAST = _FIRST_NAMES.split(), _LAST_NAMES.split()
+CITIES = ("Bristol", "Leeds", "York")
+PRODUCTS = ("chair", "desk", "lamp")
 T = TypeVar("T")
+Row: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -122,22 +47,16 @@ class People:
     EACH = 12
 
     def __init__(self, task: int) -> None:
-        self._task = task
+        self.task = task
 
     def __getitem__(self, n: int) -> Person:
-        if not 0 <= n < self.EACH:
-            raise IndexError(n)
-        at = self._task * self.EACH + n
+        at = self.task * self.EACH + n % self.EACH
         first, last = _FIRST[(at + at // len(_LAST)) % len(_FIRST)], _LAST[at % len(_LAST)]
         mail = f"{first}.{last}".lower()
-        return Person(f"{first} {last}", f"{mail}@example{self._task % 7}.org", f"+44 20 7946 {at % 10_000:04}")
+        return Person(f"{first} {last}", f"{mail}@example{self.task % 7}.org", f"+44 20 7946 {at % 10_000:04}")
 
     def __iter__(self) -> Iterator[Person]:
         return (self[n] for n in range(self.EACH))
-
-    def of(self, n: int) -> Person:
-        """Return somebody by any number."""
-        return self[n % self.EACH]
 
 
 class Numbers:
@@ -165,7 +84,25 @@ class Numbers:
         return choices[self.integer(0, len(choices) - 1)]
 
 
-def csv_of(rows: Sequence[Mapping[str, Any]], delimiter: str = ",", encoding: str = "utf-8") -> bytes:
+def orders(people: People, count: int = 40) -> list[Row]:
+    """Return the rows of a table of sales, with a customer in each."""
+    numbers = Numbers(people.task)
+    return [
+        {
+            "id": n,
+            "day": str(date(2025, 1, 1) + timedelta(days=n)),
+            "name": people[n].name,
+            "email": people[n].email,
+            "city": numbers.one_of(CITIES),
+            "product": numbers.one_of(PRODUCTS),
+            "units": numbers.integer(1, 30),
+            "amount": numbers.integer(4, 400) / 4,
+        }
+        for n in range(count)
+    ]
+
+
+def csv_of(rows: Sequence[Row], delimiter: str = ",", encoding: str = "utf-8") -> bytes:
     """Return rows as CSV with a header; None is an empty cell."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), delimiter=delimiter, lineterminator="\n")
@@ -174,48 +111,40 @@ def csv_of(rows: Sequence[Mapping[str, Any]], delimiter: str = ",", encoding: st
     return text.getvalue().encode(encoding)
 
 
-def jsonl_of(rows: Iterable[Any]) -> bytes:
-    """Return values as JSON, one a line."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+def grid(rows: Sequence[Row], *columns: str) -> list[list[Any]]:
+    """Return the header of rows and their cells, or of some columns."""
+    names = columns or tuple(rows[0])
+    return [list(names), *([row[name] for name in names] for row in rows)]
 
 
-def json_of(value: Any) -> bytes:
-    """Return a value as JSON."""
-    return json.dumps(value, ensure_ascii=False, indent=1).encode()
+def zip_of(members: Mapping[str, bytes]) -> bytes:
+    """Return a zip, the same each time."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name, (2025, 1, 1, 0, 0, 0)), content)
+    return packed.getvalue()
 
 
-def sums(rows: Iterable[Mapping[str, Any]], by: str, of: str) -> dict[Any, Any]:
-    """Return the sum of one field by another, ordered by the latter."""
-    found: dict[Any, Any] = {}
+def sqlite_of(tables: Mapping[str, Sequence[Row]]) -> bytes:
+    """Return a SQLite database with such tables."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        for name, rows in tables.items():
+            database.execute(f"create table {name} ({', '.join(rows[0])})")
+            marks = ", ".join("?" * len(rows[0]))
+            database.executemany(f"insert into {name} values ({marks})", [tuple(row.values()) for row in rows])
+        database.commit()
+        return database.serialize()
+
+
+def values_by(rows: Iterable[Row], by: str, of: str) -> dict[Any, list[Any]]:
+    """Return the values of one field by another, ordered by the latter."""
+    found: dict[Any, list[Any]] = {}
     for row in rows:
-        found[row[by]] = found.get(row[by], 0) + row[of]
+        found.setdefault(row[by], []).append(row[of])
     return dict(sorted(found.items()))
 
 
-def median(values: Iterable[float]) -> float:
-    """Return the middle of some values, or the mean of the two in the middle."""
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
-
-
-def mean(values: Iterable[float]) -> float:
-    """Return the mean."""
-    all_values = list(values)
-    return sum(all_values) / len(all_values)
-
-
-def deviation(values: Iterable[float]) -> float:
-    """Return the standard deviation of a sample."""
-    all_values = list(values)
-    middle = mean(all_values)
-    return float((sum((value - middle) ** 2 for value in all_values) / (len(all_values) - 1)) ** 0.5)
-
-
-def quantile(values: Iterable[float], at: float) -> float:
-    """Return a quantile, linear between the two nearest values."""
-    ordered = sorted(values)
-    place = (len(ordered) - 1) * at
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+def sums(rows: Iterable[Row], by: str, of: str) -> dict[Any, Any]:
+    """Return the sum of one field by another, ordered by the latter."""
+    return {key: sum(values) for key, values in values_by(rows, by, of).items()}

@@ -3,8 +3,8 @@
     PYTHON plain_run.py PROGRAM ANSWER
 
 PYTHON is the interpreter that sealab runs full Python with. The program runs in the current folder; ANSWER becomes JSON:
-its last value, the axes of its figures, the number of figures shown, the error, and when the program ended by the
-monotonic clock. Turning values into JSON comes after that. This file stands alone: it is run by another environment.
+its last value, the number of figures shown, the error, and when the program ended by the monotonic clock. Turning values
+into JSON comes after that. This file stands alone: it is run by another environment.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ import time
 import traceback
 from pathlib import Path
 
-FIGURES: list = []
-_SEEN: set[int] = set()
-_KEPT: list = []
 SHOWN = [0]
 
 
@@ -47,27 +44,19 @@ def main() -> None:
     sys.stdout.flush()
     if "result" in names:
         value = names["result"]
-    told = {"ended": ended, "error": error, "shown": SHOWN[0], "drawn": FIGURES, "result": _plain(value)}
+    told = {"ended": ended, "error": error, "shown": SHOWN[0], "result": _plain(value)}
     with open(answer, "w", encoding="utf-8") as file:
         json.dump(told, file)
 
 
 class _Watch:
-    """Has `show` and `savefig` note what is drawn, once matplotlib is there."""
+    """Has `show` draw what is open, once matplotlib is there."""
 
     def find_spec(self, name: str, *_where: object) -> None:
         if name == "matplotlib.pyplot":
             sys.meta_path.remove(self)
             import matplotlib.pyplot as plt
-            from matplotlib import figure
 
-            save = figure.Figure.savefig
-
-            def savefig(own: object, *arguments: object, **options: object) -> object:
-                _note(own)
-                return save(own, *arguments, **options)
-
-            figure.Figure.savefig = savefig
             plt.switch_backend("agg")
             plt.show = lambda *_arguments, **_options: _show_open()
 
@@ -77,38 +66,9 @@ def _show_open() -> None:
         return
     pyplot = sys.modules["matplotlib.pyplot"]
     for number in pyplot.get_fignums():
-        figure = pyplot.figure(number)
-        _note(figure)
-        figure.savefig(io.BytesIO(), format="png")
+        pyplot.figure(number).savefig(io.BytesIO(), format="png")
         SHOWN[0] += 1
     pyplot.close("all")
-
-
-def _note(figure) -> None:
-    if id(figure) in _SEEN:
-        return
-    _SEEN.add(id(figure))
-    _KEPT.append(figure)  # so that no other figure gets its id
-    FIGURES.append([_axes(axes) for axes in figure.axes])
-
-
-def _axes(axes) -> dict:
-    from matplotlib.collections import PathCollection
-    from matplotlib.patches import Rectangle
-
-    return {
-        "title": axes.get_title(),
-        "x": axes.get_xlabel(),
-        "y": axes.get_ylabel(),
-        "lines": [[float(y) for y in line.get_ydata()] for line in axes.lines],
-        "bars": [float(patch.get_height()) for patch in axes.patches if isinstance(patch, Rectangle)],
-        "points": [
-            [float(x), float(y)]
-            for each in axes.collections
-            if isinstance(each, PathCollection)
-            for x, y in each.get_offsets()
-        ],
-    }
 
 
 def _plain(value: object) -> object:

@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
@@ -41,45 +41,30 @@ _SETTLED_SECONDS = 20
 _MB = 1 << 20
 
 
-@dataclass
-class Cost:
-    """What a server costs: seconds to the first list of tools, memory in MB, milliseconds of calls."""
+async def cost(python: str | None, rounds: int) -> tuple[dict[str, float], dict[str, list[float]]]:
+    """Return memory and start of a server of its own, and for each call its first time and two medians in ms.
 
-    start_ms: float = 0.0
-    server_mb: float = 0.0
-    zygote_mb: float = 0.0
-    spare_mb: float = 0.0
-    spares: int = 0
-    first_ms: dict[str, float] = field(default_factory=dict)
-    spare_ms: dict[str, float] = field(default_factory=dict)
-    busy_ms: dict[str, float] = field(default_factory=dict)
-
-
-async def cost(python: str | None, rounds: int) -> Cost:
-    """Measure a server of its own; without `python`, one that has no packages of full Python."""
+    Without `python` it is a server that has no packages of full Python.
+    """
+    isolation = "restricted" if python is None else "process"
+    took: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as home:
-        found = Cost()
         began = time.perf_counter()
         async with Client(serving(home, python), read_timeout_seconds=300) as client:
             await client.list_tools()
-            found.start_ms = (time.perf_counter() - began) * 1000
-            isolation = "restricted" if python is None else "process"
-            calls = {name: code for name, code in CALLS.items() if python is not None or name == "6 * 7"}
-            for name, code in calls.items():
-                found.first_ms[name] = await _call(client, code, isolation)
-                found.spare_ms[name] = await _median(client, code, isolation, rounds, _PAUSE_SECONDS)
-                found.busy_ms[name] = await _median(client, code, isolation, rounds, 0)
+            start_ms = (time.perf_counter() - began) * 1000
+            for name, code in CALLS.items():
+                if python is None and name != "6 * 7":
+                    continue
+                took[name] = [await _call(client, code, isolation)]
+                for pause in (_PAUSE_SECONDS, 0):
+                    again = []
+                    for _ in range(rounds):
+                        await asyncio.sleep(pause)
+                        again.append(await _call(client, code, isolation))
+                    took[name].append(statistics.median(again))
             await _settled()
-            _weigh(found, python or sys.executable)
-        return found
-
-
-async def _median(client: Client, code: str, isolation: str, rounds: int, pause: float) -> float:
-    took = []
-    for _ in range(rounds):
-        await asyncio.sleep(pause)
-        took.append(await _call(client, code, isolation))
-    return statistics.median(took)
+            return {"start to the first tools/list, ms": start_ms, **_memory(python or sys.executable)}, took
 
 
 async def _call(client: Client, code: str, isolation: str) -> float:
@@ -102,22 +87,22 @@ async def _settled() -> None:
         before = now
 
 
-def _weigh(found: Cost, python: str) -> None:
+def _memory(python: str) -> dict[str, float]:
     """Add up the memory of the processes below the server that run `python`: zygotes have children, spares none."""
     (server,) = (each for each in psutil.Process().children() if "sealab.server" in each.cmdline())
-    found.server_mb = _pss(server)
     own = [each for each in server.children(recursive=True) if each.cmdline() and each.cmdline()[0] == python]
     spares = [each for each in own if not each.children()]
-    found.zygote_mb = sum(_pss(each) for each in own if each not in spares)
-    found.spares = len(spares)
-    found.spare_mb = statistics.mean(_pss(each) for each in spares) if spares else 0.0
+    return {
+        "the server, MB": _pss([server]),
+        "zygotes together, MB": _pss(each for each in own if each not in spares),
+        "spares": len(spares),
+        "a spare, MB": _pss(spares) / max(len(spares), 1),
+    }
 
 
-def _pss(process: psutil.Process) -> float:
-    for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) * 1024 / _MB
-    return 0.0
+def _pss(processes: Iterable[psutil.Process]) -> float:
+    lines = (line for each in processes for line in Path(f"/proc/{each.pid}/smaps_rollup").read_text().splitlines())
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")) / _MB
 
 
 def main() -> int:
@@ -125,27 +110,18 @@ def main() -> int:
     parser.add_argument("python", type=os.path.abspath)
     parser.add_argument("rounds", type=int, nargs="?", default=20)
     chosen = parser.parse_args()
-    without, having = (asyncio.run(cost(each, chosen.rounds)) for each in (None, chosen.python))
+    (without, own_times), (having, times) = (asyncio.run(cost(each, chosen.rounds)) for each in (None, chosen.python))
     print("| | without | with full Python and its packages |")
     print("| --- | --- | --- |")
-    print(f"| start to the first tools/list, ms | {without.start_ms:.0f} | {having.start_ms:.0f} |")
-    print(f"| the server, MB | {without.server_mb:.0f} | {having.server_mb:.0f} |")
-    print(f"| zygotes together, MB | {without.zygote_mb:.0f} | {having.zygote_mb:.0f} |")
-    print(
-        f"| a spare, MB (of how many) | {without.spare_mb:.1f} ({without.spares}) | {having.spare_mb:.1f} ({having.spares}) |"
-    )
+    for name in having:
+        print(f"| {name} | {without[name]:.1f} | {having[name]:.1f} |")
     for name in CALLS:
-        cells = [
-            f"{each.first_ms[name]:.0f}, {each.spare_ms[name]:.1f}, {each.busy_ms[name]:.1f}"
-            if name in each.first_ms
-            else "-"
-            for each in (without, having)
-        ]
-        print(f"| {name}: first, from a spare, without a pause, ms | {cells[0]} | {cells[1]} |")
-    print(f"pandas from a spare: {having.spare_ms['pandas, a group-by']:.1f} ms (at most {PANDAS_MS_MAX})")
-    print(f"a spare: {having.spare_mb:.1f} MB (at most {SPARE_MB_MAX})")
-    missed = having.spare_ms["pandas, a group-by"] > PANDAS_MS_MAX or having.spare_mb > SPARE_MB_MAX
-    return 1 if missed else 0
+        cells = (", ".join(f"{ms:.1f}" for ms in each.get(name, ())) or "-" for each in (own_times, times))
+        print(f"| {name}: first, from a spare, without a pause, ms | {' | '.join(cells)} |")
+    pandas_ms, spare_mb = times["pandas, a group-by"][1], having["a spare, MB"]
+    print(f"pandas from a spare: {pandas_ms:.1f} ms (at most {PANDAS_MS_MAX})")
+    print(f"a spare: {spare_mb:.1f} MB (at most {SPARE_MB_MAX})")
+    return 1 if pandas_ms > PANDAS_MS_MAX or spare_mb > SPARE_MB_MAX else 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 What must come of it is worked out by plain Python or by hand from the same rows that the files are made of, never by the
 libraries that the program uses. It is compared by value: numbers with a tolerance, tables by labels and cells, files by
-what they hold, pictures by what is drawn in them.
+what they hold, pictures by their size and their captions.
 """
 
 from __future__ import annotations
@@ -30,11 +30,15 @@ class Sheets:
 
 @dataclass(frozen=True)
 class Frame:
-    """A table that a program shows: its columns, its rows without the labels, and the labels where they count."""
+    """A table that a program shows: its columns, its rows without the labels, and the labels where they count.
+
+    Of one too large to show whole, `rows` are the first ones, and `count` is how many there are.
+    """
 
     columns: Sequence[Any]
     rows: Sequence[Sequence[Any]]
     labels: Sequence[Any] | None = None
+    count: int | None = None
 
 
 @dataclass(frozen=True)
@@ -42,15 +46,6 @@ class Labelled:
     """A series that a program shows: values by label, in order."""
 
     values: Mapping[Any, Any]
-
-
-@dataclass(frozen=True)
-class Large:
-    """A table too large to show whole: its shape, and its first rows."""
-
-    rows: int
-    columns: Sequence[str]
-    head: Sequence[Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -93,14 +88,12 @@ Written = Text | Archive | Database | Picture | Sheets
 
 @dataclass(frozen=True)
 class Drawn:
-    """What one pair of axes shows: its title, the labels of its axes, and the numbers of its lines and bars in order."""
+    """What one pair of axes that is shown has: its title, the labels of its axes, and the heights of its bars in order."""
 
     title: str = ""
     x: str = ""
     y: str = ""
-    lines: Sequence[Sequence[float]] = ()
     bars: Sequence[float] = ()
-    points: Sequence[Sequence[float]] = ()
 
 
 @dataclass(frozen=True)
@@ -108,7 +101,7 @@ class Case:
     """The files and the program of a task, and what must come of it.
 
     `printed` are numbers and words that stand in the output in this order; `images` is how many figures are shown;
-    `drawn` are the axes of all figures that are shown or saved.
+    `drawn` are the axes that sealab's captions of these must tell of.
     """
 
     files: Mapping[str, bytes | Sheets]
@@ -122,12 +115,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Task:
-    """A task: what somebody asked, its group, and its case, which holds the data of people of its own."""
+    """A task: its group, and its case, which holds the data of people of its own."""
 
     number: int
     name: str
     group: str
-    asked: str
     case: Case
     people: People
 
@@ -136,17 +128,13 @@ Build = Callable[[People], Case]
 
 
 class Group:
-    """The tasks of one group, in the order of their definitions."""
+    """The tasks of one group: each is a function with what was asked as its docstring, in the order of definition."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.builds: list[tuple[str, str, Build]] = []
+        self.builds: list[Build] = []
 
-    def __call__(self, asked: str) -> Callable[[Build], Build]:
+    def __call__(self, build: Build) -> Build:
         """Add the task that a function builds, under the function's name."""
-
-        def add(build: Build) -> Build:
-            self.builds.append((build.__name__, asked, build))
-            return build
-
-        return add
+        self.builds.append(build)
+        return build

@@ -234,16 +234,9 @@ class _Needs:
             return {}
         if found is None:
             raise LeftOut(f"the fixture {name}")
-        arguments = []
+        special = {"self": self.instance, "request": _Request(self.params.get(name))}
         names = _parameters(found.function)
-        for each in names:
-            if each == "self":
-                arguments.append(self.instance)
-            elif each == "request":
-                arguments.append(_Request(self.params.get(name)))
-            else:
-                arguments.append(self.value(each))
-        value = found.function(*arguments)
+        value = found.function(*(special[each] if each in special else self.value(each) for each in names))
         if hasattr(value, "__next__") and hasattr(value, "send"):
             self.ends.append(value)
             value = next(value)
@@ -268,6 +261,21 @@ def _parameters(function):
 
 def _marks_of(*targets):
     return [each for target in targets for each in getattr(target, "test_marks", [])]
+
+
+def _told_of(error):
+    """Return what became of a test that ended with an exception."""
+    if isinstance(error, (Skipped, unittest.SkipTest)):
+        return "skip"
+    if isinstance(error, LeftOut):
+        return f"left out: {error}"
+    return f"{type(error).__name__}: {error}"[:300]
+
+
+def _call_with(function, *arguments):
+    """Call what prepares or ends something, if it is there, with its argument where it asks for one."""
+    if function is not None:
+        function(*(arguments if _parameters(function) else ()))
 
 
 def _is_skipped(marks):
@@ -334,14 +342,14 @@ def _run_function(label, function, marks, fixtures, make_instance, told):
         names = [each for each in _parameters(function) if each != "self"]
         cases = _cases(marks)
     except LeftOut as error:
-        told[label] = f"left out: {error}"
+        told[label] = _told_of(error)
         return
     number = 0
     for given, indirectly, more in cases:
         try:
             combined = _fixture_params(fixtures, names, given)
         except LeftOut as error:
-            told[label] = f"left out: {error}"
+            told[label] = _told_of(error)
             return
         for params in combined:
             each_label = f"{label}[{number}]" if len(cases) * len(combined) > 1 else label
@@ -360,37 +368,25 @@ def _outcome(function, names, fixtures, given, params, make_instance):
             for each in fixtures.values():
                 if each.autouse:
                     needs.value(each.name)
-            setup = getattr(instance, "setup_method", None)
-            if setup is not None:
-                setup(*([function] if _parameters(setup) else []))
+            _call_with(getattr(instance, "setup_method", None), function)
             values = {name: needs.value(name) for name in names}
             result = function(**values) if instance is None else function(instance, **values)
             if hasattr(result, "__await__"):
                 result.close()
                 return "left out: a coroutine"
-            teardown = getattr(instance, "teardown_method", None)
-            if teardown is not None:
-                teardown(*([function] if _parameters(teardown) else []))
+            _call_with(getattr(instance, "teardown_method", None), function)
         finally:
             needs.end()
-    except (Skipped, unittest.SkipTest):
-        return "skip"
-    except LeftOut as error:
-        return f"left out: {error}"
     except BaseException as error:
-        return f"{type(error).__name__}: {error}"[:300]
+        return _told_of(error)
     return "ok"
 
 
 def _run_case(label, cls, told):
     try:
-        setup = getattr(cls, "setUpClass", None)
-        if setup is not None:
-            setup()
+        _call_with(getattr(cls, "setUpClass", None))
     except BaseException as error:
-        told[label] = (
-            "skip" if isinstance(error, (unittest.SkipTest, Skipped)) else f"{type(error).__name__}: {error}"[:300]
-        )
+        told[label] = _told_of(error)
         return
     for name in dir(cls):
         if not name.startswith("test"):
@@ -409,10 +405,8 @@ def _run_case(label, cls, told):
                 told[f"{label}.{name}"] = f"failed: {last[-1] if last else ''}"[:300]
             else:
                 told[f"{label}.{name}"] = "skip" if result.skipped or result.expectedFailures else "ok"
-        except (Skipped, unittest.SkipTest):
-            told[f"{label}.{name}"] = "skip"
         except BaseException as error:
-            told[f"{label}.{name}"] = f"{type(error).__name__}: {error}"[:300]
+            told[f"{label}.{name}"] = _told_of(error)
 
 
 def _conftests(name):
@@ -421,8 +415,6 @@ def _conftests(name):
     for length in range(len(parts)):
         try:
             module = importlib.import_module(".".join([*parts[:length], "conftest"]))
-        except ImportError:
-            continue
         except Exception:
             continue
         found.update(_fixtures_of(module))
@@ -447,22 +439,17 @@ def run(names):
     for name in names:
         try:
             module = importlib.import_module(name)
-        except (Skipped, unittest.SkipTest):
-            told[name] = "skip"
-            continue
         except BaseException as error:
-            told[name] = f"{type(error).__name__}: {error}"[:300]
+            told[name] = _told_of(error)
             continue
         if _is_skipped(_marks_as_list(getattr(module, "pytestmark", []))):
             told[name] = "skip"
             continue
         fixtures = {**_conftests(name), **_fixtures_of(module)}
-        setup = getattr(module, "setup_module", None)
         try:
-            if setup is not None:
-                setup(*([module] if _parameters(setup) else []))
+            _call_with(getattr(module, "setup_module", None), module)
         except BaseException as error:
-            told[name] = f"{type(error).__name__}: {error}"[:300]
+            told[name] = _told_of(error)
             continue
         for member in list(vars(module)):
             value = vars(module)[member]
@@ -472,11 +459,9 @@ def run(names):
             elif isinstance(value, type) and value.__module__ == name and _is_test_class(member, value):
                 own = {**fixtures, **_fixtures_of(value)}
                 try:
-                    begin = getattr(value, "setup_class", None)
-                    if begin is not None:
-                        begin()
+                    _call_with(getattr(value, "setup_class", None))
                 except BaseException as error:
-                    told[label] = "skip" if isinstance(error, Skipped) else f"{type(error).__name__}: {error}"[:300]
+                    told[label] = _told_of(error)
                     continue
                 for each in dir(value):
                     if each.startswith("test"):
@@ -507,7 +492,7 @@ def run_doctests(names):
             module = importlib.import_module(name)
             failed, attempted = doctest.testmod(module, verbose=False)[:2]
         except BaseException as error:
-            told[name] = f"{type(error).__name__}: {error}"[:300]
+            told[name] = _told_of(error)
             continue
         for number in range(attempted):
             told[f"{name}[{number}]"] = "ok" if number >= failed else "failed: an example"

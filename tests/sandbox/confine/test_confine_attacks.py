@@ -69,19 +69,6 @@ def test_the_x32_table_ends_the_worker(isolation, user):
     assert answer["status"] in {-signal.SIGSYS, 128 + signal.SIGSYS}
 
 
-def test_no_process_outlives_the_worker(isolation, user):
-    code = """
-        def daemon():
-            if os.fork() == 0:
-                os.setsid()
-                if os.fork() == 0:
-                    tell("alive")
-                os._exit(0)
-        tell(attempt(daemon))
-    """
-    assert told(code, isolation=isolation, user=user) == ["PermissionError"]
-
-
 def test_a_worker_that_stopped_itself_is_ended_from_outside(user):
     code = """
         tell("stopping")

@@ -14,7 +14,7 @@ from sealab.sandbox.errors import ContainerMissing
 from sealab.sandbox.host.pool import PoolSettings
 from sealab.sandbox.job import Isolation, Job, Status
 
-from ..conftest import no_calls
+from ..conftest import failure, no_calls
 from ..containers import needs_podman
 
 
@@ -58,8 +58,7 @@ async def test_code_imports_what_was_installed_in_the_image(folder: Path) -> Non
         assert outcome.status is Status.OK, outcome
         assert outcome.result == 42
         missing = await pool.run(Job("import numpy", isolation=Isolation.CONTAINER), no_calls)
-        assert missing.error is not None
-        assert missing.error.type == "ModuleNotFoundError"
+        assert failure(missing).type == "ModuleNotFoundError"
 
 
 def test_everybody_may_read_what_is_inside_and_nobody_else_may_look_from_outside(folder: Path) -> None:

@@ -137,7 +137,7 @@ def _act(
             (resource.RLIMIT_CPU, _FORK_CPU_SECONDS),
         ):
             resource.setrlimit(kind, (most, most))
-        list(changes())  # what a fork itself changes
+        of_the_fork = set(changes())
         for number, (label, act) in enumerate(steps()):
             if number < first:
                 continue
@@ -155,7 +155,7 @@ def _act(
             for each in refused[:_FOUND_BY_STEP]:
                 tell("found", f"{label}: {each}")
             refused.clear()
-        for each in changes():
+        for each in set(changes()) - of_the_fork:
             tell("found", f"writes into the host: {each}")
         status = 0
     except BaseException as error:  # a slip of the walk itself

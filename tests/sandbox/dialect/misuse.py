@@ -6,6 +6,8 @@ descriptor (`descriptors`), a method of a base of its class works on it (`bases`
 (`makers`), it is a variable of the context (`variables`), or a builtin that source calls without naming it (`hooks`).
 """
 
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
 from __future__ import annotations
 
 import contextlib
@@ -26,8 +28,9 @@ from sealab.sandbox.dialect.guards import guarded_delattr, guarded_getattr, guar
 from sealab.sandbox.dialect.namespace import guarded_builtins, new_namespace
 from sealab.sandbox.guest.guest import GUEST
 
+from ...fuzz.host_state import HostState
 from . import forks, spies
-from .opaque import HostState, Opaque
+from .opaque import Opaque
 from .reached import NOT_CALLED, Reached, Stuck, is_own, items_of, may_read, readable, standing
 
 _ATOMS = frozenset({bytes, int, float, complex, bool, type(None), str})
@@ -545,31 +548,9 @@ _FUNCTIONS = frozenset(
 )  # fmt: skip
 _OPERATORS: dict[str, Callable[[Any, Any], object]] = {
     name: getattr(operator, name)
-    for name in [
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "add",
-        "sub",
-        "mul",
-        "truediv",
-        "floordiv",
-        "mod",
-        "matmul",
-        "and_",
-        "or_",
-        "xor",
-        "lshift",
-        "rshift",
-        "pow",
-        "contains",
-        "getitem",
-        "iadd",
-        "ior",
-    ]
+    for name in (
+        "eq ne lt le gt ge add sub mul truediv floordiv mod matmul and_ or_ xor lshift rshift pow contains getitem iadd ior"
+    ).split()
 } | {"divmod": divmod, "isinstance": isinstance, "issubclass": issubclass}
 _COMPARISONS = {name: _OPERATORS[name] for name in ("eq", "lt", "or_", "contains")}
 _MISSING = object()
@@ -638,9 +619,7 @@ def _made_classes() -> Iterator[tuple[str, str]]:
             yield f"{title} with {name}", _IMPORTS + text.replace("NAME", name)
 
 
-_IMPORTS = "import enum, functools, dataclasses, collections, typing, abc, types, weakref, contextlib, property_ as p\n".replace(
-    ", property_ as p", ""
-)
+_IMPORTS = "import enum, functools, dataclasses, collections, typing, abc, types, weakref, contextlib\n"
 _TEMPLATES = {
     "an enum": "class Made(enum.Enum):\n    NAME = 1\n",
     "an enum over a mixin": "class Mix:\n    def NAME(self): pass\nclass Made(Mix, enum.Enum):\n    NAME = 1\n",

@@ -1,8 +1,4 @@
-"""Says what guest code must never hold, and what of the host it must never change.
-
-`Opaque` judges one value by what it is, whatever its class says. `HostState` compares what the host consists of (the
-dictionaries of its modules, classes and functions, its descriptors and tables) with what it was.
-"""
+"""Says what guest code must never hold: `Opaque` judges one value by what it is, whatever its class says."""
 
 # ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
 
@@ -10,18 +6,15 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import contextlib
 import contextvars
-import functools
 import gc
-import importlib
 import io
 import logging
 import os
 import socket
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from enum import FlagBoundary
 from http import HTTPStatus
 from re import RegexFlag
@@ -33,25 +26,9 @@ from sealab.sandbox.dialect.guards import guarded_getattr
 from sealab.sandbox.dialect.names import PREFIX, Verdict
 from sealab.sandbox.guest import ownership
 from sealab.sandbox.guest.facade import Facade
-from sealab.sandbox.guest.guest import GUEST
 
-_OUT = (
-    "open exec eval compile __import__ input breakpoint getattr setattr delattr vars globals locals memoryview help"
-).split()
-_UNWANTED_MODULES = (
-    "os posix io _io shutil subprocess socket _socket ctypes _ctypes threading _thread importlib marshal pickle"
-    " gc sys tempfile mmap signal select fcntl resource linecache runpy pty code codeop glob multiprocessing faulthandler"
-    " sysconfig zipimport _imp webbrowser pdb site"
-).split()
-_HARMLESS = frozenset(
-    """
-    StringIO BytesIO TextIOWrapper BufferedReader BufferedWriter IOBase RawIOBase BufferedIOBase TextIOBase
-    UnsupportedOperation fspath fsencode fsdecode urandom PathLike intern getsizeof getdefaultencoding exception
-    get_int_max_str_digits set_int_max_str_digits collect disable enable get_count get_threshold isenabled
-    _path_normpath _path_splitroot_ex
-    """.split()
-)
-"""Of the modules above, what the listing gives on purpose: numbers, functions of text, streams in memory."""
+from ...fuzz.oracle import all_classes
+from ..facades_walk import forbidden_functions
 
 _NEVER = (
     *(types.ModuleType, types.FrameType, types.CodeType, types.CellType, io.FileIO, socket.socket),
@@ -115,7 +92,7 @@ class Opaque:
         spaces = [each.__globals__ for each in gc.get_objects() if type(each) is types.FunctionType]
         self._host_globals = {id(space) for space in spaces}
         self._kept.append(spaces)
-        self._forbidden = dict(_forbidden_functions())
+        self._forbidden = dict(forbidden_functions())
 
     def add_namespace(self, namespace: dict[str, object], name: str) -> None:
         """Count a real namespace of the guest among what it may only hold a view of."""
@@ -233,20 +210,6 @@ class Opaque:
         return f"the function {function.__qualname__}, which the guest made and which counts as the host's"
 
 
-def _forbidden_functions() -> Iterator[tuple[int, str]]:
-    for name in _OUT:
-        if hasattr(builtins, name) and name != "memoryview":
-            yield id(getattr(builtins, name)), f"builtins.{name}"
-    for module in _UNWANTED_MODULES:
-        with contextlib.suppress(ImportError):
-            for name, value in vars(importlib.import_module(module)).items():
-                harmless = name in _HARMLESS or getattr(value, "__name__", name) in _HARMLESS
-                is_exception = isinstance(value, type) and issubclass(value, BaseException)
-                own = getattr(value, "__module__", None) in {module, f"_{module}", "posix", "io", "_io"}
-                if callable(value) and not harmless and not is_exception and own:
-                    yield id(value), f"{module}.{name}"
-
-
 def _why_text(text: str) -> str | None:
     found = next((sign for sign in _SIGNS if sign in text), None)
     return None if found is None else f"a text that shows {found!r}"
@@ -337,164 +300,5 @@ def _behind(proxy: object) -> object:
     return next(iter(gc.get_referents(proxy)), None)
 
 
-def all_classes() -> Iterator[type]:
-    """Yield every class of the process."""
-    seen: set[int] = set()
-    waiting: list[type] = [object]
-    while waiting:
-        cls = waiting.pop()
-        if id(cls) not in seen:
-            seen.add(id(cls))
-            yield cls
-            waiting.extend(type.__subclasses__(cls))
-
-
-_CACHES = frozenset(
-    "__warningregistry__ _cache _cache2 __slotnames__ _REAL _KEEP_STATE_ON_CLASS _registry _abc_impl _cleanups _regex_cache _template_cache _TimeRE_cache cache "
-    "_parser_cache _compile_repl _ABC__cache __annotations__ __doc__ _type_cache __parameters__ _abc_invalidation_counter "
-    "_get_dump_registry _has_lookups _CACHE_MAX_SIZE _safe_quoters _hash_cache _parse_cache __subclasshook__ "
-    "_a85chars _a85chars2 _b85chars _b85chars2 _b85dec _hextobyte _typeprog _address_fmt_re _b32rev _b32tab2 __builtins__ "
-    "_event_loop_policy _firstweekday _namespace_map _value2member_map_ _current _results __warningregistry__ _class_cleanups _unhashable_values_ _unhashable_values_map_ _contexts _parents _held "
-    "_compiled _first_run _entered _dialects _kept".split()
-)
 _ARGUMENTS = frozenset({"_impl"})
 """Private names of parameters: the keywords of a converter that `configparser` makes name its parser's own method."""
-_OWN_STATE = (
-    "sealab.sandbox.guest.guest", "sealab.sandbox.guest_api.hosted_runs", "sealab.sandbox.dialect.event_loop", "sealab.sandbox.dialect.facades.stand_ins.logging_", "sealab.sandbox.dialect.facades.stand_ins.warnings_",
-    "sealab.sandbox.dialect.facades.stand_ins.log_records", "sealab.sandbox.dialect.formatting", "sealab.sandbox.dialect.facades.streams", "sealab.sandbox.dialect.facades.identity", "__main__", "tests.", "logging", "asyncio",
-    "linecache", "gc", "weakref", "abc", "_weakrefset", "random", "sre_", "re", "_strptime", "encodings", "copyreg", "tracemalloc",
-)  # fmt: skip
-"""Modules whose tables hold what the running code said, as they should."""
-
-
-class HostState:
-    """What the host consists of, flat: each table with its entries, by identity."""
-
-    def __init__(self) -> None:
-        gc.collect()
-        self._classes = list(all_classes())  # alive, since the dictionary of a collected class is empty
-        self._tables = {id(holder): (holder, name, _entries(holder)) for holder, name in _holders()}
-
-    def changes(self) -> list[str]:
-        """Return what was changed since the last call, or since the start; tables that were changed alike in one text."""
-        found: dict[str, list[str]] = {}
-        for key, (holder, name, before) in self._tables.items():
-            now = _entries(holder)
-            if now.keys() != before.keys() or any(now[each] is not before[each] for each in now):
-                changed = sorted(_changes(before, now))
-                if changed:
-                    found.setdefault(f"{', '.join(changed[:30])}{' …' if changed[30:] else ''}", []).append(name)
-                self._tables[key] = (holder, name, now)
-        return [
-            f"{change} in {', '.join(tables[:4])}{f' and {len(tables) - 4} more' if tables[4:] else ''}"
-            for change, tables in found.items()
-        ]
-
-
-def _changes(before: Mapping[object, object], now: Mapping[object, object]) -> Iterator[str]:
-    for key in now.keys() | before.keys():
-        old, new = before.get(key, before), now.get(key, now)
-        if old is new or _is_cache(key, old, new):
-            continue
-        said = "removed" if new is now else "added" if old is before else "replaced"
-        yield f"{key[1]!r} {said}" if isinstance(key, tuple) else f"{key!r} {said}"
-
-
-def _is_cache(key: object, old: object, new: object) -> bool:
-    name = key[1] if isinstance(key, tuple) else key
-    if type(name) is str and (name in _CACHES or "cache" in name.lower()):
-        return True
-    if type(new) is types.ModuleType or (type(name) is str and name.startswith("ReferenceType at")):
-        return True
-    return type(old) in {int, float, type(None)} and type(new) in {int, float} and key[0] == "key"
-
-
-def _entries(holder: object) -> dict[object, object]:
-    kind = type(holder)
-    if kind is types.MappingProxyType or _is(kind, dict):
-        return {("key", _text(key)): value for key, value in list(holder.items())}
-    if kind in {list, tuple}:
-        return {("item", number): item for number, item in enumerate(holder)}
-    if kind in {set, frozenset}:
-        return {("item", _text(item)): item for item in holder}
-    if kind is types.FunctionType:
-        # Not its attributes: code may hang what it likes on a function or an object, and nothing of the host calls it.
-        own = {}
-        for part in ("__defaults__", "__kwdefaults__", "__code__", "__closure__"):
-            own["part", part] = getattr(holder, part)
-        for number, item in enumerate(holder.__defaults__ or ()):
-            own["default", number] = item
-        own |= {("default", key): item for key, item in (holder.__kwdefaults__ or {}).items()}
-        return own
-    if _is(kind, property):
-        return {("part", part): getattr(holder, part, None) for part in ("fget", "fset", "fdel")}
-    if kind in {classmethod, staticmethod}:
-        return {("part", "__func__"): holder.__func__}
-    if kind is functools.partial:
-        return {("part", part): getattr(holder, part) for part in ("func", "args", "keywords")}
-    own_dict = getattr(holder, "__dict__", None)
-    return (
-        {("attribute", key): value for key, value in own_dict.items() if _is_kept(key)}
-        if type(own_dict) is dict
-        else {}
-    )
-
-
-def _is_kept(key: object) -> bool:
-    return type(key) is str and key.startswith("_") and not key.startswith("__")
-
-
-def _text(key: object) -> object:
-    return key if type(key) in {str, int} else f"{type(key).__name__} at {id(key):x}"
-
-
-def _holders() -> Iterator[tuple[object, str]]:
-    seen: set[int] = set()
-    waiting: list[tuple[object, str, int]] = []
-    for name, module in list(sys.modules.items()):
-        if isinstance(module, types.ModuleType) and not _is_own_state(name):
-            waiting.append((vars(module), name, 0))
-    waiting += [
-        (cls, f"{cls.__module__}.{cls.__qualname__}", 0)
-        for cls in all_classes()
-        if not _is_own_state(str(cls.__module__))
-    ]
-    while waiting:
-        value, name, depth = waiting.pop()
-        if id(value) in seen or depth > 3:
-            continue
-        seen.add(id(value))
-        kind = type(value)
-        if _is(kind, type):
-            value, kind = _class_dict(value), types.MappingProxyType
-        elif (
-            _is(kind, (types.ModuleType, Facade))
-            or value is GUEST
-            or value is sys.modules
-            or not (
-                kind
-                in {
-                    dict,
-                    list,
-                    tuple,
-                    set,
-                    types.MappingProxyType,
-                    types.FunctionType,
-                    classmethod,
-                    staticmethod,
-                    functools.partial,
-                }
-                or _is(kind, property)
-                or type(getattr(value, "__dict__", None)) is dict
-            )
-        ):
-            continue
-        yield value, name
-        for key, item in _entries(value).items():
-            part = key[1] if isinstance(key, tuple) else key
-            if not (type(part) is str and (part in _CACHES or "cache" in part.lower())):
-                waiting.append((item, f"{name}.{part}", depth + 1))
-
-
-def _is_own_state(name: str) -> bool:
-    return any(name == each or (each.endswith((".", "_")) and name.startswith(each)) for each in _OWN_STATE)

@@ -4,6 +4,8 @@
 sealed, and that neither reading nor calling gave.
 """
 
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
 from __future__ import annotations
 
 import contextlib
@@ -20,6 +22,8 @@ from sealab.sandbox.dialect.names import Verdict
 from sealab.sandbox.dialect.namespace import guarded_builtins
 from sealab.sandbox.guest import ownership
 
+from .. import facades_walk
+from ..facades_walk import ARGUMENTS, changes_a_container
 from .opaque import Opaque
 
 _ATOMS = frozenset(
@@ -31,10 +35,6 @@ _CALL_DEPTH_MAX = 2
 _OF_ONE_MAKER = 3
 _CALL_SECONDS = 15
 _OF_ONE_TYPE = 8
-_ARGUMENTS: tuple[tuple[object, ...], ...] = (
-    (), (1,), ("a",), (b"a",), ([1, 2],), (lambda *_: 1,), ("a", "b"), (2, 3), (int,), ([3, 1], 2), ("a", lambda *_: "a"),
-    ("a", "b", "c"), (1, 2, 3), ({"a": 1},), (int, "a"),
-)  # fmt: skip
 _BINDS_NOTHING = (
     types.FunctionType,
     types.BuiltinFunctionType,
@@ -88,7 +88,7 @@ class Reached:
 
     def __init__(self, secrets: dict[int, object], given: Iterable[object], opaque: Opaque) -> None:
         self._standing = secrets
-        for value in (each for arguments in _ARGUMENTS for each in arguments):
+        for value in (each for arguments in ARGUMENTS for each in arguments):
             self._standing.pop(id(value), None)
         self._given = list(given)
         self.opaque = opaque
@@ -166,7 +166,7 @@ class Reached:
         if key in self._called:
             return
         self._called.add(key)
-        arguments = [*_ARGUMENTS, *((each,) for each in self._given), *(("a", each) for each in self._given)]
+        arguments = [*ARGUMENTS, *((each,) for each in self._given), *(("a", each) for each in self._given)]
         for given in arguments if calls == 0 else arguments[:8]:
             try:
                 with bounded(_CALL_SECONDS):
@@ -201,61 +201,12 @@ def kind_of(value: object) -> object:
 def may_call(value: object, path: str) -> bool:
     """Return whether a call ends, and leaves the process as it was."""
     known = {path.rpartition(".")[2], str(getattr(value, "__name__", ""))}
-    return not (known & NOT_CALLED) and not _changes_a_container(value)
-
-
-def _changes_a_container(value: object) -> bool:
-    """Methods of containers give what is in them, which is visited anyway, and would empty them before."""
-    owner = getattr(value, "__self__", None)
-    return isinstance(owner, list | dict | set | bytearray | types.MappingProxyType)
+    return not (known & NOT_CALLED) and not changes_a_container(value)
 
 
 NOT_CALLED = frozenset(
-    [
-        "sleep",
-        "exit",
-        "setrecursionlimit",
-        "disable",
-        "setcontext",
-        "seed",
-        "setstate",
-        "main",
-        "TestProgram",
-        "run",
-        "run_until_complete",
-        "field_size_limit",
-        "register_dialect",
-        "unregister_dialect",
-        "run_forever",
-        "purge",
-        "set_int_max_str_digits",
-        "setswitchinterval",
-        "timeit",
-        "repeat",
-        "Timer",
-        "testmod",
-        "put",
-        "get",
-        "join",
-        "acquire",
-        "set_event_loop",
-        "reset",
-        "enable",
-        "gather",
-        "wait",
-        "wait_for",
-        "as_completed",
-        "settrace",
-        "setprofile",
-        "breakpoint",
-        "input",
-        "shutdown",
-        "reset_peak",
-        "setlocale",
-        "send",
-        "throw",
-        "acquire_lock",
-    ]
+    facades_walk.NOT_CALLED
+    | set("settrace setprofile breakpoint input shutdown reset_peak setlocale send throw acquire_lock".split())
 )
 """What waits, ends, or changes the process that walks."""
 

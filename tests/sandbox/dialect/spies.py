@@ -97,18 +97,7 @@ _METHOD = """    def {method}(self, *args, **kwargs):
         note("{name}.{method}", args, kwargs)
         return {policy}(self, "{method}", args)
 """
-_AS_BASE = {
-    "__eq__",
-    "__hash__",
-    "__len__",
-    "__iter__",
-    "__getitem__",
-    "__contains__",
-    "__str__",
-    "__index__",
-    "__bool__",
-    "__int__",
-}
+_AS_BASE = set("__eq__ __hash__ __len__ __iter__ __getitem__ __contains__ __str__ __index__ __bool__ __int__".split())
 """What C reads from a built-in value itself is left to it in some spies, so that the host takes it for one."""
 
 

@@ -40,14 +40,7 @@ _MORE_OF = {
     "data": {"__getstate__"},
 }
 _SUNDERS = "_missing_ _generate_next_value_"
-_NOT_DELEGATED = {
-    "__del__",
-    "__post_init__",
-    "__instancecheck__",
-    "__subclasscheck__",
-    "__mro_entries__",
-    "__set_name__",
-}
+_NOT_DELEGATED = set("__del__ __post_init__ __instancecheck__ __subclasscheck__ __mro_entries__ __set_name__".split())
 _NOT_STATIC = {"__new__", "__hash__", "__getattribute__"}
 
 _SOURCE = """

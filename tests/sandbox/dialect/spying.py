@@ -1,9 +1,9 @@
-"""The walk of `spy_walk`, which is imported once the host's classes are sealed, so that its own are not.
+"""The walk of spies, which is imported once the host's classes are sealed, so that its own are not.
 
-The spies (`spies`, `spy_touches`) are guest code. This program hands them to every callable of the modules named as
-arguments, to the methods of what those return, and to what guest code may do with any object; after each step it looks
-through what the spies recorded and what came back, and writes as JSON what was opaque (`opaque`). `BUILTINS` stands for
-the names that code finds without importing, `HELPERS` for the functions that ask the host, and what they answer. A name after `--plant` puts back one known leak; see `planted_leaks`.
+The spies (`spies`, `spy_touches`) are guest code. The walk hands them to every callable of the modules that it is
+given, to the methods of what those return, and to what guest code may do with any object; after each step it looks
+through what the spies recorded and what came back, and returns what was opaque (`opaque`). `BUILTINS` stands for the
+names that code finds without importing, `HELPERS` for the functions that ask the host, and what they answer.
 """
 
 # ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
@@ -24,16 +24,15 @@ from sealab.sandbox.dialect.compiling import compile_program, run_program
 from sealab.sandbox.dialect.guards import guarded_getattr
 from sealab.sandbox.dialect.names import Verdict
 from sealab.sandbox.dialect.namespace import new_namespace
-from sealab.sandbox.dialect.restricted_python import RestrictedPython
 from sealab.sandbox.guest import ownership
 from sealab.sandbox.guest.guest import GUEST
-from sealab.sandbox.guest_api import data_helpers, hosted
-from sealab.sandbox.worker.skill_modules import definer
 
+from ...fuzz.host_state import HostState
+from ..facades_walk import HELPERS, helpers
 from . import spies, spy_touches
-from .opaque import HostState, Opaque
+from .opaque import Opaque
 
-BUILTINS, HELPERS = "the builtins", "the helpers"
+BUILTINS = "the builtins"
 _ATOMS = {bytes, int, float, complex, bool, type(None), bytearray, range, slice, type(NotImplemented), type(...)}
 _NOT_CALLED = {
     # They end, wait for, or change the process that walks, as they should.
@@ -55,6 +54,11 @@ _SECONDS_MAX = 5
 
 class Stuck(BaseException):
     """A call took too long."""
+
+
+def stop(*_arguments: object) -> None:
+    """Raise it, as the handler of a signal."""
+    raise Stuck
 
 
 class SpyWalk:
@@ -342,15 +346,7 @@ _CORE = (
     "Spy()", "Odd()", "Refusing()", "Asked()", "Deep()", "function", "raising", "dressed", "Spy", "Static", "Data()", "Memo()", "{Name}", "(Spy(),)", "{a: Spy()}",
     "names", "'format'", "'__globals__'", "StrSpy()", "IntSpy()", "DictSpy()", "TupleSpy()",
 )  # fmt: skip
-_FOR_CLASSES = (
-    "touch_dataclass",
-    "touch_keys",
-    "touch_delegating",
-    "touch_static",
-    "touch_of_class",
-    "touch_data",
-    "touch_members",
-)
+_FOR_CLASSES = tuple(f"touch_{name}" for name in "dataclass keys delegating static of_class data members".split())
 _ADDS_NOTHING = frozenset("__init__ __new__ __doc__ __module__ __weakref__ __qualname__ __dict__".split())
 """What a class binds that is like its base: of those, one is enough."""
 _OF_CLASSES = frozenset({"__class_getitem__", "__mro_entries__", "__instancecheck__", "__subclasscheck__", "__call__"})
@@ -456,43 +452,10 @@ def _word(value: object) -> str:
     return repr(value) if type(value) in {int, bytes, str} else type(value).__name__
 
 
-_SKILL = "def a(x: int = 1):\n    'Say it.'\n    return x\n\nasync def b():\n    pass\n"
-_ANSWERS: dict[str, object] = {
-    "list_names": ["git"],
-    "list_servers": [{"name": "git"}],
-    "skill_names": ["a"],
-    "use_skill": {"name": "a", "version": 1, "entry": "a", "code": _SKILL},
-    "load_skill": {"name": "a", "version": 1, "code": _SKILL},
-    "read_file": {"content": "YQ==", "truncated": False},
-    "list_files": {"files": []},
-    "capability_summary": "a text",
-    "list_tools": [{"name": "x"}],
-}
-
-
-def _answer(name: str, _arguments: object) -> object:
-    return _ANSWERS.get(name, {"rowId": 1, "rows": [{"a": None}], "tools": []})
-
-
-async def _answer_later(name: str, arguments: object) -> object:
-    return _answer(name, arguments)
-
-
-def _helpers() -> dict[str, object]:
-    """Return all helpers, connected to a host that answers anything, with some objects that they give."""
-    GUEST.call_host, GUEST.call_host_async = _answer, _answer_later  # type: ignore[assignment]  # answers are JSON
-    GUEST.define = definer(RestrictedPython())
-    found = {**hosted.helpers(), **data_helpers.helpers(), **hosted.modules()}
-    tools, skills = found["tools"], found["skills"]
-    coroutine = tools.git.log(x=1)  # type: ignore[attr-defined]  # every name is there
-    made = [skills.a, skills["a@1"], skills.a.v1, tools.git, tools.git.log, coroutine, coroutine.__await__()]  # type: ignore[attr-defined,index]  # as above
-    return {**found, **{f"made {number}": value for number, value in enumerate(made)}}
-
-
 def members_of(module: str) -> dict[str, object]:
     """Return what a module gives, or the one member of a module, by dotted paths."""
     if module == HELPERS:
-        return _helpers()
+        return helpers()
     if module == BUILTINS or module.startswith("builtins."):
         layer = new_namespace()["__builtins__"]
         found = {name: value for name, value in layer.items() if name.isascii() and not name.startswith("__")}

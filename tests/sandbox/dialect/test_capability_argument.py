@@ -14,17 +14,15 @@ import subprocess
 import sys
 import types
 from abc import ABCMeta
-from textwrap import dedent
 
 import pytest
 
-from sealab.sandbox.dialect.compiling import compile_program, run_program
+from sealab.sandbox.dialect.compiling import compile_program
 from sealab.sandbox.dialect.event_loop import GuestLoop
-from sealab.sandbox.dialect.namespace import new_namespace
 from sealab.sandbox.dialect.transformer import ATTRIBUTE_HOOK
 from sealab.sandbox.errors import Refused
-from sealab.sandbox.guest.guest import GUEST
 
+from ..guest_code import value_of as run
 from ..sealed import gives_what_python_gives, run_sealed
 
 DANGEROUS_TYPES = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
@@ -55,12 +53,6 @@ DANGEROUS_OBJECTS = (
 )
 
 
-def run(source: str, namespace: dict[str, object] | None = None) -> object:
-    namespace = new_namespace() if namespace is None else namespace
-    GUEST.namespace = namespace
-    return run_program(compile_program(dedent(source)), namespace)
-
-
 def danger(value: object) -> str | None:
     """Name what is dangerous about a value, or a value directly inside it, or return None."""
     for item in [value, *(value if type(value) in {list, tuple} else ())]:
@@ -86,9 +78,8 @@ def danger(value: object) -> str | None:
 
 
 def reached(source: str) -> str | None:
-    namespace = new_namespace()
     try:
-        result = run(source, namespace)
+        result = run(source)
     except (Refused, Exception):  # however it fails, it did not get there
         return None
     return danger(result)
@@ -702,117 +693,6 @@ def test_no_store_reaches_a_class_that_the_worker_itself_relies_on() -> None:
     assert result == ['"own"', *["refused"] * 4]
 
 
-REAL_CONTEXTS = {
-    "a loop of the code's own, for a task": "hold(lambda: asyncio.Task(work(), loop=Loop()))",
-    "a loop of the code's own, for a future": """
-        def call_back():
-            future = asyncio.Future(loop=Loop())
-            future.add_done_callback(print)
-            future.set_result(1)
-        hold(call_back)""",
-    "a loop of the code's own, by super": """
-        class Task(asyncio.Task):
-            def __init__(self, *given, **options): super().__init__(*given, **options)
-        hold(lambda: Task(work(), loop=Loop()))
-        hold(lambda: asyncio.Task.__init__(Task(work()), work(), loop=Loop()))
-        hold(lambda: getattr(asyncio.Future, "__init__")(Future(), loop=Loop()))""",
-    "a loop that derives from the worker's": """
-        loop = asyncio.new_event_loop()
-        def derive():
-            class Derived(type(loop)):
-                def call_soon(self, call, *given, context=None): told.append(context)
-            asyncio.Future(loop=Derived()).add_done_callback(print)
-        hold(derive)""",
-    "a future whose loop lies, gathered": """
-        class Lying(asyncio.Future):
-            def get_loop(self): return Loop()
-        def gather():
-            gathered = asyncio.gather(Lying(loop=asyncio.new_event_loop()))
-            gathered.add_done_callback(print)
-            gathered.set_result([])
-        hold(gather)
-        hold(lambda: asyncio.shield(Lying(loop=asyncio.new_event_loop())))""",
-    "a future with a method of its own, awaited": """
-        class Told(Future):
-            def add_done_callback(self, call, *, context=None):
-                told.append(context)
-                super().add_done_callback(call, context=context)
-        async def main():
-            future = Told()
-            asyncio.get_running_loop().call_later(0.001, future.set_result, 1)
-            assert await future == 1
-        asyncio.run(main())""",
-    "a future with a method among its attributes": """
-        async def main():
-            future = Future()
-            future.add_done_callback = lambda call, *, context=None: told.append(context)
-            await asyncio.wait([asyncio.create_task(wait_for(future))], timeout=0.001)
-        hold(lambda: asyncio.run(main()))""",
-    "a namespace that looks like a future": """
-        import types
-        async def main():
-            duck = types.SimpleNamespace(**{
-                "_asyncio_future_blocking": True,
-                "get_loop": asyncio.get_running_loop,
-                "cancel": lambda *given, **named: False,
-                "add_done_callback": lambda call, *, context=None: told.append(context),
-            })
-            await asyncio.wait([asyncio.create_task(wait_for(duck))], timeout=0.001)
-        hold(lambda: asyncio.run(main()))""",
-    "an object whose dictionary makes it look like a future": """
-        class Duck:
-            def get_loop(self): return asyncio.get_running_loop()
-            def add_done_callback(self, call, *, context=None): told.append(context)
-            def cancel(self, *given, **named): return False
-        def ways(duck, known):
-            yield lambda: setattr(duck, "__dict__", known)
-            yield lambda: setattr(duck, "__dict__", {}) or duck.__dict__.update(known)
-            yield lambda: setattr(duck, "__dict__", shared) or shared.update(known)
-            yield lambda: setattr(duck, "__dict__", globals())
-        shared = {}
-        _asyncio_future_blocking = True
-        async def main():
-            for number in range(4):
-                duck = Duck()
-                hold(list(ways(duck, {"_asyncio_future_blocking": True}))[number])
-                await asyncio.wait([asyncio.create_task(wait_for(duck))], timeout=0.001)
-        hold(lambda: asyncio.run(main()))""",
-    "a task that starts at once": """
-        class Told(Future):
-            def add_done_callback(self, call, *, context=None): told.append(context)
-        async def main():
-            future = Told()
-            hold(lambda: asyncio.Task(wait_for(future), loop=asyncio.get_running_loop(), eager_start=True))
-            hold(lambda: asyncio.create_task(wait_for(future), eager_start=True))
-            await asyncio.sleep(0)
-        hold(lambda: asyncio.run(main()))""",
-}
-KNOWN_CONTEXTS = """
-import asyncio, contextvars, decimal
-decimal.getcontext()
-told = []
-class Loop:
-    def get_debug(self): return False
-    def call_soon(self, call, *given, context=None): told.append(context)
-    def create_future(self): return asyncio.Future(loop=self)
-class Future(asyncio.Future): pass
-class Awaited:
-    def __init__(self, future): self.future = future
-    def __await__(self): yield self.future
-async def work(): pass
-async def wait_for(future): await (future if isinstance(future, Future) else Awaited(future))
-def hold(way):
-    try: way()
-    except (AttributeError, RuntimeError, TypeError): pass
-"""
-
-
-@pytest.mark.parametrize("program", REAL_CONTEXTS.values(), ids=REAL_CONTEXTS.keys())
-def test_no_future_or_task_hands_out_a_real_context(program: str) -> None:
-    shown = "[each for each in told if type(each) not in (contextvars.Context, type(None)) or list(each or ())]"
-    assert run_sealed(f"{KNOWN_CONTEXTS}\n{dedent(program)}\nresult = len({shown})") == 0
-
-
 def test_a_loop_of_the_codes_own_is_refused_with_the_way_out() -> None:
     result = run_sealed(
         """
@@ -1022,25 +902,6 @@ def test_members_of_a_class_are_those_that_it_has_in_python() -> None:
     assert result == ["m"]
 
 
-def test_a_users_own_class_may_use_every_guarded_public_name() -> None:
-    result = run(
-        """
-        class Own:
-            parser = "p"
-            def format(self, x): return x
-            def get_context(self): return "c"
-            def mro(self): return "m"
-            def get_loop(self): return "l"
-            def __init__(self): self.obj = "o"
-        own = Own()
-        match own:
-            case Own(): pass
-        result = [own.format(1), own.obj, own.parser, own.get_context(), own.mro(), own.get_loop(), getattr(own, "format")(2)]
-        """
-    )
-    assert result == [1, "o", "p", "c", "m", "l", 2]
-
-
 def test_private_attributes_of_host_objects_cannot_be_named() -> None:
     result = run(
         """
@@ -1055,12 +916,21 @@ def test_private_attributes_of_host_objects_cannot_be_named() -> None:
     assert result == [(False, False), 5, 0]
 
 
-def test_a_keyword_argument_may_have_any_name_since_two_stars_pass_any() -> None:
-    source = "def f(**named): return named\nresult = f(_getattr_=1, __builtins__=2) == f(**{'_getattr_': 1, '__builtins__': 2})"
-    assert run_sealed(source) is True
-
-
 AS_IN_PYTHON = {
+    "a users own class may use every guarded public name": """
+        class Own:
+            parser = "p"
+            def format(self, x): return x
+            def get_context(self): return "c"
+            def mro(self): return "m"
+            def get_loop(self): return "l"
+            def __init__(self): self.obj = "o"
+        own = Own()
+        match own:
+            case Own(): pass
+        result = [own.format(1), own.obj, own.parser, own.get_context(), own.mro(), own.get_loop(), getattr(own, "format")(2)]
+        """,
+    "a keyword argument may have any name since two stars pass any": "def f(**named): return named\nresult = f(_getattr_=1, __builtins__=2) == f(**{'_getattr_': 1, '__builtins__': 2})",
     "guards keep working when code replaces what it can reach": """
         import string, collections, json, operator
         for target in (string.Formatter, collections.UserString, json.JSONEncoder):

@@ -41,58 +41,6 @@ def test_sleeping_tasks_overlap_and_values_come_back() -> None:
     assert event_loop.run(main()) == [(number, 50) for number in range(50)]
 
 
-def test_the_tools_of_asyncio_work() -> None:
-    source = """
-    import asyncio
-    async def work(n, seconds=0.001):
-        await asyncio.sleep(seconds)
-        return n
-    async def main():
-        async with asyncio.TaskGroup() as group:
-            first = group.create_task(work(1))
-        try:
-            await asyncio.wait_for(work(0, 60), 0.01)
-        except TimeoutError:
-            late = True
-        try:
-            async with asyncio.timeout(0.01):
-                await work(0, 60)
-        except TimeoutError:
-            later = True
-        queue, event, lock = asyncio.Queue(), asyncio.Event(), asyncio.Lock()
-        async def produce():
-            async with lock:
-                await queue.put("item")
-                event.set()
-        task = asyncio.create_task(produce())
-        await event.wait()
-        done, pending = await asyncio.wait([task, asyncio.create_task(work(2))])
-        ordered = [await each for each in asyncio.as_completed([work(3, 0.02), work(4)])]
-        loop = asyncio.get_running_loop()
-        return [first.result(), late, later, await queue.get(), len(done), len(pending), ordered,
-                await asyncio.to_thread(sum, [1, 2]), await loop.run_in_executor(None, lambda: 7), loop.time() > 0]
-    asyncio.run(main())
-    """
-    assert run(source).value == [1, True, True, "item", 2, 0, [4, 3], 3, 7, True]
-
-
-def test_the_older_ways_to_run_a_coroutine_work() -> None:
-    source = """
-    import asyncio
-    async def one(): return 1
-    loop = asyncio.get_event_loop()
-    values = [loop.run_until_complete(one())]
-    loop.close()
-    with asyncio.Runner() as runner:
-        values.append(runner.run(one()))
-    fresh = asyncio.new_event_loop()
-    asyncio.set_event_loop(fresh)
-    values.append(asyncio.get_event_loop() is fresh)
-    values
-    """
-    assert run(source).value == [1, 1, True]
-
-
 def test_a_loop_within_a_loop_is_refused_in_pythons_own_words() -> None:
     source = """
     import asyncio

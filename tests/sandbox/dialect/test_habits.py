@@ -1,4 +1,4 @@
-"""Programs as models write them by habit give what CPython gives: `tests/benchmarks/expect_habits.py` asked it."""
+"""Programs as models write them by habit give what CPython gives."""
 
 from __future__ import annotations
 

@@ -6,17 +6,10 @@ import sys
 
 import pytest
 
-from sealab.sandbox.dialect import green_threads, guest_modules
-
 from ..guest_code import run
 from ..sealed import gives_what_python_gives
 
-
-@pytest.fixture(autouse=True)
-def modules_are_run_anew() -> object:
-    yield
-    guest_modules.forget()
-    green_threads.forget()
+pytestmark = pytest.mark.usefixtures("modules_are_run_anew")
 
 
 @pytest.mark.parametrize(

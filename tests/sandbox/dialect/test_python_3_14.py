@@ -49,20 +49,6 @@ def test_a_forward_reference_finds_what_the_code_defined() -> None:
     assert result is True
 
 
-@pytest.mark.parametrize("form", ["eval_str=True", "eval_str=True, globals={}"])
-def test_a_signature_evaluates_no_text(form: str) -> None:
-    source = f"""
-        import inspect
-        def f(x: "__import__('os').fork()"): pass
-        try:
-            found = inspect.Signature.from_callable(f, {form}).parameters["x"].annotation
-        except NotImplementedError as error:
-            found = "refused"
-        result = found
-        """
-    assert run(source).value == "refused"
-
-
 @pytest.mark.parametrize("form", [1, 2, 3, 4])
 def test_a_signature_is_given_annotations_in_no_other_format(form: int) -> None:
     source = f"""
@@ -159,11 +145,6 @@ LATE = {
         result = Color(1).name
         """,
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", LATE)
-def test_annotations_may_name_what_is_defined_later(kind: str) -> None:
-    assert run(_HINTS + dedent(LATE[kind])).value
 
 
 def test_annotations_may_name_what_is_defined_later_where_classes_are_sealed() -> None:

@@ -5,53 +5,9 @@ Each program runs in a fork, which a wrong use of memory would end.
 
 from __future__ import annotations
 
-import gc
-import os
-import signal
-import sys
-from collections.abc import Iterator
-
 import pytest
 
-from sealab.sandbox.dialect import facades, green_threads, guest_modules
-from sealab.sandbox.dialect.facades import sealing
-
-from ..guest_code import run
-
-_SECONDS = 200
-
-
-@pytest.fixture(autouse=True)
-def modules_are_run_anew() -> Iterator[None]:
-    yield
-    guest_modules.forget()
-    green_threads.forget()
-
-
-def _survives(source: str, *, sealed: bool = False) -> bool:
-    sys.stdout.flush()
-    told, telling = os.pipe()
-    child = os.fork()
-    if child == 0:
-        signal.alarm(_SECONDS)
-        try:
-            if sealed:
-                gc.freeze()  # as a server in this process may have done
-                facades.preload()
-                sealing.seal()
-            os.write(telling, repr(run(source).value).encode()[:4096])
-        except BaseException as error:  # the parent shows it
-            os.write(telling, repr(error).encode()[:4096])
-            raise
-        finally:
-            os._exit(0)
-    os.close(telling)
-    with open(told, encoding="utf-8", errors="replace") as reading:
-        said = reading.read()
-    _, ended = os.waitpid(child, 0)
-    assert (said, ended) == ("'survived'", 0)
-    return True
-
+from ..sealed import run_sealed
 
 _WAITING_KEYS = """
 import collections, functools, ipaddress, random, threading, time, typing
@@ -108,7 +64,7 @@ wrong or "survived"
 def test_an_element_stands_that_it_is_emptied_while_it_is_used(source: str) -> None:
     filled = "import copy\nimport xml.etree.ElementTree as ET\ne = ET.Element('a')\n"
     filled += "for _ in range(100): e.append(ET.Element('b'))\n"
-    assert _survives(f"{filled}{source}\n'survived'")
+    assert run_sealed(f"{filled}{source}\n'survived'") == "survived"
 
 
 def test_a_cache_with_a_bound_stands_keys_that_wait_while_they_are_compared() -> None:
@@ -120,7 +76,7 @@ for n in range(9):
     use(n)
 wrong or (use.cache_info().currsize == 4 and "survived")
 """
-    assert _survives(_WAITING_KEYS + used + _BY_THREADS + counted)
+    assert run_sealed(_WAITING_KEYS + used + _BY_THREADS + counted) == "survived"
 
 
 @pytest.mark.parametrize("maxsize", ["0", "None"])
@@ -133,7 +89,7 @@ def forget():
         time.sleep(0)
 threading.Thread(target=forget).start()
 """
-    assert _survives(_WAITING_KEYS + used + _BY_THREADS)
+    assert run_sealed(_WAITING_KEYS + used + _BY_THREADS) == "survived"
 
 
 def test_a_cache_of_the_library_stands_keys_that_wait_while_they_are_compared() -> None:
@@ -141,7 +97,7 @@ def test_a_cache_of_the_library_stands_keys_that_wait_while_they_are_compared() 
 def use(key):
     return typing.Literal[key], typing.List[Key(R.randrange(400))]
 """
-    assert _survives(_WAITING_KEYS + used + _BY_THREADS.replace("2000", "500"), sealed=True)
+    assert run_sealed(_WAITING_KEYS + used + _BY_THREADS.replace("2000", "500")) == "survived"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +120,7 @@ def use(key):
     except RuntimeError:  # it was changed while it was read
         pass
 """
-    assert _survives(_WAITING_KEYS + used + _BY_THREADS.replace("2000", "300"))
+    assert run_sealed(_WAITING_KEYS + used + _BY_THREADS.replace("2000", "300")) == "survived"
 
 
 _AGAIN = """
@@ -215,4 +171,4 @@ text = Text(Buffer(), encoding="utf-8")
 
 @pytest.mark.parametrize("source", [_AGAIN, _INITIALIZED_AGAIN])
 def test_a_text_stream_is_not_entered_again_by_its_buffer(source: str) -> None:
-    assert _survives(source)
+    assert run_sealed(source) == "survived"

@@ -9,45 +9,29 @@ program can import too. So the walk takes what they are given, which are facades
 from __future__ import annotations
 
 import ast
-import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sealab.sandbox.dialect import facades, guest_modules
 
+from ..facades_walk import HELPERS
 from . import planted_leaks
+from .walks import SECONDS_MAX, walked
 
-_ROOT = Path(__file__).parents[3]
-_GUEST_MODULES = _ROOT / "sandbox" / "guest_modules"
+_GUEST_MODULES = Path(__file__).parents[3] / "sandbox" / "guest_modules"
 _GROUPS = 16
-_SECONDS_MAX = 600
-"""Where something hangs without using the processor; the walk itself bounds what it uses."""
-BUILTINS, HELPERS = "the builtins", "the helpers"
-pytestmark = pytest.mark.timeout(_SECONDS_MAX + 20)
-
-
-def walked(*arguments: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", f"{__package__}.spy_walk", *arguments],
-        cwd=_ROOT, capture_output=True, text=True, check=False, timeout=_SECONDS_MAX,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+pytestmark = pytest.mark.timeout(SECONDS_MAX + 20)
 
 
 def groups() -> list[list[str]]:
     modules = sorted(facades.exports())
-    return [[BUILTINS], [HELPERS], *(modules[number::_GROUPS] for number in range(_GROUPS))]
+    return [["the builtins"], [HELPERS], *(modules[number::_GROUPS] for number in range(_GROUPS))]
 
 
 @pytest.mark.parametrize("modules", groups(), ids=lambda modules: f"{modules[0]}…")
 def test_no_spy_is_handed_anything_opaque(modules: list[str]) -> None:
-    found = walked(*modules)
+    found = walked("spying", *modules)
 
     assert found["calls"] > 100 * len(modules)
     assert found["found"] == []
@@ -71,6 +55,6 @@ def test_what_guest_modules_import_is_walked_or_guest_code_itself() -> None:
 def test_the_walk_finds_a_leak_that_is_put_back(leak: str) -> None:
     planted = planted_leaks.PLANTED[leak]
 
-    found = walked("--plant", leak, planted.walked)["found"]
+    found = walked("spying", "--plant", leak)["found"]
 
     assert [each for each in found if planted.found in each] != []

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from sealab.sandbox.dialect import event_loop, green_threads, guest_modules
+from sealab.sandbox.dialect import event_loop, green_threads
 from sealab.sandbox.guest.host_channel import HostGone
 
 from ..guest_code import run
 from ..sealed import gives_what_python_gives
 
+pytestmark = pytest.mark.usefixtures("modules_are_run_anew")
+
 
 @pytest.fixture(autouse=True)
-def no_threads_are_left() -> object:
+def no_task_is_left() -> Iterator[None]:
     yield
-    guest_modules.forget()
-    green_threads.forget()
     event_loop.take_cancelled()
 
 
@@ -272,21 +274,6 @@ def test_no_other_thread_runs_while_the_garbage_collector_calls_a_finalizer() ->
 
 
 AS_IN_PYTHON = {
-    "a thread runs when it is started and others while it waits": """
-    import threading, time
-    seen = []
-    def work(name, seconds):
-        seen.append(f"{name} begins")
-        time.sleep(seconds)
-        seen.append(f"{name} ends")
-    threads = [threading.Thread(target=work, args=(name, seconds)) for name, seconds in (("a", 0.03), ("b", 0.01))]
-    for thread in threads:
-        thread.start()
-    seen.append("all started")
-    for thread in threads:
-        thread.join()
-    seen
-    """,
     "workers of a queue get what is put in order": """
     import queue, threading
     jobs, done = queue.Queue(maxsize=2), []

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -13,21 +12,16 @@ from sealab.sandbox.dialect.facades import package_data
 from sealab.sandbox.dialect.guest_modules import ModuleText
 
 from ..guest_code import run
-
-Install = Callable[[str], None]
+from .conftest import Install
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    for table in ("_packages", "_compiled"):
-        monkeypatch.setattr(guest_modules, table, {})
-    guest_modules.forget()
-    yield lambda text: guest_modules.add({"told": ModuleText("told", "told.py", dedent(text), is_package=False)})
-    guest_modules.forget()
+def told(install: Install) -> Callable[[str], None]:
+    return lambda text: install({"told.py": text})
 
 
-def test_a_frame_is_a_record_of_a_call(install: Install) -> None:
-    install("""
+def test_a_frame_is_a_record_of_a_call(told: Callable[[str], None]) -> None:
+    told("""
         import sys
         def who():
             frame = sys._getframe(1)
@@ -48,8 +42,8 @@ def test_a_frame_is_a_record_of_a_call(install: Install) -> None:
         "getattr(compile('1', 'f', 'eval'), '_code')",
     ],
 )  # fmt: skip
-def test_a_record_leads_nowhere(install: Install, read: str) -> None:
-    install(f"import sys\ndef read(): return {read}")
+def test_a_record_leads_nowhere(told: Callable[[str], None], read: str) -> None:
+    told(f"import sys\ndef read(): return {read}")
     with pytest.raises((AttributeError, TypeError, ValueError, KeyError)):
         run("import told\ntold.read()")
 
@@ -59,8 +53,8 @@ def test_a_program_is_told_at_once_what_leads_to_frames() -> None:
         run("import sys\nsys._getframe().f_back")
 
 
-def test_the_class_of_a_method_can_be_exchanged_for_one_of_the_codes_own(install: Install) -> None:
-    install("""
+def test_the_class_of_a_method_can_be_exchanged_for_one_of_the_codes_own(told: Callable[[str], None]) -> None:
+    told("""
         class A:
             def f(self): return "A"
         class B(A):
@@ -79,8 +73,8 @@ def test_the_class_of_a_method_can_be_exchanged_for_one_of_the_codes_own(install
             run(f"import told\ntold.exchange({value})")
 
 
-def test_what_a_class_of_the_host_derives_from_is_told_to_modules_alone(install: Install) -> None:
-    install("lineage = [bool.__mro__, bool.__base__, (1).__class__.__bases__]")
+def test_what_a_class_of_the_host_derives_from_is_told_to_modules_alone(told: Callable[[str], None]) -> None:
+    told("lineage = [bool.__mro__, bool.__base__, (1).__class__.__bases__]")
     assert run("import told\nresult = told.lineage == [(bool, int, object), int, (object,)]").value is True
     for source in ("bool.__mro__", "bool.__bases__", "'{0.__class__.__mro__}'.format(0)", "getattr(int, '__base__')"):
         with pytest.raises(AttributeError, match="cannot be read here"):
@@ -145,7 +139,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_files_of_a_package_are_read(install: Install, package: Path) -> None:
+def test_the_files_of_a_package_are_read(told: Callable[[str], None], package: Path) -> None:
     guest_modules.add({"told": ModuleText("told", "told/__init__.py", "", is_package=True)})
     ran = run("""
         import importlib.resources, json, os, pathlib, pkgutil, told
@@ -176,7 +170,9 @@ def test_no_other_file_is_there(package: Path, path: str) -> None:
     assert package_data.file(path) is None
 
 
-def test_a_file_of_a_package_is_never_written(install: Install, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_a_package_is_never_written(
+    told: Callable[[str], None], package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = []
 
     def host(name: str, arguments: Mapping[str, object]) -> object:

@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import replace
-
 import pytest
 
-from sealab.sandbox.host.pool import Pool, PoolSettings
-from sealab.sandbox.job import Isolation, Job, Limits, Outcome, Status
+from sealab.sandbox.host.pool import Pool
+from sealab.sandbox.job import Outcome, Status
 
-from ..conftest import no_calls
-from ..science import science_python
+from . import conftest
+from .conftest import needs, size_of
 
-SETTINGS = PoolSettings(spares=1, isolation=Isolation.PROCESS)
 PLOT = "import matplotlib.pyplot as plt, numpy as np, pandas as pd\n"
 
 
-@pytest.fixture(scope="module")
-async def science() -> AsyncIterator[Pool]:
-    async with Pool(replace(SETTINGS, python=science_python())) as pool:
-        yield pool
-
-
 async def run(pool: Pool, code: str) -> Outcome:
-    limits = Limits(timeout_seconds=120.0, memory_mb=1000)
-    outcome = await pool.run(Job(code, isolation=Isolation.PROCESS, limits=limits), no_calls)
+    outcome = await conftest.run(pool, code, memory_mb=1000)
     assert outcome.status is Status.OK, outcome
     assert len(outcome.captions) == len(outcome.figures)
     return outcome
-
-
-async def needs(pool: Pool, library: str) -> None:
-    found = await run(pool, f"import importlib.util\nimportlib.util.find_spec({library!r}) is not None")
-    if not found.result:
-        pytest.skip(f"the interpreter has no {library}")
 
 
 @pytest.mark.parametrize(
@@ -180,7 +163,3 @@ df = pd.DataFrame({{"m": ["a", "b", "a"], "v": [1, 2, 3], "w": [3, 1, 2]}})
     outcome = await run(science, code)
     assert len(outcome.figures) == 1, outcome.notes
     assert said in outcome.captions[0], outcome.captions
-
-
-def size_of(png: bytes) -> tuple[int, int]:
-    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")

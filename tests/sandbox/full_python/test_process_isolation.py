@@ -6,7 +6,7 @@ import asyncio
 import base64
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,44 +14,11 @@ import pytest
 
 from sealab.sandbox.errors import SessionRefused, WorkerLost
 from sealab.sandbox.host import zygote_launcher
-from sealab.sandbox.host.pool import Pool, PoolSettings
-from sealab.sandbox.job import Isolation, Job, Json, Limits, Outcome, Status
+from sealab.sandbox.host.pool import Pool
+from sealab.sandbox.job import Isolation, Json, Outcome, Status
 
-from ..conftest import no_calls
-from ..science import science_python
-
-SETTINGS = PoolSettings(spares=1, isolation=Isolation.PROCESS)
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("workspace")
-    (folder / "table.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    folder.chmod(0o755)
-    return folder
-
-
-@pytest.fixture(scope="module")
-async def pool(workspace: Path) -> AsyncIterator[Pool]:
-    async with Pool(replace(SETTINGS, workspace=str(workspace))) as pool:
-        yield pool
-
-
-@pytest.fixture(scope="module")
-async def science(workspace: Path) -> AsyncIterator[Pool]:
-    async with Pool(replace(SETTINGS, workspace=str(workspace), python=science_python())) as pool:
-        yield pool
-
-
-async def run(pool: Pool, code: str, host_calls=no_calls, *, session: str | None = None, **limits) -> Outcome:
-    allowed = Limits(**{"timeout_seconds": 20.0, "memory_mb": 200, **limits})
-    return await pool.run(Job(code, isolation=Isolation.PROCESS, limits=allowed, session=session), host_calls)
-
-
-async def value(pool: Pool, code: str, host_calls=no_calls, **limits) -> Json:
-    outcome = await run(pool, code, host_calls, **limits)
-    assert outcome.status is Status.OK, outcome
-    return outcome.result
+from ..conftest import failure
+from .conftest import SETTINGS, run, size_of, value
 
 
 async def test_no_path_of_the_host_but_the_interpreters_own_is_anywhere_in_its_objects(
@@ -223,25 +190,6 @@ async def test_exit_with_a_status_is_told_and_a_successful_one_is_no_failure(poo
     assert "SystemExit: 3" in await error_of(pool, "import sys\nsys.exit(3)")
 
 
-async def test_a_library_that_inspects_the_pools_of_threads_finds_none_instead_of_failing(pool: Pool) -> None:
-    code = """
-import sys
-source = '''
-class ThreadpoolController:
-    def __init__(self):
-        self.found = []
-        self._load_libraries()
-    def _load_libraries(self):
-        self.found = open("/proc/self/maps").readlines()
-'''
-open("/tmp/threadpoolctl.py", "w").write(source)
-sys.path.insert(0, "/tmp")
-import threadpoolctl
-[threadpoolctl.ThreadpoolController().found, threadpoolctl.__spec__.name, threadpoolctl.__file__]
-"""
-    assert await value(pool, code) == [[], "threadpoolctl", "/tmp/threadpoolctl.py"]
-
-
 # Output.
 
 
@@ -272,8 +220,7 @@ async def test_output_up_to_a_stop_is_kept(pool: Pool) -> None:
 async def test_output_beyond_its_limit_stops_the_code_and_keeps_what_fits(pool: Pool) -> None:
     outcome = await run(pool, "while True: print('x' * 999)", output_bytes_max=10_000)
     assert outcome.status is Status.ERROR
-    assert outcome.error is not None
-    assert outcome.error.type == "OutputFull"
+    assert failure(outcome).type == "OutputFull"
     assert len(outcome.output) == 10_000
 
 
@@ -462,13 +409,6 @@ async def test_what_the_sandbox_forbids_is_said_in_words(pool: Pool, code: str, 
     assert said in await error_of(pool, code)
 
 
-async def test_a_crash_in_c_is_told_as_the_signal_that_it_was(pool: Pool) -> None:
-    outcome = await run(pool, "import ctypes\nctypes.string_at(0)")
-    assert outcome.status is Status.CRASHED
-    assert outcome.error is not None
-    assert "SIGSEGV" in outcome.error.message
-
-
 @pytest.mark.parametrize(
     ("code", "signal_name", "line"),
     [
@@ -496,26 +436,23 @@ async def test_a_crash_in_native_code_tells_the_line_of_the_program(
 async def test_what_a_library_wrote_before_it_ended_the_process_is_told(pool: Pool) -> None:
     code = "import os\nos.write(2, b\"thread 'main' panicked at lib.rs:7:\\nindex out of bounds\\n\")\nos.abort()"
     outcome = await run(pool, code)
-    assert outcome.error is not None
-    assert "It wrote last: index out of bounds" in outcome.error.message
+    assert "It wrote last: index out of bounds" in failure(outcome).message
 
 
 async def test_a_crash_in_a_session_tells_the_line_of_the_call_that_ran(pool: Pool) -> None:
     await run(pool, "import os\n\n\ndef end():\n    os.abort()", session="crash")
     outcome = await run(pool, "x = 1\nend()", session="crash")
-    assert outcome.error is not None
-    assert outcome.error.line == 2
+    assert failure(outcome).line == 2
 
 
 async def test_a_line_that_the_program_does_not_have_is_not_believed(pool: Pool) -> None:
     told = 'Fatal Python error: Aborted\\n\\nThread 0x1:\\n  File "<code>", line 99999 in f\\n'
     outcome = await run(pool, f"import os, signal\nos.write(2, b'{told}')\nos.kill(os.getpid(), signal.SIGKILL)")
-    assert outcome.error is not None
-    assert outcome.error.line is None
+    assert failure(outcome).line is None
 
 
 async def test_memory_is_bounded(pool: Pool) -> None:
-    outcome = await run(pool, "x = bytearray(400_000_000)")
+    outcome = await run(pool, "x = bytearray(400_000_000)", memory_mb=200)
     assert outcome.status is Status.MEMORY
 
 
@@ -590,26 +527,6 @@ async def test_numpy_and_pandas_work(science: Pool) -> None:
     assert await value(science, code) == [3]
 
 
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        ("np.int64(3)", 3),
-        ("np.bool_(True)", True),
-        ("np.float32(0.5)", 0.5),
-        ("np.arange(6).reshape(2, 3)", [[0, 1, 2], [3, 4, 5]]),
-        ("{'mean': np.array([1.0, np.nan])}", {"mean": [1.0, None]}),
-        ("np.datetime64('2024-02-03')", "2024-02-03"),
-        ("pd.DataFrame({'a': [1, 2], 'b': ['x', None]})", [{"a": 1, "b": "x"}, {"a": 2, "b": None}]),
-        ("pd.Series([1.5, 2.5], index=['x', 'y'])", {"x": 1.5, "y": 2.5}),
-        ("pd.Timestamp('2024-02-03T04:05:06')", "2024-02-03T04:05:06"),
-        ("[pd.NaT, pd.NA]", [None, None]),
-        ("pd.Index(['a', 'b'])", ["a", "b"]),
-    ],
-)
-async def test_values_of_numpy_and_pandas_come_as_plain_ones(science: Pool, code: str, expected: Json) -> None:
-    assert await value(science, f"import numpy as np, pandas as pd\n{code}") == expected
-
-
 async def test_an_array_within_itself_is_told_as_its_repr(science: Pool) -> None:
     outcome = await run(science, "import numpy as np\na = np.empty(1, dtype=object)\na[0] = a\na")
     assert outcome.status is Status.OK
@@ -666,8 +583,3 @@ async def test_a_session_shows_each_figure_once(science: Pool) -> None:
     assert len(first.figures) == 1
     assert (await run(science, "1", session="figures")).figures == ()
     await science.end_session("figures")
-
-
-def size_of(png: bytes) -> tuple[int, int]:
-    assert png.startswith(b"\x89PNG")
-    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")

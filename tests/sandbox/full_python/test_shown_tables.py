@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from sealab.sandbox.errors import HostCallError
-from sealab.sandbox.host.pool import Pool, PoolSettings
-from sealab.sandbox.job import HostCalls, Isolation, Job, Json, Limits, Outcome, Status
+from sealab.sandbox.host.pool import Pool
+from sealab.sandbox.job import HostCalls, Isolation, Job, Json, Outcome, Status
 from sealab.sandbox.shown_values import Column
 
-from ..science import science_python
-
-SETTINGS = PoolSettings(spares=1, isolation=Isolation.PROCESS)
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("workspace")
-    (folder / "tables").mkdir()
-    folder.chmod(0o755)
-    return folder
-
-
-@pytest.fixture(scope="module")
-async def science(workspace: Path) -> AsyncIterator[Pool]:
-    async with Pool(replace(SETTINGS, workspace=str(workspace), python=science_python())) as pool:
-        yield pool
+from . import conftest
+from .conftest import needs
 
 
 @pytest.fixture
@@ -55,17 +39,9 @@ async def no_calls(name: str, _arguments: Mapping[str, Json]) -> Json:
 
 
 async def run(pool: Pool, code: str, host_calls: HostCalls = no_calls, *, session: str | None = None) -> Outcome:
-    limits = Limits(timeout_seconds=120.0, memory_mb=1000)
-    outcome = await pool.run(Job(code, isolation=Isolation.PROCESS, limits=limits, session=session), host_calls)
+    outcome = await conftest.run(pool, code, host_calls, session=session, memory_mb=1000)
     assert outcome.status is Status.OK, outcome
     return outcome
-
-
-async def needs(pool: Pool, *libraries: str) -> None:
-    code = f"import importlib.util\n[each for each in {libraries!r} if importlib.util.find_spec(each) is None]"
-    missing = (await run(pool, code)).result
-    if missing:
-        pytest.skip(f"the interpreter has no {missing}")
 
 
 # Small tables are shown whole.
@@ -110,6 +86,17 @@ df = pd.DataFrame({"city": ["a", "b", "a"], "year": [1, 1, 2], "n": [1.0, 2.0, 4
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
+        ("np.int64(3)", 3),
+        ("np.bool_(True)", True),
+        ("np.float32(0.5)", 0.5),
+        ("np.arange(6).reshape(2, 3)", [[0, 1, 2], [3, 4, 5]]),
+        ("{'mean': np.array([1.0, np.nan])}", {"mean": [1.0, None]}),
+        ("np.datetime64('2024-02-03')", "2024-02-03"),
+        ("pd.DataFrame({'a': [1, 2], 'b': ['x', None]})", [{"a": 1, "b": "x"}, {"a": 2, "b": None}]),
+        ("pd.Series([1.5, 2.5], index=['x', 'y'])", {"x": 1.5, "y": 2.5}),
+        ("pd.Timestamp('2024-02-03T04:05:06')", "2024-02-03T04:05:06"),
+        ("[pd.NaT, pd.NA]", [None, None]),
+        ("pd.Index(['a', 'b'])", ["a", "b"]),
         ("pd.Series(['a', 'b', None]).unique()", ["a", "b", None]),
         ("pd.Series(['a']).astype('category').unique()", ["a"]),
         ("pd.MultiIndex.from_tuples([(1, 'a')])", [[1, "a"]]),

@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from types import ModuleType
 
 import pytest
 
 from sealab.sandbox.full_python.reads import native_reads
 from sealab.sandbox.guest.guest import GUEST
-from sealab.sandbox.host.pool import Pool, PoolSettings
-from sealab.sandbox.job import Isolation, Job, Json, Limits, Outcome, Status
+from sealab.sandbox.host.pool import Pool
+from sealab.sandbox.job import Json, Status
 
-from ..conftest import no_calls
-from ..science import science_python
-
-SETTINGS = PoolSettings(spares=1, isolation=Isolation.PROCESS)
-
-
-@pytest.fixture(scope="module")
-async def pool() -> AsyncIterator[Pool]:
-    async with Pool(SETTINGS) as pool:
-        yield pool
-
-
-@pytest.fixture(scope="module")
-async def science() -> AsyncIterator[Pool]:
-    async with Pool(replace(SETTINGS, python=science_python())) as pool:
-        yield pool
-
-
-async def run(
-    pool: Pool, code: str, host_calls=no_calls, *, memory_mb: int = 500, session: str | None = None
-) -> Outcome:
-    limits = Limits(timeout_seconds=120.0, memory_mb=memory_mb)
-    return await pool.run(Job(code, isolation=Isolation.PROCESS, limits=limits, session=session), host_calls)
+from ..conftest import failure
+from .conftest import needs, run
 
 
 async def test_a_warning_is_told_once_with_the_codes_own_line(pool: Pool) -> None:
@@ -99,9 +77,7 @@ async def test_of_many_different_warnings_the_number_of_those_left_out_is_told(p
 
 
 async def test_bars_of_tqdm_are_the_progress_of_the_run_and_write_nothing(science: Pool) -> None:
-    has_tqdm = await run(science, "import importlib.util\nimportlib.util.find_spec('tqdm') is not None")
-    if not has_tqdm.result:
-        pytest.skip("the interpreter has no tqdm")
+    await needs(science, "tqdm")
     told: list[Mapping[str, Json]] = []
 
     async def host(name: str, arguments: Mapping[str, Json]) -> Json:
@@ -166,16 +142,14 @@ more = More()
 """
     outcome = await run(pool, code)
     assert outcome.status is Status.MEMORY
-    assert outcome.error is not None
-    assert advice in str(outcome.error.hint)
+    assert advice in str(failure(outcome).hint)
 
 
 async def test_a_library_that_ends_the_process_for_lack_of_memory_is_told_as_that(pool: Pool) -> None:
     code = "import os, signal\nos.write(2, b'memory allocation of 491520000 bytes failed\\n')\nos.abort()"
     outcome = await run(pool, code)
     assert outcome.status is Status.MEMORY
-    assert outcome.error is not None
-    assert "It asked for 491520000 bytes more." in outcome.error.message
+    assert "It asked for 491520000 bytes more." in failure(outcome).message
 
 
 async def test_a_session_tells_what_it_holds(science: Pool) -> None:
@@ -222,17 +196,15 @@ with open("/tmp/own/threadpoolctl.py", "w") as file:
     def _load_libraries(self):
         raise MemoryError
 ''')
-from threadpoolctl import ThreadpoolController
-len(ThreadpoolController().lib_controllers)
+import threadpoolctl
+[threadpoolctl.ThreadpoolController().lib_controllers, threadpoolctl.__spec__.name, threadpoolctl.__file__]
 """
     outcome = await run(pool, code)
-    assert (outcome.status, outcome.result) == (Status.OK, 0)
+    assert (outcome.status, outcome.result) == (Status.OK, [[], "threadpoolctl", "/tmp/own/threadpoolctl.py"])
 
 
 async def test_scikit_learn_finds_clusters_and_fits_many_trees_at_once(science: Pool) -> None:
-    has_it = await run(science, "import importlib.util\nimportlib.util.find_spec('sklearn') is not None")
-    if not has_it.result:
-        pytest.skip("the interpreter has no scikit-learn")
+    await needs(science, "sklearn")
     code = """
 import numpy as np
 from sklearn.cluster import KMeans
@@ -270,14 +242,12 @@ table, other = pd.DataFrame({{"price": [1], "sold on": [2]}}), pd.DataFrame({{"w
 {line}
 """
     outcome = await run(science, code)
-    assert outcome.error is not None
-    assert outcome.error.hint == hint
+    assert failure(outcome).hint == hint
 
 
 async def test_a_row_that_is_not_there_is_no_matter_of_columns(science: Pool) -> None:
     outcome = await run(science, 'import pandas as pd\npd.Series([1], index=["a"])["b"]')
-    assert outcome.error is not None
-    assert outcome.error.hint is None
+    assert failure(outcome).hint is None
 
 
 async def test_a_long_warning_says_that_it_is_cut(pool: Pool) -> None:

@@ -23,7 +23,7 @@ from sealab.sandbox.host import run_folders, worker
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Isolation, Job, Json, Limits, Outcome, Status, WrittenFolder
 
-from ..conftest import no_calls
+from ..conftest import failure, no_calls
 
 SCRATCH_BYTES = 50_000_000
 
@@ -289,8 +289,7 @@ for number in range(1000):
 """
     outcome = await run(pool, code)
     assert outcome.status is Status.ERROR, outcome
-    assert outcome.error is not None
-    assert "SCRATCH_MB" in outcome.error.message
+    assert "SCRATCH_MB" in failure(outcome).message
 
 
 async def test_what_a_run_removes_and_keeps_mapped_ends_it_before_the_disk_is_full(
@@ -334,8 +333,7 @@ async def test_on_a_disk_that_is_nearly_full_a_run_has_half_of_what_is_left(
     code = "import time\nopen('f', 'wb').write(bytes(size))\ntime.sleep(1)"
     little, much = await run(pool, f"size = 700_000\n{code}"), await run(pool, f"size = 900_000\n{code}")
     assert little.status is Status.OK, little
-    assert much.error is not None
-    assert "the disk was nearly full" in much.error.message
+    assert "the disk was nearly full" in failure(much).message
 
 
 @pytest.mark.adversarial
@@ -350,8 +348,7 @@ async def test_where_the_disk_has_no_room_for_more_files_a_run_that_makes_them_e
     watched = asyncio.create_task(run(pool, "import time\ntime.sleep(2)\n'not ended'"))
     outcome = await run(pool, "for n in range(50_000):\n    with open(f'/tmp/{n}', 'w'): pass")
     assert outcome.status is Status.ERROR, outcome
-    assert outcome.error is not None
-    told = re.search(r"no room for more than (\d+) files", outcome.error.message)
+    told = re.search(r"no room for more than (\d+) files", failure(outcome).message)
     assert told is not None, outcome
     assert 1_500 < int(told[1]) <= 2_000  # half of those that were left
     assert (await watched).result == "not ended"
@@ -378,8 +375,7 @@ async def test_what_earlier_runs_left_to_remove_keeps_no_run_from_being_looked_a
         )
     finally:
         held.set()
-    assert outcome.error is not None, outcome
-    assert "SCRATCH_MB" in outcome.error.message
+    assert "SCRATCH_MB" in failure(outcome).message
 
 
 async def test_no_disk_is_taken_without_being_written_and_its_size_cannot_be_asked(pool: Pool) -> None:
@@ -418,8 +414,7 @@ async def test_more_files_than_a_run_may_have_end_it(pool: Pool, monkeypatch: py
     monkeypatch.setattr(run_folders, "_FIRST_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(run_folders, "_LOOK_SECONDS", 0.01)
     outcome = await run(pool, "import os\nfor n in range(1_000_000): os.close(os.open(str(n), os.O_CREAT))")
-    assert outcome.error is not None, outcome
-    assert "500 files" in outcome.error.message
+    assert "500 files" in failure(outcome).message
 
 
 @pytest.mark.parametrize("closed", [0o700, 0])
@@ -631,5 +626,4 @@ async def test_where_a_new_zygote_has_no_place_for_its_trial_the_earlier_one_goe
 )
 async def test_the_hint_at_a_folder_that_is_not_there_says_how_to_make_it(pool: Pool, code: str, hint: str) -> None:
     outcome = await run(pool, code)
-    assert outcome.error is not None
-    assert hint in str(outcome.error.hint)
+    assert hint in str(failure(outcome).hint)

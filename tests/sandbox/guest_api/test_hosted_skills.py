@@ -11,7 +11,21 @@ import pytest
 from sealab.sandbox.dialect.compiling import guarded_eval, guarded_exec
 from sealab.sandbox.dialect.guards import SecurityError
 from sealab.sandbox.host.pool import Pool, PoolSettings
-from sealab.sandbox.job import Job, Json
+from sealab.sandbox.job import Job, Json, Outcome
+
+from ..conftest import failure
+
+
+async def called(code: str, call: str) -> Outcome:
+    """Run a call of the skill `a`, of which the host gives the code."""
+
+    async def host(name: str, arguments: Mapping[str, Json]) -> Json:
+        assert name == "use_skill"
+        return {"name": arguments["name"], "version": 1, "entry": arguments["name"], "code": code}
+
+    async with Pool(PoolSettings(spares=1)) as pool:
+        return await pool.run(Job(call), host)
+
 
 WRAPS = """
 import functools
@@ -26,12 +40,7 @@ def a(*given, **named):
     "hint", ["print(GUEST)", "print(base64.re.enum.sys.version)", "print(hosted_tools)", "print(__builtins__['open'])"]
 )
 async def test_no_hint_is_evaluated_among_the_variables_of_the_host(hint: str) -> None:
-    async def host(name: str, _arguments: Mapping[str, Json]) -> Json:
-        assert name == "use_skill"
-        return {"name": "a", "version": 1, "entry": "a", "code": WRAPS.format(hint=hint)}
-
-    async with Pool(PoolSettings(spares=1)) as pool:
-        outcome = await pool.run(Job("call_skill('a', 1, {'x': 1})"), host)
+    outcome = await called(WRAPS.format(hint=hint), "call_skill('a', 1, {'x': 1})")
     assert outcome.result == ["1"]
     assert outcome.output == ""
 
@@ -59,14 +68,8 @@ def noted(function):
 def a(day: Day) -> str:
     return type(day).__name__
 """
-
-    async def host(_name: str, _arguments: Mapping[str, Json]) -> Json:
-        return {"name": "a", "version": 1, "entry": "a", "code": code}
-
-    async with Pool(PoolSettings(spares=1)) as pool:
-        outcome = await pool.run(Job("call_skill('a', 1, {'day': '2024-02-03'})"), host)
-    assert outcome.error is None
-    assert outcome.result == "date"
+    outcome = await called(code, "call_skill('a', 1, {'day': '2024-02-03'})")
+    assert (outcome.error, outcome.result) == (None, "date")
 
 
 async def test_no_signature_that_stands_as_text_is_evaluated_among_the_variables_of_a_module() -> None:
@@ -78,14 +81,8 @@ a = Told()
 try: a.__dict__ = {"__module__": "json", "__signature__": "(x=__name__, y=1, /)"}
 except TypeError: pass
 """
-
-    async def host(_name: str, _arguments: Mapping[str, Json]) -> Json:
-        return {"name": "a", "version": 1, "entry": "a", "code": code}
-
-    async with Pool(PoolSettings(spares=1)) as pool:
-        outcome = await pool.run(Job("call_skill('a', 1, {'y': 2})"), host)
-    assert outcome.error is None
-    assert outcome.result == [[], {"y": 2}]
+    outcome = await called(code, "call_skill('a', 1, {'y': 2})")
+    assert (outcome.error, outcome.result) == (None, [[], {"y": 2}])
 
 
 async def test_what_code_sets_among_its_context_is_not_taken_for_the_skills_that_are_called() -> None:
@@ -101,14 +98,8 @@ def a():
     return skills.b()
 def b(): return "called"
 """
-
-    async def host(_name: str, arguments: Mapping[str, Json]) -> Json:
-        return {"name": arguments["name"], "version": 1, "entry": arguments["name"], "code": code}
-
-    async with Pool(PoolSettings(spares=1)) as pool:
-        outcome = await pool.run(Job("import skills\nskills.a()"), host)
-    assert outcome.error is None
-    assert outcome.result == "called"
+    outcome = await called(code, "import skills\nskills.a()")
+    assert (outcome.error, outcome.result) == (None, "called")
 
 
 async def test_a_skill_that_is_called_by_its_bare_name_is_told_from_an_unknown_name() -> None:
@@ -119,7 +110,7 @@ async def test_a_skill_that_is_called_by_its_bare_name_is_told_from_an_unknown_n
     async with Pool(PoolSettings(spares=1)) as pool:
         skill = await pool.run(Job("csv_profile('a.csv')"), host)
         other = await pool.run(Job("csv_profil_2('a.csv')"), host)
-    assert skill.error is not None
-    assert skill.error.hint == "It is a skill: write skills.csv_profile(…), or `from skills import csv_profile` first."
-    assert other.error is not None
-    assert "skill" not in (other.error.hint or "")
+    assert (
+        failure(skill).hint == "It is a skill: write skills.csv_profile(…), or `from skills import csv_profile` first."
+    )
+    assert "skill" not in (failure(other).hint or "")

@@ -15,6 +15,8 @@ from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import HostCalls, Isolation, Job, Json, Outcome
 from sealab.sandbox.report import answer_shapes
 
+from ..conftest import failure
+
 ROWS = {"userName": "ada", "rows": [{"maxCount": 1}], "a_b": 1, "aB": 2}
 
 
@@ -129,8 +131,7 @@ async def test_a_name_that_means_something_already_keeps_its_meaning(pool, code)
 
 async def test_a_module_that_was_not_imported_is_no_server(pool) -> None:
     outcome = await ran(pool, "async def f(): return time.time()\nawait f()")
-    assert outcome.error is not None
-    assert outcome.error.type == "NameError"
+    assert failure(outcome).type == "NameError"
 
 
 async def test_a_tool_called_of_the_module_that_hides_its_server_is_named_with_the_way_to_call_it(pool) -> None:
@@ -151,8 +152,7 @@ async def test_the_helpers_stand_on_tools_too_whatever_servers_there_are(pool) -
 @pytest.mark.parametrize("code", ["mcp_servers()", "tools()", "skills()", "import mcp\nmcp()"])
 async def test_what_has_only_members_cannot_be_called(pool, code) -> None:
     outcome = await ran(pool, code)
-    assert outcome.error is not None
-    assert outcome.error.type == "TypeError"
+    assert failure(outcome).type == "TypeError"
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,7 @@ async def test_an_answer_is_a_dict_by_its_type_in_restricted_code(pool, isolatio
 async def test_errors_name_an_answer_as_a_dict(pool) -> None:
     for call, kind in (("await tools.a.b()", "dict"), ("search_tools('x')", "dict"), ("list_servers()", "list")):
         outcome = await ran(pool, f"({call}).no_such_name")
-        assert outcome.error is not None
-        assert outcome.error.message == f"'{kind}' object has no attribute 'no_such_name'"
+        assert failure(outcome).message == f"'{kind}' object has no attribute 'no_such_name'"
 
 
 async def test_a_failed_call_can_be_caught(pool) -> None:
@@ -208,8 +207,7 @@ async def test_arguments_by_position_are_for_the_host_to_name(pool) -> None:
 
 async def test_an_argument_by_position_that_json_cannot_hold_is_named(pool) -> None:
     outcome = await ran(pool, "await tools.git.git_log('.', object())")
-    assert outcome.error is not None
-    assert "git.git_log cannot be passed [1]" in outcome.error.message
+    assert "git.git_log cannot be passed [1]" in failure(outcome).message
 
 
 @pytest.mark.parametrize("argument", ["object()", "float('nan')", "b'x'", "[1, [lambda: 1]]"])
@@ -321,8 +319,7 @@ async def test_the_hint_on_a_value_that_a_tool_returned_shows_what_it_returned(
     pool: Pool, code: str, said: str
 ) -> None:
     outcome = await ran(pool, code, shaped)
-    assert outcome.error is not None
-    assert (outcome.error.hint or "").endswith(said)
+    assert (failure(outcome).hint or "").endswith(said)
 
 
 @pytest.mark.parametrize(
@@ -337,8 +334,7 @@ async def test_the_hint_on_a_value_that_a_tool_returned_shows_what_it_returned(
 )
 async def test_the_hint_on_another_value_says_nothing_of_tools(pool: Pool, code: str) -> None:
     outcome = await ran(pool, code, shaped)
-    assert outcome.error is not None
-    assert "returned" not in (outcome.error.hint or "").replace("methods return", "")
+    assert "returned" not in (failure(outcome).hint or "").replace("methods return", "")
 
 
 def test_the_shape_of_any_answer_is_written_in_bounded_length_and_time() -> None:

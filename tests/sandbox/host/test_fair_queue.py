@@ -285,18 +285,6 @@ async def test_a_cancelled_job_leaves_its_turn_to_the_next(cancelled: int) -> No
         assert (await pool.run(Job("6 * 7"), no_calls)).result == 42
 
 
-async def test_a_tenant_with_a_thousand_waiting_runs_of_many_callers_delays_another_by_one_turn() -> None:
-    jobs = Jobs(Turns(4))
-    for number in range(1000):
-        jobs.start(f"greedy {number % 100}", "greedy")
-    await settled()
-    jobs.start("modest", "modest")
-    await settled()
-    await jobs.end_oldest()
-    assert jobs.began[4:] == ["modest"]
-    await cancelled(jobs)
-
-
 async def test_callers_of_one_name_in_two_tenants_are_two() -> None:
     jobs = Jobs(Turns(1))
     for tenant in ("A", "A", "A", "B", "B"):

@@ -67,14 +67,6 @@ async def test_a_call_out_of_memory_leaves_the_session_alive(pool, a):
     assert (await run(pool, "x", session=a)).result == 1
 
 
-async def test_only_a_result_of_this_call_counts(pool, a):
-    assert (await run(pool, "result = 1", session=a)).result == 1
-    assert (await run(pool, "x = 2", session=a)).result is None
-    assert (await run(pool, "result + 1", session=a)).result == 2
-    assert (await run(pool, "result = 1", session=a)).result == 1
-    assert (await run(pool, "y = 1", session=a)).result is None
-
-
 async def test_output_of_earlier_calls_does_not_come_back(pool, a):
     await run(pool, "print('first call')", session=a)
     assert (await run(pool, "print('2')", session=a)).output == "2\n"

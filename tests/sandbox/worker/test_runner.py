@@ -24,12 +24,6 @@ from sealab.sandbox.wire.zygote_packets import ProcessExit
 from ..conftest import no_calls, run
 
 
-async def test_result_is_the_variable_before_the_last_expression(pool):
-    assert (await run(pool, "result = 1\n2")).result == 1
-    assert (await run(pool, "x = 1\nx + 1")).result == 2
-    assert (await run(pool, "x = 1")).result is None
-
-
 async def test_context_variables_are_there(pool):
     job = Job("rows[1]['a'] + n", context_vars={"rows": [{"a": 1}, {"a": 2}], "n": 40}, limits=Limits(memory_mb=100))
     assert (await pool.run(job, no_calls)).result == 42
@@ -148,10 +142,6 @@ async def test_text_that_is_no_utf8_is_printed_escaped(pool):
 async def test_a_coroutine_that_nobody_awaited_is_told(pool):
     outcome = await run(pool, "async def f():\n    return 1\nf()\nx = 1")
     assert "await" in " ".join(outcome.notes.values())
-
-
-async def test_top_level_await_works(pool):
-    assert (await run(pool, "import asyncio\nawait asyncio.sleep(0.01, 'slept')")).result == "slept"
 
 
 async def test_random_numbers_differ_between_workers(pool):

@@ -71,12 +71,6 @@ async def test_it_ends_with_its_control_socket_and_takes_its_workers_with_it(own
     assert await asyncio.to_thread(process.wait) == 0
 
 
-async def test_killed_it_takes_its_workers_with_it(own_pool):
-    workers = children() - {own_pool._zygotes.newest.pid}
-    os.kill(own_pool._zygotes.newest.pid, signal.SIGKILL)
-    await until(lambda: not any(alive(pid) for pid in workers))
-
-
 def test_a_killed_server_takes_everything_with_it():
     server = (
         "import asyncio\n"

@@ -1,4 +1,4 @@
-"""What an issuer answers that is odd, slow, large, or meant to lead the server elsewhere."""
+"""An issuer: which URLs are taken for it, what clients learn of it, and what it answers that is odd, slow or large."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import httpx2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp.shared.auth import ProtectedResourceMetadata
+from starlette.responses import PlainTextResponse
 
 from sealab.server.access.issuer_link import IssuerLink
+from sealab.server.access.names import DEFAULT_RIGHTS
+from sealab.server.access.resource_metadata import MetadataPages, ResourceMetadata
 from sealab.server.access.verifier import VerifierUnavailable
+from sealab.server.secure_urls import fault_of_url, is_loopback
 
 from ...clocks import Clock
 from ...identity_provider.running import RESOURCE, SigningKey
@@ -182,3 +190,98 @@ async def test_a_key_that_was_withdrawn_is_not_remembered_by_its_tokens(
     issuer.publish(SigningKey("second"))
     clock.now += 600
     assert await verifier.identity_of(token(issuer)) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://idp.example",
+        "https://idp.example/",
+        "https://idp.example:8443/realms/team",
+        "http://127.0.0.1:8080/realms/team",
+        "http://localhost:8080",
+        "http://[::1]:8080",
+        "https://[2001:db8::1]/a",
+    ],
+)
+def test_https_is_secure_and_http_on_this_machine(url: str) -> None:
+    assert fault_of_url(url) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://idp.example",
+        "http://10.0.0.1",
+        "http://127.0.0.1.idp.example",
+        "http://localhost.idp.example",
+        "ftp://idp.example",
+        "file:///etc/passwd",
+        "idp.example",
+        "//idp.example",
+        "https://",
+        "https:idp.example",
+        "https://:443",
+        "https://idp.example:",
+        "https://idp.example:x",
+        "https://idp.example:99999",
+        "https://user@idp.example",
+        "https://a:b@idp.example",
+        "http://127.0.0.1@idp.example",
+        "https://idp.example\\@127.0.0.1",
+        "https://idp.example#a",
+        "https://idp.example?a",
+        "https://idp.example/ a",
+        "https://idp.example/\n",
+        "https://idp.éxample",
+        "https://idp.example/" + "a" * 500,
+        "https://[::1",
+        "",
+    ],
+)
+def test_any_other_url_is_not(url: str) -> None:
+    assert fault_of_url(url) is not None
+
+
+def test_an_endpoint_may_have_a_query_and_need_not_be_of_this_machine() -> None:
+    assert fault_of_url("https://idp.example/introspect?realm=a", query=True) is None
+    for url in ("https://127.0.0.1/", "https://localhost/", "https://[::ffff:127.0.0.1]/", "https://0.0.0.0/"):
+        assert fault_of_url(url, loopback=False) is not None
+
+
+@given(st.ip_addresses())
+def test_addresses_are_of_this_machine_as_the_standard_library_says(address: object) -> None:
+    mapped = getattr(address, "ipv4_mapped", None)
+    here = address.is_loopback or address.is_unspecified or bool(mapped and mapped.is_loopback)  # type: ignore[attr-defined]
+    assert is_loopback(str(address)) is here
+
+
+URL = "https://sealab.example/mcp"
+
+
+@pytest.mark.parametrize("path", ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"])
+@pytest.mark.parametrize("audience", [URL, "api://sealab", "urn:sealab"])
+async def test_the_metadata_is_what_a_client_of_the_sdk_reads(path: str, audience: str) -> None:
+    metadata = ResourceMetadata(URL, audience, "https://idp.example")
+    assert metadata.url == "https://sealab.example/.well-known/oauth-protected-resource/mcp"
+    app = MetadataPages(PlainTextResponse("inner"), metadata)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="https://sealab.example") as client:
+        answer = await client.get(path)
+        found = ProtectedResourceMetadata.model_validate_json(answer.text)
+        assert str(found.resource) == URL
+        assert [str(each).rstrip("/") for each in found.authorization_servers] == ["https://idp.example"]
+        assert set(found.scopes_supported or ()) == DEFAULT_RIGHTS
+        assert found.bearer_methods_supported == ["header"]
+        assert answer.headers["content-type"] == "application/json"
+        assert (await client.head(path)).status_code == 200
+        assert (await client.post(path)).status_code == 405
+        for other in (f"{path}x", f"{path}/", "/mcp", "/"):
+            assert (await client.get(other)).text == "inner"
+
+
+@pytest.mark.parametrize(("audience", "path"), [("https://sealab.example", ""), ("https://sealab.example/a", "/a")])
+def test_an_audience_that_is_another_url_is_what_clients_ask_a_token_for(audience: str, path: str) -> None:
+    metadata = ResourceMetadata(URL, audience, "https://idp.example")
+    assert metadata.content["resource"] == audience
+    assert metadata.url == f"https://sealab.example/.well-known/oauth-protected-resource{path}"
+    assert metadata.url.removeprefix("https://sealab.example") in metadata.paths

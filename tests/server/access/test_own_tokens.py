@@ -1,18 +1,21 @@
-"""The verifier of own tokens knows those of its database, for as long as they count."""
+"""Own tokens: their form, and the verifier that knows those of its database for as long as they count."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sealab.server.access import own_tokens
 from sealab.server.access.own_tokens import OwnTokens
-from sealab.server.access.token_text import digest_of, new_token
+from sealab.server.access.token_text import PATTERN, digest_of, is_token, new_token
 from sealab.server.access.verifier import VerifierUnavailable
 from sealab.server.database import HomeDatabase
 from sealab.server.identity import Identity, Right
@@ -138,3 +141,25 @@ async def test_that_a_token_was_used_is_noted(database: HomeDatabase) -> None:
     await verifier.identity_of(token)
     await asyncio.gather(*verifier._noting)
     assert TokenStore(database()).listed()[0].used == pytest.approx(time.time(), abs=60)
+
+
+def test_a_token_has_the_form_that_the_documentation_tells_secret_scanners_and_no_two_are_alike() -> None:
+    token = new_token()
+    assert re.fullmatch(r"sealab_[0-9A-Za-z]{49}", token)
+    assert PATTERN.pattern == r"sealab_[0-9A-Za-z]{49}"
+    assert is_token(token)
+    tokens = {new_token() for _ in range(1000)}
+    assert len(tokens) == len({digest_of(token) for token in tokens}) == 1000
+
+
+@given(st.integers(7, 55), st.sampled_from("0123456789abcXYZ"))
+def test_a_changed_character_is_told_by_the_checksum(at: int, character: str) -> None:
+    token = new_token()
+    changed = token[:at] + character + token[at + 1 :]
+    assert is_token(changed) == (changed == token)
+
+
+@given(st.text())
+def test_any_other_text_is_no_token(text: str) -> None:
+    for looks_like in (text, "sealab_" + text, "", "sealab_", "sealab_" + "0" * 49, "SEALAB_" + "0" * 49):
+        assert not is_token(looks_like)

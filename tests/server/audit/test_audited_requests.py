@@ -33,9 +33,7 @@ def lines(home: Path, **more: str) -> list[dict[str, Any]]:
 
 
 def verified(home: Path) -> dict[str, Any]:
-    ended = sealab("audit", "verify", "--home", str(home), "--json")
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    told: dict[str, Any] = json.loads(ended.stdout)
+    told: dict[str, Any] = sealab("audit", "verify", "--home", str(home), "--json").told
     return told
 
 
@@ -214,6 +212,5 @@ async def test_two_servers_of_one_home_keep_one_chain(tmp_path: Path) -> None:
 
 def test_a_server_that_requires_a_log_which_it_cannot_write_does_not_start(tmp_path: Path) -> None:
     (tmp_path / "sealab.db").write_text("no database" * 1000)
-    ended = sealab("serve", "--home", str(tmp_path), SEALAB_AUDIT="required")
-    assert ended.returncode == 3
-    assert "This was refused, since AUDIT is required." in ended.stderr
+    refusal = sealab("serve", "--home", str(tmp_path), SEALAB_AUDIT="required").refusal(3)
+    assert "This was refused, since AUDIT is required." in refusal

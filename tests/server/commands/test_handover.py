@@ -165,20 +165,22 @@ def test_the_profile_raises_the_level_of_a_container_to_kernel(
     levels = []
     for options in ([], ["--security-opt", f"seccomp={write_profile(tmp_path / 'seccomp.json')}"]):
         command = [podman, "run", "--rm", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", *options]
-        command += [
-            "--user",
-            "1000:1000",
-            "--volume",
-            f"{code}:/code:ro",
-            "--env",
-            f"LD_LIBRARY_PATH={image.LIBRARIES_INSIDE}",
-        ]
+        command += ["--user", "1000:1000", "--volume", f"{code}:/code:ro"]
+        command += ["--env", f"LD_LIBRARY_PATH={image.LIBRARIES_INSIDE}"]
         command += ["--rootfs", str(root), "/usr/local/bin/python3", "-I", "-S", "-c", probe]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
         levels.append(ended.stdout.strip() or ended.stderr)
     if confine.probe().level is confine.Level.KERNEL:
         assert levels[1] == "kernel"
     assert levels[0] in {"landlock", "limits"}
+
+
+def docker(folder: Path, script: str) -> Machine:
+    """A system beside whose Linux there is a docker that does what the script says."""
+    program = folder / "docker"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return Machine("darwin", {"SEALAB_VAULT_KEY": "hunter2", "PWD": str(folder)}, {"docker": str(program)}.get)
 
 
 def no_program(_name: str) -> None:
@@ -210,21 +212,13 @@ def test_it_goes_on_here_where_it_is_told_to_or_where_no_code_runs(tmp_path: Pat
 
 
 def test_a_stopped_engine_is_not_missing(tmp_path: Path) -> None:
-    docker = tmp_path / "docker"
-    docker.write_text(
-        "#!/bin/sh\necho 'Cannot connect to the Docker daemon. Is the docker daemon running?' >&2\nexit 1\n"
-    )
-    docker.chmod(0o755)
+    said = "Cannot connect to the Docker daemon. Is the docker daemon running?"
     with pytest.raises(NoLinux, match=r"docker is installed, but not running\. Start it\."):
-        command_for(["serve"], Machine("darwin", {}, {"docker": str(docker)}.get))
+        command_for(["serve"], docker(tmp_path, f"echo '{said}' >&2\nexit 1"))
 
 
 def test_the_secrets_in_settings_stand_in_no_list_of_processes(tmp_path: Path) -> None:
-    docker = tmp_path / "docker"
-    docker.write_text("#!/bin/sh\nexit 0\n")
-    docker.chmod(0o755)
-    env = {"SEALAB_VAULT_KEY": "hunter2", "PWD": str(tmp_path)}
-    command = command_for(["serve", "--home", str(tmp_path)], Machine("darwin", env, {"docker": str(docker)}.get))
+    command = command_for(["serve", "--home", str(tmp_path)], docker(tmp_path, "exit 0"))
     assert "hunter2" not in " ".join(command)
     assert command[command.index("SEALAB_VAULT_KEY") - 1] == "--env"
     assert command[-1] == "serve"
@@ -283,12 +277,10 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(
 ) -> None:
     import socket
 
-    docker = tmp_path / "docker"
-    docker.write_text('#!/bin/sh\n[ "$1" = image ] || touch "$0.started"\n')
-    docker.chmod(0o755)
+    engine = docker(tmp_path, '[ "$1" = image ] || touch "$0.started"')
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         given = ["serve", "--home", str(tmp_path), "--http", address]
-        assert hand_over(given, Machine("darwin", {}, {"docker": str(docker)}.get)) == 2
+        assert hand_over(given, engine) == 2
     assert f"{address} cannot be listened on" in capsys.readouterr().err
     assert not (tmp_path / "docker.started").exists()

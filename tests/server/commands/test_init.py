@@ -127,9 +127,7 @@ def test_a_broken_mcp_json_of_its_own_stops_it_before_anything_is_written(user: 
     (user / "home").mkdir()
     (user / "home" / "mcp.json").write_text("{broken")
     before = files(user)
-    ended = init(user, "--yes")
-    assert ended.returncode == 2
-    assert "mcp.json is not valid JSON" in ended.stderr
+    assert "mcp.json is not valid JSON" in init(user, "--yes").refusal()
     assert files(user) == before
 
 

@@ -1,7 +1,8 @@
-"""`sealab pii forget`: what is kept of a person is shown, and erased where that is asked for."""
+"""`sealab pii forget`: what is kept of a person is shown and erased, in files, journals and background runs."""
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import sqlite3
@@ -13,6 +14,9 @@ import pytest
 
 from ..command_line import Ended, sealab
 from ..conftest import in_this_process
+from ..journal.test_journaled_runs import CLAIMED, served_notes, store
+from ..runs.background.test_background import begun, ended, until
+from ..runs.background.test_parked_runs import asks, served
 
 ROWS = [
     ("Ulrike Brandtner", "u.brandtner@example.com", "+49 30 9018201", "Halle"),
@@ -28,9 +32,7 @@ def pii(home: Path, *arguments: str, text: bytes = b"", **more: str) -> Ended:
 
 
 def forget(home: Path, *arguments: str) -> dict[str, Any]:
-    ended = pii(home, "forget", *arguments, "--json")
-    assert ended.returncode == 0, ended.stderr
-    told: dict[str, Any] = json.loads(ended.stdout)
+    told: dict[str, Any] = pii(home, "forget", *arguments, "--json").told
     return told
 
 
@@ -147,3 +149,139 @@ def kept_files(home: Path) -> list[Path]:
 def everything(home: Path) -> set[str]:
     texts = [path.read_bytes() for path in kept_files(home)]
     return {value for value in HERS if any(value.encode() in text for text in texts)}
+
+
+NAME, MAIL, PHONE = "Ulrike Brandtner", "u.brandtner@example.com", "+49 30 9018201"
+ROW = f"customer_name,email,phone\n{NAME},{MAIL},{PHONE}\n"
+ENV = CLAIMED | {"SEALAB_WORKERS_SPARE": "1", "SEALAB_PRIVACY_MODE": "fast"}
+LARGE = "x" * 3_000_000
+
+
+async def command(home: Path, *words: str) -> Ended:
+    return await asyncio.to_thread(lambda: sealab(*words, "--home", str(home), **ENV))
+
+
+async def forgotten(home: Path, *words: str) -> dict[str, Any]:
+    told: dict[str, Any] = (await command(home, "pii", "forget", *words, "--json")).told
+    return told
+
+
+async def statuses(home: Path) -> dict[str, str]:
+    listed = json.loads((await command(home, "runs", "list", "--json")).stdout)
+    return {run["run_id"]: run["status"] for run in listed["runs"]}
+
+
+HOLDING = {
+    "code": f"who = {NAME!r}",
+    "comment": f"1  # for {MAIL}",
+    "answer": "await tools.notes.look(name='x')\nread_file('people.csv')",
+    "bytes": "open('people.csv', 'rb').read()",
+    "utf-16": "open('people.utf16', 'rb').read()",
+    "packed": "import zipfile\nzipfile.ZipFile('people.zip').read('people.csv')",
+    "large": "open('large.txt').read()[-1]",
+    "key": "await tools.notes.look(name=chr(85) + 'x')\n{''.join(map(chr, CODES)): 1}",
+    "nested": "import json\njson.dumps({'a': json.dumps([''.join(map(chr, CODES))])})",
+    "output": "print(''.join(map(chr, CODES)))",
+    "error": "raise ValueError(''.join(map(chr, CODES)))",
+    "number": "4930901 * 10_000 + 8201",
+}
+
+
+@pytest.mark.parametrize("privacy", ["tools", "auto", "off"])
+async def test_runs_that_met_a_person_are_erased_and_no_others(tmp_path: Path, privacy: str) -> None:
+    served_notes(tmp_path)
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "people.csv").write_text(ROW)
+    (workspace / "people.utf16").write_text(ROW, encoding="utf-16")
+    (workspace / "large.txt").write_text(LARGE + ROW)
+    codes = f"CODES = {list(map(ord, NAME))}\n"
+    async with in_this_process(tmp_path, ENV | {"SEALAB_PRIVACY": privacy}) as caller:
+        await caller.run(
+            "import zipfile\nzipfile.ZipFile('people.zip', 'w').writestr('people.csv', open('people.csv').read())"
+        )
+        runs = {name: (await caller.run(codes + code))["run_id"] for name, code in HOLDING.items()}
+        given = await caller.run("len(who)", context_vars={"who": {NAME: 1}})
+        innocent = await caller.run(codes + "await tools.notes.look(name='Ada Lovelace')\nresult = 2")
+    if privacy == "off":
+        refused = sealab("pii", "forget", NAME, "--home", str(tmp_path), **ENV, SEALAB_PRIVACY="off")
+        assert "PRIVACY is off" in refused.stderr
+    await forgotten(tmp_path, "+49309018201", "--yes")
+    told = await forgotten(tmp_path, NAME)
+    assert told["at_work"] == []
+    before = await statuses(tmp_path)
+    assert await forgotten(tmp_path, NAME) == told
+    assert await statuses(tmp_path) == before
+    await forgotten(tmp_path, MAIL, "--yes")
+    await forgotten(tmp_path, NAME, "--yes")
+    after = await statuses(tmp_path)
+    kept = {name for name, run_id in runs.items() if after[run_id] != "erased"}
+    assert kept == set()
+    assert after[given["run_id"]] == "erased"
+    assert after[innocent["run_id"]] == "ok"
+    assert (await forgotten(tmp_path, NAME))["runs"] == []
+    for words in (("show",), ("export",), ("replay",), ("replay", "--edit", "-"), ("resume",)):
+        refused = await command(tmp_path, "runs", words[0], runs["answer"], *words[1:])
+        assert refused.returncode == 2
+        assert f"the run {runs['answer']} was erased by `sealab pii forget`" in refused.stderr
+        assert not refused.stdout
+    with sqlite3.connect(tmp_path / "sealab.db") as database:
+        (pieces,) = database.execute("SELECT sum(length(sealed)) FROM sealab_journal_piece").fetchone()
+    database.close()
+    assert pieces < 100_000
+
+
+async def test_runs_that_wait_run_and_are_parked_end_and_say_so(tmp_path: Path) -> None:
+    sent = served(tmp_path)
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / "people.csv").write_text(ROW)
+    sleeps = "import asyncio\nseen = read_file('people.csv')\nwrite_file('seen.txt', '1')\nprogress(0.5, 'seen')\nawait asyncio.sleep(600)"
+    asking = "seen = read_file('people.csv')\nname = 'send'\nawait call_tool('notes.' + name, {'text': seen[:3]})"
+    async with in_this_process(tmp_path, ENV | {"SEALAB_BACKGROUND_RUNS_MAX": "4"}) as caller:
+        parked = await begun(caller, asking)
+        await until(caller, parked, asks)
+        runs = [await begun(caller, sleeps), await begun(caller, "import asyncio\nawait asyncio.sleep(600)")]
+        await until(caller, runs[0], lambda state: "progress" in state)
+        await until(caller, runs[1], lambda state: bool(state["status"] == "running"))
+        waits = await begun(caller, f"print({NAME!r})")
+        other = await begun(caller, "result = 'other'")
+        told = await forgotten(tmp_path, NAME, "--yes")
+        assert set(told["runs"]) == {parked, runs[0], waits}
+        for run_id in told["runs"]:
+            answer = await caller.call("get_run", run_id=run_id)
+            assert answer.is_error
+            assert f"the run {run_id} was erased by `sealab pii forget`" in answer.content[0].text  # type: ignore[union-attr]
+        cancelled = await command(tmp_path, "runs", "cancel", parked)
+        assert "was erased by `sealab pii forget`" in cancelled.stderr
+        assert json.loads((await command(tmp_path, "approvals", "list", "--json")).stdout)["approvals"] == []
+        approved = await command(tmp_path, "approvals", "approve", f"{parked}.1")
+        assert "was erased by `sealab pii forget`" in approved.stderr
+        assert (await caller.call("get_run", run_id=runs[1], cancel=True)).structured_content["status"] == "cancelled"  # type: ignore[index]
+        assert (await ended(caller, other))["result"] == "other"
+    assert not sent.exists()
+    assert (await forgotten(tmp_path, NAME))["runs"] == []
+    found = await statuses(tmp_path)
+    assert (found[parked], found[runs[0]]) == ("erased", "erased")
+
+
+async def test_a_run_at_work_whose_journal_says_nothing_yet_of_the_person_is_named(tmp_path: Path) -> None:
+    served_notes(tmp_path)
+    async with in_this_process(tmp_path, ENV) as caller:
+        code = "import asyncio\nawait tools.notes.send(text='1')\nawait asyncio.sleep(600)"
+        run_id = await begun(caller, code)
+        await until(caller, run_id, lambda _state: (tmp_path / "sent.txt").exists())
+        told = await forgotten(tmp_path, NAME, "--yes")
+        said = (await command(tmp_path, "pii", "forget", NAME)).stdout
+        await caller.call("get_run", run_id=run_id, cancel=True)
+    assert (told["runs"], told["at_work"]) == ([], [run_id])
+    assert f"Still at work, and may yet write of the person: {run_id}. Forget again once they have ended." in said
+
+
+async def test_a_scope_is_forgotten_with_its_runs(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, ENV) as caller:
+        report = await caller.run(f"sanitize_pii({MAIL!r})")
+    shown = await forgotten(tmp_path, "--scope", "home")
+    assert (shown["runs"], await statuses(tmp_path)) == ([report["run_id"]], {report["run_id"]: "ok"})
+    await forgotten(tmp_path, "--scope", "home", "--yes")
+    assert await statuses(tmp_path) == {report["run_id"]: "erased"}
+    assert store(tmp_path).forget(lambda _text: True) == []

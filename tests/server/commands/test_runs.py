@@ -17,7 +17,6 @@ from ..conftest import in_this_process
 from ..journal.test_journaled_runs import CLAIMED, served_notes, store
 from ..runs.background.test_background import begun, until
 from ..runs.background.test_background import ended as ended_run
-from ..runs.background.test_background import told as reported
 from ..upstream_tools.test_registry import ONE_SPARE
 
 MAIL = "jane.roe@corp.example"
@@ -62,15 +61,9 @@ def runs(journaled: tuple[Path, dict[str, str]], *arguments: str, **env: str) ->
     return sealab("runs", words[0], *words[1:], "--home", str(home), **CLAIMED, **env)
 
 
-def told(ended: Ended) -> dict[str, object]:
-    assert ended.returncode == 0, ended.stderr
-    found: dict[str, object] = json.loads(ended.stdout)
-    return found
-
-
 def listed(journaled: tuple[Path, dict[str, str]], *arguments: str) -> list[str]:
     names = {run_id: name for name, run_id in journaled[1].items()}
-    found = told(runs(journaled, "list", "--json", *arguments))
+    found = runs(journaled, "list", "--json", *arguments).told
     return [names[run["run_id"]] for run in found["runs"]]  # type: ignore[attr-defined]
 
 
@@ -92,16 +85,12 @@ def test_a_time_and_a_status_that_are_none_are_refused(journaled: tuple[Path, di
         ("--since", "2026-13-01", "30m, 12h, 7d"),
         ("--status", "canceled", "one of ok, error,"),
     ):
-        ended = runs(journaled, "list", option, value)
-        assert ended.returncode == 2
-        assert f"{option} cannot be {value}. Give {give}" in ended.stderr
+        assert f"{option} cannot be {value}. Give {give}" in runs(journaled, "list", option, value).refusal()
 
 
 def test_a_run_that_has_ended_is_neither_resumed_nor_cancelled(journaled: tuple[Path, dict[str, str]]) -> None:
     run_id = journaled[1]["fails"]
-    refused = runs(journaled, "resume", "fails")
-    assert refused.returncode == 3
-    assert f"The run {run_id} has ended: error." in refused.stderr
+    assert f"The run {run_id} has ended: error." in runs(journaled, "resume", "fails").refusal(3)
     assert runs(journaled, "cancel", "fails").stdout == f"The run {run_id} had ended before: error.\n"
 
 
@@ -153,7 +142,7 @@ def test_a_replay_does_the_same_and_sends_nothing(
     journaled: tuple[Path, dict[str, str]], run: str, answered: int
 ) -> None:
     sent = (journaled[0] / "sent.txt").read_text()
-    found = told(runs(journaled, "replay", run, "--json"))
+    found = runs(journaled, "replay", run, "--json").told
     assert found == {"run_id": journaled[1][run], "same": True, "answered": answered, "difference": None}
     assert (journaled[0] / "sent.txt").read_text() == sent
 
@@ -204,13 +193,13 @@ def test_edited_code_has_the_recorded_answers_and_makes_only_the_calls_that_are_
 ) -> None:
     file = journaled[0] / "sent.txt"
     sent = file.read_text()
-    found = told(edited(journaled, "calls", CODE.replace("result = [seen", "result = ['new', seen")))
+    found = edited(journaled, "calls", CODE.replace("result = [seen", "result = ['new', seen")).told
     report = found["report"]
     assert report["result"][:2] == ["new", f"saw {MAIL}"]  # type: ignore[index]
     assert (found["answered"], found["made"]) == (4, [])
     assert file.read_text() == sent
     code = CODE.replace("write_file(", "await tools.notes.send(text='new')\nwrite_file(")
-    found = told(edited(journaled, "calls", code))
+    found = edited(journaled, "calls", code).told
     assert found["answered"] == 2
     assert found["made"][0] == 'notes.send({"text": "new"})'  # type: ignore[index]
     assert file.read_text() == f"{sent}new\n"
@@ -219,30 +208,27 @@ def test_edited_code_has_the_recorded_answers_and_makes_only_the_calls_that_are_
 def test_edited_code_of_a_dry_run_runs_dry(journaled: tuple[Path, dict[str, str]]) -> None:
     file = journaled[0] / "sent.txt"
     sent = file.read_text()
-    found = told(edited(journaled, "dry", "await tools.notes.send(text='dry')"))
+    found = edited(journaled, "dry", "await tools.notes.send(text='dry')").told
     assert found["report"]["dry_run"] == [{"tool": "notes.send", "arguments": {"text": "dry"}}]  # type: ignore[index]
     assert file.read_text() == sent
 
 
-def test_edited_code_has_the_time_and_the_random_numbers_of_the_run(journaled: tuple[Path, dict[str, str]]) -> None:
+def test_edited_code_has_the_time_and_the_random_numbers_of_the_run_and_is_none_of_a_later_program_of_a_session(
+    journaled: tuple[Path, dict[str, str]],
+) -> None:
     code = "import random, time\nresult = [time.strftime('%Y-%m-%d %H'), random.random()]"
-    first, second = (told(edited(journaled, "calls", code))["report"] for _ in range(2))
+    first, second = (edited(journaled, "calls", code).told["report"] for _ in range(2))
     assert first["result"] == second["result"]  # type: ignore[index]
-
-
-def test_a_later_program_of_a_session_cannot_be_edited(journaled: tuple[Path, dict[str, str]]) -> None:
-    ended = edited(journaled, "program2", "1")
-    assert ended.returncode == 3
-    assert "is program 2 of the session 'counted', and needs what those before it left." in ended.stderr
+    refusal = edited(journaled, "program2", "1").refusal(3)
+    assert "is program 2 of the session 'counted', and needs what those before it left." in refusal
 
 
 @pytest.mark.parametrize("command", ["show", "export", "replay"])
 def test_an_unknown_run_is_an_error_that_says_where_to_look(
     journaled: tuple[Path, dict[str, str]], command: str
 ) -> None:
-    ended = runs(journaled, command, "nothing")
-    assert ended.returncode == 2
-    assert "There is no journal of the run nothing. `sealab runs list` shows those that are kept." in ended.stderr
+    refusal = runs(journaled, command, "nothing").refusal()
+    assert "There is no journal of the run nothing. `sealab runs list` shows those that are kept." in refusal
 
 
 @pytest.mark.parametrize("journal", ["on", "off"])
@@ -258,19 +244,17 @@ async def test_background_runs_are_listed_cancelled_and_forgotten_before_and_wit
         await until(caller, first, lambda state: state["status"] == "running")
         listed = await asked("list")
         assert [line.split()[::2] for line in listed.stdout.splitlines()] == [[first, "running", "the"]]
-        refused = await asked("resume", first)
-        assert refused.returncode == 3
-        assert "is in the background: the server that runs it" in refused.stderr
+        assert "is in the background: the server that runs it" in (await asked("resume", first)).refusal(3)
         assert f"The run {first} is running, and nothing is recorded of it yet." in (await asked("show", first)).stderr
         second, personal = await begun(caller, "1"), await begun(caller, f"result = '{MAIL}'")
-        waiting = told(await asked("list", "--status", "queued", "--json"))["runs"]
+        waiting = (await asked("list", "--status", "queued", "--json")).told["runs"]
         assert {(run["run_id"], run["background"]) for run in waiting} == {(second, True), (personal, True)}  # type: ignore[attr-defined]
-        assert told(await asked("cancel", second, "--json")) == {"run_id": second, "status": "cancelled"}
+        assert (await asked("cancel", second, "--json")).told == {"run_id": second, "status": "cancelled"}
         await asked("forget", MAIL, "--yes", of="pii")
         for command in ("show", "replay", "resume") if journal == "on" else ():
             assert f"What was kept of the run {personal} was erased" in (await asked(command, personal)).stderr
-        assert told(await asked("cancel", first, "--json")) == {"run_id": first, "status": "cancelled"}
-        assert (await reported(caller, first))["status"] == "cancelled"
+        assert (await asked("cancel", first, "--json")).told == {"run_id": first, "status": "cancelled"}
+        assert (await caller.told("get_run", run_id=first))["status"] == "cancelled"
         assert first in (await asked("list", "--status", "cancelled")).stdout
     assert (await asked("cancel", first)).stdout == f"The run {first} had ended before: cancelled.\n"
     unknown = await asked("cancel", "0" * 26)

@@ -41,9 +41,7 @@ def skills(home: Path, *arguments: str) -> Ended:
 
 
 def told(home: Path, *arguments: str) -> Any:
-    done = skills(home, *arguments, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return skills(home, *arguments, "--json").told
 
 
 def run(home: Path, *arguments: str, stdin: str = "") -> Ended:
@@ -123,16 +121,14 @@ def test_skills_are_listed_shown_and_tested(home: Path) -> None:
 
 def test_a_failed_save_is_told_and_stores_nothing(home: Path, tmp_path: Path) -> None:
     (tmp_path / "t.py").write_text("assert True\nassert greet('b') == 'x'\n")
-    done = skills(home, "save", "other", str(home / "greet.py"), "--tests", str(tmp_path / "t.py"))
-    assert done.returncode == 1
-    assert "no function other" in done.stderr
+    refusal = skills(home, "save", "other", str(home / "greet.py"), "--tests", str(tmp_path / "t.py")).refusal(1)
+    assert "no function other" in refusal
     assert [each["name"] for each in told(home, "list")["skills"]].count("other") == 0
 
 
 def test_a_skill_in_the_place_of_the_folder_is_told_from_one(home: Path, tmp_path: Path) -> None:
-    ended = sealab("skills", "export", "greet", str(tmp_path / "out"), "--home", str(home))
-    assert ended.returncode == 2
-    assert "greet is a skill, and the folder comes first. Use `sealab skills export DIR NAME`." in ended.stderr
+    refusal = sealab("skills", "export", "greet", str(tmp_path / "out"), "--home", str(home)).refusal()
+    assert "greet is a skill, and the folder comes first. Use `sealab skills export DIR NAME`." in refusal
 
 
 def test_what_is_exported_is_imported_again_as_the_same_and_runs_alone(home: Path, tmp_path: Path) -> None:
@@ -208,11 +204,10 @@ def test_a_call_that_was_not_recorded_fails_the_test_by_name(home: Path, tmp_pat
     tests = "try:\n    await now_there('Mars')\nexcept Exception:\n    pass\n"
     (folder / "tests" / "now_there.py").write_text(tests)
     assert skills(home, "import", str(folder)).returncode == 0
-    done = skills(home, "test", "now_there")
-    assert done.returncode == 1
-    assert "time.get_current_time" in done.stderr
-    assert "Mars" in done.stderr
-    assert "not recorded" in done.stderr
+    refusal = skills(home, "test", "now_there").refusal(1)
+    assert "time.get_current_time" in refusal
+    assert "Mars" in refusal
+    assert "not recorded" in refusal
 
 
 def test_a_backup_brings_everything_back(home: Path, tmp_path: Path) -> None:

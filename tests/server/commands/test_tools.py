@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,14 +40,8 @@ def tools(home: Path, *arguments: str) -> Ended:
     return sealab("tools", *arguments, "--home", str(home))
 
 
-def told(ended: Ended) -> dict[str, Any]:
-    assert ended.returncode == 0, ended.stderr
-    answer: dict[str, Any] = json.loads(ended.stdout)
-    return answer
-
-
 def test_tools_are_found_shown_and_counted_from_a_terminal(home: Path) -> None:
-    found = told(tools(home, "search", "invoices", "of", "a", "customer", "--limit", "1", "--json"))
+    found = tools(home, "search", "invoices", "of", "a", "customer", "--limit", "1", "--json").told
     assert {key: found[key] for key in ("query", "category", "detail_level", "count")} == {
         "query": "invoices of a customer", "category": None, "detail_level": "summary", "count": 1,
     }  # fmt: skip
@@ -58,10 +51,10 @@ def test_tools_are_found_shown_and_counted_from_a_terminal(home: Path) -> None:
         "name": "list_invoices", "server": "billing", "category": "billing",
         "description": "List the invoices of a customer", "arguments": ["customer_id"],
     }  # fmt: skip
-    shown = told(tools(home, "show", "list_invoices", "--json"))
+    shown = tools(home, "show", "list_invoices", "--json").told
     assert shown["signature"] == "tools.billing.list_invoices(*, customer_id: str) -> unknown"
     assert shown["input_schema"] == BILLING["tools"][0]["inputSchema"]
-    counted = told(tools(home, "categories", "--json"))
+    counted = tools(home, "categories", "--json").told
     assert counted["categories"]["billing"]["tool_count"] == counted["total_tools"] == 2
     assert counted["servers"] == ["billing"]
 
@@ -82,14 +75,13 @@ def test_an_unknown_tool_is_answered_with_the_nearest(home: Path) -> None:
 
 
 def test_stubs_are_written_and_what_is_in_their_way_is_kept_and_said(home: Path, tmp_path: Path) -> None:
-    made = told(tools(home, "generate", str(tmp_path / "stubs"), "--json"))
+    made = tools(home, "generate", str(tmp_path / "stubs"), "--json").told
     assert (made["servers"], made["tools"], made["kept"]) == (1, 2, [])
     module = tmp_path / "stubs" / "billing" / "list_invoices.py"
     assert str(module) in made["written"]
     module.write_text("mine = 1\n")
-    again = tools(home, "generate", str(tmp_path / "stubs"))
-    assert again.returncode == 1
-    assert f"{module} was not made here, or was changed since, and is kept" in again.stderr
+    refusal = tools(home, "generate", str(tmp_path / "stubs")).refusal(1)
+    assert f"{module} was not made here, or was changed since, and is kept" in refusal
     assert module.read_text() == "mine = 1\n"
 
 
@@ -112,27 +104,28 @@ def repository(tmp_path: Path, home: Path) -> Path:
 def test_learning_calls_a_read_only_tool_and_its_signature_tells_what_it_returns_from_then_on(
     home: Path, repository: Path
 ) -> None:
-    learned = told(tools(home, "learn", "git.git_status", "--repo_path", str(repository), "--json"))
+    learned = tools(home, "learn", "git.git_status", "--repo_path", str(repository), "--json").told
     assert learned == {
         "name": "git_status", "server": "git", "learned": True, "answers": 1,
         "signature": "tools.git.git_status(*, repo_path: str) -> str  # returns as seen in 1 answer",
     }  # fmt: skip
-    shown = told(tools(home, "show", "git_status", "--json"))
+    shown = tools(home, "show", "git_status", "--json").told
     assert shown["signature"] == learned["signature"]
     assert str(repository) not in (home / "registry" / "learned.json").read_text()
 
 
 def test_learning_does_not_call_a_tool_that_may_write_unless_forced(home: Path, repository: Path) -> None:
-    refused = tools(home, "learn", "git.git_create_branch", "--repo_path", str(repository), "--branch_name=x")
-    assert refused.returncode == 3
-    assert "--force" in refused.stderr
+    refusal = tools(home, "learn", "git.git_create_branch", "--repo_path", str(repository), "--branch_name=x").refusal(
+        3
+    )
+    assert "--force" in refusal
     wrong = tools(home, "learn", "git.git_log", "--repo_path", str(repository), "--max_count", "many")
     assert wrong.returncode != 0
     assert "max_count" in wrong.stderr
 
 
 def test_a_stub_really_calls_its_tool_as_this_user_is_configured(home: Path, repository: Path, tmp_path: Path) -> None:
-    told(tools(home, "generate", str(tmp_path / "stubs"), "--server", "git", "--json"))
+    assert tools(home, "generate", str(tmp_path / "stubs"), "--server", "git", "--json").told
     program = (
         "import asyncio\n"
         "from stubs.git import git_create_branch, git_status\n"

@@ -1,4 +1,4 @@
-"""Host calls from hostile code: names, arguments and budget."""
+"""Host calls from hostile code: names, arguments and budget, and what a worker says of the calls in its program."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sealab.sandbox.job import Json
 from sealab.server.host_functions import broker
 from sealab.server.host_functions.broker import TEXT_CHARS_MAX, Arguments, Calls, Handler
 from sealab.server.host_functions.workspace_calls import KEPT_BYTES_MAX, UNFINISHED_FILES_MAX, handlers
+from sealab.server.host_functions.written_calls import ARGUMENTS_JUDGED_MAX, read_places
 from sealab.workspace.store import Workspace
 
 
@@ -189,3 +190,23 @@ async def test_parts_that_grow_too_large_are_refused_and_forgotten(workspace: Wo
     assert (calls.parts, calls.parts_bytes) == ({}, 0)
     with pytest.raises(HostCallError, match="not base64"):
         await calls.answer("keep", {"filename": "a", "content": "?", "last": 1})
+
+
+def sent(given: int, others: int) -> dict[str, Any]:
+    return {
+        "given": {f"a{at}": 1 for at in range(given)},
+        "others": [f"b{at}" for at in range(others)],
+        "more": False,
+        "positional": 0,
+        "unawaited": False,
+        "certain": True,
+        "plain_function": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "others"), [(ARGUMENTS_JUDGED_MAX + 1, 0), (0, ARGUMENTS_JUDGED_MAX + 1), (ARGUMENTS_JUDGED_MAX, 1)]
+)
+def test_a_call_with_more_arguments_than_are_judged_is_left_to_the_call(given: int, others: int) -> None:
+    [place] = read_places([["up.run", 1, False, [sent(given, others), sent(ARGUMENTS_JUDGED_MAX, 0)], 1]])["up.run"]
+    assert [len(call.given) for call in place.calls] == [ARGUMENTS_JUDGED_MAX]

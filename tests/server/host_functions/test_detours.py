@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from sealab.server.upstream_tools.approval import SHOWN_CHARS_MAX, ShownCall, qu
 from sealab.tools_registry.configuration import Approve, ServerConfig, Transport
 from sealab.tools_registry.models import Tool
 
-from ..conftest import Caller, in_this_process
+from ..conftest import Caller, in_process_server
 from ..upstream_tools.test_approvals import asking
 from ..upstream_tools.test_registry import ONE_SPARE, configure, upstream
 
@@ -34,12 +34,8 @@ except ValueError as error:
 """
 
 
-@pytest.fixture(scope="module")
-async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    """A client of a server by two names, of which a user has to approve the calls to one."""
-    home = configure(tmp_path_factory.mktemp("home"), up=upstream(), free=upstream(approve="never"))
-    async with in_this_process(home, ONE_SPARE) as caller:
-        yield caller
+caller = in_process_server(ONE_SPARE, lambda home: configure(home, up=upstream(), free=upstream(approve="never")))
+"""A client of a server by two names, of which a user has to approve the calls to one."""
 
 
 async def test_in_a_dry_run_the_tests_of_a_skill_call_nothing_either(caller: Caller, tmp_path: Path) -> None:

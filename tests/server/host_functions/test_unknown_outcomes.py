@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from ..conftest import Caller, in_this_process
+from ..conftest import Caller, in_process_server
 from ..upstream_tools.test_registry import ONE_SPARE, configure, result
 
 DYING = """
@@ -44,19 +43,14 @@ except ToolError as error:
 """
 
 
-@pytest.fixture(scope="module")
-async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    home = tmp_path_factory.mktemp("home")
+def served(home: Path) -> None:
     (home / "dying.py").write_text(DYING)
     dying = {"command": sys.executable, "args": [str(home / "dying.py")], "approve": "never"}
-    configure(
-        home,
-        dying=dying,
-        slow={**dying, "call_timeout_seconds": 0.5},
-        gone={"command": str(Path("/no/such/command")), "approve": "never"},
-    )
-    async with in_this_process(home, ONE_SPARE) as caller:
-        yield caller
+    gone = {"command": "/no/such/command", "approve": "never"}
+    configure(home, dying=dying, slow={**dying, "call_timeout_seconds": 0.5}, gone=gone)
+
+
+caller = in_process_server(ONE_SPARE, served)
 
 
 @pytest.mark.parametrize(

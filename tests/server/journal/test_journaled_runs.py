@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
 from mcp import Client
 
 from sealab.server.database import HomeDatabase
@@ -18,7 +17,7 @@ from sealab.skills_db.journal.journal_store import JournalStore
 from sealab.skills_db.journal.records import Journal
 
 from ...waiting import until
-from ..conftest import Caller, http_process, in_this_process
+from ..conftest import Caller, http_process, in_process_server, in_this_process
 from ..upstream_tools.test_registry import ONE_SPARE, configure
 
 NOTES = """
@@ -91,12 +90,7 @@ def made(journal: Journal) -> Sequence[RecordedCall]:
     return [call for call in recorded_calls(journal.records) if call.name != "judge_calls"]
 
 
-@pytest.fixture(scope="module")
-async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    home = tmp_path_factory.mktemp("home")
-    served_notes(home)
-    async with in_this_process(home, ONE_SPARE | CLAIMED) as caller:
-        yield caller
+caller = in_process_server(ONE_SPARE | CLAIMED, served_notes)
 
 
 async def test_a_run_leaves_its_code_its_calls_with_their_answers_and_its_end(caller: Caller) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ...waiting import until
-from ..conftest import Caller, in_this_process
+from ..conftest import Caller, in_process_server, in_this_process
 from ..upstream_tools.test_registry import ONE_SPARE
 from .test_journaled_runs import CLAIMED, served_notes, store
 
@@ -26,21 +25,11 @@ PROGRAMS = (
 ALL = "[seen, sorted(rows['a']), rows['when'], rows['which'], text, double(21), drawn, sent, failed]"
 
 
-@pytest.fixture(scope="module")
-async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    home = tmp_path_factory.mktemp("home")
-    served_notes(home)
-    async with in_this_process(home, ENV) as caller:
-        yield caller
+caller = in_process_server(ENV, served_notes)
 
 
-@pytest.fixture(scope="module")
-async def forgetful(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    """A client of a server whose idle sessions lose their process at once."""
-    home = tmp_path_factory.mktemp("home")
-    served_notes(home)
-    async with in_this_process(home, ENV | {"SEALAB_SESSION_IDLE_SECONDS": "0.05"}) as caller:
-        yield caller
+forgetful = in_process_server(ENV | {"SEALAB_SESSION_IDLE_SECONDS": "0.05"}, served_notes)
+"""A client of a server whose idle sessions lose their process at once."""
 
 
 async def test_a_session_that_loses_its_process_after_each_program_is_what_it_was(forgetful: Caller) -> None:
@@ -62,6 +51,7 @@ async def test_a_time_out_leaves_a_session_as_it_was_before_that_program(caller:
     await caller.run("x = [1]", session="kept")
     report = await caller.run("x.append(2)\nwhile True:\n    pass", session="kept", timeout_seconds=0.5)
     assert report["status"] == "timeout"
+    assert "its code ran out of time" in report["session_ended"]
     assert "The next call finds it as it was before this one." in report["session_ended"]
     report = await caller.run("x.append(3)\nx", session="kept")
     assert (report["result"], report["session"]["programs"]) == ([1, 3], 1)

@@ -58,13 +58,6 @@ async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Call
         yield caller
 
 
-async def said(caller: Caller, tool: str, **arguments: Any) -> str:
-    """Return what a tool says that refuses."""
-    answer = await caller.call(tool, **arguments)
-    assert answer.is_error, answer
-    return str(answer.content[0].text)  # type: ignore[union-attr]
-
-
 async def test_what_it_permits_runs(caller: Caller) -> None:
     assert await result(caller, "1 + 1", timeout_seconds=60, memory_mb=600) == 2
 
@@ -79,7 +72,7 @@ async def test_what_it_does_not_permit_does_not_run(caller: Caller) -> None:
         ({"background": True}, "by the rule no-background"),
     ]
     for arguments, why in refusals:
-        refusal = await said(caller, "execute_code", code="1 + 1", **arguments)
+        refusal = await caller.refusal("execute_code", code="1 + 1", **arguments)
         assert refusal.startswith("The policy refuses to run code at the isolation "), arguments
         assert why in refusal, arguments
         assert "ask the operator to change the policy" in refusal, arguments
@@ -90,8 +83,8 @@ async def test_skills_and_their_tests_run_by_the_same_rules(caller: Caller) -> N
     code = 'def double(n: int) -> int:\n    """Double it.\n\n    >>> double(2)\n    4\n    """\n    return 2 * n'
     assert not (await caller.call("save_skill", name="double", code=code)).is_error
     assert (await caller.call("run_skill", name="double", arguments={"n": 4})).structured_content["result"] == 8  # type: ignore[index]
-    assert "no rule permits it" in await said(
-        caller, "run_skill", name="double", arguments={"n": 4}, timeout_seconds=90
+    assert "no rule permits it" in await caller.refusal(
+        "run_skill", name="double", arguments={"n": 4}, timeout_seconds=90
     )
 
 
@@ -126,22 +119,19 @@ async def test_a_program_with_a_call_that_is_refused_calls_nothing(caller: Calle
 
 
 async def test_search_and_lists_show_what_may_be_called_alone(caller: Caller) -> None:
-    found = (await caller.call("search_tools", query="add two numbers people append", limit=50)).structured_content
-    assert found is not None
+    found = await caller.told("search_tools", query="add two numbers people append", limit=50)
     names = {f"{tool['server']}.{tool['name']}" for tool in found["tools"]}
     assert "up.add" in names
     assert not {name for name in names if name.startswith("other.")}
     assert not names & {"up.people", "up.append", "up.silent_about_itself"}
-    whole = (await caller.call("search_tools", query="", category="up")).structured_content
-    assert whole is not None
-    categories = (await caller.call("list_tool_categories")).structured_content
-    assert categories is not None
+    whole = await caller.told("search_tools", query="", category="up")
+    categories = await caller.told("list_tool_categories")
     assert categories["servers"] == ["up"]
     assert "other" not in categories["categories"]
     assert categories["categories"]["up"]["tool_count"] == whole["count"] == categories["total_tools"]
-    refusal = await said(caller, "get_tool_definition", tool_name="up.people")
+    refusal = await caller.refusal("get_tool_definition", tool_name="up.people")
     assert refusal.startswith("There is no tool 'up.people'.")
-    assert "people" not in (await said(caller, "get_tool_definition", tool_name="up.peopl"))
+    assert "people" not in (await caller.refusal("get_tool_definition", tool_name="up.peopl"))
     in_code = await result(
         caller,
         "servers = [each['name'] for each in list_servers()]\n"
@@ -194,15 +184,13 @@ async def test_values_go_where_the_policy_lets_them(tmp_path: Path) -> None:
     async with governed(tmp_path, policy, TOKENS) as caller:
 
         async def token_of(text: str) -> str:
-            hidden = (await caller.call("sanitize_pii", text=text)).structured_content
-            assert hidden is not None
+            hidden = await caller.told("sanitize_pii", text=text)
             return str(hidden["sanitized_text"])
 
         mail, card = await token_of(MAIL), await token_of("4111 1111 1111 1111")
-        shown = (await caller.call("restore_pii", text=mail)).structured_content
-        assert shown is not None
+        shown = await caller.told("restore_pii", text=mail)
         assert shown["restored_text"] == MAIL
-        refusal = await said(caller, "restore_pii", text=f"{mail} {card}")
+        refusal = await caller.refusal("restore_pii", text=f"{mail} {card}")
         assert refusal.startswith("The policy does not let values go to the model: CARD (by the rule no-cards).")
         failed = await error(caller, f"restore_pii({mail!r})")
         assert failed["type"] == "PermissionError"
@@ -226,8 +214,7 @@ async def test_under_auto_tools_and_files_get_what_the_policy_gives_them(tmp_pat
     got = tmp_path / "got"
     async with governed(tmp_path, policy, auto) as caller:
         (tmp_path / "workspace" / "in.txt").write_text(f"mail: {MAIL}\n")
-        shown = (await caller.call("read_workspace_file", filename="in.txt")).structured_content
-        assert shown is not None
+        shown = await caller.told("read_workspace_file", filename="in.txt")
         token = shown["content"].removeprefix("mail: ").strip()
         assert token.startswith("[EMAIL_")
         report = await caller.run(f"await tools.up.append(path={str(got)!r}, line={token!r})")
@@ -270,7 +257,7 @@ async def test_a_new_version_holds_in_a_running_server_and_a_broken_or_missing_o
             file.unlink()
             await until(lambda: not told()["ready"])
             assert "The policy is gone" in told()["reason"]
-            assert "the file or folder of the policy is not there" in await said(caller, "execute_code", code="1")
+            assert "the file or folder of the policy is not there" in await caller.refusal("execute_code", code="1")
             file.write_text(POLICY)
             await until(lambda: told() == {"ready": True})
             assert await result(caller, "1") == 1
@@ -278,13 +265,11 @@ async def test_a_new_version_holds_in_a_running_server_and_a_broken_or_missing_o
 
 def test_commands_that_run_code_ask_it_too_and_a_broken_one_stops_the_start(tmp_path: Path) -> None:
     env = with_policy(tmp_path)
-    refused = sealab("run", "-", "--home", str(tmp_path), "--timeout", "61", stdin="1 + 1", **env)
-    assert refused.returncode == 3
-    assert "no rule permits it" in refused.stderr
+    refusal = sealab("run", "-", "--home", str(tmp_path), "--timeout", "61", stdin="1 + 1", **env).refusal(3)
+    assert "no rule permits it" in refusal
     (tmp_path / "team.cedar").write_text("\n\npermit(principal action, resource);")
-    broken = sealab("run", "-", "--home", str(tmp_path), stdin="1 + 1", **env)
-    assert broken.returncode == 2
-    assert "team.cedar:3: this is no rule: unexpected token `action`" in broken.stderr
+    refusal = sealab("run", "-", "--home", str(tmp_path), stdin="1 + 1", **env).refusal()
+    assert "team.cedar:3: this is no rule: unexpected token `action`" in refusal
     doctor = sealab("doctor", "--home", str(tmp_path), **env)
     assert "not usable" in doctor.stdout
     assert "team.cedar:3" in doctor.stdout
@@ -340,8 +325,7 @@ async def test_nothing_that_a_caller_is_told_depends_on_a_server_that_the_policy
             for code in IN_CODE:
                 report = await caller.run(code)
                 found[code] = (report["error"] and report["error"]["message"]) or report.get("result")
-            statistics = (await caller.call("get_execution_stats")).structured_content
-            assert statistics is not None
+            statistics = await caller.told("get_execution_stats")
             found["statistics"] = {key: statistics["registry"][key] for key in ("servers", "tools", "categories")}
         told.append(found)
     differs = {key: (told[0][key], told[1][key]) for key in told[0] if told[0][key] != told[1][key]}

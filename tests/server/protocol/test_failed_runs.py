@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from mcp.types import TextContent
 
-from ..conftest import Caller, in_this_process
+from ..conftest import Caller, in_process_server
 
 UPSTREAM = """
 from mcp.server import MCPServer
@@ -29,45 +29,37 @@ server.run()
 """
 
 
-@pytest.fixture(scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    home = tmp_path_factory.mktemp("home")
+def counting(home: Path) -> None:
     (home / "counter.py").write_text(UPSTREAM)
     entry = {"command": sys.executable, "args": [str(home / "counter.py")], "approve": "never"}
     (home / "mcp.json").write_text(json.dumps({"mcpServers": {"counter": entry}}))
-    async with in_this_process(home) as caller:
-        yield caller
 
 
-async def text_of(server: Caller, code: str) -> str:
-    block = (await server.call("execute_code", code=code)).content[0]
-    assert isinstance(block, TextContent)
-    return block.text
+server = in_process_server(prepare=counting)
 
 
 LOOP = "async def ask(n):\n    return await tools.counter.count(n=n)\n\nfor n in range({upto}):\n    await ask(n)\n"
 
 
-async def test_a_failed_run_says_how_many_calls_of_which_tools_were_done_and_failed(server: Caller) -> None:
-    report = await server.run(LOOP.format(upto=40))
+async def test_a_failed_run_shows_its_lines_with_their_source_its_id_and_the_calls_that_were_done_and_failed(
+    server: Caller,
+) -> None:
+    answer = await server.call("execute_code", code=LOOP.format(upto=40))
+    report, block = answer.structured_content, answer.content[0]
+    assert report is not None
+    assert isinstance(block, TextContent)
     assert report["error"]["calls"] == {"counter.count": {"done": 30, "failed": 1}}
     assert [(each["ok"], each["count"]) for each in report["tool_calls"]] == [(True, 30), (False, 1)]
-    few = await server.run(LOOP.format(upto=3) + "tools.nothing\n1 / 0")
-    assert few["error"]["calls"] == {"counter.count": {"done": 3, "failed": 0}}
-    assert [each["tool"] for each in few["tool_calls"]] == ["counter.count"] * 3
-    assert "calls" not in (await server.run("1 / 0"))["error"]
-
-
-async def test_a_failed_run_shows_its_own_lines_with_their_source_and_its_id(server: Caller) -> None:
-    text = await text_of(server, LOOP.format(upto=40))
-    lines = [line.strip() for line in text.splitlines()]
-    assert "await ask(n)" in lines
-    assert "return await tools.counter.count(n=n)" in lines
+    lines = [line.strip() for line in block.text.splitlines()]
     assert lines.index("await ask(n)") < lines.index("return await tools.counter.count(n=n)")
     assert "calls made: counter.count 30 done, 1 failed" in lines
     run_id = lines[0].partition("(run ")[2].removesuffix(")")
     kept = await server.run(f"read_file('.runs/{run_id}/code.py')")
     assert kept["result"] == LOOP.format(upto=40)
+    few = await server.run(LOOP.format(upto=3) + "tools.nothing\n1 / 0")
+    assert few["error"]["calls"] == {"counter.count": {"done": 3, "failed": 0}}
+    assert [each["tool"] for each in few["tool_calls"]] == ["counter.count"] * 3
+    assert "calls" not in (await server.run("1 / 0"))["error"]
 
 
 async def test_the_long_error_of_a_server_keeps_its_start_and_its_end(server: Caller) -> None:
@@ -87,8 +79,7 @@ async def test_the_long_error_of_a_server_keeps_its_start_and_its_end(server: Ca
 async def test_a_skill_that_uses_what_nothing_defines_warns_when_it_is_saved(
     server: Caller, code: str, named: str
 ) -> None:
-    saved = (await server.call("save_skill", name="unfit", code=code)).structured_content
-    assert saved is not None
+    saved = await server.told("save_skill", name="unfit", code=code)
     assert (
         f"It uses {named}, which nothing defines: a call that comes there fails with a NameError." in saved["warnings"]
     )
@@ -106,6 +97,5 @@ async def test_a_skill_that_uses_what_nothing_defines_warns_when_it_is_saved(
     ],
 )
 async def test_a_skill_that_finds_all_its_names_does_not(server: Caller, code: str) -> None:
-    saved = (await server.call("save_skill", name="fit", code=code)).structured_content
-    assert saved is not None
+    saved = await server.told("save_skill", name="fit", code=code)
     assert not [warning for warning in saved["warnings"] if "nothing defines" in warning]

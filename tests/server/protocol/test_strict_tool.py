@@ -17,7 +17,6 @@ from sealab.server.settings import Settings
 
 from ..conftest import Caller
 
-pytestmark = pytest.mark.anyio
 MANY = 10_000
 ERRORS_MAX = 5
 """The ways in which one value can be wrong: one for each type that it may have."""
@@ -41,26 +40,6 @@ async def test_every_parameter_is_described_and_no_list_of_wrong_items_makes_an_
                 except ValidationError as error:
                     errors.append(sum(each["loc"][0] == name for each in error.errors(include_input=False)))
     assert 0 < max(errors) <= ERRORS_MAX
-
-
-async def test_a_list_of_wrong_items_is_refused_by_its_first(in_process_caller: Caller) -> None:
-    answer = await in_process_caller.call("save_skill", name="x", tags=["a", 7, *[1] * MANY])
-    assert answer.is_error
-    assert answer.content[0].text.startswith("The argument tags of save_skill cannot be 7. Its schema is ")  # type: ignore[union-attr]
-
-
-async def test_an_argument_given_as_json_text_is_decoded_up_to_the_bound_of_a_message(
-    in_process_caller: Caller,
-) -> None:
-    text = "[" + "[]," * VALUES_MAX + "1]"
-    for tool, given in (
-        ("save_skill", {"name": "x", "tags": text}),
-        ("execute_code", {"code": "1", "context_vars": text}),
-    ):
-        answer = await in_process_caller.call(tool, **given)
-        assert answer.is_error, tool
-        said = answer.content[0].text  # type: ignore[union-attr]
-        assert f": it holds more than {VALUES_MAX} values. Its schema is " in said, tool
 
 
 async def test_null_for_an_optional_argument_is_its_default(in_process_caller: Caller) -> None:
@@ -103,12 +82,24 @@ async def test_a_call_in_the_form_of_a_strict_client_is_taken(in_process_caller:
     given |= {name: {} for name in ("context_vars", "arguments") if name in given}
     given |= {"code": "6 * 7"} if tool == "execute_code" else {"name": "double"}
     given |= {"format": "json", **({"dry_run": False, "background": False} if tool == "execute_code" else {})}
-    answer = await in_process_caller.call(tool, **given)
-    assert answer.structured_content is not None, answer.content
-    assert answer.structured_content["result"] == 42
+    answer = await in_process_caller.told(tool, **given)
+    assert answer["result"] == 42
 
 
-async def test_an_empty_name_is_refused_and_an_empty_text_is_none(in_process_caller: Caller) -> None:
+async def test_what_is_wrong_is_refused_by_its_first_item_within_the_bound_of_a_message_and_an_empty_text_is_none(
+    in_process_caller: Caller,
+) -> None:
+    answer = await in_process_caller.refusal("save_skill", name="x", tags=["a", 7, *[1] * MANY])
+    assert answer.startswith("The argument tags of save_skill cannot be 7. Its schema is ")
+    text = "[" + "[]," * VALUES_MAX + "1]"
+    for tool, given in (
+        ("save_skill", {"name": "x", "tags": text}),
+        ("execute_code", {"code": "1", "context_vars": text}),
+    ):
+        answer = await in_process_caller.call(tool, **given)
+        assert answer.is_error, tool
+        said = answer.content[0].text  # type: ignore[union-attr]
+        assert f": it holds more than {VALUES_MAX} values. Its schema is " in said, tool
     answer = await in_process_caller.call("execute_code", code="1", session="")
     assert "session" in str(answer.content)
     assert answer.is_error

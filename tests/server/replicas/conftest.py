@@ -29,7 +29,6 @@ from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.tenants.tenant_store import TenantStore
 from sealab.skills_db.tokens import TokenStore
 
-from ...skills_db.conftest import cluster  # noqa: F401 - a fixture
 from ...skills_db.postgres import Cluster
 from ..conftest import SEALAB, environment
 from ..journal.test_journaled_runs import CLAIMED
@@ -207,11 +206,7 @@ async def client(url: str, token: str, mode: str, **options: Any) -> AsyncIterat
 
 @contextmanager
 def started(
-    cluster: Cluster,  # noqa: F811 - the fixture
-    folder: Path,
-    count: int,
-    prepare: Callable[[Path], object] = lambda _home: None,
-    **env: str,
+    cluster: Cluster, folder: Path, count: int, prepare: Callable[[Path], object] = lambda _home: None, **env: str
 ) -> Iterator[Sealab]:
     """Run so many servers on a new database; `prepare` makes the home of each."""
     name = f"replicas_{next(_NUMBERS)}_{secrets.token_hex(3)}"
@@ -230,14 +225,14 @@ def started(
 
 
 @pytest.fixture
-def sealab(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[..., Sealab]]:  # noqa: F811 - the fixture
+def sealab(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[..., Sealab]]:
     """Start so many servers on a new database."""
     with ExitStack() as stack:
         yield lambda *given, **env: stack.enter_context(started(cluster, tmp_path, *given, **env))
 
 
 @pytest.fixture(scope="module")
-def team(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sealab]:  # noqa: F811 - the fixture
+def team(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sealab]:
     """Three servers that ask for tokens."""
     folder = tmp_path_factory.mktemp("replicas")
     with started(cluster, folder, 3, notes_served, **TEAM) as made:
@@ -245,7 +240,7 @@ def team(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture
-def shared(cluster: Cluster, tmp_path: Path) -> Iterator[Database]:  # noqa: F811 - the fixture
+def shared(cluster: Cluster, tmp_path: Path) -> Iterator[Database]:
     """A new database, for the parts of a server that run within a test."""
     name = f"replicas_{next(_NUMBERS)}_{secrets.token_hex(3)}"
     with open_database(cluster.create(name), tmp_path) as database:

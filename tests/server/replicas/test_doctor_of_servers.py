@@ -1,4 +1,4 @@
-"""What `sealab doctor` says of the servers that use its database."""
+"""What several servers must share, and what `sealab doctor` says of those that use one database."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from sealab.server.errors import SettingsError
 from sealab.server.replicas.replica_keys import ReplicaKeys
+from sealab.server.settings import Settings, read_settings
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.replicas.replica_store import ReplicaStore
 
-from ...skills_db.conftest import cluster  # noqa: F401 - the fixture
 from ...skills_db.postgres import Cluster
 from ..command_line import sealab_process
 
@@ -21,9 +22,7 @@ ADDRESS = "http://127.0.0.1:9"
 
 @pytest.mark.parametrize("is_same", [True, False])
 def test_a_program_with_another_key_than_the_servers_is_not_well(
-    cluster: Cluster,  # noqa: F811 - the fixture
-    tmp_path: Path,
-    is_same: bool,
+    cluster: Cluster, tmp_path: Path, is_same: bool
 ) -> None:
     own, theirs = secrets.token_bytes(32), secrets.token_bytes(32)
     url, server = cluster.create(f"doctor_{secrets.token_hex(4)}"), secrets.token_hex(8)
@@ -36,3 +35,27 @@ def test_a_program_with_another_key_than_the_servers_is_not_well(
     assert found["ok"] is is_same
     assert ("another VAULT_KEY" in found["note"]) is not is_same
     assert (ended.returncode == 0) is is_same
+
+
+SHARED = {"SEALAB_DATABASE_URL": "postgresql://db.example/sealab", "SEALAB_VAULT_KEY": "aa" * 32}
+
+
+def settings(tmp_path: Path, **env: str) -> Settings:
+    given = {"SEALAB_REPLICA_ADDRESS": "http://10.0.0.3:8000/", **env}
+    return read_settings(file=tmp_path / "x", file_required=False, environment=given, command_line={})
+
+
+def test_the_address_is_taken_with_a_shared_database_and_key(tmp_path: Path) -> None:
+    assert settings(tmp_path, **SHARED).replica_address == "http://10.0.0.3:8000"
+
+
+@pytest.mark.parametrize("missing", SHARED)
+def test_the_address_without_a_shared_database_or_key_is_refused(tmp_path: Path, missing: str) -> None:
+    with pytest.raises(SettingsError, match=missing.removeprefix("SEALAB_")):
+        settings(tmp_path, **{name: value for name, value in SHARED.items() if name != missing})
+
+
+@pytest.mark.parametrize("address", ["10.0.0.3:8000", "http://10.0.0.3:8000/path", "ftp://x", "http://user@x"])
+def test_what_is_no_address_of_a_server_is_refused(tmp_path: Path, address: str) -> None:
+    with pytest.raises(SettingsError, match=r"REPLICA_ADDRESS.*Give a URL without a path"):
+        settings(tmp_path, **SHARED, SEALAB_REPLICA_ADDRESS=address)

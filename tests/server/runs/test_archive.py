@@ -1,4 +1,4 @@
-"""Runs that are kept after their reply."""
+"""Runs that are kept after their reply, and what cancelled ones had written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sealab.server.runs import cancelled_runs
 from sealab.server.runs.archive import RunKeeper
+from sealab.server.runs.cancelled_runs import CancelledRuns, LeftFiles
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.workspace_counts.workspace_counts import WorkspaceCounts
 from sealab.workspace.archive import RunArchive
@@ -21,8 +23,6 @@ from sealab.workspace.objects.stored_workspace import StoredWorkspace
 from sealab.workspace.store import Workspace
 from tests.object_stores import moto
 from tests.waiting import until
-
-pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
@@ -80,3 +80,29 @@ async def test_what_an_object_store_does_not_take_is_tried_again_and_told_at_the
             monkeypatch.setattr(KeptRuns, "put", fail)
             await keeper.aclose()
             assert "Of the runs that ended 1 were not kept" in caplog.text
+
+
+async def test_what_is_kept_too_late_is_named_where_the_server_ends(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cancelled_runs, "_CLOSING_SECONDS", 0.05)
+    ended: list[str] = []
+
+    async def over() -> None:
+        """Return at once."""
+
+    async def soon() -> LeftFiles:
+        return LeftFiles(kept=1)
+
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    runs = CancelledRuns()
+    runs.begin("soon", asyncio.create_task(over()), soon, lambda: ended.append("soon"))
+    runs.begin("never", asyncio.create_task(over()), never, lambda: ended.append("never"))
+    await runs.aclose()
+    assert await runs.left_by("soon") == LeftFiles(kept=1)
+    assert await runs.left_by("unknown") is None
+    assert "The files of the cancelled run never are lost" in caplog.text
+    assert "run soon" not in caplog.text
+    assert "soon" in ended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -99,21 +100,30 @@ pd.DataFrame({f"c{n}": ["x" * 900] * 60 for n in range(45)}).to_parquet("wide.pa
     assert len(str(answer["content"])) < 20_000
 
 
-async def test_the_sheets_of_a_workbook_are_named(caller: Caller) -> None:
+async def test_sheets_are_named_and_what_is_cut_is_no_table_or_cannot_be_a_slice_is_said(caller: Caller) -> None:
     code = """
-import pandas as pd
+import numpy as np, pandas as pd
 with pd.ExcelWriter("two.xlsx") as book:
     pd.DataFrame({"a": [1]}).to_excel(book, sheet_name="First", index=False)
     pd.DataFrame({"b": [2]}).to_excel(book, sheet_name="Second", index=False)
+np.save("wide.npy", np.arange(12_000.0).reshape(40, 300) / 7)
+np.arange(5000)
 """
-    assert (await caller.run(code, isolation="process"))["success"]
+    report = await caller.run(code, isolation="process")
     _answer, told, _text = await read(caller, "two.xlsx")
     assert (told["sheets"], told["sheet"], told["head"]) == (["First", "Second"], "First", [{"a": 1}])
-
-
-async def test_a_slice_of_a_table_that_cannot_be_is_refused(caller: Caller) -> None:
-    answer = await caller.call("read_workspace_file", filename="rows.parquet", offset=-1)
-    assert "count rows of a table" in answer.content[0].text
+    answer, _told, text = await read(caller, "wide.npy")
+    assert len(text) < len(str(answer["content"]))
+    assert text.endswith("… [cut here; the structured content has more]")
+    answer, _told, _text = await read(caller, report["result"]["file"])
+    assert "shape" in str(answer["content"])
+    assert answer["truncated"]
+    refused = await caller.call("read_workspace_file", filename="wide.npy", offset=-1)
+    assert "count rows of a table" in refused.content[0].text
+    await caller.call("write_workspace_file", filename="broken.npy", content="no array")
+    broken = await caller.refusal("read_workspace_file", filename="broken.npy")
+    assert "cannot be read as a table" in broken
+    assert "base64" in broken
 
 
 async def test_a_large_table_is_taken_by_its_name_by_the_next_call_by_reading_and_by_a_skill(caller: Caller) -> None:
@@ -128,9 +138,8 @@ async def test_a_large_table_is_taken_by_its_name_by_the_next_call_by_reading_an
     assert written["name"] == shown["file"]
     again = await caller.run(f"import pandas as pd\nint({shown['read_with']}.n.sum())", isolation="process")
     assert again["result"] == sum(range(4000))
-    read = await caller.call("read_workspace_file", filename=shown["file"])
-    assert read.structured_content is not None
-    assert "label" in read.structured_content["content"]
+    read = await caller.told("read_workspace_file", filename=shown["file"])
+    assert "label" in read["content"]
     saved = await caller.call(
         "save_skill",
         name="bytes_of",
@@ -140,35 +149,6 @@ async def test_a_large_table_is_taken_by_its_name_by_the_next_call_by_reading_an
     assert not saved.is_error, saved.content
     used = await caller.run(f"skills.bytes_of({shown['file']!r})", isolation="process")
     assert used["result"] == written["size"]
-
-
-async def test_an_array_is_read_by_the_name_of_its_file(caller: Caller) -> None:
-    report = await caller.run("import numpy as np\nnp.arange(5000)", isolation="process")
-    shown = report["result"]
-    assert isinstance(shown, dict)
-    read = await caller.call("read_workspace_file", filename=shown["file"])
-    assert read.structured_content is not None
-    assert "shape" in read.structured_content["content"]
-    assert read.structured_content["truncated"]
-
-
-async def test_a_wide_table_that_is_cut_in_the_text_says_so(caller: Caller) -> None:
-    code = "import numpy as np\nnp.save('wide.npy', np.arange(12_000.0).reshape(40, 300) / 7)"
-    assert (await caller.run(code, isolation="process"))["success"]
-    read = await caller.call("read_workspace_file", filename="wide.npy")
-    assert read.structured_content is not None
-    text = read.content[0].text  # type: ignore[union-attr]
-    assert len(text) < len(read.structured_content["content"])
-    assert text.endswith("… [cut here; the structured content has more]")
-
-
-async def test_a_file_that_is_no_table_though_its_name_says_so_is_told(caller: Caller) -> None:
-    await caller.call("write_workspace_file", filename="broken.npy", content="no array")
-    read = await caller.call("read_workspace_file", filename="broken.npy")
-    assert read.is_error
-    said = read.content[0].text  # type: ignore[union-attr]
-    assert "cannot be read as a table" in said
-    assert "base64" in said
 
 
 async def test_what_is_displayed_is_in_the_report_and_in_its_text(caller: Caller) -> None:
@@ -189,28 +169,33 @@ async def test_what_is_displayed_at_length_is_cut_and_kept_whole(caller: Caller)
     assert read["result"] == "x" * 100
 
 
-async def test_a_figure_is_shown_with_what_it_shows_in_words(caller: Caller) -> None:
+async def test_figures_come_as_images_beside_a_report_that_says_what_they_show_in_words(caller: Caller) -> None:
     code = """
 import matplotlib.pyplot as plt
 plt.bar(["n", "s"], [3, 4.5])
 plt.title("Sales")
 plt.ylabel("amount")
 plt.show()
+plt.plot([2, 1])
 """
     answer = await caller.client.call_tool("execute_code", {"code": code, "isolation": "process"})
     assert answer.structured_content is not None
-    (image,) = answer.structured_content["images"]
-    assert image["shows"].startswith('title "Sales"; y "amount"; 2 bars (n 3, s 4.5)')
-    assert image["shows"] in answer.content[0].text
-    assert answer.content[1].type == "image"
+    images = answer.structured_content["images"]
+    shows = [each.pop("shows") for each in images]
+    assert shows[0].startswith('title "Sales"; y "amount"; 2 bars (n 3, s 4.5)')
+    assert shows[1].startswith("line of 2 points, x 0 to 1, y 1 to 2")
+    assert all(each in answer.content[0].text for each in shows)
+    shown = [content for content in answer.content if content.type == "image"]
+    assert images == [{"mime_type": "image/png", "size": len(base64.b64decode(each.data))} for each in shown]
+    assert [content.mime_type for content in shown] == ["image/png"] * 2
+    assert all(base64.b64decode(each.data).startswith(b"\x89PNG") for each in shown)
 
 
 async def test_the_statistics_say_what_each_session_holds(caller: Caller) -> None:
     code = "import numpy as np\nbig = np.zeros((1000, 500))\nsmall = [1, 2, 3]\n_own = 1\ndef f(): pass"
     await caller.run(code, session="numbers", isolation="process", memory_mb=700)
     await caller.run("words = ['a' * 1000] * 2000", session="plain")
-    statistics = (await caller.call("get_execution_stats")).structured_content
-    assert statistics is not None
+    statistics = await caller.told("get_execution_stats")
     held = {each["name"]: each for each in statistics["sessions"]}
     numbers = held["numbers"]
     assert (numbers["isolation"], numbers["memory_mb"], numbers["calls"]) == ("process", 700, 1)

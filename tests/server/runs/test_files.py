@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from ..conftest import Caller, in_this_process
+from ..conftest import Caller, in_process_server, in_this_process
 
 LINES = 700_000
 LINE = "y" * 99 + "\n"
 
 
-@pytest.fixture(scope="module")
-async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    async with in_this_process(tmp_path_factory.mktemp("home"), {"SEALAB_ALLOWED_ISOLATION": "restricted"}) as caller:
-        yield caller
+served = in_process_server({"SEALAB_ALLOWED_ISOLATION": "restricted"})
 
 
 @pytest.fixture

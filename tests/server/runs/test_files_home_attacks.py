@@ -400,9 +400,8 @@ async def test_runs_whose_files_come_home_for_long_keep_nobody_from_the_workspac
     try:
         for _ in range(2):
             await asyncio.to_thread(begun.acquire)
-        told = await caller.call("read_workspace_file", filename="table.csv")
-        assert told.structured_content is not None
-        assert told.structured_content["content"] == "a,b\n1,2\n"
+        told = await caller.told("read_workspace_file", filename="table.csv")
+        assert told["content"] == "a,b\n1,2\n"
     finally:
         go_on.set()
         reports = await asyncio.gather(*runs)

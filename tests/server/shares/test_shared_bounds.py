@@ -1,4 +1,4 @@
-"""Bounds over several servers on one PostgreSQL database: never more than the bound, and nothing kept from others."""
+"""Bounds over several servers on one PostgreSQL database: never more, nothing kept from others, freed at the end."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sealab.sandbox.errors import Busy
+from sealab.server.app import running
 from sealab.server.database import database_of
 from sealab.server.home import Home
 from sealab.server.host_work import Account
@@ -23,6 +24,7 @@ from sealab.skills_db.errors import SkillsDbError
 
 from ...skills_db.conftest import Place
 from ...waiting import until
+from ..conftest import LEAST, two_servers
 
 WAIT_SECONDS = 40
 
@@ -171,3 +173,40 @@ async def test_who_waits_for_a_part_as_its_server_ends_is_refused_and_so_is_who_
                 await waiting
             with pytest.raises(PartLacking):
                 await parts.take("third", 1, wait_seconds=WAIT_SECONDS)
+
+
+async def test_sessions_of_a_tenant_are_counted_over_two_servers_and_freed_when_they_end(
+    postgres_place: Place, tmp_path: Path
+) -> None:
+    async with two_servers(postgres_place, tmp_path, {}, SEALAB_TENANT_SESSIONS_MAX="2") as (first, second):
+        for name in ("a", "b"):
+            assert (await first.run("n = 1", session=name))["status"] == "ok"
+        refused = await second.call("execute_code", code="n = 1", session="c")
+        assert "2 sessions are alive on all servers together" in str(refused)
+        assert "TENANT_SESSIONS_MAX" in str(refused)
+        assert (await first.run("n + 1", session="a"))["result"] == 2, "what was there goes on"
+        assert (await first.run("n = 3", session="d"))["status"] == "ok", "an idle one of its own ends for it"
+        for name in ("a", "b", "d"):
+            await first.run(f"close_session({name!r})")
+        assert (await second.run("n = 5", session="c"))["status"] == "ok"
+
+
+async def test_who_waits_for_a_part_waits_on_until_background_runs_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in LEAST.items():
+        monkeypatch.setenv(name, value)
+    waited: list[bool] = []
+    async with running(Settings(), Home(tmp_path)) as app:
+        parts, close = app.executor.shares.parts, app.background.work.aclose
+        await parts.take("bound", 1, wait_seconds=0)
+        waiting = asyncio.create_task(parts.take("bound", 1, wait_seconds=600))
+
+        async def ended() -> None:
+            await close()
+            waited.append(not waiting.done())
+
+        monkeypatch.setattr(app.background.work, "aclose", ended)
+    assert waited == [True]
+    with pytest.raises(PartLacking):
+        await waiting

@@ -1,13 +1,18 @@
-"""Callers past their share are told so by a real server, with whose limit it is and when to come back."""
+"""What callers of a real server share is shared fairly; past their share they are told whose limit it is, and when to come."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from sealab.sandbox.errors import Busy
 from sealab.sandbox.host.fair_queue import Owner
@@ -17,16 +22,10 @@ from sealab.sandbox.job import Job
 
 from ...sandbox.conftest import no_calls
 from ...waiting import until
-from ..conftest import in_this_process
+from ..conftest import in_this_process, server_over_http
 
 ONE_SPARE = {"SEALAB_WORKERS_SPARE": "1"}
 BURN = "sum(each * each for each in range(2_000_000))"
-
-
-async def run(caller: Any, code: str, **arguments: Any) -> dict[str, Any]:
-    answer = await caller.call("execute_code", code=code, **arguments)
-    assert answer.structured_content is not None
-    return dict(answer.structured_content)
 
 
 async def is_idle(caller: Any) -> bool:
@@ -39,10 +38,10 @@ async def shares(caller: Any) -> dict[str, Any]:
 
 async def test_runs_a_minute_are_bounded_for_the_foreground_and_the_background_together(tmp_path: Path) -> None:
     async with in_this_process(tmp_path, ONE_SPARE | {"SEALAB_CALLER_RUNS_PER_MINUTE": "2"}) as caller:
-        assert (await run(caller, "1 + 1"))["result"] == 2
-        queued = await run(caller, "1 + 1", background=True)
+        assert (await caller.run("1 + 1"))["result"] == 2
+        queued = await caller.run("1 + 1", background=True)
         ended = await caller.call("get_run", run_id=queued["run_id"], wait_seconds=30)
-        refused = await run(caller, "1 + 1")
+        refused = await caller.run("1 + 1")
         background = await caller.call("execute_code", code="1", background=True)
         used = await shares(caller)
     assert ended.structured_content["result"] == 2
@@ -60,10 +59,10 @@ async def test_runs_a_minute_are_bounded_for_the_foreground_and_the_background_t
 async def test_cpu_seconds_of_a_day_outlive_a_restart(tmp_path: Path) -> None:
     env = ONE_SPARE | {"SEALAB_CALLER_CPU_SECONDS_PER_DAY": "0.01"}
     async with in_this_process(tmp_path, env) as caller:
-        assert (await run(caller, BURN))["success"]
+        assert (await caller.run(BURN))["success"]
         used = await shares(caller)
     async with in_this_process(tmp_path, env) as caller:
-        refused = await run(caller, "1")
+        refused = await caller.run("1")
         after = await shares(caller)
     assert used["caller"]["cpu_seconds_today"] > 0.01
     assert after["caller"]["cpu_seconds_today"] == used["caller"]["cpu_seconds_today"]
@@ -89,13 +88,13 @@ async def test_a_cancelled_run_is_charged_too(tmp_path: Path) -> None:
     env = ONE_SPARE | {"SEALAB_TENANT_CPU_SECONDS_PER_DAY": "0.02"}
     code = f"{BURN}\nwrite_file('burnt', 'x')\nimport asyncio\nawait asyncio.sleep(600)"
     async with in_this_process(tmp_path, env) as caller:
-        first = asyncio.create_task(run(caller, code))
+        first = asyncio.create_task(caller.run(code))
         await until((tmp_path / "workspace" / "burnt").exists)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         await until(partial(is_idle, caller))
         used = await shares(caller)
-        refused = await run(caller, "1")
+        refused = await caller.run("1")
     assert used["tenant"]["cpu_seconds_today"] > 0.02
     assert "This tenant has used its 0.02 CPU seconds" in refused["error"]["message"]
 
@@ -128,3 +127,49 @@ async def test_sessions_of_a_tenant_are_bounded_and_its_idlest_one_ends() -> Non
             await pool.run(Job("x = 1", session=name, caller=caller, tenant="T"), no_calls)
         await pool.run(Job("x = 1", session="7", caller="a", tenant="U"), no_calls)
         assert [name for name in "1234567" if pool.has_session(name)] == ["4", "5", "6", "7"]
+
+
+url = server_over_http(SEALAB_SESSIONS_MAX="2", SEALAB_WORKERS_MAX="1")
+
+
+COMPUTES = "import time\nbegan = time.process_time()\nwhile time.process_time() - began < 0.4:\n    pass"
+
+
+@asynccontextmanager
+async def connected(url: str, credentials: str) -> AsyncIterator[Client]:
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": credentials}, timeout=50) as http,
+        Client(streamable_http_client(url, http_client=http), read_timeout_seconds=200) as client,
+    ):
+        yield client
+
+
+async def run(client: Client, code: str, **arguments: Any) -> Any:
+    result = await client.call_tool("execute_code", {"code": code, **arguments})
+    return result.structured_content and result.structured_content["result"]
+
+
+async def test_a_single_job_is_not_behind_all_that_another_caller_has_waiting(url: str) -> None:
+    ended: list[str] = []
+    async with connected(url, "Bearer greedy") as greedy, connected(url, "Bearer modest") as modest:
+
+        async def loop() -> None:
+            await run(greedy, COMPUTES)
+            ended.append("greedy")
+
+        loops = [asyncio.create_task(loop()) for _ in range(8)]
+        await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)  # all of them have arrived by then
+        before = len(ended)
+        assert await run(modest, "6 * 7") == 42
+        # The one that ran, and one more that may have begun before the request arrived.
+        assert len(ended) - before <= 2
+        await asyncio.wait(loops)
+
+
+async def test_one_caller_cannot_take_all_sessions(url: str) -> None:
+    async with connected(url, "Bearer greedy") as greedy, connected(url, "Bearer modest") as modest:
+        assert await run(greedy, "1", session="a") == 1
+        assert await run(modest, "x = 2", session="a") is None
+        assert await run(greedy, "1", session="b") == 1
+        assert await run(greedy, "1", session="c") == 1
+        assert await run(modest, "x", session="a") == 2

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from sealab.tools_registry.configuration import ServerConfig, Transport
+
 from .accounts import Accounts, accounts
 
 
@@ -19,3 +21,9 @@ def accounts_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Accoun
 def upstream(accounts_server: Accounts) -> Accounts:
     accounts_server.set(anew=True)
     return accounts_server
+
+
+@pytest.fixture
+def server(upstream: Accounts) -> ServerConfig:
+    """How a registry calls it."""
+    return ServerConfig("accounts", Transport.HTTP, url=f"{upstream.address}/mcp")

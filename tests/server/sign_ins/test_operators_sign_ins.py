@@ -25,9 +25,9 @@ from sealab.tools_registry.errors import ConnectFailed, SignInNeeded
 from sealab.tools_registry.upstream.sign_in import kept_sign_in, signing_in
 from sealab.tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
-from ...skills_db.conftest import Place, cluster, postgres_place  # noqa: F401 - fixtures
+from ...skills_db.conftest import Place
 from ..command_line import sealab_process
-from ..conftest import SEALAB, environment, in_this_process
+from ..conftest import SEALAB, environment, in_this_process, sharing
 from .accounts import Accounts, browser, granted, in_file, renewed_once, token_sent
 
 KEY = bytes(range(32))
@@ -47,13 +47,9 @@ def state(url: str | None, folder: Path, key: bytes = KEY) -> Iterator[Operators
 
 
 @pytest.fixture
-def two(postgres_place: Place, tmp_path: Path) -> Iterator[list[OperatorsSignIns]]:  # noqa: F811
+def two(postgres_place: Place, tmp_path: Path) -> Iterator[list[OperatorsSignIns]]:
     with ExitStack() as stack:
-        yield [stack.enter_context(state(postgres_place.url, tmp_path / each)) for each in "ab"]
-
-
-def config(upstream: Accounts) -> ServerConfig:
-    return ServerConfig("accounts", Transport.HTTP, url=f"{upstream.address}/mcp")
+        yield [stack.enter_context(state(postgres_place.server_url, tmp_path / each)) for each in "ab"]
 
 
 async def token(each: OperatorsSignIns, server: ServerConfig) -> str | None:
@@ -67,11 +63,8 @@ def test_with_a_file_as_database_nothing_is_shared(tmp_path: Path) -> None:
 
 
 async def test_a_sign_in_through_one_server_counts_on_the_other_and_ends_for_both(
-    upstream: Accounts,
-    two: list[OperatorsSignIns],
-    tmp_path: Path,
+    upstream: Accounts, server: ServerConfig, two: list[OperatorsSignIns], tmp_path: Path
 ) -> None:
-    server = config(upstream)
     assert [await token(each, server) for each in two] == [None, None]
 
     async def agree(address: str) -> None:
@@ -97,20 +90,17 @@ async def test_a_sign_in_through_one_server_counts_on_the_other_and_ends_for_bot
     assert await two[0].sign_out(server) == (False, False)
 
 
-async def test_of_all_requests_of_both_servers_one_renews(upstream: Accounts, two: list[OperatorsSignIns]) -> None:
-    server = config(upstream)
+async def test_of_all_requests_of_both_servers_one_renews(
+    upstream: Accounts, server: ServerConfig, two: list[OperatorsSignIns]
+) -> None:
     upstream.set(lasts=11)
     await two[0].keep(server, await granted(server))
     await renewed_once(upstream, lambda at: token(two[at % 2], server), 8, "operator")
 
 
 async def test_what_a_home_had_in_its_file_is_taken_over_once_and_counts_for_all(
-    upstream: Accounts,
-    two: list[OperatorsSignIns],
-    postgres_place: Place,  # noqa: F811
-    tmp_path: Path,
+    upstream: Accounts, server: ServerConfig, two: list[OperatorsSignIns], postgres_place: Place, tmp_path: Path
 ) -> None:
-    server = config(upstream)
     first, second = await granted(server), await granted(server, "another")
     files = [
         in_file(tmp_path / "a" / "registry" / SIGN_INS, first),
@@ -124,8 +114,7 @@ async def test_what_a_home_had_in_its_file_is_taken_over_once_and_counts_for_all
     assert [each.exists() for each in files] == [False, False]
     with postgres_place.open() as database:
         assert sign_ins_of(database) == 1
-    assert postgres_place.url is not None
-    url = postgres_place.url.replace("postgresql+psycopg", "postgresql")
+    url = postgres_place.server_url.replace("postgresql+psycopg", "postgresql")
     with psycopg.connect(url) as connection:
         stored = connection.execute("SELECT sealed FROM sealab_sign_in").fetchone()
     assert stored is not None
@@ -133,9 +122,8 @@ async def test_what_a_home_had_in_its_file_is_taken_over_once_and_counts_for_all
 
 
 async def test_a_program_of_the_former_version_on_the_same_home_renews_nothing_that_was_taken_over(
-    upstream: Accounts, two: list[OperatorsSignIns], tmp_path: Path
+    upstream: Accounts, server: ServerConfig, two: list[OperatorsSignIns], tmp_path: Path
 ) -> None:
-    server = config(upstream)
     upstream.set(lasts=11)
     file = in_file(tmp_path / "a" / "registry" / SIGN_INS, await granted(server))
     former = kept_sign_in(server, file.parent)
@@ -150,9 +138,8 @@ async def test_a_program_of_the_former_version_on_the_same_home_renews_nothing_t
 
 
 async def test_a_file_that_was_never_used_is_signed_out_of_too(
-    upstream: Accounts, two: list[OperatorsSignIns], tmp_path: Path
+    upstream: Accounts, server: ServerConfig, two: list[OperatorsSignIns], tmp_path: Path
 ) -> None:
-    server = config(upstream)
     file = in_file(tmp_path / "b" / "registry" / SIGN_INS, await granted(server))
     assert await two[1].sign_out(server) == (True, True)
     assert not file.exists()
@@ -160,9 +147,8 @@ async def test_a_file_that_was_never_used_is_signed_out_of_too(
 
 
 async def test_a_sign_in_that_cannot_be_kept_fails_once_with_the_reason_and_is_revoked(
-    upstream: Accounts, tmp_path: Path
+    upstream: Accounts, server: ServerConfig, tmp_path: Path
 ) -> None:
-    server = config(upstream)
     shown: list[str] = []
 
     async def agree(address: str) -> None:
@@ -188,9 +174,8 @@ async def test_a_sign_in_that_cannot_be_kept_fails_once_with_the_reason_and_is_r
 
 
 async def test_each_flow_of_one_connection_waits_for_its_own_browser_and_ends_with_no_other_answer(
-    upstream: Accounts, tmp_path: Path
+    upstream: Accounts, server: ServerConfig, tmp_path: Path
 ) -> None:
-    server = config(upstream)
     names = iter(["operator", "another"])
 
     async def agree(address: str) -> None:
@@ -210,11 +195,8 @@ async def test_each_flow_of_one_connection_waits_for_its_own_browser_and_ends_wi
 
 
 async def test_a_sign_in_that_was_changed_in_the_database_is_refused_and_can_be_ended(
-    upstream: Accounts,
-    two: list[OperatorsSignIns],
-    postgres_place: Place,  # noqa: F811
+    server: ServerConfig, two: list[OperatorsSignIns], postgres_place: Place
 ) -> None:
-    server = config(upstream)
     await two[0].keep(server, await granted(server))
     with postgres_place.open() as database, database.transaction() as session:
         session.execute(sa.text("UPDATE sealab_sign_in SET sealed = sealed || sealed"))
@@ -225,9 +207,8 @@ async def test_a_sign_in_that_was_changed_in_the_database_is_refused_and_can_be_
 
 
 async def test_a_file_replaces_a_sign_in_to_a_former_url_of_the_server(
-    upstream: Accounts, two: list[OperatorsSignIns], tmp_path: Path
+    upstream: Accounts, server: ServerConfig, two: list[OperatorsSignIns], tmp_path: Path
 ) -> None:
-    server = config(upstream)
     given = await granted(server)
     former = ServerConfig("accounts", Transport.HTTP, url=f"{upstream.address}/former")
     await two[0].keep(former, given.model_copy(update={"url": former.url}))
@@ -239,38 +220,33 @@ async def test_a_file_replaces_a_sign_in_to_a_former_url_of_the_server(
 
 
 async def test_without_the_key_of_the_others_a_home_has_none_of_their_sign_ins(
-    upstream: Accounts,
-    two: list[OperatorsSignIns],
-    postgres_place: Place,  # noqa: F811
-    tmp_path: Path,
+    server: ServerConfig, two: list[OperatorsSignIns], postgres_place: Place, tmp_path: Path
 ) -> None:
-    server = config(upstream)
     await two[0].keep(server, await granted(server))
-    with state(postgres_place.url, tmp_path / "c", bytes(32)) as stranger:
+    with state(postgres_place.server_url, tmp_path / "c", bytes(32)) as stranger:
         assert await token(stranger, server) is None
         assert await stranger.sign_out(server) == (False, False)
     assert await token(two[1], server) is not None
 
 
-async def test_without_the_database_nothing_is_sent_without_the_sign_in(tmp_path: Path, upstream: Accounts) -> None:
+async def test_without_the_database_nothing_is_sent_without_the_sign_in(
+    tmp_path: Path, upstream: Accounts, server: ServerConfig
+) -> None:
     with state("postgresql://nobody@127.0.0.1:1/none", tmp_path) as away:
-        async with Upstreams(Configuration({"accounts": config(upstream)}), sign_in=away.signs) as upstreams:
+        async with Upstreams(Configuration({"accounts": server}), sign_in=away.signs) as upstreams:
             with pytest.raises(ConnectFailed, match="whether the operator is signed in"):
                 await upstreams.call("accounts", "whoami", {})
     assert upstream.told("seen") == []
 
 
 async def test_programs_of_another_home_and_commands_use_the_sign_in_that_one_home_had(
-    postgres_place: Place,  # noqa: F811
-    tmp_path: Path,
-    upstream: Accounts,
+    postgres_place: Place, tmp_path: Path, upstream: Accounts, server: ServerConfig
 ) -> None:
-    assert postgres_place.url is not None
-    env = {"SEALAB_DATABASE_URL": postgres_place.url, "SEALAB_WORKERS_SPARE": "1", "SEALAB_VAULT_KEY": "ab" * 32}
+    env = sharing(postgres_place)
     homes = [tmp_path / each for each in "ab"]
     for home in homes:
         upstream.configure(home, sign_in="operator")
-    in_file(homes[0] / "registry" / SIGN_INS, await granted(config(upstream)))
+    in_file(homes[0] / "registry" / SIGN_INS, await granted(server))
 
     async def command(home: Path, *words: str) -> object:
         ended = await asyncio.to_thread(sealab_process, "servers", *words, "--json", "--home", str(home), **env)
@@ -294,13 +270,9 @@ async def test_programs_of_another_home_and_commands_use_the_sign_in_that_one_ho
 
 @pytest.mark.parametrize("is_shared", [True, False])
 async def test_the_command_has_a_user_sign_in_and_keeps_that_where_the_servers_look(
-    postgres_place: Place,  # noqa: F811
-    tmp_path: Path,
-    upstream: Accounts,
-    is_shared: bool,
+    postgres_place: Place, tmp_path: Path, upstream: Accounts, is_shared: bool
 ) -> None:
-    assert postgres_place.url is not None
-    env = {"SEALAB_DATABASE_URL": postgres_place.url, "SEALAB_VAULT_KEY": "ab" * 32} if is_shared else {}
+    env = sharing(postgres_place) if is_shared else {}
     upstream.configure(tmp_path / "a", sign_in="operator")
 
     async def tested(*options: str) -> dict[str, object]:

@@ -43,10 +43,6 @@ def processes(tmp_path: Path) -> Iterator[list[SignIns]]:
         each.close()
 
 
-def config(upstream: Accounts) -> ServerConfig:
-    return ServerConfig("accounts", Transport.HTTP, url=f"{upstream.address}/mcp", sign_in=SignInOf.CALLER)
-
-
 async def signed_in(sign_ins: SignIns, server: ServerConfig) -> Owner:
     owner = sign_ins.owner(server, Caller(of_principal("ada")))
 
@@ -59,14 +55,13 @@ async def signed_in(sign_ins: SignIns, server: ServerConfig) -> Owner:
 
 
 async def test_where_its_line_is_required_and_cannot_be_written_nothing_is_kept_and_the_issuer_revokes(
-    upstream: Accounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    upstream: Accounts, server: ServerConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit_log, "GIVE_UP_SECONDS", 0.1)
     monkeypatch.setattr(audit_log, "RETRY_SECONDS", 0.02)
     database = HomeDatabase(None, tmp_path)
     log = AuditLog(lambda: AuditStore(database(), KEY))
     sign_ins = SignIns(database, lambda: KEY, audit=AuditTrail(log, is_required=True))
-    server = config(upstream)
     owner = sign_ins.owner(server, Caller(of_principal("ada")))
     await log.stored()
     database()
@@ -87,8 +82,9 @@ async def token(sign_ins: SignIns, server: ServerConfig, owner: Owner) -> str | 
     return await token_sent(server, sign_ins.signs(server, owner))
 
 
-async def test_of_all_requests_of_all_processes_one_renews(upstream: Accounts, processes: list[SignIns]) -> None:
-    server = config(upstream)
+async def test_of_all_requests_of_all_processes_one_renews(
+    upstream: Accounts, server: ServerConfig, processes: list[SignIns]
+) -> None:
     upstream.set(lasts=BRIEF)
     owner = await signed_in(processes[0], server)
     new = await renewed_once(upstream, lambda at: token(processes[at % 2], server, owner), 16, "ada")
@@ -96,9 +92,8 @@ async def test_of_all_requests_of_all_processes_one_renews(upstream: Accounts, p
 
 
 async def test_a_sign_in_whose_refresh_token_the_issuer_ended_is_over(
-    upstream: Accounts, processes: list[SignIns]
+    upstream: Accounts, server: ServerConfig, processes: list[SignIns]
 ) -> None:
-    server = config(upstream)
     upstream.set(lasts=1)
     owner = await signed_in(processes[0], server)
     for each in [each for each in upstream.told("secrets") if each.startswith("refresh-")]:
@@ -110,7 +105,7 @@ async def test_a_sign_in_whose_refresh_token_the_issuer_ended_is_over(
 
 async def test_an_issuer_that_cannot_be_reached_ends_no_sign_in(tmp_path: Path, processes: list[SignIns]) -> None:
     with accounts(tmp_path) as upstream:
-        server = config(upstream)
+        server = ServerConfig("accounts", Transport.HTTP, url=f"{upstream.address}/mcp")
         upstream.set(lasts=1)
         owner = await signed_in(processes[0], server)
     with pytest.raises(httpx2.ConnectError, match="cannot be reached"):
@@ -121,9 +116,8 @@ async def test_an_issuer_that_cannot_be_reached_ends_no_sign_in(tmp_path: Path, 
 
 
 async def test_who_signs_out_while_it_is_renewed_has_the_new_tokens_revoked_too(
-    upstream: Accounts, processes: list[SignIns]
+    upstream: Accounts, server: ServerConfig, processes: list[SignIns]
 ) -> None:
-    server = config(upstream)
     upstream.set(lasts=1)
     owner = await signed_in(processes[0], server)
     upstream.set(lasts=3600, late=2)
@@ -138,9 +132,8 @@ async def test_who_signs_out_while_it_is_renewed_has_the_new_tokens_revoked_too(
 
 
 async def test_a_caller_that_is_cancelled_while_it_is_renewed_loses_nothing(
-    upstream: Accounts, processes: list[SignIns]
+    upstream: Accounts, server: ServerConfig, processes: list[SignIns]
 ) -> None:
-    server = config(upstream)
     upstream.set(lasts=1)
     owner = await signed_in(processes[0], server)
     upstream.set(lasts=3600, slow=0.5)
@@ -156,8 +149,9 @@ async def test_a_caller_that_is_cancelled_while_it_is_renewed_loses_nothing(
     assert upstream.told("reused") == []
 
 
-async def test_a_sign_in_is_sent_to_no_other_address(upstream: Accounts, processes: list[SignIns]) -> None:
-    server = config(upstream)
+async def test_a_sign_in_is_sent_to_no_other_address(
+    upstream: Accounts, server: ServerConfig, processes: list[SignIns]
+) -> None:
     owner = await signed_in(processes[0], server)
     moved = ServerConfig("accounts", Transport.HTTP, url=f"{upstream.address}/other", sign_in=SignInOf.CALLER)
     with pytest.raises(SignInNeeded):

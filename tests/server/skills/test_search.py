@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,8 +14,9 @@ from sealab.server.skills.search import SkillIndex
 from sealab.server.skills.service import SkillService
 from sealab.skills_db.content import SkillDraft, SkillPage
 from sealab.skills_db.skills import SkillStore
+from tests.waiting import wait_until
 
-from ..conftest import Caller, in_this_process
+from ..conftest import Caller, in_process_server
 
 SKILLS = (
     ("csv_profile", "Summarises the columns of a table.", ("data",), "csv_profile(path: str) -> dict"),
@@ -170,31 +171,25 @@ async def test_documents_for_searches_of_tools_are_others_after_every_change(
     assert {each.document.key for each in more} == {f"skills.{name}" for name in kept}
 
 
-@pytest.fixture(scope="module")
-async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    home = tmp_path_factory.mktemp("home")
+def save_them(home: Path) -> None:
+    """Save the skills in the home of a server to come."""
     with service_below(home) as service:
         for each in SKILLS:
             service.store().save(draft(*each))
-    async with in_this_process(home) as caller:
-        yield caller
 
 
-async def listed(served: Caller, **arguments: Any) -> dict[str, Any]:
-    answer = await served.call("list_skills", **arguments)
-    assert answer.structured_content is not None, answer
-    return answer.structured_content
+served = in_process_server({}, save_them)
 
 
 async def test_a_list_counts_all_that_fit_and_gives_the_best(served: Caller) -> None:
-    found = await listed(served, query="csv jsno", limit=2)
+    found = await served.told("list_skills", query="csv jsno", limit=2)
     assert found["count"] == 3
     assert [each["name"] for each in found["skills"]][:1] == ["json_diff"]
     assert len(found["skills"]) == 2
     assert found["skills"][0].keys() == {"name", "version", "description", "signature", "tags", "runs", "last_run"}
-    assert await listed(served, query="zebra") == {"count": 0, "skills": []}
-    assert await listed(served, query="csv", limit=0) == {"count": 2, "skills": []}
-    assert (await listed(served, query="", limit=10**12))["count"] == len(SKILLS)
+    assert await served.told("list_skills", query="zebra") == {"count": 0, "skills": []}
+    assert await served.told("list_skills", query="csv", limit=0) == {"count": 2, "skills": []}
+    assert (await served.told("list_skills", query="", limit=10**12))["count"] == len(SKILLS)
     report = await served.run("[each['name'] for each in list_skills('dedup')['skills']]")
     assert report["result"] == ["dedupe_records"]
 
@@ -202,16 +197,23 @@ async def test_a_list_counts_all_that_fit_and_gives_the_best(served: Caller) -> 
 async def test_a_limit_below_0_is_refused(served: Caller) -> None:
     told = "limit is -1, which is not allowed. Give 0, to count only, or more."
     for arguments in ({"limit": -1}, {"limit": -1, "query": "csv"}, {"limit": -1, "tag": "data"}):
-        answer = await served.call("list_skills", **arguments)
-        assert answer.is_error
-        assert told in answer.content[0].text  # type: ignore[union-attr]
+        answer = await served.refusal("list_skills", **arguments)
+        assert told in answer
     report = await served.run("list_skills(limit=-1)")
     assert told in report["error"]["message"]
 
 
 async def test_an_unknown_skill_is_told_with_the_names_that_it_may_have_meant(served: Caller) -> None:
     for name, near in (("csv_profil", "csv_profile"), ("logtriage", "logTriage")):
-        answer = await served.call("load_skill", name=name)
-        assert f"There is no skill '{name}'. Did you mean {near}?" in answer.content[0].text  # type: ignore[union-attr]
-    answer = await served.call("load_skill", name="qqqqqq")
-    assert "`list_skills` names those that there are" in answer.content[0].text  # type: ignore[union-attr]
+        refusal = await served.refusal("load_skill", name=name)
+        assert f"There is no skill '{name}'. Did you mean {near}?" in refusal
+    assert "`list_skills` names those that there are" in await served.refusal("load_skill", name="qqqqqq")
+
+
+def test_runs_are_recorded_though_the_clock_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time
+    with closing(HomeDatabase(None, tmp_path)) as database, closing(SkillService(database)) as service:
+        service.note("a" * 26, duration_ms=1.0, status="ok", isolation="restricted", skills={})
+        monkeypatch.setattr(time, "time", lambda: now() - 3600)
+        wait_until(lambda: not service._ended.waiting())
+        wait_until(lambda: service.run_store().count_by_status() == {"ok": 1})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from sealab.server.skills import source_facts, testing
 from sealab.server.skills.search import ABOUT_CHARS_MAX
 from sealab.skills_db.content import SkillDraft
 
-from ..conftest import Caller, in_this_process
+from ..conftest import Caller, in_process_server
 
 SLUG = '''
 def slugify(text: str, max_length: int = 50) -> str:
@@ -32,31 +31,13 @@ def _joined(words):
 '''
 
 
-@pytest.fixture(scope="module")
-async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    home = tmp_path_factory.mktemp("skills-home")
-    env = {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_WORKERS_MAX": "1", "SEALAB_WORKERS_SPARE": "1"}
-    async with in_this_process(home, env) as caller:
-        yield caller
-
-
-async def answered(served: Caller, tool: str, **arguments: Any) -> dict[str, Any]:
-    answer = await served.call(tool, **arguments)
-    assert answer.structured_content is not None, answer.content
-    return answer.structured_content
+served = in_process_server(
+    {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_WORKERS_MAX": "1", "SEALAB_WORKERS_SPARE": "1"}
+)
 
 
 async def save(served: Caller, name: str, code: str, **more: Any) -> dict[str, Any]:
-    answer = await served.call("save_skill", name=name, code=code, **more)
-    assert not answer.is_error, answer.content
-    assert answer.structured_content is not None
-    return answer.structured_content
-
-
-async def refusal(served: Caller, tool: str, **arguments: Any) -> str:
-    answer = await served.call(tool, **arguments)
-    assert answer.is_error
-    return answer.content[0].text  # type: ignore[union-attr]
+    return await served.told("save_skill", name=name, code=code, **more)
 
 
 async def test_a_skill_is_saved_listed_loaded_run_and_deleted(served: Caller) -> None:
@@ -68,7 +49,7 @@ async def test_a_skill_is_saved_listed_loaded_run_and_deleted(served: Caller) ->
         "description": "Make a slug of a text.",
         "warnings": [],
     }
-    loaded = await answered(served, "load_skill", name="slugify")
+    loaded = await served.told("load_skill", name="slugify")
     assert loaded.keys() == {"name", "version", "code", "description", "signature", "parameters", "metadata"}
     assert loaded["code"] == SLUG
     assert loaded["parameters"] == {
@@ -80,22 +61,22 @@ async def test_a_skill_is_saved_listed_loaded_run_and_deleted(served: Caller) ->
         "required": ["text"],
         "additionalProperties": False,
     }
-    report = await answered(served, "run_skill", name="slugify", arguments={"text": "X Y"})
+    report = await served.told("run_skill", name="slugify", arguments={"text": "X Y"})
     assert (report["status"], report["result"]) == ("ok", "x-y")
-    listed = await answered(served, "list_skills", tag="text")
+    listed = await served.told("list_skills", tag="text")
     (one,) = listed["skills"]
     assert (listed["count"], one["name"], one["runs"], one["tags"]) == (1, "slugify", 1, ["text"])
     assert one["last_run"] is not None
-    deleted = await answered(served, "delete_skill", name="slugify")
+    deleted = await served.told("delete_skill", name="slugify")
     assert deleted == {"name": "slugify", "deleted_versions": 1}
-    assert "deleted" in await refusal(served, "load_skill", name="slugify")
+    assert "deleted" in await served.refusal("load_skill", name="slugify")
 
 
 async def test_the_same_content_again_makes_no_new_version_and_a_change_does(served: Caller) -> None:
     code = "def twice(x: int) -> int:\n    return 2 * x\n"
     assert [(await save(served, "twice", code))["version"] for _ in range(2)] == [1, 1]
     assert (await save(served, "twice", code.replace("2 * x", "x + x")))["version"] == 2
-    first = await answered(served, "load_skill", name="twice", version=1)
+    first = await served.told("load_skill", name="twice", version=1)
     assert "2 * x" in first["code"]
 
 
@@ -107,12 +88,12 @@ async def test_the_same_content_again_makes_no_new_version_and_a_change_does(ser
     ],
 )  # fmt: skip
 async def test_a_name_that_would_hide_something_is_refused(served: Caller, name: str, told: str) -> None:
-    assert told in await refusal(served, "save_skill", name=name, code="def f(): pass")
+    assert told in await served.refusal("save_skill", name=name, code="def f(): pass")
 
 
 async def test_no_skill_is_named_like_a_tool_of_the_server(served: Caller) -> None:
     for tool in (await served.client.list_tools()).tools:
-        assert "is the name of a" in await refusal(served, "save_skill", name=tool.name, code="def f(): pass")
+        assert "is the name of a" in await served.refusal("save_skill", name=tool.name, code="def f(): pass")
 
 
 @pytest.mark.parametrize(
@@ -146,9 +127,9 @@ async def test_no_skill_is_named_like_a_tool_of_the_server(served: Caller) -> No
 async def test_what_cannot_be_saved_names_the_line_and_stores_nothing(
     served: Caller, code: str, tests: str, told: str
 ) -> None:
-    said = await refusal(served, "save_skill", name="f", code=code, tests=tests)
+    said = await served.refusal("save_skill", name="f", code=code, tests=tests)
     assert told in said
-    assert "no skill 'f'" in await refusal(served, "load_skill", name="f")
+    assert "no skill 'f'" in await served.refusal("load_skill", name="f")
 
 
 @pytest.mark.parametrize(
@@ -167,12 +148,12 @@ async def test_arguments_are_judged_before_anything_runs(served: Caller, argumen
     await save(served, "shout", "from datetime import date, datetime\nfrom uuid import UUID\n"
                "def shout(text: str, how: dict[str, int] = {}, day: date | None = None, at: datetime | None = None, "
                "key: UUID | None = None) -> str:\n    return text.upper()\n")  # fmt: skip
-    assert told in await refusal(served, "run_skill", name="shout", arguments=arguments)
+    assert told in await served.refusal("run_skill", name="shout", arguments=arguments)
 
 
 async def test_a_failing_skill_is_reported_with_its_own_line(served: Caller) -> None:
     await save(served, "fails", "def fails(x: int):\n    y = 0\n    return x / y\n")
-    report = await answered(served, "run_skill", name="fails", arguments={"x": 1})
+    report = await served.told("run_skill", name="fails", arguments={"x": 1})
     assert (report["status"], report["error"]["line"]) == ("error", 3)
     assert 'File "<skill fails v1>", line 3, in fails' in report["error"]["traceback"]
 
@@ -182,10 +163,10 @@ async def test_a_script_becomes_a_function_of_its_constants_and_of_what_it_lacks
     saved = await save(served, "pay", script)
     assert saved["signature"] == "pay(days, rate: float = 2.5, hours: int = 8)"
     assert saved["description"] == "Pay."
-    loaded = await answered(served, "load_skill", name="pay")
+    loaded = await served.told("load_skill", name="pay")
     assert "def main(" in loaded["code"]
     assert loaded["parameters"]["properties"]["rate"]["description"] == "per hour"
-    report = await answered(served, "run_skill", name="pay", arguments={"days": [1, 2], "hours": 4})
+    report = await served.told("run_skill", name="pay", arguments={"days": [1, 2], "hours": 4})
     assert report["result"] == 20
 
 
@@ -193,10 +174,10 @@ async def test_a_finished_run_is_saved_with_the_variables_that_were_chosen(serve
     ran = await served.run("n = 5\nbase = 10\nsum(range(n)) + base + len(words)", context_vars={"words": ["a"]})
     saved = await save(served, "from_it", "n", from_run=ran["run_id"])
     assert saved["signature"] == "from_it(words, n: int = 5)"
-    report = await answered(served, "run_skill", name="from_it", arguments={"n": 3, "words": []})
+    report = await served.told("run_skill", name="from_it", arguments={"n": 3, "words": []})
     assert report["result"] == 13
-    assert "base" in await refusal(served, "save_skill", name="x", code="nope", from_run=ran["run_id"])
-    assert "No run 'nope' is kept." in await refusal(served, "save_skill", name="x", from_run="nope")
+    assert "base" in await served.refusal("save_skill", name="x", code="nope", from_run=ran["run_id"])
+    assert "No run 'nope' is kept." in await served.refusal("save_skill", name="x", from_run="nope")
     await served.run("m = 6\nm * 7")
     assert (await save(served, "from_last", "m", from_run="last"))["signature"] == "from_last(m: int = 6)"
 
@@ -226,8 +207,8 @@ import skills as s
 
 
 async def test_a_test_cannot_save_skills_so_that_saves_never_nest_deeper(served: Caller) -> None:
-    said = await refusal(
-        served, "save_skill", name="deep", code="def deep(): pass", tests="save_skill('x', code='def x(): pass')"
+    said = await served.refusal(
+        "save_skill", name="deep", code="def deep(): pass", tests="save_skill('x', code='def x(): pass')"
     )
     assert "while the tests of a skill run" in said
 
@@ -235,9 +216,9 @@ async def test_a_test_cannot_save_skills_so_that_saves_never_nest_deeper(served:
 async def test_a_query_that_is_too_long_is_refused_with_how_long_it_may_be(served: Caller) -> None:
     for tool in ("list_skills", "search_tools"):
         assert (await served.call(tool, query="x" * 2000)).is_error is False
-        assert "Give at most 2000" in await refusal(served, tool, query="x" * 2001)
+        assert "Give at most 2000" in await served.refusal(tool, query="x" * 2001)
         code = f"{tool}('x' * 2001)"
-        report = await answered(served, "execute_code", code=code)
+        report = await served.told("execute_code", code=code)
         assert "Give at most 2000" in report["error"]["message"]
 
 
@@ -247,10 +228,10 @@ source = "def big{n}(a):\\n    return " + repr("y" * 450_000)
 for n in range(20):
     save_skill(f"big{n}", code=source.replace("{n}", str(n)))
 """
-    report = await answered(served, "execute_code", code=code, timeout_seconds=100)
+    report = await served.told("execute_code", code=code, timeout_seconds=100)
     assert report["error"]["type"] == "ValueError"
     assert "more than 4000000 bytes of skills" in report["error"]["message"]
-    listed = await answered(served, "list_skills", query="big", limit=100)
+    listed = await served.told("list_skills", query="big", limit=100)
     assert 3 <= sum(each["name"].startswith("big") for each in listed["skills"]) <= 9
     for number in range(10):
         await served.call("delete_skill", name=f"big{number}")
@@ -290,7 +271,7 @@ def typed(day: datetime.date, color: Color, at: Point, seen: set[int], *rest: in
 """,
     )
     arguments = {"day": "2026-05-01", "color": "red", "at": {"x": 1}, "seen": [2, 1, 2], "rest": [3], "extra": 1}
-    report = await answered(served, "run_skill", name="typed", arguments=arguments)
+    report = await served.told("run_skill", name="typed", arguments=arguments)
     assert report["result"] == [2026, True, 2, [1, 2], [3], {"extra": 1.0}], report["error"]
 
 
@@ -300,7 +281,7 @@ async def test_circles_and_missing_skills_are_told(served: Caller) -> None:
     missing = await served.run("skills.ping(1)")
     assert "no skill 'pong'" in missing["error"]["message"]
     assert "'ping' needs it" in missing["error"]["message"]
-    said = await refusal(served, "save_skill", name="pong", code="def pong(n):\n    return skills.ping(n)\n")
+    said = await served.refusal("save_skill", name="pong", code="def pong(n):\n    return skills.ping(n)\n")
     assert "pong → ping → pong" in said
 
 
@@ -324,19 +305,19 @@ async def test_a_skill_in_code_leads_nowhere(served: Caller, attempt: str) -> No
 async def test_skills_are_found_beside_tools(served: Caller) -> None:
     await save(served, "compound_interest", "def compound_interest(rate: float, years: int) -> float:\n"
                "    '''Grow a capital with interest.'''\n    return (1 + rate) ** years\n")  # fmt: skip
-    found = await answered(served, "search_tools", query="grow capital with interest", detail_level="signature")
+    found = await served.told("search_tools", query="grow capital with interest", detail_level="signature")
     assert found["tools"][0]["name"] == "compound_interest"
     assert found["tools"][0]["category"] == "skills"
     assert "rate: float" in found["tools"][0]["signature"]
     await served.call("delete_skill", name="compound_interest")
-    gone = await answered(served, "search_tools", query="grow capital with interest", category=None)
+    gone = await served.told("search_tools", query="grow capital with interest", category=None)
     assert all(tool["name"] != "compound_interest" for tool in gone["tools"])
 
 
 async def test_a_skill_that_was_found_can_be_described_as_a_tool_is(served: Caller) -> None:
     await save(served, "net_present", 'async def net_present(rate: float, flows: list[float]) -> float:\n'
                '    """Value flows of money today.\n\n    Args:\n        flows: One a year.\n    """\n    return 0.0\n')  # fmt: skip
-    told = await answered(served, "get_tool_definition", tool_name="net_present")
+    told = await served.told("get_tool_definition", tool_name="net_present")
     assert (told["server"], told["category"], told["description"]) == (
         "skills",
         "skills",
@@ -345,21 +326,21 @@ async def test_a_skill_that_was_found_can_be_described_as_a_tool_is(served: Call
     assert told["input_schema"]["properties"]["flows"]["description"] == "One a year."
     assert told["example"].startswith("await skills.net_present(rate=")
     for arguments in ({"tool_name": "skills.net_present"}, {"tool_name": "net_present", "category": "skills"}):
-        assert await answered(served, "get_tool_definition", **arguments) == told
-    found = await answered(served, "search_tools", query="flows of money", detail_level="full")
+        assert await served.told("get_tool_definition", **arguments) == told
+    found = await served.told("search_tools", query="flows of money", detail_level="full")
     assert found["tools"][0]["input_schema"] == told["input_schema"]
     report = await served.run("get_tool_definition('skills.net_present')['signature']")
     assert report["result"] == told["signature"]
     for arguments in ({"tool_name": "net_presant"}, {"tool_name": "net_presant", "category": "skills"}):
-        assert "Did you mean skills.net_present?" in await refusal(served, "get_tool_definition", **arguments)
-    assert "skills" not in await refusal(served, "get_tool_definition", tool_name="net_present", category="nothing")
+        assert "Did you mean skills.net_present?" in await served.refusal("get_tool_definition", **arguments)
+    assert "skills" not in await served.refusal("get_tool_definition", tool_name="net_present", category="nothing")
 
 
 async def test_skills_and_their_runs_are_counted(served: Caller) -> None:
-    before = await answered(served, "get_execution_stats")
+    before = await served.told("get_execution_stats")
     await save(served, "counted", "def counted():\n    return 1\n")
     await served.call("run_skill", name="counted")
-    after = await answered(served, "get_execution_stats")
+    after = await served.told("get_execution_stats")
     assert [after["skills"][key] - before["skills"][key] for key in ("skills", "versions", "runs")] == [1, 1, 1]
     assert after["skills"]["recorded_runs"]["ok"] > before["skills"]["recorded_runs"].get("ok", 0)
 
@@ -377,7 +358,7 @@ async def test_skills_are_resources_of_clients_without_the_extension(served: Cal
 
 async def test_a_skill_with_more_parameters_than_a_schema_may_tell_is_refused(served: Caller) -> None:
     parameters = ", ".join(f"a{number}: list[dict[str, int]] = None" for number in range(1_500))
-    said = await refusal(served, "save_skill", name="wide", code=f"def wide({parameters}):\n    return 1\n")
+    said = await served.refusal("save_skill", name="wide", code=f"def wide({parameters}):\n    return 1\n")
     assert "The parameters of wide take more than 100,000 characters" in said
     assert "Take fewer, or one dict. Nothing was saved." in said
 
@@ -405,18 +386,18 @@ def test_a_skill_whose_tests_were_ended_from_outside_is_not_said_to_be_wrong(tes
 async def test_lists_and_searches_tell_the_beginning_of_a_long_description(served: Caller) -> None:
     code = "def wordy() -> int:\n    return 1\n"
     await save(served, "wordy", code, description="verbose " * 1000 + "\n\nmore")
-    listed = await answered(served, "list_skills", query="wordy")
-    found = await answered(served, "search_tools", query="wordy", category="skills")
+    listed = await served.told("list_skills", query="wordy")
+    found = await served.told("search_tools", query="wordy", category="skills")
     offered = next(each for each in (await served.client.list_resources()).resources if each.name == "wordy")
     for told in (listed["skills"][0]["description"], found["tools"][0]["description"], offered.description):
         assert told == ("verbose " * 1000)[:ABOUT_CHARS_MAX] + "…"
-    loaded = await answered(served, "load_skill", name="wordy")
+    loaded = await served.told("load_skill", name="wordy")
     assert loaded["description"].endswith("\n\nmore")
 
 
 async def test_a_description_that_would_fill_every_list_is_refused_and_a_docstring_cut(served: Caller) -> None:
     code = "def wordy(x: int = 1) -> int:\n    return x\n"
-    told = await refusal(served, "save_skill", name="wordy", code=code, description="\x01" * 10_001)
+    told = await served.refusal("save_skill", name="wordy", code=code, description="\x01" * 10_001)
     assert "has 10001 characters. Use 10000 at most." in told
     documented = f'def wordy(x: int = 1) -> int:\n    """{"Does it. " * 2_000}"""\n    return x\n'
     await save(served, "wordy", documented)

@@ -155,6 +155,5 @@ def test_a_process_that_was_stopped_did_not_hold_its_loop() -> None:
 
 
 async def test_a_server_counts_what_held_its_loop(in_process_caller: Caller) -> None:
-    told = (await in_process_caller.call("get_execution_stats")).structured_content
-    assert told is not None
+    told = await in_process_caller.told("get_execution_stats")
     assert set(told["event_loop"]) == {"held", "held_ms_total", "held_ms_max"}

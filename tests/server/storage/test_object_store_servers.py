@@ -1,4 +1,4 @@
-"""Real servers whose files are in an object store: code, tools and commands find them on each server alike."""
+"""Files in an object store: code, containers, tools and commands find them on each server alike."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,16 @@ import obstore
 import pytest
 from mcp import Client
 
+from sealab.sandbox.job import Isolation, Job, Outcome, Status
+from sealab.server.errors import HostWorkBusy
+from sealab.server.host_work import in_thread
+from sealab.server.storage import whole_workspace
+from sealab.server.storage.whole_workspace import WholeWorkspace
+
 from ...object_stores import S3Server, moto
+from ...sandbox.containers import needs_podman
 from ...waiting import until
+from .. import command_line
 from ..command_line import sealab_process
 from ..conftest import HttpServer, http_process, in_full
 from ..tenants.team import Member, token
@@ -243,9 +251,7 @@ async def test_a_person_is_forgotten_in_files_and_kept_runs_of_an_object_store(s
 
     def forgotten(*words: str) -> dict[str, Any]:
         words = ("pii", "forget", name, *words, "--home", str(tmp_path / "two"), "--json")
-        ended = sealab_process(*words, **env)
-        assert ended.returncode == 0, ended.stderr
-        told: dict[str, Any] = json.loads(ended.stdout)
+        told: dict[str, Any] = sealab_process(*words, **env).told
         return told
 
     told = forgotten()
@@ -257,3 +263,83 @@ async def test_a_person_is_forgotten_in_files_and_kept_runs_of_an_object_store(s
     assert holding() == []
     assert bytes(obstore.get(other, "other.txt").bytes()) == b"Ada Lovelace"
     assert forgotten()["archive"] == []
+
+
+IN_A_CONTAINER = """
+from pathlib import Path
+found = sorted(str(each.relative_to("/workspace")) for each in Path("/workspace").rglob("*") if each.is_file())
+[found, Path("/workspace/data/a.txt").read_text()]
+"""
+WRITES_IN_A_CONTAINER = """
+write_file("made/by container.txt", "new")
+write_file("data/a.txt", "one, more")
+from pathlib import Path
+[Path("/workspace/made/by container.txt").read_text(), Path("/workspace/data/a.txt").read_text()]
+"""
+
+
+@needs_podman
+@pytest.mark.timeout(600)
+def test_code_in_a_container_reads_and_writes_files_of_a_store(tmp_path: Path) -> None:
+    home, other = tmp_path / "home", tmp_path / "other"
+    built = command_line.sealab("container", "build", "--json", "--home", str(home))
+    assert built.returncode == 0, built.stderr
+    with moto() as s3:
+        bucket = s3.bucket()
+        env = {**s3.environment, "SEALAB_WORKSPACE_URL": f"s3://{bucket}/team"}
+        obstore.put(s3.client(bucket), "team/data/a.txt", b"one")
+
+        def run(where: Path, code: str, *arguments: str) -> dict[str, object]:
+            given = ("run", "-", "--json", "--home", str(where), *arguments)
+            done = command_line.sealab(*given, stdin=code, **env)
+            assert done.stdout, done.stderr
+            report: dict[str, object] = json.loads(done.stdout)
+            assert report["status"] == "ok", json.dumps(report)
+            return report
+
+        read = run(home, IN_A_CONTAINER, "--isolation", "container")
+        assert (read["isolation"], read["result"]) == ("container", [["data/a.txt"], "one"])
+        wrote = run(home, WRITES_IN_A_CONTAINER, "--isolation", "container")
+        assert (wrote["isolation"], wrote["result"]) == ("container", ["new", "one, more"])
+        elsewhere = run(other, "import os\n[open('data/a.txt').read(), open('made/by container.txt').read()]")
+        assert elsewhere["result"] == ["one, more", "new"]
+        obstore.put(s3.client(bucket), "team/data/a.txt", b"two")
+        again = run(home, IN_A_CONTAINER, "--isolation", "container")
+        assert again["result"] == [["data/a.txt", "made/by container.txt"], "two"]
+
+
+class Copies:
+    """A workspace that counts who needs its copies."""
+
+    needed = 0
+
+    @contextmanager
+    def brought_whole(self) -> Iterator[None]:
+        self.needed += 1
+        try:
+            yield
+        finally:
+            self.needed -= 1
+
+
+async def test_a_run_that_has_ended_is_reported_though_the_threads_for_files_are_all_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copies, has_run = Copies(), False
+
+    class Runner:
+        async def run(self, *_given: object) -> Outcome:
+            nonlocal has_run
+            has_run = True
+            assert copies.needed == 1
+            return Outcome(Status.OK, isolation=Isolation.PROCESS)
+
+    async def busy(kind: object, work: Callable[[], object], *, charged: bool = True) -> object:
+        if has_run:
+            raise HostWorkBusy("Too much waits.")
+        return await in_thread(kind, work, charged=charged)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(whole_workspace, "in_thread", busy)
+    outcome = await WholeWorkspace(Runner(), copies).run(Job("1"), None)  # type: ignore[arg-type]
+    assert outcome.status is Status.OK
+    assert copies.needed == 0

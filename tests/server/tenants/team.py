@@ -97,9 +97,7 @@ def command(home: Path, *arguments: str, **env: str) -> Ended:
 
 def told(home: Path, *arguments: str, **env: str) -> dict[str, Any]:
     """What a command says with `--json`; it must not fail."""
-    ended = command(home, *arguments, "--json", **env)
-    assert ended.returncode == 0, ended.stderr
-    return dict(json.loads(ended.stdout))
+    return dict(command(home, *arguments, "--json", **env).told)
 
 
 def token(home: Path, tenant: str, principal: str, *scopes: str, **env: str) -> str:

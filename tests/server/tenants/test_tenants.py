@@ -39,7 +39,7 @@ from sealab.skills_db.tenants.tenant_store import TenantStatus, TenantStore
 from sealab.skills_db.vault_keys import tenants_key
 from sealab.tools_registry.models import Tool
 
-from ...skills_db.conftest import Place, cluster, postgres_place  # noqa: F401 - fixtures
+from ...skills_db.conftest import Place
 from ...waiting import until, wait_until
 from ..conftest import settings_of
 from .team import Member, command, team_server, token, told
@@ -346,13 +346,9 @@ def test_names_of_schemas_are_one_for_each_tenant_and_short_enough() -> None:
     assert all(len(each) <= 63 for each in schemas)
 
 
-async def test_on_postgresql_each_tenant_has_a_schema_that_no_other_sees(
-    postgres_place: Place,  # noqa: F811 - the fixture
-    tmp_path: Path,
-) -> None:
-    assert postgres_place.url is not None
+async def test_on_postgresql_each_tenant_has_a_schema_that_no_other_sees(postgres_place: Place, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    async with opened(home, SEALAB_DATABASE_URL=postgres_place.url) as tenants:
+    async with opened(home, SEALAB_DATABASE_URL=postgres_place.server_url) as tenants:
         for name in ("a", "a-b"):
             app = await tenants.app_of(name)
             code = f"def mine() -> str:\n    return {name!r}"
@@ -378,10 +374,9 @@ async def test_on_postgresql_each_tenant_has_a_schema_that_no_other_sees(
 
 
 def test_on_postgresql_a_schema_is_removed_once_the_last_connection_to_it_has_ended(
-    postgres_place: Place,  # noqa: F811 - the fixture
-    tmp_path: Path,
+    postgres_place: Place, tmp_path: Path
 ) -> None:
-    settings, of_a = Settings(database_url=postgres_place.url), Home(tmp_path).of_tenant("a")
+    settings, of_a = Settings(database_url=postgres_place.server_url), Home(tmp_path).of_tenant("a")
     with operators_database(settings, of_a) as operators, ThreadPoolExecutor(1) as beside:
         TenantStore(operators).ensure("a")
         elsewhere = database_of(

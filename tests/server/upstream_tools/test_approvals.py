@@ -14,8 +14,11 @@ import pytest
 from mcp import Client
 from mcp.types import ElicitResult
 
+from sealab.server.protocol.elicitation import chosen
+from tests.waiting import until
+
 from ..command_line import sealab
-from ..conftest import Caller, http_server, in_this_process
+from ..conftest import Caller, http_server, in_process_server, in_this_process
 from .test_registry import ONE_SPARE, configure, connected, result, upstream
 
 ERAS = ["stdio-legacy", "http-modern"]
@@ -40,15 +43,14 @@ class User:
         return self.answers[min(len(self.asked), len(self.answers)) - 1]
 
 
-@pytest.fixture(scope="module")
-async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    """A client that cannot ask its user; tests that ask connect others to its server."""
-    home = tmp_path_factory.mktemp("home")
+def configured(home: Path) -> None:
     (home / "tools" / "weather").mkdir(parents=True)
     (home / "tools" / "weather" / "forecast.json").write_text('{"name": "forecast", "description": "Tell it."}')
     configure(home, up=upstream(deny=["as_text"]), other=upstream())
-    async with in_this_process(home, ONE_SPARE | {"SEALAB_ALLOWED_ISOLATION": "restricted,process"}) as caller:
-        yield caller
+
+
+served = in_process_server(ONE_SPARE | {"SEALAB_ALLOWED_ISOLATION": "restricted,process"}, configured)
+"""A client that cannot ask its user; tests that ask connect others to its server."""
 
 
 @asynccontextmanager
@@ -156,9 +158,7 @@ async def test_after_a_no_nothing_is_called_at_all(served: Caller, mode: str, tm
     assert not file.exists()
 
 
-async def test_a_yes_for_always_holds_in_later_runs_until_it_is_taken_back(
-    tmp_path: Path,
-) -> None:
+async def test_a_yes_for_always_holds_in_later_runs_until_it_is_taken_back(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream())
     file, user = tmp_path / "file", User([yes("this tool always")])
     code = f"await tools.up.append(path={str(file)!r}, line='x')"
@@ -296,3 +296,59 @@ async def test_in_full_python_programs_are_judged_too(served: Caller) -> None:
 async def test_a_tool_without_a_server_leaves_the_others_to_be_judged(served: Caller) -> None:
     report = await served.run("await tools.weather.forecast()\nawait tools.up.append(path='/nowhere/x', line='y')")
     assert (report["status"], report["error"]["line"]) == ("refused", 2)
+
+
+ENDS_WHILE_IT_ASKS = """
+import asyncio
+async def fail():
+    await asyncio.sleep(1)
+    raise ValueError("over")
+await tools.up.add(left=1)
+name = ".".join(["up", "append"])  # which nobody can know before it runs
+await asyncio.gather(call_tool(name, {{"path": {!r}, "line": "x"}}), fail())
+"""
+
+
+async def test_a_run_that_ended_while_its_user_was_asked_is_reported_all_the_same(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    asked: list[bool] = []
+    with http_server(tmp_path) as url:
+        async with Client(url, read_timeout_seconds=200) as other:
+
+            async def ended() -> bool:
+                content = (await other.call_tool("get_execution_stats", {})).structured_content
+                return content is not None and content["runs"]["by_status"]["error"] == 1
+
+            async def user(_context: object, _question: object) -> ElicitResult:
+                asked.append(await ended())
+                await until(ended)
+                return ElicitResult(action="accept", content={"approve": True})
+
+            async with Client(url, read_timeout_seconds=200, elicitation_callback=user) as asking:
+                code = ENDS_WHILE_IT_ASKS.format(str(tmp_path / "file"))
+                report = (await asking.call_tool("execute_code", {"code": code})).structured_content
+                assert report is not None
+                assert report["error"]["message"] == "over"
+    assert asked == [False]
+    assert not (tmp_path / "file").exists()
+
+
+@pytest.mark.parametrize(
+    ("action", "content", "meant"),
+    [
+        ("accept", {"approve": True, "covers": "the run"}, "the run"),
+        ("accept", {"approve": True}, "this call"),
+        ("accept", {"approve": True, "covers": "everything"}, "this call"),
+        ("accept", {"approve": False, "covers": "the run"}, None),
+        ("accept", {"covers": "the run"}, None),
+        ("accept", None, None),
+        ("decline", {"approve": True}, None),
+        ("cancel", {"approve": True}, None),
+    ],
+)
+def test_only_a_form_that_says_yes_is_one_and_it_covers_no_more_than_it_says(
+    action: str, content: dict[str, object] | None, meant: str | None
+) -> None:
+    answer = ElicitResult.model_validate({"action": action, "content": content})
+    assert chosen(answer, ["this call", "the run"]) == meant
+    assert chosen(answer, []) == (None if meant is None else "")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from ..conftest import Caller, in_this_process
+from ..conftest import in_process_server, in_this_process
 from .test_approvals import NO, User, yes
 from .test_registry import ONE_SPARE, configure, result, upstream
 
@@ -49,17 +48,15 @@ server.run()
 """
 
 
-@pytest.fixture(scope="module")
-async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    """A client of servers whose operator approves everything, one of which says little of its tools."""
-    home = tmp_path_factory.mktemp("home")
+def configured(home: Path) -> None:
+    """Configure servers whose operator approves everything, one of which says little of its tools."""
     (home / "silent.py").write_text(SILENT)
     silent = {"command": sys.executable, "args": [str(home / "silent.py")]}
-    configure(
-        home, up=upstream(), silent={**silent, "approve": "never"}, asked=silent, named={**silent, "reads": ["make"]}
-    )
-    async with in_this_process(home, ONE_SPARE) as caller:
-        yield caller
+    free, named = {**silent, "approve": "never"}, {**silent, "reads": ["make"]}
+    configure(home, up=upstream(), silent=free, asked=silent, named=named)
+
+
+caller = in_process_server(ONE_SPARE, configured)
 
 
 async def test_what_reads_is_called_and_what_writes_is_noted_down_with_an_answer_of_its_shape(

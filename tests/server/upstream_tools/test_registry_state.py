@@ -1,4 +1,4 @@
-"""What is known of upstream servers, as two servers on one PostgreSQL database share it."""
+"""What servers on one PostgreSQL database share of upstream servers: what is known of them, and requests at once."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,9 +31,9 @@ from sealab.tools_registry.kept import Draft, KeptInMemory
 from sealab.tools_registry.search.usage import Usage
 from sealab.tools_registry.upstream.pins import Pins, Seen
 
-from ...skills_db.conftest import Place, cluster, postgres_place  # noqa: F401 - fixtures
+from ...skills_db.conftest import Place
 from ...skills_db.postgres import Cluster
-from ..conftest import in_this_process
+from ..conftest import two_servers
 
 UPSTREAM = Path(__file__).parents[2] / "data" / "bridged_upstream.py"
 
@@ -52,10 +52,12 @@ def state(url: str, home: Path) -> Iterator[RegistryState]:
 
 
 @pytest.fixture
-def two(postgres_place: Place, tmp_path: Path) -> Iterator[tuple[RegistryState, RegistryState]]:  # noqa: F811
+def two(postgres_place: Place, tmp_path: Path) -> Iterator[tuple[RegistryState, RegistryState]]:
     """The state of two servers, each with a home of its own."""
-    assert postgres_place.url is not None
-    with state(postgres_place.url, tmp_path / "a") as first, state(postgres_place.url, tmp_path / "b") as second:
+    with (
+        state(postgres_place.server_url, tmp_path / "a") as first,
+        state(postgres_place.server_url, tmp_path / "b") as second,
+    ):
         yield first, second
     assert not (tmp_path / "a" / "registry").exists(), "nothing that others need lies on one machine"
 
@@ -129,8 +131,7 @@ def test_lists_learned_types_and_usage_of_one_are_known_to_all(
 
 
 def test_without_the_database_a_call_is_refused_and_lists_stay_as_they_were(
-    postgres_place: Place,  # noqa: F811
-    tmp_path: Path,
+    postgres_place: Place, tmp_path: Path
 ) -> None:
     nowhere = "postgresql://nobody@127.0.0.1:1/none"
     with state(nowhere, tmp_path) as found:
@@ -143,13 +144,9 @@ def test_without_the_database_a_call_is_refused_and_lists_stay_as_they_were(
 
 
 def test_a_short_outage_of_the_database_stops_no_call_and_a_long_one_does(
-    cluster: Cluster,  # noqa: F811
-    postgres_place: Place,  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: Cluster, postgres_place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert postgres_place.url is not None
-    name = sa.make_url(postgres_place.url).database
+    name = sa.make_url(postgres_place.server_url).database
 
     def reachable(*, is_reachable: bool) -> None:
         admin.execute(
@@ -161,7 +158,7 @@ def test_a_short_outage_of_the_database_stops_no_call_and_a_long_one_does(
 
     monkeypatch.setattr(registry_state, "TRUSTED_SECONDS", 0.0)
     with (
-        state(postgres_place.url, tmp_path) as found,
+        state(postgres_place.server_url, tmp_path) as found,
         psycopg.connect(cluster.url("postgres"), autocommit=True) as admin,
     ):
         pins = Pins(found.pins)
@@ -181,15 +178,14 @@ def test_a_short_outage_of_the_database_stops_no_call_and_a_long_one_does(
             pins.quarantined("zoo")
 
 
-def test_what_a_home_had_in_files_counts_until_the_database_has_it(
-    postgres_place: Place,  # noqa: F811
-    tmp_path: Path,
-) -> None:
-    assert postgres_place.url is not None
+def test_what_a_home_had_in_files_counts_until_the_database_has_it(postgres_place: Place, tmp_path: Path) -> None:
     before = Pins(tmp_path / "registry" / "pins.json")
     before.see("zoo", [ADD])
     before.see("zoo", [OTHER])
-    with state(postgres_place.url, tmp_path) as found, state(postgres_place.url, tmp_path / "other") as other:
+    with (
+        state(postgres_place.server_url, tmp_path) as found,
+        state(postgres_place.server_url, tmp_path / "other") as other,
+    ):
         assert Pins(found.pins).quarantined("zoo") == ("add",)
         Pins(found.pins).approve("zoo", "add", "me")
         assert Pins(other.pins).quarantined("zoo") == ("add",), "a quarantine outlives the move to the database"
@@ -213,19 +209,11 @@ async def test_a_mounted_file_of_servers_that_is_swapped_is_read_anew(tmp_path: 
 
 
 async def test_two_servers_that_search_at_once_ask_an_upstream_server_once(
-    postgres_place: Place,  # noqa: F811
-    tmp_path: Path,
+    postgres_place: Place, tmp_path: Path
 ) -> None:
-    assert postgres_place.url is not None
     starts = tmp_path / "starts"
     entry = {"command": sys.executable, "args": [str(UPSTREAM)], "env": {"STARTED": str(starts)}}
-    env = {"SEALAB_DATABASE_URL": postgres_place.url, "SEALAB_WORKERS_SPARE": "1", "SEALAB_VAULT_KEY": "ab" * 32}
-    async with AsyncExitStack() as stack:
-        callers = []
-        for name in ("first", "second"):
-            (tmp_path / name).mkdir()
-            (tmp_path / name / "mcp.json").write_text(json.dumps({"mcpServers": {"zoo": entry}}))
-            callers.append(await stack.enter_async_context(in_this_process(tmp_path / name, env)))
+    async with two_servers(postgres_place, tmp_path, {"zoo": entry}) as callers:
         answers = await asyncio.gather(*(each.call("search_tools", query="people") for each in callers))
     for answer in answers:
         assert answer.structured_content["tools"][0]["name"] == "people"
@@ -308,3 +296,63 @@ async def test_a_server_ends_in_time_though_what_it_learned_cannot_be_stored(
             await registry.close()
     finally:
         slow.go.set()
+
+
+PATHS = {"/work": {"get": {"operationId": "work", "responses": {"200": {"description": "done"}}}}}
+TEN = """
+import asyncio
+answers = await asyncio.gather(*(tools.slow.work() for _ in range(10)))
+result = len(answers)
+"""
+
+
+@dataclass
+class Service:
+    """A service that counts how many requests it has at once."""
+
+    port: int = 0
+    now: int = 0
+    most: int = 0
+    seen: int = 0
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await reader.readuntil(b"\r\n\r\n"):
+                self.now, self.seen = self.now + 1, self.seen + 1
+                self.most = max(self.most, self.now)
+                await asyncio.sleep(0.02)
+                self.now -= 1
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+
+@asynccontextmanager
+async def service() -> AsyncIterator[Service]:
+    made = Service()
+    listener = await asyncio.start_server(made.answer, "127.0.0.1", 0)
+    made.port = listener.sockets[0].getsockname()[1]
+    try:
+        yield made
+    finally:
+        listener.close()
+
+
+async def test_two_servers_together_send_no_more_at_once_than_the_entry_says(
+    postgres_place: Place, tmp_path: Path
+) -> None:
+    async with service() as slow:
+        document = {"openapi": "3.1.0", "info": {"title": "slow", "version": "1"}, "paths": PATHS}
+        (tmp_path / "slow.json").write_text(json.dumps(document))
+        entry = {
+            "openapi": str(tmp_path / "slow.json"),
+            "url": f"http://127.0.0.1:{slow.port}",
+            "max_connections": 3,
+            "approve": "never",
+        }
+        async with two_servers(postgres_place, tmp_path, {"slow": entry}) as callers:
+            reports = await asyncio.gather(*(caller.run(TEN) for caller in callers))
+    assert [report["result"] for report in reports] == [10, 10], reports
+    assert slow.seen == 20
+    assert 1 <= slow.most <= 3

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from ..command_line import sealab
-from ..conftest import Caller, in_this_process
+from ..conftest import Caller, in_process_server, in_this_process
 from .test_approvals import NO, User, asking, yes
 from .test_registry import ONE_SPARE, configure, error, result, upstream
 
@@ -69,11 +68,7 @@ def configured(home: Path) -> Path:
     )
 
 
-@pytest.fixture(scope="module")
-async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    env = ONE_SPARE | {"SEALAB_ALLOWED_ISOLATION": "restricted,process"}
-    async with in_this_process(configured(tmp_path_factory.mktemp("home")), env) as caller:
-        yield caller
+caller = in_process_server(ONE_SPARE | {"SEALAB_ALLOWED_ISOLATION": "restricted,process"}, configured)
 
 
 @pytest.mark.parametrize(("mode", "isolation"), [("auto", "restricted"), ("legacy", "process")])

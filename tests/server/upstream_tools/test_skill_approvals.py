@@ -208,6 +208,7 @@ async def test_after_a_question_that_nobody_answered_nothing_more_is_asked_in_th
         said = await result(caller, by_a_computed_name(tmp_path / "file", 3))
     assert len(said) == 3
     assert len(asked) == 1
+    assert not (tmp_path / "file").exists()
 
 
 async def test_questions_about_several_tools_at_once_make_one_round(served: Caller, tmp_path: Path) -> None:

@@ -251,10 +251,7 @@ def test_a_line_of_another_log_under_the_same_key_is_found_in_its_place(
         other = AuditStore(database, KEY)
         other.add([event(each, outcome="ok") for each in range(1, LINES + 1)])
         put = [line.hash for line in other.lines(Wanted())][number - 1]
-    replaced = (
-        "UPDATE sealab_audit_line SET outcome = 'ok', details = '', hash = ? WHERE number = ?",
-        (put, number),
-    )
+    replaced = ("UPDATE sealab_audit_line SET outcome = 'ok', details = '', hash = ? WHERE number = ?", (put, number))
     followed = ("UPDATE sealab_audit_line SET previous = ? WHERE number = ?", (put, number + 1))
     assert found_wrong(written, replaced, followed) == number
 

@@ -95,9 +95,7 @@ def test_a_run_whose_lease_is_over_goes_to_the_next_and_is_lost_to_the_first(
     assert store.state("a1").report == {"report": "of the second"}
 
 
-def test_a_run_that_a_promoted_standby_does_not_know_to_be_taken_stays_with_who_has_it(
-    postgres_place: Place,
-) -> None:
+def test_a_run_that_a_promoted_standby_does_not_know_to_be_taken_stays_with_who_has_it(postgres_place: Place) -> None:
     with postgres_place.open() as database:
         first, second = (BackgroundStore(database, b"k" * 32, process=name) for name in ("first", "second"))
         first.drop_expired()

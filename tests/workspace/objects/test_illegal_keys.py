@@ -106,8 +106,7 @@ def test_a_store_that_sends_a_listing_elsewhere_is_not_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b"", b"<", b"<A><Contents><Key>p/a</Key><LastModified>never</LastModified></Contents></A>"],
+    "body", [b"", b"<", b"<A><Contents><Key>p/a</Key><LastModified>never</LastModified></Contents></A>"]
 )
 def test_what_is_no_listing_counts_as_a_store_that_fails(body: bytes) -> None:
     with answering(200, {}, body) as (store, _), pytest.raises(OSError, match="no listing"):

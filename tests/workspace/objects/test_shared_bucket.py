@@ -263,11 +263,8 @@ def test_objects_of_other_programs_are_files_and_those_without_a_name_harm_nothi
     workspace = opens(s3, bucket)
     assert names(workspace) == sorted(["Case", "case", "d/inside", "data/table.csv", "e\u0301", "é"])
     assert [workspace.read(name).content for name in ("Case", "case", "e\u0301", "é")] == [
-        "1",
-        "22",
-        "decomposed",
-        "composed",
-    ]
+        "1", "22", "decomposed", "composed",
+    ]  # fmt: skip
     workspace.write("data/table.csv", "c,d\n", append=True)
     assert workspace.read("data/table.csv").content == "a,b\nc,d\n"
     assert [entry.name for entry in workspace.run_files("home").list("/workspace/d")] == ["inside"]

@@ -109,19 +109,3 @@ def test_a_subclass_is_asked_for_each_entry_and_copied_with_what_it_holds(copied
 def test_it_is_a_dict_wherever_code_uses_one(expression: str, value: object) -> None:
     source = f"import json, pprint, typing\nfrom collections import OrderedDict as OD\n{expression}"
     assert run(source).value == value
-
-
-def test_a_comparison_that_moves_keys_itself_comes_to_an_end() -> None:
-    ran = run("""
-        from collections import OrderedDict
-        order = OrderedDict()
-        class Key:
-            def __hash__(self): return 1
-            def __eq__(self, other):
-                order.move_to_end((self,))
-                return True
-        order[(Key(),)] = 1
-        order.move_to_end((Key(),))
-        result = len(order)
-    """)
-    assert ran.value == 1

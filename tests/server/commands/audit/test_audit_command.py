@@ -109,9 +109,7 @@ def test_what_others_named_moves_nothing_on_a_terminal(home: Path) -> None:
     ],
 )
 def test_what_cannot_be_used_is_said(home: Path, arguments: tuple[str, ...], said: str) -> None:
-    ended = audit(home, *arguments)
-    assert ended.returncode == 2
-    assert said in ended.stderr
+    assert said in audit(home, *arguments).refusal()
 
 
 def test_verify_says_which_line_was_changed_and_ends_with_1(home: Path) -> None:
@@ -127,9 +125,7 @@ def test_verify_says_which_line_was_changed_and_ends_with_1(home: Path) -> None:
     assert changed.returncode == 1
     assert changed.stdout == "The log was changed. Line 3: it was changed. The 2 before it hold.\n"
     assert json.loads(audit(home, "verify", "--json").stdout)["bad"] == {"line": 3, "why": "it was changed"}
-    trimmed = audit(home, "trim", "--before", "1d", "--yes")
-    assert trimmed.returncode == 2
-    assert "changed at line 3" in trimmed.stderr
+    assert "changed at line 3" in audit(home, "trim", "--before", "1d", "--yes").refusal()
 
 
 def test_trimming_leaves_a_log_that_can_be_checked(home: Path) -> None:

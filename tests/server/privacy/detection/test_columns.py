@@ -1,4 +1,4 @@
-"""Columns: what a heading or a sample says of cells is what the detector finds in each of them."""
+"""Columns and logs: what a heading or a sample says is what the detector finds in each cell and each line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from sealab.server.privacy.detection.columns import SAMPLE, ColumnFinder
 from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Finding, KeyedText, Mode
 from sealab.server.privacy.detection.fields import judging
+from sealab.server.privacy.detection.log_lines import LogFinder
 from sealab.server.privacy.detection.recognizers import tables
 
 MANY = SAMPLE * 5
@@ -162,37 +163,10 @@ def test_of_aligned_columns_only_those_are_personal_whose_headings_say_so(plain:
 def test_who_somebody_is_to_somebody_is_said_in_many_languages(plain: Counting) -> None:
     for heading in (
         *("buyer", "Käufer", "Verkäuferin", "acheteur", "vendedor", "venditore", "verkoper"),
-        "Käufer*in",
-        "k\ufffdufer",
-        "k\ufffd\ufffdufer",
-        "kupuj\ufffdc\ufffd",
-        "kÃ¤ufer",
-        "Name des Käufers",
-        "nabywca",
-        "zákazník",
-        "vásárló",
-        "cumpărător",
-        "köpare",
-        "køber",
-        "ostaja",
-        "kupac",
-        "Müşteri",
-        "élève",
-        "paciente",
-        "inquilino",
-        "huurder",
-        "khách hàng",
-        "pembeli",
-        "покупатель",
-        "купувач",
-        "購入者",
-        "买家",
-        "구매자",
-        "खरीदार",
-        "المشتري",
-        "πελάτης",
-        "לקוח",
-        "ลูกค้า",
+        *("Käufer*in", "k\ufffdufer", "k\ufffd\ufffdufer", "kupuj\ufffdc\ufffd", "kÃ¤ufer", "Name des Käufers"),
+        *("nabywca", "zákazník", "vásárló", "cumpărător", "köpare", "køber", "ostaja", "kupac", "Müşteri", "élève"),
+        *("paciente", "inquilino", "huurder", "khách hàng", "pembeli", "покупатель", "купувач", "購入者", "买家"),
+        *("구매자", "खरीदार", "المشتري", "πελάτης", "לקוח", "ลูกค้า"),
     ):
         (found,) = plain.find_leaves([KeyedText(("0", heading), "Xela Quorvath")])
         assert [(each.start, each.end, each.type) for each in found] == [(0, 13, "PERSON")], heading
@@ -217,3 +191,64 @@ def test_a_heading_with_lost_letters_is_tried_with_few_others(monkeypatch: pytes
         tried.clear()
         judging.in_words(heading)
         assert len(tried) < 100
+
+
+class CountingCharacters(Detector):
+    """Counts the characters that it looks at."""
+
+    looked_at = 0
+
+    def find(self, text: str) -> list[Finding]:
+        self.looked_at += len(text)
+        return super().find(text)
+
+
+def lines(count: int) -> list[str]:
+    made = []
+    for number in range(count):
+        at = f"2026-11-25T10:{number // 60 % 60:02}:{number % 60:02}Z"
+        made.append(f"{at} INFO request id={number * 7919:012x}a path=/orders/{number} ms={number % 900}")
+        if number % 3 == 0:
+            made.append(f"{at} WARN login failed user=jane{number}@corp.example ip=10.1.{number % 250}.7")
+    return made
+
+
+@pytest.fixture
+def counting() -> CountingCharacters:
+    return CountingCharacters(DetectorOptions(mode=Mode.FAST))
+
+
+def found(text: str, findings: list[Finding]) -> set[tuple[str, str]]:
+    return {(text[each.start : each.end], str(each.type)) for each in findings}
+
+
+def test_what_is_found_in_a_log_is_what_is_found_in_each_line(counting: CountingCharacters) -> None:
+    text = "\n".join(lines(1500))
+    finder = LogFinder(counting)
+    assert detector.reads_as_log(text)
+    mine = finder.find(text)
+    assert counting.looked_at < len(text) / 2
+    assert found(text, mine) == found(text, counting.find(text))
+    assert mine == sorted(mine)
+
+
+def test_a_line_that_differs_in_a_word_is_looked_at(counting: CountingCharacters) -> None:
+    text = "\n".join([*lines(1500), "2026-11-25T11:00:00Z INFO customer_name=Jane Roe", "    email: jane@corp.example"])
+    assert {("jane@corp.example", "EMAIL")} <= found(text, LogFinder(counting).find(text))
+    assert ("Jane Roe", "PERSON") in found(text, LogFinder(counting).find(text))
+
+
+def test_a_form_whose_lines_differ_in_what_is_found_is_looked_at_to_the_end(counting: CountingCharacters) -> None:
+    numbers = [4_111_111_111_111_000 + number for number in range(900)]
+    text = "\n".join(f"2026-11-25T10:00:{number % 60:02}Z INFO ref={number}" for number in numbers)
+    assert found(text, LogFinder(counting).find(text)) == found(text, counting.find(text)) != set()
+
+
+@pytest.mark.parametrize("text", ["short 10:00:00", "No log, but prose. " * 3000, "name,mail\n" + "a,b\n" * 9000])
+def test_other_texts_are_no_logs(counting: CountingCharacters, text: str) -> None:
+    assert not LogFinder(counting).reads(text)
+
+
+def test_with_patterns_of_the_operator_every_line_is_looked_at() -> None:
+    own = Detector(DetectorOptions(mode=Mode.FAST, patterns={"STAFF_ID": "E-[0-9]{6}"}))
+    assert not own.reads_as_log("\n".join(lines(1500)))

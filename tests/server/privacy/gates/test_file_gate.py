@@ -1,24 +1,30 @@
-"""Under `PRIVACY=auto` base64 shows no text with something personal in it, whatever encoding the text is in."""
+"""Under `PRIVACY=auto` no file shows a value: not as base64, in any encoding, and in no form that code makes of it."""
 
 from __future__ import annotations
 
 import base64
 import itertools
+import json
 import random
-from collections.abc import AsyncIterator
+import re
+from pathlib import Path
 
 import pytest
 from mcp.types import CallToolResult, TextContent
 
 from sealab.server.privacy.gates.file_gate import _reading
 
-from ...conftest import Caller, in_this_process
+from ...conftest import Caller, in_process_server
 
-pytestmark = pytest.mark.anyio
 LINE = "customer {number}, email jane.roe{number}@example-corp.com, iban DE89370400440532013000\n"
 SMALL = LINE.format(number=1)
 LARGE = "".join(LINE.format(number=number) for number in range(14_000))
 FOREIGN = "клиент Анна, почта anna.petrova@example-corp.com, счёт DE89370400440532013000\n"
+PEOPLE = [
+    {"customer_name": "Jürgen Brannock", "email": "j.brannock77@corp.example", "phone": "+49 30 1234567", "birth_date": "1980-03-05"},
+    {"customer_name": "Ottilie Kessling", "email": "ottilie@corp.example", "phone": "+1 202-555-0143", "birth_date": "1971-11-30"},
+]  # fmt: skip
+AUTO = {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}
 WIDE = ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"]
 
 
@@ -37,11 +43,12 @@ def text_of(answer: CallToolResult) -> str:
     return answer.content[0].text
 
 
-@pytest.fixture(scope="module")
-async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    env = {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}
-    async with in_this_process(tmp_path_factory.mktemp("home"), env) as caller:
-        yield caller
+def made(home: Path) -> None:
+    (home / "workspace").mkdir()
+    (home / "workspace" / "people.json").write_text(json.dumps(PEOPLE), encoding="utf-8")
+
+
+caller = in_process_server(AUTO, made)
 
 
 async def test_a_small_text_in_any_encoding_is_refused_as_base64(caller: Caller) -> None:
@@ -70,9 +77,8 @@ async def test_no_text_is_shown_with_something_personal_between_nul_characters(c
             assert answer.is_error
             assert "holds personal data" in text_of(answer)
     await write(caller, "größe: 7\0".encode() * 10)
-    answer = await caller.call("read_workspace_file", filename="f")
-    assert answer.structured_content is not None
-    assert answer.structured_content["content"] == "größe: 7\0" * 10
+    answer = await caller.told("read_workspace_file", filename="f")
+    assert answer["content"] == "größe: 7\0" * 10
 
 
 def test_a_text_is_found_wherever_it_begins() -> None:
@@ -92,3 +98,44 @@ async def test_bytes_that_are_no_text_are_shown(caller: Caller) -> None:
         start = base64.b64decode(answer.structured_content["content"])
         assert start
         assert shown.startswith(start)
+
+
+TOKEN = re.compile(r"\[[A-Z_]+_([0-9a-hjkmnp-tv-z]{6})[0-9a-hjkmnp-tv-z]{4}\]")
+SHOWS = """
+import base64, json
+from datetime import date
+from urllib.parse import quote
+lines = []
+for row in json.loads(read_file("people.json")):
+    name, day = row["customer_name"], date.fromisoformat(row["birth_date"])
+    first, last = name.split()
+    lines += [name.lower(), f"{first}_{last}".lower(), first + last, f"{first[0]}. {last}", f"{last}, {first}", quote(name),
+              base64.b64encode(name.encode()).decode(), f"invoice_{first[0].lower()}{last.lower()}_7.pdf",
+              row["email"].split("@")[0], day.strftime("%d.%m.%Y"), day.strftime("%B %d, %Y"),
+              "".join(c for c in row["phone"] if c.isdigit())]
+"""
+
+
+def forms() -> list[str]:
+    names: dict[str, object] = {"read_file": lambda _name: json.dumps(PEOPLE)}
+    exec(SHOWS, names)
+    lines = names["lines"]
+    assert isinstance(lines, list)
+    return lines
+
+
+async def test_no_form_of_what_a_file_gave_is_shown(caller: Caller) -> None:
+    expected = [form.removeprefix("invoice_").removesuffix("_7.pdf") for form in forms()]
+    for way in ("print('\\n'.join(lines))", "result = lines", "raise ValueError('\\n'.join(lines))"):
+        seen = (await caller.call("execute_code", code=SHOWS + way)).model_dump_json()
+        assert [form for form in expected if form in seen] == [], way
+
+
+async def test_what_the_model_writes_of_it_is_the_form_that_stood_there(caller: Caller) -> None:
+    said = str((await caller.run(SHOWS + "print('\\n'.join(lines))"))["output"])
+    await caller.call("write_workspace_file", filename="forms.txt", content=said)
+    assert (caller.home / "workspace" / "forms.txt").read_text(encoding="utf-8").splitlines() == forms()
+    begins = [TOKEN.findall(line)[0] for line in said.splitlines()]
+    half = len(begins) // 2
+    assert len({*begins[:8]}) == len({*begins[half : half + 8]}) == 1, "each person's name in eight forms"
+    assert begins[0] != begins[half]

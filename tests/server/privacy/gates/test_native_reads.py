@@ -185,6 +185,15 @@ async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Call
         yield opened
 
 
+async def ran(caller: Caller, code: str) -> dict[str, Any]:
+    """Run code in full Python, which must not fail but for a library that there is not."""
+    report = await caller.run(code, isolation="process", memory_mb=1000)
+    if not report["success"] and "not installed" in str(report["error"]):
+        pytest.skip(str(report["error"]["message"]))
+    assert report["success"], report
+    return report
+
+
 async def made(caller: Caller, kind: str, number: int) -> str:
     """Make the file with a name of its own in it; return the name."""
     spelled = [list(each) for each in person(number).split()]
@@ -199,10 +208,7 @@ if os.path.exists(p): os.remove(p)
 {writes}
 None
 """
-    report = await caller.run(code, isolation="process")
-    if not report["success"] and "not installed" in str(report["error"]):
-        pytest.skip(str(report["error"]["message"]))
-    assert report["success"], report
+    await ran(caller, code)
     return person(number)
 
 
@@ -211,10 +217,7 @@ async def hidden_where_printed(caller: Caller, library: str, kind: str, read: st
     name = await made(caller, kind, number)
     # No heading and no form says what the printed words are.
     code = f"{_IMPORTS[library]}x = {read}\nprint('<' + x + '>', x.upper())"
-    report = await caller.run(code, isolation="process", memory_mb=1000)
-    if not report["success"] and "not installed" in str(report["error"]):
-        pytest.skip(str(report["error"]["message"]))
-    assert report["success"], report
+    report = await ran(caller, code)
     assert name.lower() not in json.dumps(report).lower()
     return report
 
@@ -250,9 +253,7 @@ db.execute("attach ':memory:' as other")
 db.execute("create table other.t (a)")
 [of_a_variable(), db.execute("select count(*) from other.t").fetchone()]
 """
-    report = await caller.run(code, isolation="process", memory_mb=1000)
-    if not report["success"] and "not installed" in str(report["error"]):
-        pytest.skip(str(report["error"]["message"]))
+    report = await ran(caller, code)
     assert report["result"] == [[[[1], [2]]] * 4, [0]], report
 
 
@@ -278,10 +279,7 @@ counted.clear()
 c.executemany("insert into t values (?)", [[f"value {n}?"] for n in range(2000)])
 len(counted)
 """
-    report = await caller.run(code, isolation="process")
-    if not report["success"] and "not installed" in str(report["error"]):
-        pytest.skip(str(report["error"]["message"]))
-    assert report["result"] == 0, report
+    assert (await ran(caller, code))["result"] == 0
 
 
 async def test_the_preview_of_a_table_is_filtered(caller: Caller) -> None:

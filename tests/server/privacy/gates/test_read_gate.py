@@ -11,13 +11,13 @@ import lzma
 import os
 import sqlite3
 import zipfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ....sandbox.science import VARIABLE, science_python
-from ...conftest import Caller, in_this_process
+from ...conftest import Caller, in_process_server
 from .people import person
 
 ENVIRONMENT = {
@@ -33,10 +33,7 @@ def table(name: str) -> str:
     return f"customer_name,mobile\n{name},+49 30 9018{len(name)}1\n"
 
 
-@pytest.fixture(scope="module")
-async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    async with in_this_process(tmp_path_factory.mktemp("home"), ENVIRONMENT) as opened:
-        yield opened
+caller = in_process_server(ENVIRONMENT)
 
 
 def in_zip(content: bytes) -> bytes:
@@ -57,11 +54,13 @@ def in_database(folder: Path, name: str) -> bytes:
     return path.read_bytes()
 
 
-async def shown(caller: Caller, code: str, isolation: str, name: str) -> None:
+async def shown(caller: Caller, code: str, isolation: str, *names: str) -> None:
+    """Look that code which prints names in turn shows a token for each."""
     report = await caller.run(code, isolation=isolation)
     assert report["success"], report
-    assert name not in json.dumps(report)
-    assert report["output"].strip().strip("'[]").startswith("PERSON_"), report
+    assert not [name for name in names if name in json.dumps(report)]
+    lines = [line.strip("'[]") for line in report["output"].splitlines()]
+    assert [line.startswith("PERSON_") for line in lines] == [True] * len(names), report
 
 
 PLAIN = {
@@ -85,12 +84,12 @@ PLAIN = {
 }
 
 
-@pytest.mark.parametrize(("number", "way"), list(enumerate(PLAIN)), ids=list(PLAIN))
-async def test_what_full_python_opens_by_itself_is_learned_before(caller: Caller, number: int, way: str) -> None:
-    name = person(number)
-    (caller.home / "workspace" / f"plain{number}.csv").write_text(table(name), encoding="utf-8")
-    code = PLAIN[way].format(path=f"/workspace/plain{number}.csv", name=f"plain{number}.csv")
-    await shown(caller, code, "process", name)
+async def test_what_full_python_opens_by_itself_is_learned_before(caller: Caller) -> None:
+    code = ""
+    for number, way in enumerate(PLAIN.values()):
+        (caller.home / "workspace" / f"plain{number}.csv").write_text(table(person(number)), encoding="utf-8")
+        code += way.format(path=f"/workspace/plain{number}.csv", name=f"plain{number}.csv") + "\n"
+    await shown(caller, code, "process", *map(person, range(len(PLAIN))))
 
 
 UNPACKED = ".decode().splitlines()[1].split(',')[0])"
@@ -118,12 +117,12 @@ PACKED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 
 @pytest.mark.parametrize("isolation", ["restricted", "process"])
-@pytest.mark.parametrize(("number", "kind"), list(enumerate(PACKED)), ids=list(PACKED))
-async def test_what_code_unpacks_is_learned_before(caller: Caller, number: int, kind: str, isolation: str) -> None:
-    name = person(20 + 2 * number + (isolation == "process"))
-    pack, code = PACKED[kind]
-    (caller.home / "workspace" / "packed").write_bytes(pack(table(name).encode()))
-    await shown(caller, code.replace("PATH", "/workspace/packed"), isolation, name)
+async def test_what_code_unpacks_is_learned_before(caller: Caller, isolation: str) -> None:
+    code, names = "", [person(20 + 2 * number + (isolation == "process")) for number in range(len(PACKED))]
+    for number, (name, (pack, way)) in enumerate(zip(names, PACKED.values(), strict=True)):
+        (caller.home / "workspace" / f"packed{number}").write_bytes(pack(table(name).encode()))
+        code += way.replace("PATH", f"/workspace/packed{number}") + "\n"
+    await shown(caller, code, isolation, *names)
 
 
 @pytest.mark.parametrize("isolation", ["restricted", "process"])
@@ -214,25 +213,24 @@ async def ink(caller: Caller, picture: bytes) -> float:
     return float(report["result"])
 
 
-@pytest.mark.parametrize(
-    ("number", "encoding", "code"),
-    [
-        (100, "utf-8", "read_file('coded.csv', encoding=None).decode()"),
-        (101, "latin-1", "read_file('coded.csv', encoding=None).decode('latin-1')"),
-        (102, "latin-1", "read_file('coded.csv', encoding='latin-1')"),
-        (103, "utf-16", "read_file('coded.csv', encoding='utf-16')"),
-        (104, "utf-16-be", "read_file('coded.csv', encoding='utf-16-be')"),
-        (105, "latin-1", "open('coded.csv', encoding='latin-1').read()"),
-        (106, "utf-8", "__import__('base64').b64decode(read_file('coded.csv', encoding='base64')).decode()"),
-    ],
-)
-async def test_text_in_any_encoding_is_learned_whichever_way_it_is_read(
-    caller: Caller, number: int, encoding: str, code: str
-) -> None:
-    name = person(number)
-    text = f"customer_name,mobile\n{name},é\n"
-    (caller.home / "workspace" / "coded.csv").write_bytes(text.encode(encoding))
-    await shown(caller, f"print(({code}).splitlines()[1].split(',')[0])", "restricted", name)
+async def test_text_in_any_encoding_is_learned_whichever_way_it_is_read(caller: Caller) -> None:
+    code, ways = (
+        "",
+        (
+            ("utf-8", "read_file(NAME, encoding=None).decode()"),
+            ("latin-1", "read_file(NAME, encoding=None).decode('latin-1')"),
+            ("latin-1", "read_file(NAME, encoding='latin-1')"),
+            ("utf-16", "read_file(NAME, encoding='utf-16')"),
+            ("utf-16-be", "read_file(NAME, encoding='utf-16-be')"),
+            ("latin-1", "open(NAME, encoding='latin-1').read()"),
+            ("utf-8", "__import__('base64').b64decode(read_file(NAME, encoding='base64')).decode()"),
+        ),
+    )
+    for number, (encoding, way) in enumerate(ways, 100):
+        text = f"customer_name,mobile\n{person(number)},é\n"
+        (caller.home / "workspace" / f"coded{number}.csv").write_bytes(text.encode(encoding))
+        code += f"print(({way.replace('NAME', repr(f'coded{number}.csv'))}).splitlines()[1].split(',')[0])\n"
+    await shown(caller, code, "restricted", *map(person, range(100, 107)))
 
 
 async def test_a_text_in_another_encoding_is_refused_by_the_name_of_that(caller: Caller) -> None:

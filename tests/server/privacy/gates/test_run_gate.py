@@ -99,43 +99,55 @@ result = {"count": len(chosen), "first": chosen[:20]}
         assert all(str(row[key]) in mail["body"] for key in PERSONAL if key not in {"email", "api_key"})
 
 
+PRINTS = """
+import json
+from dataclasses import dataclass
+for row in rows: print(row)
+for row in rows: print(row['customer_name'], row['email'], row['phone'])
+for row in rows: print(row['customer_name'])
+print(json.dumps(rows))
+for row in rows:
+    for key in ('customer_name', 'email', 'phone', 'iban', 'ssn', 'api_key'):
+        value = row[key]
+        print(value[:3], end=''); print(value[3:7], end=''); print(value[7:])
+print('name;card'); [print(f"{row['customer_name']};{row['card']}") for row in rows]
+print(rows[0]['customer_name'].upper(), rows[0]['email'].upper())
+print(await tools.customers.as_text())
+@dataclass
+class C:
+    customer_name: str
+    card: int
+print([C(r['customer_name'], r['card']) for r in rows])
+"""
+GIVES = """
+import json
+result = [
+    [row['customer_name'] for row in rows],
+    {row['email']: {'who': {'name': [row['customer_name']], 'cards': {'x': row['card']}}} for row in rows},
+    repr(rows), json.dumps(rows, indent=2, ensure_ascii=False), {row['email'] for row in rows},
+    tuple((row['ssn'], row['iban']) for row in rows), '|'.join(row['customer_name'] for row in rows),
+    await tools.customers.as_text(),
+]
+"""
+
+
 @pytest.mark.parametrize(
     "code",
     [
-        "for row in rows: print(row)",
-        "for row in rows: print(row['customer_name'], row['email'], row['phone'])",
-        "for row in rows: print(row['customer_name'])",
-        "result = [row['customer_name'] for row in rows]",
-        "result = {row['email']: {'who': {'name': [row['customer_name']], 'cards': {'x': row['card']}}} for row in rows}",
-        "result = repr(rows)",
-        "import json\nprint(json.dumps(rows)); result = json.dumps(rows, indent=2, ensure_ascii=False)",
-        (
-            "for row in rows:\n    for key in ('customer_name', 'email', 'phone', 'iban', 'ssn', 'api_key'):\n"
-            "        value = row[key]\n        print(value[:3], end=''); print(value[3:7], end=''); print(value[7:])"
-        ),
+        PRINTS,
+        GIVES,
         "raise ValueError(rows[3])",
         'raise ValueError(f\'{rows[3]["customer_name"]} and {rows[4]["card"]}\')',
         "def f(row):\n    assert False, row['customer_name'] + ' ' + row['ssn']\nf(rows[0])",
         "print({row['customer_name']: row['card'] for row in rows}); undefined_name",
         "rows[0]['no such key']",
         "[][int(rows[0]['card'])]",
-        "result = {row['email'] for row in rows}",
-        "result = tuple((row['ssn'], row['iban']) for row in rows)",
-        "result = '|'.join(row['customer_name'] for row in rows)",
-        "print('name;card'); [print(f\"{row['customer_name']};{row['card']}\") for row in rows]",
-        "print(rows[0]['customer_name'].upper(), rows[0]['email'].upper())",
         "try:\n    await tools.customers.fail_on(number=5)\nexcept ToolError as error:\n    print(error)\n    raise",
-        "result = await tools.customers.as_text()",
-        "print(await tools.customers.as_text())",
-        (
-            "from dataclasses import dataclass\n@dataclass\nclass C:\n    customer_name: str\n    card: int\n"
-            "result = [C(r['customer_name'], r['card']) for r in rows]; print(result)"
-        ),
     ],
 )
 async def test_nothing_personal_reaches_the_model_however_code_shows_it(model: Model, code: str) -> None:
-    await model.run(ROWS + "rows = rows[:50]\n" + code)
-    assert model.seen
+    report = await model.run(ROWS + "rows = rows[:12]\n" + code)
+    assert report["success"] is (code in {PRINTS, GIVES}), report["error"]
     assert not model.leaked()
     assert TOKEN.search("".join(model.seen))
 
@@ -198,26 +210,27 @@ async def test_a_token_for_a_files_name_finds_the_file(model: Model) -> None:
     assert not model.leaked()
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "print(open('seen.csv').read())",
-        "print(open('seen.csv', 'rb').read().decode())",
-        "for line in open('seen.csv'): print(line.split(',')[1])",
-        "f = open('seen.csv', 'rb', buffering=0)\nwhile piece := f.read(501): print(piece.decode().split(',')[1:2])",
-        "import csv\nfor row in csv.DictReader(open('seen.csv')): print(row['customer_name'])",
-        "from pathlib import Path\nresult = [each.split(',')[1] for each in Path('seen.csv').read_text().splitlines()]",
-        "import os\nfor name in os.listdir('people'): print(name); print([name.partition('@')])",
-        "import shutil\nshutil.copy('seen.csv', 'copy.csv')\nraise ValueError(open('copy.csv').readlines()[5])",
-    ],
-)
-async def test_what_code_reads_by_open_is_hidden_as_what_it_reads_by_read_file(model: Model, code: str) -> None:
+async def test_what_code_reads_by_open_is_hidden_as_what_it_reads_by_read_file(model: Model) -> None:
     rows = "".join(f"{row['id']},{row['customer_name']},{row['email']}\n" for row in customers(COUNT))
     folder = model.home / "workspace"
     (folder / "people").mkdir(exist_ok=True)
     (folder / "seen.csv").write_text("id,customer_name,email\n" + rows, encoding="utf-8")
     (folder / "people" / str(customers(COUNT)[3]["email"])).write_text("")
-    await model.run(code)
+    report = await model.run("""
+import csv, os, shutil
+from pathlib import Path
+print(open('seen.csv').read())
+print(open('seen.csv', 'rb').read().decode())
+for line in open('seen.csv'): print(line.split(',')[1])
+f = open('seen.csv', 'rb', buffering=0)
+while piece := f.read(501): print(piece.decode().split(',')[1:2])
+for row in csv.DictReader(open('seen.csv')): print(row['customer_name'])
+for name in os.listdir('people'): print(name); print([name.partition('@')])
+shutil.copy('seen.csv', 'copy.csv')
+result = [each.split(',')[1] for each in Path('seen.csv').read_text().splitlines()]
+""")
+    assert report["success"], report["error"]
+    await model.run("raise ValueError(open('copy.csv').readlines()[5])")
     assert not model.leaked()
 
 

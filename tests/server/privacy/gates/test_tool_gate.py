@@ -108,25 +108,26 @@ async def test_where_the_operator_allows_it_a_tool_is_given_tokens_as_they_are(c
 
 
 @pytest.mark.parametrize("isolation", ["restricted", "process"])
-@pytest.mark.parametrize(
-    "body",
-    [
-        "rows[2]['api_key']",
-        "'key: ' + rows[2]['api_key'] + '!'",
-        "json.dumps({'key': [rows[2]['api_key']]})",
-        "restore_pii(sanitize_pii(rows[2]['api_key']))",
-        "restore_pii(token)",
-        "'TOKEN'",
-    ],
-)
 async def test_a_secret_goes_to_no_tool_as_a_value_either_however_the_code_came_by_it(
-    caller: Caller, body: str, isolation: str
+    caller: Caller, isolation: str
 ) -> None:
     secret = (await caller.run(ROWS + "result = rows[2]['api_key']"))["result"]
-    code = f"token = {secret!r}\n" + ROWS + f"await tools.mail.send(to='x', subject='', body={body})"
-    report = await caller.run(code.replace("TOKEN", secret), isolation=isolation)
-    assert "the operator's `restore` does not give it a value of the type SECRET in 'body'" in str(report["error"])
-    assert report["privacy"]["left"] == [{"tool": "mail.send", "refused": 1, "values": {"SECRET": 1}}]
+    code = f"""
+token, refused = {secret!r}, []
+for body in (
+    rows[2]['api_key'], 'key: ' + rows[2]['api_key'] + '!', json.dumps({{'key': [rows[2]['api_key']]}}),
+    restore_pii(sanitize_pii(rows[2]['api_key'])), restore_pii(token), token,
+):
+    try:
+        await tools.mail.send(to='x', subject='', body=body)
+    except ToolError as error:
+        refused.append(str(error))
+refused
+"""
+    report = await caller.run(ROWS + code, isolation=isolation)
+    said = "the operator's `restore` does not give it a value of the type SECRET in 'body'"
+    assert [said in each for each in report["result"]] == [True] * 6, report
+    assert report["privacy"]["left"] == [{"tool": "mail.send", "refused": 6, "values": {"SECRET": 6}}]
     assert not sent(caller, "mail")
     assert str(customers(COUNT)[2]["api_key"]) not in json.dumps(report)
 
@@ -214,9 +215,8 @@ async def test_a_token_among_the_arguments_of_a_skill_is_its_value(caller: Calle
     skill = "async def find(address: str) -> list:\n    rows = (await tools.customers.list_customers())['customers']\n"
     skill += "    return [row['id'] for row in rows if row['email'] == address]"
     assert (await caller.run(f"save_skill('find', {skill!r})"))["success"]
-    answer = await caller.call("run_skill", name="find", arguments={"address": token})
-    assert answer.structured_content is not None
-    assert answer.structured_content["result"] == [4], answer.structured_content
+    answer = await caller.told("run_skill", name="find", arguments={"address": token})
+    assert answer["result"] == [4], answer
 
 
 async def test_what_a_tool_gives_packed_is_learned_when_code_has_it(caller: Caller) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ...conftest import Caller, in_this_process
+from ...conftest import Caller, in_process_server, in_this_process
 
 ALL = {"SEALAB_PRIVACY_MODE": "fast", "SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_WORKERS_SPARE": "1"}
 TOKEN = re.compile(r"\[[A-Z_]+_[0-9a-hjkmnp-tv-z]{10}\]")
@@ -22,10 +21,7 @@ ISOLATIONS = pytest.mark.parametrize("isolation", ["restricted", "process"])
 READ = "table = read_file('people.csv')\n"
 
 
-@pytest.fixture(scope="module")
-async def filtering(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    async with in_this_process(tmp_path_factory.mktemp("home"), {**ALL, "SEALAB_PRIVACY": "auto"}) as caller:
-        yield caller
+filtering = in_process_server({**ALL, "SEALAB_PRIVACY": "auto"})
 
 
 @pytest.fixture(autouse=True)
@@ -69,8 +65,7 @@ async def test_what_is_read_of_a_file_of_tokens_is_tokens(filtering: Caller) -> 
     shared = content(filtering, "shared.csv")
     report = await filtering.run("read = read_file('shared.csv')\nresult = [len(read), read]")
     assert report["result"] == [len(shared), shared]
-    read = (await filtering.call("read_workspace_file", filename="shared.csv")).structured_content
-    assert read is not None
+    read = await filtering.told("read_workspace_file", filename="shared.csv")
     assert read["content"] == shared
     copied = await filtering.run("write_file('back.csv', read_file('shared.csv'))")
     assert copied["result"]["tokens"] == {"restored": 4}

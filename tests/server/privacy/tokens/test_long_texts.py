@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 import pytest
@@ -15,6 +15,7 @@ from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Fi
 from sealab.server.privacy.token_texts import TOKEN
 from sealab.server.privacy.tokens import sanitizer as module
 from sealab.server.privacy.tokens import streams
+from sealab.server.privacy.tokens.grids import LEAST_CHARS
 from sealab.server.privacy.tokens.parts import Text, Tree
 from sealab.server.privacy.tokens.run_tokens import Brake, RunTokens
 from sealab.server.privacy.tokens.sanitizer import Sanitizer
@@ -23,7 +24,7 @@ from sealab.skills_db.engine import open_database
 from sealab.skills_db.vault import Vault
 
 KEY = bytes(range(32))
-ROWS = 400
+ROWS = 250
 PERSONAL = ("customer_name", "email", "phone", "street")
 
 
@@ -89,35 +90,25 @@ def hidden(sanitizer: Sanitizer, text: str, run_tokens: RunTokens | None = None)
     return cast("str", sanitizer.hide("home", [Text(text)], run_tokens=run_tokens).parts[0])
 
 
-@pytest.mark.parametrize("kind", WRITTEN)
-def test_nothing_personal_is_left_and_all_of_it_comes_back(sanitizer: Sanitizer, kind: str) -> None:
-    text = WRITTEN[kind]
-    shown = hidden(sanitizer, text)
-    assert not [value for row in people() for key in PERSONAL for value in [row[key]] if value in shown]
-    assert "+49 40" not in shown
-    assert shown.count("\n") == text.count("\n")
-    assert "closed" in shown
-    assert "10007" in shown
-    assert sanitizer.restore_text("home", shown).content == text
-
-
-def test_a_table_stays_one_and_lines_of_json_stay_that(sanitizer: Sanitizer) -> None:
-    rows = list(csv.DictReader(io.StringIO(hidden(sanitizer, WRITTEN["table"]))))
-    records = [json.loads(line) for line in hidden(sanitizer, WRITTEN["lines of JSON"]).splitlines()]
+def test_all_that_is_personal_is_a_token_as_in_a_short_text_and_comes_back(sanitizer: Sanitizer) -> None:
+    assert min(map(len, WRITTEN.values())) > LEAST_CHARS
+    short = hidden(sanitizer, table(people()[:2]))
+    shown = {kind: hidden(sanitizer, text) for kind, text in WRITTEN.items()}
+    for kind, text in shown.items():
+        assert not [value for row in people() for key in PERSONAL for value in [row[key]] if value in text]
+        assert "+49 40" not in text
+        assert sanitizer.restore_text("home", text).content == WRITTEN[kind]
+    rows = list(csv.DictReader(io.StringIO(shown["table"])))
+    records = [json.loads(line) for line in shown["lines of JSON"].splitlines()]
     for person, row, record in zip(people(), rows, records, strict=True):
         assert all(TOKEN.fullmatch(row[key]) for key in PERSONAL)
         assert [row[key] for key in PERSONAL] == [record[key] for key in PERSONAL]
+        assert (row["id"], record["id"]) == (person["id"], int(person["id"]))
         assert row["status"] == record["status"] == person["status"]
         if row["notes"]:
             assert row["customer_name"] in row["notes"]
-
-
-def test_tokens_are_those_of_short_texts(sanitizer: Sanitizer) -> None:
-    short = hidden(sanitizer, table(people()[:2]))
-    assert hidden(sanitizer, WRITTEN["table"]).startswith(short)
-    assert (
-        hidden(sanitizer, table(people()[7:9])).splitlines()[1] == hidden(sanitizer, WRITTEN["table"]).splitlines()[8]
-    )
+    assert shown["table"].startswith(short)
+    assert hidden(sanitizer, table(people()[7:9])).splitlines()[1] == shown["table"].splitlines()[8]
 
 
 def test_rows_that_are_wider_or_narrower_are_hidden_too(sanitizer: Sanitizer) -> None:
@@ -240,17 +231,18 @@ def test_a_failing_detector_lets_nothing_through(vault: Vault) -> None:
             broken.learn("home", [Text(text)])
 
 
-@pytest.mark.parametrize("size", [25_000, 33_333, 10_000_000])
-@pytest.mark.parametrize(("kind", "written"), [(FileKind.CSV, "table"), (FileKind.JSON, "lines of JSON")])
+@pytest.mark.parametrize("size", [25_000, 10_000_000])
+@pytest.mark.parametrize(("kind", "written"), [(FileKind.CSV, table), (FileKind.JSON, json_lines)])
 def test_a_file_is_hidden_alike_in_pieces_of_any_size(
-    sanitizer: Sanitizer, monkeypatch: pytest.MonkeyPatch, size: int, kind: FileKind, written: str
+    sanitizer: Sanitizer, monkeypatch: pytest.MonkeyPatch, size: int, kind: FileKind, written: Callable[..., str]
 ) -> None:
     monkeypatch.setattr(streams, "GRID_CHARS", size)
-    text = WRITTEN[written]
+    text = written(people(400))
+    assert len(text) > 25_000
     tally = streams.Tally()
     shown = "".join(streams.sanitized(sanitizer, "home", io.StringIO(text), kind, tally))
     assert shown == hidden(sanitizer, text)
-    assert tally.types()["EMAIL"] == ROWS
+    assert tally.types()["EMAIL"] == 400
     restored = streams.restored(sanitizer, "home", io.StringIO(shown), kind, streams.Tally(), lenient=False)
     assert "".join(restored) == text
 
@@ -268,6 +260,6 @@ def test_a_row_without_end_is_still_looked_at_below_its_headings(
 def test_a_line_that_is_not_json_is_named(sanitizer: Sanitizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "GRID_CHARS", 25_000)
     lines = WRITTEN["lines of JSON"].splitlines(keepends=True)
-    text = "".join([*lines[:300], "Jane Roe, jane@corp.example\n", *lines[300:]])
-    with pytest.raises(Exception, match="Line 301 of the input is not valid JSON"):
+    text = "".join([*lines[:200], "Jane Roe, jane@corp.example\n", *lines[200:]])
+    with pytest.raises(Exception, match="Line 201 of the input is not valid JSON"):
         list(streams.sanitized(sanitizer, "home", io.StringIO(text), FileKind.JSON, streams.Tally()))

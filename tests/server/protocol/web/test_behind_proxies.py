@@ -26,7 +26,7 @@ from ....docs.blocks import blocks_of
 from ....waiting import wait_until
 from ...conftest import SEALAB, environment
 from .raw import HEADERS, MODERN, call
-from .test_tls import certificate
+from .test_http import certificate
 from .tokens import Made, made, revoked
 
 NAME = "sealab.example"
@@ -200,22 +200,15 @@ async def test_two_people_of_two_tenants_work_through_a_proxy_and_do_not_meet(pr
             assert not (await client.call_tool("delete_workspace_file", {"filename": "large"})).is_error
 
 
-def test_a_request_that_is_too_large_gets_the_answer_of_the_server(proxied: Proxied) -> None:
-    token = made(proxied.home, "large")
+def test_what_is_too_large_or_has_a_revoked_token_is_refused_by_the_server_and_what_a_client_forwards_does_not_count(
+    proxied: Proxied,
+) -> None:
+    token = made(proxied.home, "plain")
     status, said = proxied.asked("POST", "/mcp", b" " * (4 * 1024 * 1024 + 1), **HEADERS, **token.header)
     assert status == 413
     assert b"Send large data in parts" in said
-
-
-def test_what_a_client_forwards_does_not_count_behind_a_proxy(proxied: Proxied) -> None:
-    token = made(proxied.home, "forwards")
     for forged in ({"X-Forwarded-Host": "evil.example"}, {"Forwarded": "for=10.0.0.1"}, {"X-Forwarded-For": "?"}):
         assert proxied.called(token, "1", **forged)[0] == 200
-
-
-def test_a_revoked_token_is_refused_through_a_proxy(proxied: Proxied) -> None:
-    token = made(proxied.home, "gone")
-    assert proxied.called(token, "1")[0] == 200
     revoked(proxied.home, token)
     wait_until(lambda: proxied.called(token, "1")[0] == 401)
 

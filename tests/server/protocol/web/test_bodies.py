@@ -1,15 +1,23 @@
-"""Bodies that are half sent hold little memory, and keep nobody else from sending."""
+"""Bodies half sent hold little memory; large ones are decoded in turns; and neither keeps anybody else from sending."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
 import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from sealab.server.fair_line import Owner
+from sealab.server.protocol.web.bodies import Bodies
+from sealab.server.protocol.web.large_bodies import LargeBodies
+from sealab.tools_registry.json_lines import LARGE_CHARS
 
 from ....waiting import wait_until
 from ...conftest import HttpServer, http_process
@@ -97,7 +105,9 @@ def test_a_body_above_the_largest_is_refused_by_what_it_declares_and_by_what_it_
     assert asked(server.url, "GET", "/readyz").status == 200
 
 
-def test_a_body_that_would_cost_too_much_to_decode_is_refused_before_it_is(server: HttpServer) -> None:
+def test_a_body_that_would_cost_too_much_to_decode_is_refused_before_it_is_and_many_values_are_taken_up_to_the_bound(
+    server: HttpServer,
+) -> None:
     for many, why in (
         ([[]] * 200_000 + [1] * 50_000, "it holds more than 250000 values"),
         ({str(number): 1 for number in range(100_000)}, "its objects hold more than 100000 names"),
@@ -106,9 +116,76 @@ def test_a_body_that_would_cost_too_much_to_decode_is_refused_before_it_is(serve
         refused = post(server.url, call("len(many)", many=many), **MODERN)  # an argument that there is not
         assert (refused.status, why in refused.message["error"]["message"]) == (413, True), why
         assert "as one text or in parts" in refused.message["error"]["message"]
-
-
-def test_a_body_of_many_values_is_taken_up_to_the_bound(server: HttpServer) -> None:
-    many = {"numbers": list(range(150_000)), "names": {f"name {number}": "[{,:" for number in range(50_000)}}
-    answer = post(server.url, call("sum(numbers) + len(names)", context_vars=many), **MODERN)
+    values = {"numbers": list(range(150_000)), "names": {f"name {number}": "[{,:" for number in range(50_000)}}
+    answer = post(server.url, call("sum(numbers) + len(names)", context_vars=values), **MODERN)
     assert answer.message["result"]["structuredContent"]["result"] == sum(range(150_000)) + 50_000
+
+
+MANY = 12
+
+
+class Rounds:
+    """Counts the rounds of the event loop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._tick()
+
+    def _tick(self) -> None:
+        self.count += 1
+        asyncio.get_running_loop().call_soon(self._tick)
+
+
+async def test_others_have_rounds_of_the_loop_between_two_and_each_caller_its_turn() -> None:
+    large, rounds = LargeBodies(), Rounds()
+    began: list[tuple[str, int]] = []
+
+    async def one(caller: str) -> None:
+        await large.turn(Owner(caller=caller))
+        began.append((caller, rounds.count))
+
+    await asyncio.gather(*(one("many") for _ in range(MANY)), one("other"))
+    assert [caller for caller, _ in began].index("other") <= 2
+    times = [count for _, count in began]
+    assert all(after - before >= 8 for before, after in pairwise(times))
+
+
+async def test_one_that_is_cancelled_takes_nobodys_turn() -> None:
+    large = LargeBodies()
+    tasks = [asyncio.create_task(large.turn(Owner(caller="many"))) for _ in range(MANY)]
+    await asyncio.sleep(0)
+    for task in tasks[1:-1]:
+        task.cancel()
+    await asyncio.wait_for(tasks[-1], 30)
+    served = asyncio.create_task(large.turn(Owner(caller="many")))
+    await asyncio.sleep(0)
+    large._turns.serve_next()  # and then it is cancelled, before it goes on
+    served.cancel()
+    await asyncio.gather(*tasks, served, return_exceptions=True)
+    await asyncio.wait_for(large.turn(Owner(caller="other")), 30)
+
+
+async def test_a_small_body_waits_for_no_large_one() -> None:
+    began: list[int] = []
+
+    async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
+        began.append(len((await receive())["body"]))
+        first.set()
+
+    async def posted(size: int) -> None:
+        async def receive() -> Message:
+            return {"type": "http.request", "body": json.dumps("x" * size).encode(), "more_body": False}
+
+        async def send(_message: Message) -> None:
+            raise AssertionError("nothing is refused")
+
+        await bodies({"type": "http", "headers": [], "client": ("127.0.0.1", 1)}, receive, send)
+
+    first = asyncio.Event()
+    bodies = Bodies(app, 100 * LARGE_CHARS)
+    large = [asyncio.create_task(posted(LARGE_CHARS + 1)) for _ in range(5)]
+    await first.wait()
+    await posted(10)
+    assert began.index(12) < 3
+    await asyncio.gather(*large)
+    assert len(began) == 6

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from sealab.server.protocol.web.connections import CONNECTIONS_MAX, HttpBounds, connections_max
 
 from ....waiting import until, wait_until
-from ...conftest import HttpServer, http_process, http_server
+from ...conftest import HttpServer, http_process, server_over_http
 from .raw import MODERN, begun, call, get, plugged, read, run
 
 DESCRIPTORS = 256
@@ -23,10 +23,7 @@ MAXIMUM = DESCRIPTORS // 2
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
-@pytest.fixture(scope="module")
-def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with http_server(tmp_path_factory.mktemp("home"), SEALAB_HTTP_RECEIVE_SECONDS="1") as url:
-        yield url
+impatient = server_over_http(SEALAB_HTTP_RECEIVE_SECONDS="1")
 
 
 def all_of(connection: socket.socket) -> bytes:

@@ -1,26 +1,31 @@
-"""HTTP: who may speak to it."""
+"""HTTP and HTTPS: who may speak to a server, and which certificates it refuses."""
 
 from __future__ import annotations
 
+import datetime as dt
+import http.client
 import json
-from collections.abc import Iterator
+import ssl
+import subprocess
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
-from ...conftest import http_server
+from ...command_line import sealab
+from ...conftest import SEALAB, environment, server_over_http
 from .raw import HEADERS, INITIALIZE, METADATA, connected, post, read
+from .tokens import made
 
 MODERN: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": METADATA}}
 MODERN_HEADERS = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with http_server(tmp_path_factory.mktemp("home")) as url:
-        yield url
+url = server_over_http()
 
 
 def test_a_name_or_a_web_page_from_elsewhere_is_refused_in_both_eras(url: str) -> None:
@@ -71,3 +76,75 @@ def test_only_loopback_is_listened_on(url: str) -> None:
         line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()[1:] if line.split()[3] == "0A"
     ]
     assert [entry.split(":")[0] for entry in listening if int(entry.split(":")[1], 16) == port] == ["0100007F"]
+
+
+def certificate(folder: Path, passphrase: bytes | None = None) -> tuple[Path, Path]:
+    """Write a certificate for `sealab.example` that signs itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "sealab.example")])
+    now = dt.datetime.now(dt.UTC)
+    made_of = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("sealab.example")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    cert_file, key_file = folder / "cert.pem", folder / "key.pem"
+    cert_file.write_bytes(made_of.public_bytes(serialization.Encoding.PEM))
+    hiding = serialization.NoEncryption() if passphrase is None else serialization.BestAvailableEncryption(passphrase)
+    key_file.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, hiding))
+    return cert_file, key_file
+
+
+def test_a_server_with_tls_is_reached_at_every_address_by_its_public_name(tmp_path: Path) -> None:
+    cert, key = certificate(tmp_path)
+    token = made(tmp_path / "home", "ada")
+    env = environment(SEALAB_AUTH="tokens", SEALAB_PUBLIC_URL="https://sealab.example", SEALAB_DRAIN_SECONDS="0")
+    files = ["--tls-cert", str(cert), "--tls-key", str(key)]
+    started = [*SEALAB, "serve", "--home", str(tmp_path / "home"), *files, "--http", "0.0.0.0:0"]
+    with subprocess.Popen(started, stderr=subprocess.PIPE, env=env, text=True) as server:
+        try:
+            assert server.stderr is not None
+            said = server.stderr.readline()
+            assert "https://0.0.0.0:" in said
+            port = int(said.split(":")[-1].removesuffix("/mcp\n"))
+            trusted = ssl.create_default_context(cafile=str(cert))
+            trusted.check_hostname = False  # it is reached by an address here, and asked for by its name below
+            for host, status in (("sealab.example", 200), ("evil.example", 421)):
+                connection = http.client.HTTPSConnection("127.0.0.1", port, context=trusted, timeout=50)
+                connection.request("POST", "/mcp", json.dumps(INITIALIZE), {**HEADERS, **token.header, "Host": host})
+                answer = connection.getresponse()
+                answer.read()
+                connection.close()
+                assert answer.status == status
+            plain = http.client.HTTPConnection("127.0.0.1", port, timeout=50)
+            plain.request("GET", "/healthz")
+            with pytest.raises((http.client.HTTPException, OSError)):
+                plain.getresponse()
+            plain.close()
+        finally:
+            server.terminate()
+            server.wait(60)
+
+
+def test_a_key_that_asks_for_a_passphrase_or_is_anothers_or_is_for_no_address_is_refused_with_a_sentence(
+    tmp_path: Path,
+) -> None:
+    cert, key = certificate(tmp_path, b"secret")
+    other = tmp_path / "other"
+    other.mkdir()
+    for its_key, options, said in (
+        (key, ["--http", "127.0.0.1:0"], "cannot be used"),
+        (certificate(other)[1], ["--http", "127.0.0.1:0"], "cannot be used"),
+        (key, [], "Give --http HOST:PORT too"),
+    ):
+        files = ["--tls-cert", str(cert), "--tls-key", str(its_key)]
+        ended = sealab("serve", "--home", str(tmp_path / "home"), *files, *options)
+        assert (said, ended.returncode) == (said, 2)
+        assert said in ended.stderr
+        assert "Traceback" not in ended.stderr

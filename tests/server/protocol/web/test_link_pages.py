@@ -13,6 +13,8 @@ def test_a_page_runs_nothing_is_shown_in_no_frame_and_is_kept_nowhere() -> None:
         assert {"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} == set(policy)
         assert shown.headers["x-frame-options"] == "DENY"
         assert shown.headers["cache-control"] == "no-store"
+        assert shown.headers["referrer-policy"] == "same-origin"
+        assert shown.headers["x-content-type-options"] == "nosniff"
 
 
 def test_what_stands_on_a_page_is_text() -> None:

@@ -9,18 +9,14 @@ from typing import Any
 import pytest
 
 from ....waiting import wait_until
-from ...conftest import http_server
+from ...conftest import server_over_http
 from . import raw
 from .raw import HEADERS, INITIALIZE, MODERN, PING, asked, begun, call, connected, post, read, run
 
 MAXIMUM = 10
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    env = {"SEALAB_HTTP_SESSIONS_MAX": str(MAXIMUM), "SEALAB_PRIVACY_MODE": "fast"}
-    with http_server(tmp_path_factory.mktemp("home"), **env) as url:
-        yield url
+server = server_over_http(SEALAB_HTTP_SESSIONS_MAX=str(MAXIMUM), SEALAB_PRIVACY_MODE="fast")
 
 
 _OPENED: list[tuple[str, dict[str, str]]] = []
@@ -45,7 +41,7 @@ def status_in(server: str, session: str, **headers: str) -> int:
     return post(server, PING, mcp_session_id=session, **headers).status
 
 
-def test_the_idlest_sessions_of_a_caller_end_when_it_opens_more_and_are_answered_404(server: str) -> None:
+def test_the_idlest_sessions_of_a_caller_end_when_it_opens_ever_more_and_are_answered_404(server: str) -> None:
     sessions = [opened(server) for _ in range(MAXIMUM)]
     assert status_in(server, sessions[0]) == 200
     more = [opened(server) for _ in range(MAXIMUM // 2)]
@@ -54,33 +50,23 @@ def test_the_idlest_sessions_of_a_caller_end_when_it_opens_more_and_are_answered
     assert ended.message["error"]["message"] == "Session not found. Initialize a new one."
     assert [status_in(server, each) for each in sessions[1:6]] == [404] * 5
     assert [status_in(server, each) for each in (sessions[0], *sessions[6:], *more)] == [200] * MAXIMUM
-
-
-def test_ever_more_sessions_that_nobody_closes_leave_the_server_open_to_all(server: str) -> None:
     for _ in range(6 * MAXIMUM):
-        opened(server)
-    report = post(server, call("6 * 7"), mcp_session_id=opened(server)).message["result"]["structuredContent"]
+        session = opened(server)
+    report = post(server, call("6 * 7"), mcp_session_id=session).message["result"]["structuredContent"]
     assert report["result"] == 42
 
 
-def test_a_session_with_a_run_at_work_never_ends_for_another(server: str) -> None:
-    busy = opened(server)
+def test_a_session_with_a_run_at_work_or_a_client_that_listens_never_ends_for_another(server: str) -> None:
+    busy, listening = opened(server), opened(server)
     running = begun(server, call("import time\ntime.sleep(3)\n6 * 7"), mcp_session_id=busy)
-    for _ in range(3 * MAXIMUM):
-        opened(server)
-    assert read(running).message["result"]["structuredContent"]["result"] == 42
-    assert status_in(server, busy) == 200
-
-
-def test_a_session_whose_client_listens_outlives_those_with_no_client(server: str) -> None:
-    listening = opened(server)
     stream = connected(server)
     stream.request("GET", "/mcp", headers={**HEADERS, "mcp-session-id": listening})
     answer = stream.getresponse()
     assert answer.status == 200
     for _ in range(3 * MAXIMUM):
         opened(server)
-    assert status_in(server, listening) == 200
+    assert read(running).message["result"]["structuredContent"]["result"] == 42
+    assert [status_in(server, each) for each in (busy, listening)] == [200, 200]
     answer.close()
     stream.close()
 

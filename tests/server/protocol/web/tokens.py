@@ -28,9 +28,7 @@ def tokens(home: Path, *arguments: str, **env: str) -> Ended:
 
 
 def made(home: Path, name: str, *options: str, **env: str) -> Made:
-    ended = tokens(home, "create", name, *options, "--json", **env)
-    assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout)
+    told = tokens(home, "create", name, *options, "--json", **env).told
     return Made(told.pop("token"), told)
 
 

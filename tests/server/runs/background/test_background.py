@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from ...conftest import Caller, in_this_process
+from ...conftest import Caller, in_process_server, in_this_process
 
 ONE_SPARE = {"SEALAB_WORKERS_SPARE": "1"}
 
 
 async def begun(caller: Caller, code: str, **arguments: Any) -> str:
     """Begin a background run and return its run_id."""
-    report = (await caller.call("execute_code", code=code, background=True, **arguments)).structured_content
-    assert report is not None
+    report = await caller.told("execute_code", code=code, background=True, **arguments)
     assert report["status"] == "queued"
     run_id: str = report["run_id"]
     return run_id
-
-
-async def told(caller: Caller, run_id: str, **arguments: Any) -> dict[str, Any]:
-    """Return what get_run tells of a run."""
-    answer = await caller.call("get_run", run_id=run_id, **arguments)
-    assert answer.structured_content is not None, answer.content
-    return answer.structured_content
 
 
 _HANGS_SECONDS = 150
@@ -41,7 +32,7 @@ async def until(
     try:
         async with asyncio.timeout(_HANGS_SECONDS):
             while True:
-                state = await told(caller, run_id, **arguments)
+                state = await caller.told("get_run", run_id=run_id, **arguments)
                 if reached(state):
                     return state
                 assert state["status"] in {"queued", "running", "waiting"}, state
@@ -59,12 +50,8 @@ def runs(state: dict[str, Any]) -> bool:
     return bool(state["status"] == "running")
 
 
-@pytest.fixture(scope="module")
-async def one_at_a_time(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
-    """A client of a server that makes one background run at a time and has one wait."""
-    env = ONE_SPARE | {"SEALAB_BACKGROUND_RUNS_MAX": "1", "SEALAB_BACKGROUND_QUEUE_MAX": "1"}
-    async with in_this_process(tmp_path_factory.mktemp("home"), env) as caller:
-        yield caller
+one_at_a_time = in_process_server(ONE_SPARE | {"SEALAB_BACKGROUND_RUNS_MAX": "1", "SEALAB_BACKGROUND_QUEUE_MAX": "1"})
+"""A client of a server that makes one background run at a time and has one wait."""
 
 
 async def test_a_background_run_is_answered_at_once_and_its_report_can_be_waited_for(one_at_a_time: Caller) -> None:
@@ -84,10 +71,9 @@ async def test_runs_wait_within_a_bound_and_end_when_they_are_cancelled_at_work_
     state = await until(one_at_a_time, first, lambda state: "progress" in state)
     assert state == {"run_id": first, "status": "running", "progress": {"fraction": 0.25, "message": "a quarter"}}
     second = await begun(one_at_a_time, "write_file('begun.txt', 'x')")
-    assert (await told(one_at_a_time, second))["status"] == "queued"
-    refused = await one_at_a_time.call("execute_code", code="1", background=True)
-    assert refused.is_error
-    assert refused.content[0].text.startswith("1 background runs of yours wait to begin, which is the most.")  # type: ignore[union-attr]
+    assert (await one_at_a_time.told("get_run", run_id=second))["status"] == "queued"
+    refused = await one_at_a_time.refusal("execute_code", code="1", background=True)
+    assert refused.startswith("1 background runs of yours wait to begin, which is the most.")
     for run_id in (second, first):
         answer = await one_at_a_time.call("get_run", run_id=run_id, cancel=True)
         assert answer.structured_content is not None
@@ -110,7 +96,7 @@ async def test_a_background_run_has_the_operators_longer_time_limit(tmp_path: Pa
 
 async def test_the_report_of_a_run_in_the_foreground_can_be_had_again(one_at_a_time: Caller) -> None:
     report = await one_at_a_time.run("print('x')\nresult = [1, 2]")
-    again = await told(one_at_a_time, report["run_id"])
+    again = await one_at_a_time.told("get_run", run_id=report["run_id"])
     failed = await one_at_a_time.run("1 / 0")
     answer = await one_at_a_time.call("get_run", run_id=failed["run_id"])
     unknown = await one_at_a_time.call("get_run", run_id="0" * 26)
@@ -122,9 +108,8 @@ async def test_the_report_of_a_run_in_the_foreground_can_be_had_again(one_at_a_t
 
 
 async def test_a_run_in_a_session_cannot_be_one_in_the_background(one_at_a_time: Caller) -> None:
-    answer = await one_at_a_time.call("execute_code", code="1", background=True, session="s")
-    assert answer.is_error
-    assert "Leave out session" in answer.content[0].text  # type: ignore[union-attr]
+    answer = await one_at_a_time.refusal("execute_code", code="1", background=True, session="s")
+    assert "Leave out session" in answer
 
 
 async def test_runs_that_wait_or_run_are_gone_on_with_by_the_next_server(tmp_path: Path) -> None:
@@ -148,4 +133,41 @@ async def test_background_runs_leave_the_workers_of_the_foreground_alone(tmp_pat
         report = await caller.run("result = 1", timeout_seconds=20)
         assert report["result"] == 1
         for run_id in run_ids:
-            await told(caller, run_id, cancel=True)
+            await caller.told("get_run", run_id=run_id, cancel=True)
+
+
+AUTO = ONE_SPARE | {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast", "SEALAB_VAULT_KEYRING": "false"}
+PEOPLE = "full_name,email\nZorbla Quindlethwaite,zq@corp.example\n"
+CODE = (
+    "name, mail = read_file('people.csv').splitlines()[1].split(',')\nprogress(0.5, name)\n"
+    "print('to', mail)\nresult = [name.upper(), {'about': name}]"
+)
+FAILING = CODE + "\nraise ValueError(f'no {name} at {mail}')"
+PERSONAL = ("zorbla", "quindlethwaite", "zq@corp")
+
+
+def nothing_personal(report: object) -> None:
+    text = json.dumps(report).lower()
+    assert not [each for each in PERSONAL if each in text], report
+
+
+async def test_a_run_is_told_with_tokens_as_it_was_reported_by_the_next_server_too(tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / "people.csv").write_text(PEOPLE)
+    reports = []
+    async with in_this_process(tmp_path, AUTO) as caller:
+        for code in (CODE, FAILING):
+            reports.append(await caller.run(code))
+            nothing_personal(reports[-1])
+            nothing_personal(await caller.told("get_run", run_id=reports[-1]["run_id"]))
+        in_background = [await begun(caller, code) for code in (CODE, FAILING)]
+        for run_id in in_background:
+            nothing_personal(await ended(caller, run_id))
+    async with in_this_process(tmp_path, AUTO) as caller:
+        for report in reports:
+            later = await caller.told("get_run", run_id=report["run_id"])
+            nothing_personal(later)
+            assert later["status"] == report["status"]
+            assert later["output"].startswith("to [EMAIL_")
+        for run_id in in_background:
+            nothing_personal(await caller.told("get_run", run_id=run_id))

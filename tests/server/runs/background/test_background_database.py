@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -11,7 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ....skills_db.postgres import INSTALL, Cluster, find_binaries, throwaway_cluster
+from ....skills_db.conftest import cluster_of_tests
+from ....skills_db.postgres import Cluster
 from ....waiting import until as comes_about
 from ...conftest import Caller, in_this_process
 from ...journal.test_journaled_runs import CLAIMED, served_notes
@@ -33,12 +33,8 @@ AWAY = "The journals of the runs under way wait to be written"
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """A PostgreSQL server that a test may kill. In CI it must be there; elsewhere its tests are skipped without it."""
-    if find_binaries() is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"There is no PostgreSQL on this machine. {INSTALL}")
-        pytest.skip(f"there is no PostgreSQL on this machine. {INSTALL}")
-    with throwaway_cluster() as running:
+    """A PostgreSQL server that a test may kill."""
+    with cluster_of_tests(durable=True) as running:
         yield running
 
 

@@ -15,7 +15,7 @@ import psutil
 
 from ...conftest import HttpServer, http_process
 from ...journal.test_journaled_runs import CLAIMED, served_notes
-from .test_background import ONE_SPARE, begun, ended, told, until
+from .test_background import ONE_SPARE, begun, ended, until
 from .test_background_restarts import SHORT_LEASES, WAITS, lines_of, over_http
 
 ENV = ONE_SPARE | CLAIMED
@@ -56,7 +56,7 @@ async def told_by_the_next(home: Path, *run_ids: str, env: dict[str, str] = ENV)
     with http_process(home, launched_by=SHORT_LEASES, **env) as server:
         async with over_http(server.url, "auto") as caller:
             await caller.call("write_workspace_file", filename="go.txt", content="")
-            return [await told(caller, each, wait_seconds=40) for each in run_ids]
+            return [await caller.told("get_run", run_id=each, wait_seconds=40) for each in run_ids]
 
 
 async def test_a_run_whose_journal_is_cut_in_a_record_ends_and_says_so_and_others_go_on(tmp_path: Path) -> None:
@@ -82,10 +82,10 @@ async def test_a_run_whose_journal_is_of_a_newer_version_waits_for_that(tmp_path
     changed(tmp_path, "UPDATE sealab_journal_run SET format = format + 1 WHERE run_id = ?", first)
     with http_process(tmp_path, launched_by=SHORT_LEASES, **ENV) as server:
         async with over_http(server.url, "auto") as caller:
-            assert (await told(caller, second, wait_seconds=40))["result"] == "second"
+            assert (await caller.told("get_run", run_id=second, wait_seconds=40))["result"] == "second"
             said = await says(server, f"The background run {first} is left to a newer version")
             assert "Use that version or a later one." in said
-            assert (await told(caller, first))["status"] == "running"
+            assert (await caller.told("get_run", run_id=first))["status"] == "running"
     changed(tmp_path, "UPDATE sealab_journal_run SET format = format - 1 WHERE run_id = ?", first)
     (report,) = await told_by_the_next(tmp_path, first)
     assert report["status"] == "ok", report

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,12 +15,12 @@ from mcp.types import ElicitResult
 
 from sealab.server.protocol import elicitation
 
-from ....skills_db.postgres import INSTALL, find_binaries, throwaway_cluster
+from ....skills_db.conftest import cluster_of_tests
 from ...command_line import Ended, sealab
 from ...conftest import Caller, http_process, in_this_process
 from ...journal.test_journaled_runs import CLAIMED, NOTES
 from ...upstream_tools.test_registry import configure
-from .test_background import begun, ended, told, until
+from .test_background import begun, ended, until
 from .test_background_restarts import over_http
 
 ENV = {"SEALAB_WORKERS_SPARE": "1", "SEALAB_BACKGROUND_RUNS_MAX": "2"} | CLAIMED
@@ -79,18 +78,17 @@ async def test_a_run_that_waits_holds_no_place_is_shown_as_waiting_and_can_be_ca
         assert (listed["run_id"], listed["status"]) == (run_id, "waiting")
         assert listed["tools"]["notes.put"] == {"done": 1, "failed": 0}
         assert (await operated(tmp_path, "show", run_id)).stdout.startswith(f"run {run_id}: waiting, ")
-        refused = await operated(tmp_path, "replay", run_id)
-        assert refused.returncode == 3
-        assert "its status is waiting. It waits for an answer: `sealab approvals list`" in refused.stderr
+        refusal = (await operated(tmp_path, "replay", run_id)).refusal(3)
+        assert "its status is waiting. It waits for an answer: `sealab approvals list`" in refusal
         assert f"{run_id}  " in (await operated(tmp_path, "list", "--status", "waiting")).stdout
         resumed = await operated(tmp_path, "resume", run_id)
         assert (resumed.returncode, "waits for an answer" in resumed.stderr) == (3, True)
-        assert (await told(caller, run_id, cancel=True))["status"] == "cancelled"
+        assert (await caller.told("get_run", run_id=run_id, cancel=True))["status"] == "cancelled"
         assert f"{run_id}  " in (await operated(tmp_path, "list", "--status", "cancelled")).stdout
         resumed = await operated(tmp_path, "resume", run_id)
         assert (resumed.returncode, "has ended: cancelled" in resumed.stderr) == (3, True)
         assert (await answered(tmp_path, "approve", approval)).returncode == 2
-        assert (await told(caller, run_id))["status"] == "cancelled"
+        assert (await caller.told("get_run", run_id=run_id))["status"] == "cancelled"
     assert not sent.exists()
 
 
@@ -117,11 +115,7 @@ def where(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
     if request.param == "sqlite":
         yield ENV
         return
-    if find_binaries() is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"There is no PostgreSQL on this machine. {INSTALL}")
-        pytest.skip(f"there is no PostgreSQL on this machine. {INSTALL}")
-    with throwaway_cluster(durable=False) as cluster:
+    with cluster_of_tests() as cluster:
         yield ENV | {"SEALAB_DATABASE_URL": cluster.create("sealab")}
 
 
@@ -269,21 +263,6 @@ async def test_a_run_of_the_foreground_waits_over_a_restart(tmp_path: Path, monk
     assert sent.read_text() == f"told {later['result'][0]}\n"
 
 
-async def test_without_a_journal_no_answer_is_a_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = served(tmp_path)
-    monkeypatch.setattr(elicitation, "ANSWER_SECONDS", 0.2)
-
-    async def absent(_context: object, _question: Any) -> ElicitResult:
-        await asyncio.sleep(0.6)
-        return ElicitResult(action="cancel")
-
-    env = ENV | {"SEALAB_JOURNAL": "off"}
-    async with in_this_process(tmp_path, env, elicitation_callback=absent) as caller:
-        report = await caller.run(CODE)
-    assert report["result"][1].startswith("refused: ")
-    assert not sent.exists()
-
-
 async def test_runs_that_were_accepted_go_on_when_the_operator_has_lowered_the_maxima(tmp_path: Path) -> None:
     sent = served(tmp_path)
     async with in_this_process(tmp_path, ENV | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}) as caller:
@@ -297,3 +276,83 @@ async def test_runs_that_were_accepted_go_on_when_the_operator_has_lowered_the_m
         assert (await ended(caller, queued))["result"] == "ran"
         assert (await ended(caller, run_id))["status"] == "ok"
     assert sent.exists()
+
+
+AT_ONCE = """
+import asyncio
+name = 'send'
+texts = ['held', 'second', 'third']
+result = await asyncio.gather(*(call_tool('notes.' + name, {'text': text}) for text in texts))
+"""
+IN_TURN = """
+first = await tools.notes.send(text='first')
+name = 'look'
+second = await call_tool('notes.' + name, {'name': 'second'})
+result = [first, second, await tools.notes.send(text='third')]
+"""
+
+
+def served_held(home: Path) -> tuple[Path, Path]:
+    """Configure the server of notes, which answers one call once a file is there; return what was sent, and that."""
+    sent, go = served(home), home / "go"
+    program = (home / "notes.py").read_text()
+    held = f"while text == 'held' and not pathlib.Path({str(go)!r}).exists():\n        time.sleep(0.01)"
+    (home / "notes.py").write_text(program.replace("if text == 'slow':\n        time.sleep(600)", held))
+    return sent, go
+
+
+async def test_calls_at_once_that_are_approved_one_after_another_are_each_made_once(tmp_path: Path) -> None:
+    sent, go = served_held(tmp_path)
+    async with in_this_process(tmp_path, ENV) as caller:
+        run_id = await begun(caller, AT_ONCE)
+        assert "held" in (await until(caller, run_id, asks))["approval"]["question"]
+        assert (await answered(tmp_path, "approve", f"{run_id}.1")).returncode == 0
+        await until(caller, run_id, lambda _state: sent.exists())
+        listed = await operated(tmp_path, "list", "--status", "waiting")
+        assert run_id not in listed.stdout, "it waits while a call is under way"
+        go.touch()
+        await until(caller, run_id, asks)
+        assert (await answered(tmp_path, "approve", f"{run_id}.2")).returncode == 0
+        report = await ended(caller, run_id)
+    assert report["result"] == ["sent held", "sent second", "sent third"], report
+    assert sorted(sent.read_text().split()) == ["held", "second", "third"]
+
+
+async def test_what_a_user_approved_for_a_run_is_not_asked_again_after_another_question(tmp_path: Path) -> None:
+    sent = served(tmp_path)
+    config = tmp_path / "mcp.json"
+    config.write_text(config.read_text().replace('"writes"', '"always"'))
+    async with in_this_process(tmp_path, ENV) as caller:
+        run_id = await begun(caller, IN_TURN)
+        for number, tool in ((1, "notes.send"), (2, "notes.look")):
+            state = await until(caller, run_id, asks)
+            assert state["approval"]["id"] == f"{run_id}.{number}"
+            assert tool in state["approval"]["question"]
+            assert (await answered(tmp_path, "approve", f"{run_id}.{number}")).returncode == 0
+            await until(caller, run_id, lambda state: state.get("approval", {}).get("id") != f"{run_id}.{number}")  # noqa: B023
+        report = await ended(caller, run_id)
+    assert report.get("result") == ["sent first", "saw second", "sent third"], report
+    assert sent.read_text() == "first\nthird\n"
+
+
+async def test_a_call_of_the_foreground_is_answered_before_its_run_waits_for_another_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent, go = served_held(tmp_path)
+    monkeypatch.setattr(elicitation, "ANSWER_SECONDS", 0.3)
+    asked: list[str] = []
+
+    async def user(_context: object, question: Any) -> ElicitResult:
+        asked.append(question.message)
+        if len(asked) > 1:
+            asyncio.get_running_loop().call_later(0.6, go.touch)
+            await asyncio.Event().wait()
+        return ElicitResult(action="accept", content={"approve": True})
+
+    async with in_this_process(tmp_path, ENV, elicitation_callback=user, mode="legacy") as caller:
+        report = await caller.run(AT_ONCE)
+        assert report["status"] == "waiting", report
+        assert (await answered(tmp_path, "approve", report["approval"]["id"])).returncode == 0
+        later = await ended(caller, report["run_id"])
+    assert later["result"] == ["sent held", "sent second", "sent third"], later
+    assert sorted(sent.read_text().split()) == ["held", "second", "third"]

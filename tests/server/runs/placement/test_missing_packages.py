@@ -1,29 +1,28 @@
-"""Of a package that code lacks, the hint names the command that brings it, where one does."""
+"""What a refused or slow run is told of full Python and packages, and who is asked before it runs in a container."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 
 import pytest
 
+from sealab.sandbox.job import Failure, Isolation, Job, Outcome, Status
 from sealab.server.app import App, running
 from sealab.server.home import Home
 from sealab.server.runs.execute import CodeRequest, execute
+from sealab.server.runs.placement import escalation
+from sealab.server.runs.placement.heavy_numbers import told_of_full_python
 from sealab.server.settings import Settings
 
 from ...managed_python.kernel import needs_kernel
-from ...managed_python.wheels import made_environment, wheel
 
 ALONE = Settings(workers_spare=0)
 
 
 @pytest.fixture(scope="module")
-async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[App]:
-    """A server whose full Python has a module `pandas` of the tests' own."""
-    root, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("wheels")
-    made_environment(root, folder, wheel(folder, "pandas", "9.1", {"pandas/__init__.py": "total = sum\n"}))
-    async with running(ALONE, Home(root)) as app:
+async def app(home: Home) -> AsyncIterator[App]:
+    async with running(ALONE, home) as app:
         yield app
 
 
@@ -77,3 +76,55 @@ async def test_of_what_no_package_is_known_to_bring_nothing_is_said(app: App, mo
 @needs_kernel
 async def test_a_module_of_the_standard_library_still_names_full_python(app: App) -> None:
     assert 'isolation="process"' in await hint(app, "import ctypes", isolation="restricted")
+
+
+REFUSED = Outcome(status=Status.REFUSED, error=Failure("ImportError", "module 'numpy' is not available here"))
+
+
+async def test_where_nobody_can_be_asked_the_hint_says_what_the_operator_can_do() -> None:
+    assert "APPROVE_CONTAINER" in (await escalation._not_approved(REFUSED, None) or "")
+
+
+@pytest.mark.parametrize("approves", [True, False])
+async def test_the_user_is_told_why_and_decides(approves: bool) -> None:
+    asked: list[str] = []
+
+    async def user(question: str, _choices: object) -> str | None:
+        asked.append(question)
+        return "" if approves else None
+
+    obstacle = await escalation._not_approved(REFUSED, user)
+    assert "module 'numpy' is not available here" in asked[0]
+    assert (obstacle is None) is approves
+
+
+BOTH = (Isolation.RESTRICTED, Isolation.PROCESS)
+TIMED_OUT = Failure("TimeoutError", "It ran longer than its 2 seconds.", hint="Do less at once.")
+
+
+def hint_after(
+    cpu_ms: float | None,
+    *,
+    status: Status = Status.TIMEOUT,
+    isolation: Isolation = Isolation.RESTRICTED,
+    session: str | None = None,
+    offered: Collection[Isolation] = BOTH,
+) -> str:
+    outcome = Outcome(status, error=TIMED_OUT, isolation=isolation, duration_ms=2000.0, cpu_ms=cpu_ms)
+    told = told_of_full_python(Job("1", session=session), outcome, lambda: offered)
+    assert told.error is not None
+    return str(told.error.hint)
+
+
+def test_one_that_computed_until_its_time_was_over_is_told_where_numbers_are_fast() -> None:
+    assert hint_after(1900.0).startswith("Do less at once. Where it computes on many numbers")
+    assert hint_after(1900.0).endswith('ask for isolation="process".')
+    assert hint_after(1900.0, offered=(Isolation.RESTRICTED, Isolation.CONTAINER)).endswith('isolation="container".')
+
+
+def test_one_that_waited_or_cannot_have_it_or_has_it_is_not() -> None:
+    assert hint_after(20.0) == hint_after(None) == "Do less at once."
+    assert hint_after(1900.0, offered=(Isolation.RESTRICTED,)) == "Do less at once."
+    assert hint_after(1900.0, isolation=Isolation.PROCESS) == "Do less at once."
+    assert hint_after(1900.0, session="kept") == "Do less at once."
+    assert hint_after(1900.0, status=Status.ERROR) == "Do less at once."

@@ -1,4 +1,4 @@
-"""The model of names: it comes with sealab, and says the same whatever computes it."""
+"""The model of names: it comes with sealab, reads the pieces of words that it learned, and says the same everywhere."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sealab.server.privacy.detection import detect
 from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Mode
@@ -16,7 +18,10 @@ from sealab.server.privacy.detection.ner import model
 from sealab.server.privacy.detection.ner.model import Rampart
 from sealab.server.privacy.detection.ner.numpy_bert import NumpyBert
 from sealab.server.privacy.detection.ner.onnx_bert import OnnxBert, fused
+from sealab.server.privacy.detection.ner.wordpiece import WordPiece
 from sealab.server.privacy.detection.ner.words import words
+
+from ...found import found
 
 _FOLDER = Path(model.__file__).parent / "rampart"
 _FORM = {"layers": 6, "heads": 12, "epsilon": 1e-12}
@@ -100,9 +105,10 @@ def test_that_a_faster_engine_is_missing_is_said_of_balanced_alone(monkeypatch: 
     assert detect.slower_engine(Mode.FAST) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
+def test_a_known_given_name_is_found_without_a_capital_or_beside_a_family_name_and_is_no_name_as_a_word(
+    balanced: Detector,
+) -> None:
+    for text, name in (
         ("jane doe", "jane doe"),
         ("JANE DOE", "JANE DOE"),
         ("the invoice of jane doe is due", "jane doe"),
@@ -110,15 +116,53 @@ def test_that_a_faster_engine_is_missing_is_said_of_balanced_alone(monkeypatch: 
         ("hi i'm bob", "bob"),
         ("I saw Paris Hilton yesterday.", "Paris Hilton"),
         ("May Chen joined in May.", "May Chen"),
-    ],
-)
-def test_a_known_given_name_is_found_without_a_capital_or_beside_a_family_name(text: str, name: str) -> None:
-    found = Detector(DetectorOptions(mode=Mode.BALANCED)).find(text)
-    assert [(text[each.start : each.end], each.type) for each in found] == [(name, "PERSON")]
+    ):
+        assert found(balanced, text) == [(name, "PERSON")], text
+    for text in (
+        "mark done",
+        "max value",
+        "alba server",
+        "frank words",
+        "the elena model",
+        "In May the Paris office grew.",
+    ):
+        assert found(balanced, text) == [], text
+
+
+PIECES = (Path(model.__file__).parent / "rampart" / "vocab.txt").read_text(encoding="utf-8").splitlines()
+wordpiece = WordPiece(PIECES)
 
 
 @pytest.mark.parametrize(
-    "text", ["mark done", "max value", "alba server", "frank words", "the elena model", "In May the Paris office grew."]
+    ("text", "pieces", "spans"),
+    [
+        ("Jane Doe's", ["jane", "doe", "'", "s"], [(0, 4), (5, 8), (8, 9), (9, 10)]),
+        (
+            "Zoë Müller-Straße",
+            ["zoe", "muller", "-", "st", "##raße"],
+            [(0, 3), (4, 10), (10, 11), (11, 13), (13, 17)],
+        ),
+        ("e\u0301te\u0301", ["et", "##e"], [(0, 3), (3, 4)]),
+        ("東京 tokyo", ["東", "京", "tokyo"], [(0, 1), (1, 2), (3, 8)]),
+        ("İstanbul a\x00b", ["istanbul", "ab"], [(0, 8), (9, 12)]),
+        ("mañana ½ €5", ["mana", "##na", "½", "€", "##5"], [(0, 4), (4, 6), (7, 8), (9, 10), (10, 11)]),
+        ("ФИО김", ["ф", "##и", "##о", "##ᄀ", "##ᅵ", "##ᆷ"], [(0, 1), (1, 2), (2, 3), (3, 4), (3, 4), (3, 4)]),
+        ("x" * 101, ["[UNK]"], [(0, 101)]),
+        ("\u200dnaïve_x", ["na", "##ive", "_", "x"], [(1, 3), (3, 6), (6, 7), (7, 8)]),
+    ],
 )
-def test_a_given_name_that_is_also_a_word_is_not_one_everywhere(text: str) -> None:
-    assert Detector(DetectorOptions(mode=Mode.BALANCED)).find(text) == []
+def test_a_text_has_the_pieces_that_the_model_learned(
+    text: str, pieces: list[str], spans: list[tuple[int, int]]
+) -> None:
+    encoded = wordpiece.encode(text)
+    assert [PIECES[number] for number in encoded.ids] == pieces
+    assert encoded.spans == spans
+    assert wordpiece.encode(text, 7).spans == [(start + 7, end + 7) for start, end in spans]
+
+
+@given(st.text(max_size=200))
+def test_pieces_stand_in_order_within_the_text(text: str) -> None:
+    encoded = wordpiece.encode(text)
+    assert len(encoded.ids) == len(encoded.spans)
+    assert all(0 <= start < end <= len(text) for start, end in encoded.spans)
+    assert [start for start, _ in encoded.spans] == sorted(start for start, _ in encoded.spans)
