@@ -18,11 +18,11 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from mcp import Client, StdioServerParameters
@@ -40,6 +40,7 @@ from ..skills_db.conftest import Place, cluster, postgres_place
 
 __all__ = ["cluster", "postgres_place"]
 
+T = TypeVar("T")
 SEALAB = [sys.executable, "-P", "-m", "sealab.server"]
 HELD_MS_MAX = int(os.environ.get("SEALABTEST_HELD_MS", "400"))
 """Four times what a server logs: what it measures is its own doing, but a busy machine makes that longer too."""
@@ -214,6 +215,34 @@ class Caller:
 
 
 @asynccontextmanager
+async def in_a_task(manager: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
+    """Hold a context open in a task of its own.
+
+    Fixtures share one task, in which cancel scopes must end in the reverse order of their beginnings; those of sessions
+    and modules do not.
+    """
+    made: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    ends = asyncio.Event()
+
+    async def hold() -> None:
+        try:
+            async with manager as value:
+                made.set_result(value)
+                await ends.wait()
+        except BaseException as error:
+            if made.done():
+                raise
+            made.set_exception(error)
+
+    holding = asyncio.create_task(hold())
+    try:
+        yield await made
+    finally:
+        ends.set()
+        await holding
+
+
+@asynccontextmanager
 async def connected(app: App, **options: Any) -> AsyncIterator[Caller]:
     """Give a client of an app in this process, which has an MCP server of its own."""
     async with Client(mcp_server(app), read_timeout_seconds=200, **options) as client:
@@ -225,7 +254,13 @@ async def in_this_process(
     home: Path, env: Mapping[str, str] = MappingProxyType({}), **options: Any
 ) -> AsyncIterator[Caller]:
     """Give a client of a server in this process: real but for the transport, for what does not depend on that."""
-    async with running(settings_of(home, env), Home(home), serves=True) as app, connected(app, **options) as caller:
+
+    @asynccontextmanager
+    async def made() -> AsyncIterator[Caller]:
+        async with running(settings_of(home, env), Home(home), serves=True) as app, connected(app, **options) as caller:
+            yield caller
+
+    async with in_a_task(made()) as caller:
         yield caller
 
 
@@ -296,7 +331,8 @@ async def caller(request: pytest.FixtureRequest, served: Callable[..., Any]) -> 
     """A client of each kind, connected once, for what every transport must do in both eras."""
     transport, _, era = request.param.partition("-")
     target, home = served(transport)
-    async with Client(target, mode="legacy" if era == "legacy" else "auto", read_timeout_seconds=200) as client:
+    mode = "legacy" if era == "legacy" else "auto"
+    async with in_a_task(Client(target, mode=mode, read_timeout_seconds=200)) as client:
         yield Caller(client, home)
 
 
