@@ -246,7 +246,7 @@ def test_a_form_whose_lines_differ_in_what_is_found_is_looked_at_to_the_end(coun
 
 @pytest.mark.parametrize("text", ["short 10:00:00", "No log, but prose. " * 3000, "name,mail\n" + "a,b\n" * 9000])
 def test_other_texts_are_no_logs(counting: CountingCharacters, text: str) -> None:
-    assert not LogFinder(counting).reads(text)
+    assert not counting.reads_as_log(text)
 
 
 def test_with_patterns_of_the_operator_every_line_is_looked_at() -> None:
