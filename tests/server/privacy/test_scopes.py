@@ -24,7 +24,6 @@ from sealab.server.errors import RequestRefused
 from sealab.server.home import Home
 from sealab.server.privacy import privacy as privacy_module
 from sealab.server.privacy.detection.detect import Detector
-from sealab.server.privacy.detectors import Detectors
 from sealab.server.privacy.gates.answer_gate import AnswerFilter
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.settings import PrivacyLevel as Mode
@@ -286,10 +285,3 @@ async def test_a_second_tenant_loads_nothing_and_keeps_nothing_from_being_collec
                 assert app.privacy.detectors is operators.privacy.detectors
                 assert MAIL not in await hidden(app.privacy)
                 assert gc.get_freeze_count() <= kept  # what was frozen may end
-
-
-def test_a_recognizer_that_does_not_come_back_is_that_of_one_tenant(tmp_path: Path) -> None:
-    added = Detectors(Settings(privacy_recognizers="mine.yaml"), tmp_path)
-    assert added.of_a_tenant() is not added
-    own = Detectors(Settings(), tmp_path)
-    assert own.of_a_tenant() is own
