@@ -75,7 +75,7 @@ async def test_a_thread_that_finds_no_memory_fails_by_itself(pool: Pool) -> None
 import threading
 event = threading.Event()
 def hold():
-    own = bytearray(1 << 20)
+    own = bytearray(4 << 20)
     event.wait()
 for _ in range(100):
     threading.Thread(target=hold).start()
