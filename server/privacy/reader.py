@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ...sandbox.job import Json
-from .detection import columns, log_lines  # noqa: F401 - a reader no longer finds modules of this package
 from .detection.detect import ENTRY_POINTS, Detector, DetectorOptions, Mode, added_recognizers
 from .detection.findings import Finding, KeyedText
 from .reading.file_texts import texts_of

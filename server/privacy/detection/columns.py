@@ -14,11 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ...host_work import checked, checkpoint
-from .detect import Detector
 from .fields.judging import KEYS_OF_THINGS, KeyJudge
 from .fields.name_keys import is_company, is_placeholder
 from .fields.rules import LIKELY, FieldVerdict
-from .findings import Finding, Found, KeyedText, PiiType
+from .findings import Finding, Found, KeyedText, Looks, PiiType
 
 SAMPLE = 128
 _COLUMNS_MAX = 500
@@ -65,7 +64,7 @@ class _Column:
 class ColumnFinder:
     """Looks through columns with a detector; safe to use from several threads."""
 
-    def __init__(self, detector: Detector) -> None:
+    def __init__(self, detector: Looks) -> None:
         self._detector = detector
         self._changing = threading.Lock()
         self._columns: OrderedDict[tuple[tuple[str, ...], str | None], _Column] = OrderedDict()
@@ -135,10 +134,8 @@ class ColumnFinder:
 
     def _form_of(self, column: _Column, text: str) -> _CellForm | None:
         match = _FORM.fullmatch(text)
-        options = self._detector.options
-        added: object = getattr(options, "recognizers", None)
-        if match is None or options.patterns or added:
-            return None  # what the operator adds may find something in one and not in the next
+        if match is None or not self._detector.is_plain:
+            return None
         name = str(match.lastgroup)
         return column.forms.setdefault((name, len(text) if name in _BY_LENGTH else 0), _CellForm())
 

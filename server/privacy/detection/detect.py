@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 
 from ...errors import HostWorkRefused
 from ...host_work import checked, checkpoint
+from .columns import ColumnFinder
 from .fields.judging import KEYS_OF_THINGS, in_words, judge
 from .fields.rules import LIKELY, FieldVerdict
 from .findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
 from .fitting import Allowed, fitted, without_names_of_code
 from .headed_rows import headed
+from .log_lines import LogFinder, is_log
 from .overlaps import disjoint
 from .same_value import same_values
 from .scripts import parted, readable
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from presidio_analyzer import EntityRecognizer
 
     from .analyzer import LinearAnalyzer
-    from .columns import ColumnFinder
-    from .log_lines import LogFinder
     from .ner.prose import NamesInProse
 
 __all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "KeyedText", "Mode", "PiiType"]
@@ -111,12 +111,17 @@ class Detector:
         self._loading = threading.Lock()
         self._analyzer: LinearAnalyzer | None = None
         self._names: NamesInProse | None = None
-        self._columns: ColumnFinder | None = None
-        self._logs: LogFinder | None = None
+        self._columns = ColumnFinder(self)
+        self._logs = LogFinder(self)
         self._allowed = Allowed(
             (value for value in self.options.allow if not _is_expression(value)),
             [_compiled(value[1:-1]) for value in self.options.allow if _is_expression(value)],
         )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it looks for nothing that the operator added, which may be in one text of a form and not the next."""
+        return not self.options.patterns and not self.options.recognizers
 
     def warm(self) -> None:
         """Load whatever the mode needs, seconds of work; raises `DetectionFailed`."""
@@ -161,26 +166,14 @@ class Detector:
 
         `headings` are those of all columns of the table.
         """
-        with self._loading:
-            if self._columns is None:
-                from .columns import ColumnFinder
-
-                self._columns = ColumnFinder(self)
         return self._columns.find(path, texts, headings)
 
     def reads_as_log(self, text: str) -> bool:
         """Return whether a text is a long log, which `find_log` looks through."""
-        from .log_lines import is_log
-
-        return not self.options.patterns and not self.options.recognizers and is_log(text)
+        return self.is_plain and is_log(text)
 
     def find_log(self, text: str) -> list[Finding]:
         """Return what is personal in a long log; see `log_lines`. Raises `DetectionFailed`."""
-        with self._loading:
-            if self._logs is None:
-                from .log_lines import LogFinder
-
-                self._logs = LogFinder(self)
         return self._logs.find(text)
 
     def _closed(self, text: str, told: Sequence[Finding]) -> list[Finding]:

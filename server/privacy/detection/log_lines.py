@@ -14,8 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...host_work import checked, checkpoint
-from .detect import Detector
-from .findings import Finding
+from .findings import Finding, Looks
 
 LEAST_CHARS = 20_000
 SAMPLE = 64
@@ -66,7 +65,7 @@ def is_log(text: str) -> bool:
 class LogFinder:
     """Looks through long logs with a detector; safe to use from several threads."""
 
-    def __init__(self, detector: Detector) -> None:
+    def __init__(self, detector: Looks) -> None:
         self._detector = detector
         self._changing = threading.Lock()
         self._forms: OrderedDict[str, _RecordForm] = OrderedDict()

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from sealab.sandbox.host import timer_thread
-from sealab.sandbox.host.timer_thread import Deadlines
+from sealab.sandbox.host import run_clock
+from sealab.sandbox.host.run_clock import Deadlines
 
 LATER_SECONDS = 1000.0
 
@@ -62,7 +62,7 @@ def test_who_cancels_waits_for_what_has_begun(come):
 def test_cancelled_deadlines_do_not_pile_up():
     line = Deadlines()
     kept = line.set(time.monotonic() + LATER_SECONDS, int)
-    for _ in range(10 * timer_thread._SWEEP_FROM):
+    for _ in range(10 * run_clock._SWEEP_FROM):
         line.cancel(line.set(time.monotonic() + 2 * LATER_SECONDS, int))
-        assert len(line) <= 2 * timer_thread._SWEEP_FROM
+        assert len(line) <= 2 * run_clock._SWEEP_FROM
     assert kept.act is not None
