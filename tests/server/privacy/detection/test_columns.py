@@ -225,7 +225,7 @@ def found(text: str, findings: list[Finding]) -> set[tuple[str, str]]:
 def test_what_is_found_in_a_log_is_what_is_found_in_each_line(counting: CountingCharacters) -> None:
     text = "\n".join(lines(1500))
     finder = LogFinder(counting)
-    assert detector.reads_as_log(text)
+    assert counting.reads_as_log(text)
     mine = finder.find(text)
     assert counting.looked_at < len(text) / 2
     assert found(text, mine) == found(text, counting.find(text))
