@@ -121,7 +121,6 @@ def said_by(program: str, *arguments: str) -> str:
     return "" if ended.returncode == 0 else ended.stdout + ended.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("first", ENTRIES)
 def test_sixteen_threads_import_any_two_at_once(first: str, tmp_path: Path) -> None:
     pairs = [pair for pair in combinations_with_replacement(ENTRIES, 2) if pair[0] == first]

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("server", "sandbox", "tools_registry", "skills_db", "workspace")
 

@@ -82,7 +82,11 @@ class _Reader:
 
 
 class Readers:
-    """As many readers as processors, and callers in turns. Safe to use from several threads, but for its own."""
+    """Some readers at once, and callers in turns. Safe to use from several threads, but for its own.
+
+    There are more than processors, which the kernel shares out: so a caller whose readers compute until their deadlines
+    delays no other. One caller has a third of them at most.
+    """
 
     def __init__(
         self, code: ReaderCode, *, required: Level, at_once: int | None = None, memory_mb: int = _MEMORY_MB
@@ -90,7 +94,8 @@ class Readers:
         """Make them; nothing starts before it is needed. A reader has `memory_mb` MiB beyond what its code takes."""
         standing = Allowance(memory_mb * MIB, 0, _OPEN_FILES, 0, 0)
         self._config = ZygoteConfig(standing, Isolation.RESTRICTED, required, reader=code)
-        self._at_once = at_once or os.cpu_count() or 1
+        self._at_once = at_once or 2 * (os.cpu_count() or 1) + 2
+        self._of_one_caller = max(1, self._at_once // 3)
         self._starting = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -205,7 +210,7 @@ class Readers:
                 self._loop = asyncio.new_event_loop()
                 self._zygotes = Zygotes(self._launch, seconds=_ZYGOTE_SECONDS, renewed=self._drop_spares)
                 self._turns: Turns[str] = Turns(
-                    self._at_once, queue_max=QUEUE_MAX, queue_seconds=QUEUE_SECONDS, refusal=lambda _owner, _what: None
+                    self._at_once, queue_max=QUEUE_MAX, queue_seconds=QUEUE_SECONDS, refusal=self._refusal
                 )
                 self._thread = threading.Thread(target=self._loop.run_forever, name="sealab readers", daemon=True)
                 self._thread.start()
@@ -213,6 +218,12 @@ class Readers:
 
     def _launch(self) -> Launches:
         return ZygoteLauncher(self._config)
+
+    def _refusal(self, owner: Owner, _what: str) -> str | None:
+        """Return why no further reader may compute for that caller now, or None."""
+        if self._turns.taken_by(owner) < self._of_one_caller:
+            return None
+        return f"{self._of_one_caller} readers were at work for that caller"
 
     async def _read(
         self,

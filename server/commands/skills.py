@@ -273,6 +273,11 @@ async def _import(chosen: argparse.Namespace, app: App) -> int:
             print_error(f"sealab: {each.folder}: {each.refused}")
         elif not chosen.json:
             print(f"{each.name}  (version {each.version}{'' if each.created else ', already there'})")
+        if each.left_out:
+            print_error(
+                f"sealab: {each.name}: its tag {each.left_out[0]!r} was left out: a file does not decide who may run a "
+                f"skill. `sealab skills save {each.name} FILE --tag {each.left_out[0]}` does."
+            )
     return Exit.FAILED if any(each.refused is not None for each in imported) else Exit.OK
 
 

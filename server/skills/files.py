@@ -26,13 +26,17 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "skills_db" / "examples"
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What became of one folder: the skill's name and version, or why it was refused."""
+    """What became of one folder: the skill's name and version, or why it was refused.
+
+    `left_out` are tags that a file cannot give, since they decide who may read and run the skill.
+    """
 
     folder: str
     name: str | None
     version: int | None
     created: bool
     refused: str | None
+    left_out: tuple[str, ...] = ()
 
 
 async def import_from(context: SkillContext, source: Path, only: Sequence[str] = ()) -> list[Imported]:
@@ -65,28 +69,36 @@ def files_of(skill: StoredSkill) -> tuple[str, dict[str, bytes]]:
 
 async def _imported(context: SkillContext, folder: str, files: Mapping[str, bytes] | SkillRefused) -> Imported:
     from ...skills_db.skill_md import read
+    from ...skills_db.tenants.shelf import SHARED, is_shared
 
     name: str | None = None
+    left_out: tuple[str, ...] = ()
     try:
         if isinstance(files, SkillRefused):
             raise files
         skill = read(folder, files)
         name = skill.name
         judge_name(name)
+        if await context.service.ask(lambda store: is_shared(store, name)):
+            raise SkillRefused(
+                f"The skill {name} is on the shelf of all tenants, which no file from outside changes. Delete it first, "
+                "or give the file's skill another name."
+            )
+        left_out = tuple(tag for tag in skill.tags if tag.casefold() == SHARED)
         facts = await facts_of(context.executor, skill.code, Reading(name, skill.tests), nested=False)
         draft = skills.draft_from(
             name,
             facts,
             description=skill.description,
             tests=skill.tests,
-            tags=skill.tags,
+            tags=[tag for tag in skill.tags if tag not in left_out],
             recordings=skill.recordings,
             more=skill.extra,
         )
         saved = await context.service.ask(lambda store: store.save(draft))
     except (ServerError, SkillsDbError) as error:
         return Imported(folder, name, None, created=False, refused=str(error))
-    return Imported(folder, name, saved.version, created=saved.created, refused=None)
+    return Imported(folder, name, saved.version, created=saved.created, refused=None, left_out=left_out)
 
 
 def _write(target: Path, skill: StoredSkill) -> Path:

@@ -16,8 +16,6 @@ from .client import MODERN, Answer, Client
 from .faults import FAULTS
 from .served import another_uptime, uptime_can_differ
 
-pytestmark = pytest.mark.slow
-
 PLANTED = [sys.executable, "-P", str(Path(__file__).with_name("planted.py"))]
 LOADS = (load.many, load.skill, load.file, load.privacy)
 

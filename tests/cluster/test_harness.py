@@ -105,7 +105,6 @@ def test_a_clock_that_is_off_is_that_of_one_replica_alone(running: Running) -> N
         running.start(first)
 
 
-@pytest.mark.slow
 def test_a_promoted_standby_has_what_was_acknowledged_and_takes_changes() -> None:
     if find_binaries() is None:
         pytest.skip(INSTALL)

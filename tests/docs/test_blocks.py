@@ -31,7 +31,7 @@ from ..server.conftest import Caller, in_this_process
 from . import data_pictures
 from .blocks import KINDS, PAGES, Block, agree, agree_json, blocks_of, commands_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # one page installs 850 MB of packages
+pytestmark = pytest.mark.timeout(1200)  # one page installs 850 MB of packages
 
 BIN = Path(sys.executable).parent
 KEY = "a passphrase for these tests alone"

@@ -5,13 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from ..sandbox.science import science_python
 from .blocks import ROOT
 from .data_pictures import PAGE, drawn, picture, shown_by_page
-
-pytestmark = pytest.mark.slow
 
 
 async def test_each_picture_of_the_page_is_the_figure_that_its_program_shows(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from .planted import PLANTS
 from .smallest import smallest
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.adversarial, pytest.mark.slow]
+pytestmark = pytest.mark.adversarial
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:

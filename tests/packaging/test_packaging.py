@@ -23,8 +23,6 @@ from sealab.server.settings import _NAMES, Settings
 from .bundle import SOURCE, command_of, project_of
 from .provenance import CHECKSUMS, STATEMENT
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

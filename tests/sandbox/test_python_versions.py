@@ -15,8 +15,6 @@ import pytest
 
 from sealab.sandbox.python_versions import WALKED
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).resolve().parents[2]
 _VERSIONS = [f"{major}.{minor}" for major, minor in WALKED]
 _AS_ANOTHER_VERSION = """

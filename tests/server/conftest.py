@@ -28,9 +28,11 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
 
+from sealab.sandbox.host.readers import Readers
 from sealab.server.app import App, running
 from sealab.server.cli import _serving
 from sealab.server.home import Home
+from sealab.server.privacy.detectors import Detectors
 from sealab.server.protocol.address import Address, Exposure
 from sealab.server.protocol.serving import mcp_server
 from sealab.server.settings import Auth, Settings, read_settings
@@ -341,6 +343,28 @@ async def in_process_caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIt
     """One client of a server in this process, for what depends neither on a transport nor on settings."""
     async with in_this_process(tmp_path_factory.mktemp("home")) as caller:
         yield caller
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_readers() -> Iterator[None]:
+    """Have all servers in this process with the same options share their readers, whose zygote takes seconds to start."""
+    made: dict[str, Readers] = {}
+    making = threading.Lock()
+    running_alone = Detectors._running
+
+    def running(detectors: Detectors) -> Readers:
+        key = json.dumps([detectors._options().to_json(), str(detectors._settings.required_level)], sort_keys=True)
+        with making:
+            if key not in made:
+                made[key] = running_alone(detectors)
+            return made[key]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Detectors, "_running", running)
+        patched.setattr(Detectors, "close", lambda _detectors: None)
+        yield
+    for readers in made.values():
+        readers.close()
 
 
 @pytest.fixture(autouse=True)

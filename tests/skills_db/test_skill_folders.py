@@ -12,8 +12,6 @@ import pytest
 from sealab.skills_db.errors import SkillRefused
 from sealab.skills_db.skill_folders import found
 
-pytestmark = pytest.mark.slow
-
 MANIFEST = b"---\nname: a\ndescription: d\n---\n"
 
 

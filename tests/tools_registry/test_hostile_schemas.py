@@ -22,8 +22,6 @@ from sealab.tools_registry.describing.shapes import ANY, STR
 from sealab.tools_registry.describing.signatures import returns, signature
 from sealab.tools_registry.models import Tool
 
-pytestmark = pytest.mark.slow
-
 LOOKS_MAX = 10 * STEPS_TOGETHER_MAX
 
 

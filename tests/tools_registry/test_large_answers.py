@@ -27,8 +27,6 @@ from sealab.tools_registry.upstream.upstreams import Upstreams
 
 from .upstream_servers import configured, listening, wire
 
-pytestmark = pytest.mark.slow
-
 TOO_MUCH = MESSAGE_BYTES_MAX + 1
 
 

@@ -18,8 +18,6 @@ from sealab.tools_registry.upstream.upstreams import Upstreams
 from ..waiting import wait_until
 from .upstream_servers import SERVERS, configured
 
-pytestmark = pytest.mark.slow
-
 INSTALLED = Path(__file__).parent.parent.parent / ".upstreams"
 PUBLIC = INSTALLED / "node_modules" / "@modelcontextprotocol"
 

@@ -27,7 +27,7 @@ from sealab.sandbox.job import Isolation, Job, Json, Limits, Outcome, Status
 
 from ..containers import needs_podman, running
 
-pytestmark = [needs_podman, pytest.mark.slow]
+pytestmark = needs_podman
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,6 @@ async def test_duckdb_is_told_the_memory_of_the_run(pool: Pool) -> None:
     assert float(told.split()[0]) < MEMORY_MB * 0.8
 
 
-@pytest.mark.slow
 async def test_duckdb_moves_to_disk_what_the_memory_of_a_run_cannot_hold(pool: Pool) -> None:
     code = """
 import duckdb
@@ -75,7 +74,6 @@ duckdb.sql("select count(*), sum(a)::bigint from 'sorted.parquet'").fetchall()
     assert outcome.result == [[18_000_000, 18_000_000 * 17_999_999 // 2]], outcome.error
 
 
-@pytest.mark.slow
 async def test_polars_gives_back_the_address_space_of_what_it_dropped(pool: Pool) -> None:
     code = """
 import numpy as np, polars as pl
@@ -94,7 +92,6 @@ frame.height
     assert outcome.result == 1_450_000, outcome.error
 
 
-@pytest.mark.slow
 async def test_polars_that_a_zygote_imported_has_the_threads_of_the_run_and_its_scratch_folder(pool: Pool) -> None:
     await with_polars_ahead(pool)
     code = """

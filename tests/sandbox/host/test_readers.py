@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from sealab.sandbox.errors import ReadFailed, ReadOverran
 from sealab.sandbox.host.fair_queue import Owner
 from sealab.sandbox.host.readers import Readers
 from sealab.sandbox.wire.zygote_config import ReaderCode
+
+from ...waiting import wait_until
 
 ONE, OTHER = Owner("", "one"), Owner("", "other")
 
@@ -82,3 +86,22 @@ def test_a_file_that_takes_too_long_delays_nobody(readers: Readers, tmp_path: Pa
     with (tmp_path / "file").open("rb") as file, pytest.raises(ReadOverran):
         list(readers.read_file("never_ends_in_a_file", file.fileno(), timeout_seconds=0.2))
     assert read(readers, "greets", b"you") == b"hello you"
+
+
+def test_a_caller_whose_readers_never_end_delays_no_other_and_they_end_with_its_run(readers: Readers) -> None:
+    ended = threading.Event()
+
+    def check() -> None:
+        if ended.is_set():
+            raise InterruptedError
+
+    def never_ends() -> None:
+        readers.read("never_ends", b"", timeout_seconds=1000, owner=ONE, check=check)
+
+    with ThreadPoolExecutor(8) as threads:
+        begun = [threads.submit(never_ends) for _ in range(8)]
+        wait_until(lambda: readers._turns.taken_by(ONE) == readers._of_one_caller and readers._turns.waiting)
+        assert read(readers, "greets", b"you", owner=OTHER) == b"hello you"
+        ended.set()
+        assert [type(each.exception()) for each in begun] == [InterruptedError] * 8
+    wait_until(lambda: not readers._turns.running)

@@ -21,8 +21,6 @@ from sealab.sandbox.job import Isolation, Job, Json, Limits, Status
 
 from ..conftest import no_calls
 
-pytestmark = pytest.mark.slow
-
 BURN = "import time\nbegan = time.process_time()\nwhile time.process_time() - began < {}:\n    pass\n'burnt'"
 ISOLATIONS = pytest.mark.parametrize("isolation", [Isolation.RESTRICTED, Isolation.PROCESS])
 

@@ -177,6 +177,26 @@ def test_import_reads_the_skills_of_other_agents_and_runs_nothing(home: Path, tm
     skills(home, "delete", "word_count")
 
 
+def test_an_imported_file_puts_nothing_on_the_shelf_of_all_tenants_and_changes_nothing_there(tmp_path: Path) -> None:
+    folder = tmp_path / "from" / "pay"
+    (folder / "scripts").mkdir(parents=True)
+    tags = 'metadata:\n  sealab-tags: ["Shared", "money"]\n'
+    (folder / "SKILL.md").write_text(f"---\nname: pay\ndescription: Pays.\n{tags}---\n# How\n")
+    (folder / "scripts" / "pay.py").write_text("def pay() -> str:\n    return 'theirs'\n")
+    home = tmp_path / "home"
+    done = skills(home, "import", str(tmp_path / "from"), "--json")
+    (imported,) = json.loads(done.stdout)["skills"]
+    assert (imported["version"], imported["left_out"]) == (1, ["Shared"])
+    assert "its tag 'Shared' was left out" in done.stderr
+    assert told(home, "show", "pay")["metadata"]["tags"] == ["money"]
+    (tmp_path / "pay.py").write_text("def pay() -> str:\n    return 'ours'\n")
+    assert skills(home, "save", "pay", str(tmp_path / "pay.py"), "--tag", "shared").returncode == 0
+    done = skills(home, "import", str(tmp_path / "from"), "--json")
+    (refused,) = json.loads(done.stdout)["skills"]
+    assert "on the shelf of all tenants" in refused["refused"]
+    assert json.loads(run(home, "pay").stdout) == "ours"
+
+
 def test_the_examples_come_when_asked_for_and_pass_their_tests_offline(tmp_path: Path) -> None:
     imported = told(tmp_path, "import", "--examples")["skills"]
     assert len(imported) == 7

@@ -19,8 +19,6 @@ from sealab.skills_db.sql import sa
 
 from ..conftest import Place
 
-pytestmark = pytest.mark.slow
-
 KEY = bytes(range(32))
 ALICE, BOB = "http credentials alice", "http credentials bob"
 SECRET = "anna@example.org"

@@ -11,14 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import psycopg
-import pytest
 
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.replicas.replica_store import NOBODY, ReplicaStore
 
 from ..postgres import Cluster, throwaway_cluster
-
-pytestmark = pytest.mark.slow
 
 A, B = "a" * 16, "b" * 16
 LONG = 1000.0
