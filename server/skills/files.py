@@ -81,8 +81,8 @@ async def _imported(context: SkillContext, folder: str, files: Mapping[str, byte
         judge_name(name)
         if await context.service.ask(lambda store: is_shared(store, name)):
             raise SkillRefused(
-                f"The skill {name} is on the shelf of all tenants, which no file from outside changes. Delete it first, "
-                "or give the file's skill another name."
+                f"The skill {name} is on the shelf of all tenants, which no file from outside changes. Delete it "
+                "first, or give the file's skill another name."
             )
         left_out = tuple(tag for tag in skill.tags if tag.casefold() == SHARED)
         facts = await facts_of(context.executor, skill.code, Reading(name, skill.tests), nested=False)
