@@ -73,10 +73,11 @@ imports: setup ## Import directions
 TEST_PROCESSES ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); echo $$((n < 8 ? n + 1 : 8)))
 PYTEST = TEST_SCIENCE_PYTHON=$${TEST_SCIENCE_PYTHON:-$(wildcard $(SCIENCE_PYTHON))} $(BIN)/python -m pytest
 SIDE_BY_SIDE = -n $(TEST_PROCESSES) --dist loadfile
-# Many failures are no accident of a busy machine: then one after another is not worth its time.
+# Many failures are no accident of a busy machine: then one after another is not worth its time. What a new test costs was
+# said the first time; a second machine does not refuse it for being slower than the one on which it was measured.
 FAILED_ALONE = --last-failed --last-failed-no-failures none --maxfail=5
 unit: setup ## The quick tests, or those of TESTS, TIER and SHARD; with ONCE_MORE=1 only what failed, one at a time
-	$(PYTEST) $(if $(ONCE_MORE),$(FAILED_ALONE),$(SIDE_BY_SIDE)) --judge-costs --tier=$(or $(TIER),quick) $(SHARD:%=--shard=%) $(TESTS)
+	$(PYTEST) $(if $(ONCE_MORE),$(FAILED_ALONE),$(SIDE_BY_SIDE) --judge-costs) --tier=$(or $(TIER),quick) $(SHARD:%=--shard=%) $(TESTS)
 
 long: setup ## The long tests and suites, or those of the TURN-th of ten turns; `python -m tests.suites --list` says which
 	$(BIN)/python -m tests.suites $(TURN:%=--turn %) $(if $(WRAPPER),--wrapper "$(WRAPPER)") --corpora=$(wildcard $(CORPORA))
