@@ -31,7 +31,7 @@ from .scripts import parted, readable
 if TYPE_CHECKING:
     from presidio_analyzer import EntityRecognizer
 
-    from .analyzer import LinearAnalyzer
+    from .analyzer import Analyzer
     from .ner.prose import NamesInProse
 
 __all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "KeyedText", "Mode", "PiiType"]
@@ -109,7 +109,7 @@ class Detector:
     def __init__(self, options: DetectorOptions | None = None) -> None:
         self.options = options or DetectorOptions()
         self._loading = threading.Lock()
-        self._analyzer: LinearAnalyzer | None = None
+        self._analyzer: Analyzer | None = None
         self._names: NamesInProse | None = None
         self._columns = ColumnFinder(self)
         self._logs = LogFinder(self)
@@ -200,7 +200,7 @@ class Detector:
                 from .ner.prose import NamesInProse
 
                 self._names = NamesInProse()
-            self._analyzer = analyzer(self.options.patterns, frozenset(), self.options.recognizers)
+            self._analyzer = analyzer(self.options.patterns, self.options.recognizers)
 
     def _find(self, text: str, told: Sequence[Finding]) -> list[Finding]:
         by_rules = without_names_of_code(text, self._by_rules(text))

@@ -6,12 +6,17 @@ with its reader.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import presidio_analyzer  # noqa: F401 - by its own name first, as threads need it
-from presidio_analyzer import AnalyzerEngine, EntityRecognizer, RecognizerResult
-from presidio_analyzer.nlp_engine import NlpArtifacts
+from presidio_analyzer import AnalyzerEngine, EntityRecognizer, RecognizerRegistry, RecognizerResult
+from presidio_analyzer.context_aware_enhancers import LemmaContextAwareEnhancer
+from presidio_analyzer.nlp_engine import NlpArtifacts, NlpEngine
 
 from ....host_work import checkpoint
 from ..findings import DetectionFailed, Finding
@@ -99,6 +104,83 @@ class AddedRecognizers:
             text=block, raw_results=enhanced, nlp_artifacts=artifacts, recognizers=list(self._recognizers), context=None
         )
         return raised
+
+
+def added_recognizers(recognizers: Sequence[EntityRecognizer]) -> AddedRecognizers:
+    """Return what asks recognizers as an engine of Presidio does that loads and downloads nothing."""
+    # Presidio warns at each start of what is not a fault.
+    logging.getLogger("presidio-analyzer").setLevel(logging.ERROR)
+    languages = list(dict.fromkeys((_LANGUAGE, *(each.supported_language for each in recognizers))))
+    registry = RecognizerRegistry(recognizers=list(recognizers), supported_languages=languages)
+    engine = AnalyzerEngine(
+        registry=registry,
+        nlp_engine=WordsAlone(),
+        supported_languages=languages,
+        context_aware_enhancer=NearWords(),
+    )
+    return AddedRecognizers(engine, recognizers)
+
+
+class WordsAlone(NlpEngine):
+    """An NLP engine without a model of language: Presidio's own would load, or download, one.
+
+    It gives the words of a text, by spaCy's tokenizer, for what looks at the words around a finding; their lemmas are
+    the words themselves.
+    """
+
+    @cached_property
+    def _tokenizer(self) -> Any:  # a `Language` of spaCy, which is imported only where it is needed
+        import spacy
+
+        return spacy.blank("xx").tokenizer
+
+    def load(self) -> None:
+        """Nothing."""
+
+    def is_loaded(self) -> bool:
+        """Return True: nothing is missing."""
+        return True
+
+    def process_text(self, text: str, language: str) -> NlpArtifacts:
+        """Return the words of a text."""
+        words = self._tokenizer(text)
+        lemmas = [word.text for word in words]
+        return NlpArtifacts([], words, [word.idx for word in words], lemmas, self, language)
+
+    def process_batch(
+        self, texts: Iterable[str], language: str, batch_size: int = 1, n_process: int = 1, **_: object
+    ) -> Iterator[tuple[str, NlpArtifacts]]:
+        """Yield each text with its words."""
+        del batch_size, n_process
+        for text in texts:
+            yield text, self.process_text(text, language)
+
+    def is_stopword(self, word: str, language: str) -> bool:
+        """Return False: no word is a stop word."""
+        del word, language
+        return False
+
+    def is_punct(self, word: str, language: str) -> bool:
+        """Return whether a word has neither letters nor digits."""
+        del language
+        return not any(map(str.isalnum, word))
+
+    def get_supported_entities(self) -> list[str]:
+        """Return none."""
+        return []
+
+    def get_supported_languages(self) -> list[str]:
+        """Return the one language there is."""
+        return [_LANGUAGE]
+
+
+class NearWords(LemmaContextAwareEnhancer):
+    """Presidio's search for context words, where the word at a place is looked up: its own reads from the start."""
+
+    @staticmethod
+    def _find_index_of_match_token(word: str, start: int, tokens: object, tokens_indices: list[int]) -> int:
+        del word, tokens
+        return max(0, bisect_right(tokens_indices, start) - 1)
 
 
 def _name(recognizer: EntityRecognizer) -> str:

@@ -196,17 +196,6 @@ def test_thresholds_allowed_values_and_types_hold_for_what_is_added(tmp_path: Pa
         _reading(tmp_path, types=frozenset({"ELSE"}))
 
 
-def test_our_recognizers_and_the_added_are_entries_of_one_registry_that_presidio_can_ask(tmp_path: Path) -> None:
-    from sealab.server.privacy.detection.analyzer import RECOGNIZERS, analyzer
-
-    file = tmp_path / "recognizers.yaml"
-    file.write_text(_FILE, encoding="utf-8")
-    engine = analyzer({"OWN": "own-[0-9]+"}, frozenset(), read_recognizers(file))
-    assert len(engine.registry.recognizers) == len(RECOGNIZERS) + 1 + 6  # two have two languages each, two have one
-    results = engine.analyze("jo@example.org, own-7, Bluebird, the mess has Q1234", "en")
-    assert {"EMAIL", "OWN", "PROJECT", "MESS"} <= {each.entity_type for each in results}
-
-
 def test_an_expression_that_runs_away_withholds_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "_EXPRESSION_SECONDS", 0.05)
     slow = "recognizers: [{name: Slow, supported_entity: SLOW, patterns: [{name: a, regex: '(x+x+)+y', score: 1}]}]"
