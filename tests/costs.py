@@ -1,9 +1,10 @@
 """What a test costs in processor time, its own and that of all processes below it, and the tier that follows from it.
 
-`tests/costs.tsv` lists the tests and shared fixtures that took `LISTED_SECONDS` or more when `make costs` last ran. What
-a shared fixture took is shared by the tests that use it. A test that took more than `QUICK_SECONDS` so belongs to the long tier (`make long`), every other one to `make test`: no mark says
-which tests are slow. A test of the quick tier that the file does not list, and that takes more than `NEW_SECONDS_MAX`,
-fails. Such a test is run once more first, and the lesser figure counts: the first one may have paid for imports.
+`tests/costs.tsv` lists the tests and shared fixtures that took `LISTED_SECONDS` or more when `make costs` last ran. The
+cost of a shared fixture is divided among the tests that use it. A test whose cost is above `QUICK_SECONDS` belongs to
+the long tier (`make long`), every other one to `make test`: no mark says which tests are slow. A test of the quick tier
+that the file does not list, and that takes more than `NEW_SECONDS_MAX`, fails. Such a test is run once more first, and
+the lesser figure counts: the first one may have paid for imports.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Readers: confined processes that run named functions on a stranger's bytes, within a deadline and a memory limit.
 
-    with Readers(ReaderCode("sealab.server.privacy.reading", options), required=Level.KERNEL) as readers:
-        answer = readers.read("find", data, timeout_seconds=5)
+    with Readers(ReaderCode("sealab.server.privacy.reader", options), required=Level.KERNEL) as readers:
+        answer = readers.read("shown leaves", data, timeout_seconds=5)
 
 A security boundary. What computes on bytes from outside may be slow, use all memory or be taken over: it happens in a
 process that holds no key, sees no file and no network, is killed at its deadline and replaced, and sends back bytes
@@ -19,16 +19,16 @@ import os
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError, wait
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ..confine import Level
 from ..confine.limits import MIB, Allowance
-from ..errors import FrameError, ReadFailed, ReadOverran, WorkerLost
+from ..errors import FrameError, ReadFailed, ReadOverran, SandboxError, WorkerLost
 from ..job import Isolation
 from ..wire import reader_frames
 from ..wire.reader_frames import Told
@@ -48,7 +48,6 @@ _OPEN_FILES = 64
 _ZYGOTE_SECONDS = 3600.0
 _RECEIVE_BYTES = 1 << 18
 _CHECK_SECONDS = 0.1
-_DIED = "The process that read ended in the middle."
 NOBODY = Owner("", "")
 
 
@@ -57,13 +56,23 @@ class _Reader:
     process: WorkerProcess
     channel: socket.socket
 
-    async def ask(self, parts: Sequence[bytes]) -> None:
-        for part in parts:
-            await asyncio.get_running_loop().sock_sendall(self.channel, part)
+    async def answered(self, asks: Sequence[bytes], seconds: float) -> Told:
+        """Send what asks for something, and return what comes up.
 
-    async def told(self) -> Told:
-        length = reader_frames.length_of(await self._exactly(reader_frames.HEAD_BYTES))
-        return reader_frames.told(await self._exactly(length))
+        Raises `ReadOverran` at the deadline, and `ReadFailed` where the reader ends or sends what it may not.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                for part in asks:
+                    await asyncio.get_running_loop().sock_sendall(self.channel, part)
+                length = reader_frames.length_of(await self._exactly(reader_frames.HEAD_BYTES))
+                return reader_frames.told(await self._exactly(length))
+        except TimeoutError:
+            raise ReadOverran("Reading took longer than it may, and was ended.") from None
+        except (EOFError, OSError):
+            raise ReadFailed("The process that read ended in the middle.") from None
+        except FrameError as error:
+            raise ReadFailed(f"The process that read was ended. {error}") from None
 
     def end(self) -> None:
         if self.channel.fileno() >= 0:
@@ -138,13 +147,6 @@ class Readers:
         """
         return self._wait_for(self._read(function, data, timeout_seconds, owner, once=once, charge=charge), check)
 
-    async def read_async(
-        self, function: str, data: bytes, *, timeout_seconds: float, owner: Owner = NOBODY, once: bool = True
-    ) -> bytes:
-        """Do as `read`, from an event loop; where that no longer waits, the reader is killed."""
-        asked = self._read(function, data, timeout_seconds, owner, once=once, charge=lambda _seconds: None)
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked, self._running()))
-
     def read_file(
         self,
         function: str,
@@ -159,14 +161,16 @@ class Readers:
         """Have a reader run a function on an open file, and give what it sends, piece by piece. Blocks.
 
         The reader can do with the file what its descriptor allows, and moves in it: open one for it, to be read only.
-        `timeout_seconds` is what
-        all pieces may take together. Raises as `read`.
+        It computes a piece when that is asked for, in a turn of its caller. `timeout_seconds` is what all pieces may
+        take together. Raises as `read`.
         """
-        reader = self._wait_for(self._begin_file(function, file_fd, data))
+        reader = self._wait_for(self._made(file_fd))
+        asks: Sequence[bytes] = reader_frames.request(function, data, of_file=True)
         left = timeout_seconds
         try:
             while True:
-                piece, seconds = self._wait_for(self._next_piece(reader, owner, left), check)
+                piece, seconds = self._wait_for(self._piece(reader, asks, owner, left), check)
+                asks = (reader_frames.GO_ON,)
                 charge(seconds)
                 if piece is None:
                     return
@@ -237,39 +241,26 @@ class Readers:
     ) -> bytes:
         async with self._turns.turn(owner, function):
             reader = await self._reader_for(owner, once=once)
-            is_whole = False
+            told: Told | None = None
             began = time.monotonic()
             try:
-                async with _within(timeout_seconds):
-                    await reader.ask(reader_frames.request(function, data))
-                    told = await reader.told()
-                is_whole = told.is_last
+                told = await reader.answered(reader_frames.request(function, data), timeout_seconds)
             finally:
                 charge(time.monotonic() - began)
-                if is_whole and not once:
-                    self._keep(owner, reader)
-                else:
+                if told is None or told.failure is not None or once:
                     reader.end()
+                else:
+                    self._keep(owner, reader)
                 self._refill_soon()
         return _data_of(told)
 
-    async def _begin_file(self, function: str, file_fd: int, data: bytes) -> _Reader:
-        reader = await self._made(file_fd)
-        try:
-            await reader.ask(reader_frames.request(function, data, of_file=True))
-        except BaseException as error:
-            reader.end()
-            if isinstance(error, OSError):
-                raise ReadFailed(_DIED) from None
-            raise
-        return reader
-
-    async def _next_piece(self, reader: _Reader, owner: Owner, timeout_seconds: float) -> tuple[bytes | None, float]:
+    async def _piece(
+        self, reader: _Reader, asks: Sequence[bytes], owner: Owner, timeout_seconds: float
+    ) -> tuple[bytes | None, float]:
         """Return the next piece of a file, None at its end, and the seconds that it took."""
         async with self._turns.turn(owner, ""):
             began = time.monotonic()
-            async with _within(timeout_seconds):
-                told = await reader.told()
+            told = await reader.answered(asks, timeout_seconds)
         data = _data_of(told)
         return None if told.is_last else data, time.monotonic() - began
 
@@ -303,15 +294,16 @@ class Readers:
     def _refill_soon(self) -> None:
         self._zygotes.renew_if_due()
         if self._making is None and len(self._spares) < SPARES:
-            self._making = asyncio.create_task(self._refill())
+            self._making = asyncio.create_task(self._refill_quietly())
 
     async def _refill(self) -> None:
+        while len(self._spares) < SPARES:
+            self._spares.append(await self._made())
+
+    async def _refill_quietly(self) -> None:
         try:
-            while len(self._spares) < SPARES:
-                self._spares.append(await self._made())
-        except WorkerLost:
-            if self._making is None:
-                raise  # who asked for it waits; else the next read says so
+            with suppress(SandboxError):  # the next read says so
+                await self._refill()
         finally:
             self._making = None
 
@@ -338,17 +330,3 @@ def _data_of(told: Told) -> bytes:
     if kind == MemoryError.__name__:
         raise ReadOverran("Reading took more memory than it may, and was ended.")
     raise ReadFailed(f"{kind}: {said}" if said else kind, kind=kind, message=said)
-
-
-@asynccontextmanager
-async def _within(seconds: float) -> AsyncIterator[None]:
-    """Raise `ReadOverran` at the deadline, and `ReadFailed` where a reader ends or sends what it may not."""
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError:
-        raise ReadOverran("Reading took longer than it may, and was ended.") from None
-    except (EOFError, OSError):
-        raise ReadFailed(_DIED) from None
-    except FrameError as error:
-        raise ReadFailed(f"The process that read was ended. {error}") from None

@@ -45,25 +45,20 @@ _LOG = logging.getLogger(__name__)
 # could have left. The zygote has one thread and its workers seed themselves; unasked, a fork costs half as much.
 # Nor has it any use for TLS, which asyncio would load.
 _HASH_SEED = "20261125"
-_BOOT = (
-    "import json,os,sys;os.register_at_fork=lambda **hooks:None;sys.modules['ssl']=None;"
-    f"sys.path[:]=json.loads(os.pread(0,{START_BYTES_MAX},0))[0];"
-    "from sealab.sandbox.worker.huge_pages import reserve;reserve();"
-    "from sealab.sandbox.worker.zygote import main;main(int(sys.argv[1]))"
-)
-# Readers import what a server does.
-_BOOT_READER = (
+_START = (
     "import json,os,sys;os.register_at_fork=lambda **hooks:None;"
     f"sys.path[:]=json.loads(os.pread(0,{START_BYTES_MAX},0))[0];"
-    "from sealab.sandbox.worker.zygote import main;main(int(sys.argv[1]))"
 )
+_MAIN = "from sealab.sandbox.worker.zygote import main;main(int(sys.argv[1]))"
+_BOOT = f"{_START}sys.modules['ssl']=None;from sealab.sandbox.worker.huge_pages import reserve;reserve();{_MAIN}"
+# Readers import what a server does.
+_BOOT_READER = _START + _MAIN
 # Full Python has its interpreter's own search path. This package alone joins it, since the server's other libraries may
 # be for another version.
 _BOOT_FULL_PYTHON = (
     "import json,os,sys,types;os.register_at_fork=lambda **hooks:None;"
     "sealab=sys.modules['sealab']=types.ModuleType('sealab');"
-    f"sealab.__path__=json.loads(os.pread(0,{START_BYTES_MAX},0))[0];"
-    "from sealab.sandbox.worker.zygote import main;main(int(sys.argv[1]))"
+    f"sealab.__path__=json.loads(os.pread(0,{START_BYTES_MAX},0))[0];{_MAIN}"
 )
 
 

@@ -1,7 +1,8 @@
 """What crosses between the host and a reader: a request down, pieces and an answer up, each its length and its bytes.
 
-Down goes the name of a function, and its bytes. Up comes one byte that says whether it is a piece, the answer that ends
-a request, or an error; the host bounds its length and takes nothing else.
+Down goes the name of a function, and its bytes; after each piece `GO_ON`, without which a reader computes no further.
+Up comes one byte that says whether it is a piece, the answer that ends a request, or an error; the host bounds its
+length and takes nothing else.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from dataclasses import dataclass
 from ..errors import FrameError
 
 _LENGTH = struct.Struct("=I")
-REQUEST_BYTES_MAX = 1 << 30
 ANSWER_BYTES_MAX = 256 << 20
 _ANSWER, _PIECE, _ERROR = b"a", b"p", b"e"
 _PART_BYTES = 1 << 18
+HEAD_BYTES = _LENGTH.size
+GO_ON = _LENGTH.pack(0)
 
 
 def request(name: str, data: bytes, *, of_file: bool = False) -> tuple[bytes, bytes]:
@@ -57,16 +59,13 @@ class Told:
 
 def told(body: bytes) -> Told:
     """Read, in the host, what came up. Raises `FrameError`."""
-    match body[:1]:
-        case b"a":
-            return Told(body[1:])
-        case b"p":
-            return Told(body[1:], is_last=False)
-        case b"e":
-            kind, _, message = body[1:].decode("utf-8", "replace").partition("\n")
-            return Told(failure=(kind, message))
-        case _:
-            raise FrameError("A reader sent what is neither a piece, an answer nor an error.")
+    mark, data = body[:1], body[1:]
+    if mark == _ERROR:
+        kind, _, message = data.decode("utf-8", "replace").partition("\n")
+        return Told(failure=(kind, message))
+    if mark not in {_ANSWER, _PIECE}:
+        raise FrameError("A reader sent what is neither a piece, an answer nor an error.")
+    return Told(data, is_last=mark == _ANSWER)
 
 
 def length_of(head: bytes) -> int:
@@ -75,9 +74,6 @@ def length_of(head: bytes) -> int:
     if not 0 < length <= ANSWER_BYTES_MAX:
         raise FrameError(f"A reader announced an answer of {length} bytes; at most {ANSWER_BYTES_MAX} are taken.")
     return length
-
-
-HEAD_BYTES = _LENGTH.size
 
 
 def receive(channel_fd: int) -> bytes | None:

@@ -27,13 +27,13 @@ ReadFile = Callable[[BinaryIO, bytes], Iterator[bytes]]
 """Gives what the host gets of a file, piece by piece."""
 
 _FAILED_CHARS = 200
-_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def functions_of(code: ReaderCode) -> Mapping[str, Read | ReadFile]:
     """Import the module of a reader's code and have it make its functions: `readers(options)` by their names."""
-    for variable in _ONE_THREAD:  # who has more can neither enter namespaces nor fork
-        os.environ[variable] = "1"
+    from ..full_python.thread_pools import VARIABLES  # here, since the zygote of restricted workers imports this module
+
+    os.environ.update(dict.fromkeys(VARIABLES, "1"))  # who has more threads can neither enter namespaces nor fork
     module = importlib.import_module(code.module)
     functions = cast("Callable[[Json], Mapping[str, Read | ReadFile]]", module.readers)(code.options)
     os.environ.clear()
@@ -53,14 +53,15 @@ def serve(
         bounds.apply()
         while (asked := reader_frames.receive(channel_fd)) is not None:
             name, of_file, data = reader_frames.asked(asked)
-            for body in _answers(functions[name], file_fd if of_file else None, data):
+            for body in _answers(functions[name], channel_fd, file_fd if of_file else None, data):
                 reader_frames.send(channel_fd, body)
         status = 0
     finally:
         os._exit(status)
 
 
-def _answers(function: Read | ReadFile, file_fd: int | None, data: bytes) -> Iterator[bytes]:
+def _answers(function: Read | ReadFile, channel_fd: int, file_fd: int | None, data: bytes) -> Iterator[bytes]:
+    """Give what is to be sent; after a piece this waits until the host, which gives its caller turns, says `GO_ON`."""
     try:
         if file_fd is None:
             yield reader_frames.answered(cast("Read", function)(data))
@@ -69,6 +70,8 @@ def _answers(function: Read | ReadFile, file_fd: int | None, data: bytes) -> Ite
             file.seek(0)
             for piece in cast("ReadFile", function)(file, data):
                 yield reader_frames.piece(piece)
+                if reader_frames.receive(channel_fd) is None:
+                    return
         yield reader_frames.answered(b"")
     except MemoryError:
         limits.open_reserve()

@@ -18,6 +18,7 @@ import socket
 import struct
 import sys
 import time
+from abc import ABC, abstractmethod
 from typing import NoReturn
 
 from .. import confine
@@ -58,7 +59,7 @@ def main(control_fd: int) -> NoReturn:
         raise SystemExit(1) from None
 
 
-class _Forker:
+class _Forker(ABC):
     """What both kinds of zygote do: fork when they are asked, and report how each child ended."""
 
     _plan: confine.Plan
@@ -71,9 +72,9 @@ class _Forker:
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
 
+    @abstractmethod
     def _serve(self, channel_fd: int, output_fd: int, run_folder: str, overlay_to: socket.socket | None) -> NoReturn:
         """Be a child that was just forked."""
-        raise NotImplementedError
 
     def work(self) -> NoReturn:
         listening = self._connection.fileno()

@@ -48,7 +48,7 @@ async def _learn_path(privacy: Privacy, workspace: Workspace, calls: Calls, argu
     held = calls.attachments.held(path.removeprefix(f"{HERE}/"))
     try:
         if held is not None:
-            await learn_file(privacy, calls.caller.scope, BytesIO(held), len(held), run_tokens=calls.run_tokens)
+            await learn_file(privacy, calls.caller.scope, BytesIO(held), run_tokens=calls.run_tokens)
             return None
         await learn_path(
             privacy, calls.caller.scope, files_of(calls, workspace), path, known, run_tokens=calls.run_tokens

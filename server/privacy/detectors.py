@@ -43,11 +43,11 @@ class Detectors:
                 self._made = shown, learned
             return self._made
 
-    def texts_of(self, file: IO[bytes], size: int) -> Iterator[Json]:
+    def texts_of(self, file: IO[bytes]) -> Iterator[Json]:
         """Give the texts of a file, from a reader. Blocks. Raises `PrivacyFailed`, `HostWorkRefused`."""
         from .remote import texts_of_file
 
-        return texts_of_file(self._running(), file, size)
+        return texts_of_file(self._running, file)
 
     def close(self) -> None:
         """End the readers. Blocks."""

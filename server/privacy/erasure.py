@@ -59,7 +59,7 @@ class Traces:
 class Eraser:
     """Finds the values of one person, in every form in which known values are found, and replaces them."""
 
-    def __init__(self, values: Iterable[tuple[str, str]], texts_of: Callable[[IO[bytes], int], Iterator[Json]]) -> None:
+    def __init__(self, values: Iterable[tuple[str, str]], texts_of: Callable[[IO[bytes]], Iterator[Json]]) -> None:
         """Make one of values with their types; `texts_of` reads packed files, as `Detectors.texts_of`."""
         self._texts_of = texts_of
         self._known = KnownValues()
@@ -127,7 +127,7 @@ class Eraser:
         if not is_packed(data):
             return False
         try:
-            texts = self._texts_of(io.BytesIO(data), len(data))
+            texts = self._texts_of(io.BytesIO(data))
             return any(self.holds(text if isinstance(text, str) else json.dumps(text)) for text in texts)
         except (PrivacyFailed, HostWorkRefused):
             return True

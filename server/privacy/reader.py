@@ -7,6 +7,7 @@ file, whose descriptor the reader has, all texts come up.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import entry_points
@@ -87,8 +88,8 @@ def _log(detector: Detector, text: str) -> Json:
     return _written(detector.find_log(text))
 
 
-def _texts(file: BinaryIO, size: bytes) -> Iterator[bytes]:
-    for text in texts_of(file, int(size)):
+def _texts(file: BinaryIO, _data: bytes) -> Iterator[bytes]:
+    for text in texts_of(file, os.fstat(file.fileno()).st_size):
         yield json.dumps(text).encode()
 
 

@@ -12,7 +12,7 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, Any, TypedDict
+from typing import IO, Any, NotRequired, TypedDict
 
 from ...sandbox.errors import Busy, ReadFailed, ReadOverran, SandboxError
 from ...sandbox.host.fair_queue import Owner
@@ -20,14 +20,13 @@ from ...sandbox.host.readers import Readers
 from ...sandbox.job import Json
 from ..errors import HostWorkRefused, PrivacyFailed
 from ..host_work import OWNER, account
-from .detection.findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
+from .detection.findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText
 from .detection.log_lines import is_log
 from .reader import COLUMN, LEAVES, LOG, TEXTS
 
 SECONDS_MAX = 30.0
 """What one request may take where no run's time limit says less."""
 _COPIED_BYTES = 1 << 20
-_KNOWN = {str(each): each for each in PiiType}
 
 
 class RemoteDetector:
@@ -59,9 +58,9 @@ class RemoteDetector:
             whole, within = told
             found = Found()
             for kind, numbers in whole.items():
-                found.whole[_type(kind)] = [texts[_place(number, len(texts))] for number in numbers]
+                found.whole[_type(kind)] = [texts[_place(number, len(texts) - 1)] for number in numbers]
             for number, findings in within:
-                text = texts[_place(number, len(texts))]
+                text = texts[_place(number, len(texts) - 1)]
                 found.within[text] = _findings(findings, len(text))
             return found
 
@@ -88,7 +87,7 @@ class RemoteDetector:
             return json.loads(answer)
 
 
-def texts_of_file(readers: Readers, file: IO[bytes], size: int) -> Iterator[Json]:
+def texts_of_file(readers: Callable[[], Readers], file: IO[bytes]) -> Iterator[Json]:
     """Give the texts of a file and the rows of its tables, as `reading.file_texts` does, read by a reader. Blocks.
 
     Raises `PrivacyFailed` where it cannot be looked through, and `HostWorkRefused` at the end of the run's time.
@@ -99,7 +98,7 @@ def texts_of_file(readers: Readers, file: IO[bytes], size: int) -> Iterator[Json
         copied.flush()
         only_read = os.open(f"/proc/self/fd/{copied.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            for piece in readers.read_file(TEXTS, only_read, str(size).encode(), **_of_the_run()):
+            for piece in readers().read_file(TEXTS, only_read, **_of_the_run()):
                 yield json.loads(piece)
         except (Busy, ReadOverran) as error:
             raise HostWorkRefused(str(error)) from error
@@ -115,27 +114,17 @@ def texts_of_file(readers: Readers, file: IO[bytes], size: int) -> Iterator[Json
 class _OfTheRun(TypedDict):
     timeout_seconds: float
     owner: Owner
-    check: Callable[[], None]
-    charge: Callable[[float], None]
+    check: NotRequired[Callable[[], None]]
+    charge: NotRequired[Callable[[float], None]]
 
 
 def _of_the_run() -> _OfTheRun:
     """Return what a read may take, and who is charged: what is left of the run's account, where there is one."""
-    charged = account()
-    return {
-        "timeout_seconds": SECONDS_MAX if charged is None else max(charged.cpu_seconds - charged.spent_seconds, 0.1),
-        "owner": Owner(*OWNER.get()),
-        "check": _no_check if charged is None else charged.check,
-        "charge": _no_charge if charged is None else charged.charge,
-    }
-
-
-def _no_check() -> None:
-    pass
-
-
-def _no_charge(_seconds: float) -> None:
-    pass
+    charged, owner = account(), Owner(*OWNER.get())
+    if charged is None:
+        return {"timeout_seconds": SECONDS_MAX, "owner": owner}
+    left = max(charged.cpu_seconds - charged.spent_seconds, 0.1)
+    return {"timeout_seconds": left, "owner": owner, "check": charged.check, "charge": charged.charge}
 
 
 def _failed(error: SandboxError) -> DetectionFailed:
@@ -163,7 +152,7 @@ class _Judging:
 def _findings(told: Sequence[Any], length: int) -> list[Finding]:
     found = []
     for start, end, kind, score in told:
-        if not (_is_whole(start) and _is_whole(end) and 0 <= start < end <= length):
+        if _place(start, length) >= _place(end, length):
             raise ValueError
         if not isinstance(score, int | float) or not math.isfinite(score):
             raise ValueError
@@ -172,16 +161,12 @@ def _findings(told: Sequence[Any], length: int) -> list[Finding]:
 
 
 def _type(kind: object) -> str:
-    if not isinstance(kind, str) or (kind not in _KNOWN and not TYPE_NAME.fullmatch(kind)):
+    if not isinstance(kind, str) or not TYPE_NAME.fullmatch(kind):
         raise ValueError
-    return _KNOWN.get(kind, kind)
+    return kind
 
 
-def _place(number: object, count: int) -> int:
-    if not isinstance(number, int) or not 0 <= number < count:
+def _place(number: object, most: int) -> int:
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= most:
         raise ValueError
     return number
-
-
-def _is_whole(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool)

@@ -69,7 +69,7 @@ def files_of(skill: StoredSkill) -> tuple[str, dict[str, bytes]]:
 
 async def _imported(context: SkillContext, folder: str, files: Mapping[str, bytes] | SkillRefused) -> Imported:
     from ...skills_db.skill_md import read
-    from ...skills_db.tenants.shelf import SHARED, is_shared
+    from ...skills_db.tenants.shelf import is_shared, publishing
 
     name: str | None = None
     left_out: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ async def _imported(context: SkillContext, folder: str, files: Mapping[str, byte
                 f"The skill {name} is on the shelf of all tenants, which no file from outside changes. Delete it "
                 "first, or give the file's skill another name."
             )
-        left_out = tuple(tag for tag in skill.tags if tag.casefold() == SHARED)
+        left_out = publishing(skill.tags)
         facts = await facts_of(context.executor, skill.code, Reading(name, skill.tests), nested=False)
         draft = skills.draft_from(
             name,

@@ -284,9 +284,9 @@ async def _judge_publishing(context: SkillContext, caller: Caller, name: str, ta
 
 
 def _is_tagged_as_shared(tags: Sequence[str]) -> bool:
-    from ...skills_db.tenants.shelf import SHARED
+    from ...skills_db.tenants.shelf import publishing
 
-    return SHARED in map(str.casefold, tags)
+    return bool(publishing(tags))
 
 
 async def examine(context: SkillContext, name: str, *, record: bool = False, caller: Caller = LOCAL) -> Outcome:

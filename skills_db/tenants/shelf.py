@@ -35,7 +35,7 @@ class ShelvedSkills(SkillStore):
             if name in super().summaries() or not is_shared(self._shelf, name):
                 raise
         found = self._shelf.load(name, version)
-        if not _has_tag(found.draft.tags):  # of before the skill was published
+        if not publishing(found.draft.tags):  # of before the skill was published
             raise SkillNotFound(
                 f"The skill {name!r} has no version {version} that is published. Leave the version out for the newest."
             )
@@ -68,8 +68,9 @@ class ShelvedSkills(SkillStore):
         return tuple(self.summaries())
 
 
-def _has_tag(tags: Sequence[str]) -> bool:
-    return SHARED in map(str.casefold, tags)
+def publishing(tags: Sequence[str]) -> tuple[str, ...]:
+    """Return those of the tags that put a skill on the shelf, as they are written."""
+    return tuple(tag for tag in tags if tag.casefold() == SHARED)
 
 
 def is_shared(store: SkillStore, name: str) -> bool:

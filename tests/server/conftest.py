@@ -347,7 +347,7 @@ async def in_process_caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIt
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_readers() -> Iterator[None]:
-    """Have all servers in this process with the same options share their readers, whose zygote takes seconds to start."""
+    """Have all servers in this process with the same options share their readers, whose zygote costs as much as a server."""
     made: dict[str, Readers] = {}
     making = threading.Lock()
     running_alone = Detectors._running

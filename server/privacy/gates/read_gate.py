@@ -35,13 +35,13 @@ async def learn_path(
     if mark in known:
         return
     file = await in_thread(Kind.FILES, partial(_File, files, path, status))
-    await learn_file(privacy, scope, cast("IO[bytes]", file), status.size, run_tokens=run_tokens)
+    await learn_file(privacy, scope, cast("IO[bytes]", file), run_tokens=run_tokens)
     known.add(mark)
 
 
-async def learn_file(privacy: Privacy, scope: str, file: IO[bytes], size: int, *, run_tokens: RunTokens | None) -> None:
+async def learn_file(privacy: Privacy, scope: str, file: IO[bytes], *, run_tokens: RunTokens | None) -> None:
     """Have what is personal in a file known, also where it is packed. Raises `PrivacyFailed`."""
-    texts = privacy.detectors.texts_of(file, size)
+    texts = privacy.detectors.texts_of(file)
     while (text := await in_thread(Kind.FILES, partial(next, texts, None))) is not None:
         await privacy.learn(scope, text, run_tokens)
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ....sandbox.job import Json
 from ...errors import HostWorkRefused, PrivacyFailed
 from ...host_work import checked, checkpoint
+from ..detection.findings import DetectionFailed, KeyedText
 from ..token_texts import Mention, Span, gaps, mentions_in, restored, spliced, tokens_in
 from . import structured
 from .answer_parts import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_of, text_sheet
@@ -43,7 +44,6 @@ from .structured import Leaf, WrittenLeaf
 if TYPE_CHECKING:
     from ....skills_db.vault import Form, Value, Vault, VaultEntry
     from ..detection.findings import Detection, Finding
-    from ..detection.findings import KeyedText as DetectorLeaf
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger(__name__)
@@ -838,9 +838,7 @@ def _batches(values: Sequence[_T], most: int = _BATCH) -> Iterator[Sequence[_T]]
 
 
 def _detect(detector: Detection, leaves: Sequence[Leaf]) -> list[list[Span]]:
-    from ..detection.findings import KeyedText as Asked
-
-    asked: list[DetectorLeaf] = [Asked(leaf.path, leaf.text) for leaf in checked(leaves)]
+    asked = [KeyedText(leaf.path, leaf.text) for leaf in checked(leaves)]
     return [
         [Span(finding.start, finding.end, finding.type) for finding in found]
         for found in checked(detector.find_leaves(asked))
@@ -848,9 +846,7 @@ def _detect(detector: Detection, leaves: Sequence[Leaf]) -> list[list[Span]]:
 
 
 def _found_in(detector: Detection, text: str) -> Sequence[Finding]:
-    from ..detection.findings import KeyedText as Asked
-
-    return detector.find_leaves([Asked((), text)])[0]
+    return detector.find_leaves([KeyedText((), text)])[0]
 
 
 def _size(found: Sequence[Sequence[Span]]) -> int:
@@ -885,7 +881,6 @@ def _mark_of_leaves(leaves: Iterable[Leaf], detector: int) -> bytes:
 def _failing_closed() -> Iterator[None]:
     """Raise `PrivacyFailed` for whatever goes wrong. What was being looked at is not said: it may be personal."""
     from ....skills_db.errors import SkillsDbError
-    from ..detection.findings import DetectionFailed
 
     try:
         yield
