@@ -19,7 +19,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from concurrent.futures import CancelledError, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -157,12 +157,12 @@ class Readers:
         owner: Owner = NOBODY,
         check: Callable[[], None] = lambda: None,
         charge: Callable[[float], None] = lambda _seconds: None,
-    ) -> Iterator[bytes]:
+    ) -> Generator[bytes, None, None]:
         """Have a reader run a function on an open file, and give what it sends, piece by piece. Blocks.
 
         The reader can do with the file what its descriptor allows, and moves in it: open one for it, to be read only.
-        It computes a piece when that is asked for, in a turn of its caller. `timeout_seconds` is what all pieces may
-        take together. Raises as `read`.
+        It computes a piece when that is asked for, in a turn of its caller, and ends when the generator is closed.
+        `timeout_seconds` is what all pieces may take together. Raises as `read`.
         """
         reader = self._wait_for(self._made(file_fd))
         asks: Sequence[bytes] = reader_frames.request(function, data, of_file=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -43,7 +43,7 @@ class Detectors:
                 self._made = shown, learned
             return self._made
 
-    def texts_of(self, file: IO[bytes]) -> Iterator[Json]:
+    def texts_of(self, file: IO[bytes]) -> Generator[Json, None, None]:
         """Give the texts of a file, from a reader. Blocks. Raises `PrivacyFailed`, `HostWorkRefused`."""
         from .remote import texts_of_file
 

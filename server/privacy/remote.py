@@ -11,7 +11,8 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from typing import IO, Any, NotRequired, TypedDict
 
 from ...sandbox.errors import Busy, ReadFailed, ReadOverran, SandboxError
@@ -87,7 +88,7 @@ class RemoteDetector:
             return json.loads(answer)
 
 
-def texts_of_file(readers: Callable[[], Readers], file: IO[bytes]) -> Iterator[Json]:
+def texts_of_file(readers: Callable[[], Readers], file: IO[bytes]) -> Generator[Json, None, None]:
     """Give the texts of a file and the rows of its tables, as `reading.file_texts` does, read by a reader. Blocks.
 
     Raises `PrivacyFailed` where it cannot be looked through, and `HostWorkRefused` at the end of the run's time.
@@ -98,8 +99,9 @@ def texts_of_file(readers: Callable[[], Readers], file: IO[bytes]) -> Iterator[J
         copied.flush()
         only_read = os.open(f"/proc/self/fd/{copied.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            for piece in readers().read_file(TEXTS, only_read, **_of_the_run()):
-                yield json.loads(piece)
+            with closing(readers().read_file(TEXTS, only_read, **_of_the_run())) as pieces:
+                for piece in pieces:
+                    yield json.loads(piece)
         except (Busy, ReadOverran) as error:
             raise HostWorkRefused(str(error)) from error
         except (SandboxError, ValueError, RecursionError) as error:

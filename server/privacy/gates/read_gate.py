@@ -7,6 +7,7 @@ it opens, and the libraries that it knows how to ask say so too. What others ope
 from __future__ import annotations
 
 import io
+from contextlib import suppress
 from functools import partial
 from typing import IO, cast
 
@@ -42,8 +43,12 @@ async def learn_path(
 async def learn_file(privacy: Privacy, scope: str, file: IO[bytes], *, run_tokens: RunTokens | None) -> None:
     """Have what is personal in a file known, also where it is packed. Raises `PrivacyFailed`."""
     texts = privacy.detectors.texts_of(file)
-    while (text := await in_thread(Kind.FILES, partial(next, texts, None))) is not None:
-        await privacy.learn(scope, text, run_tokens)
+    try:
+        while (text := await in_thread(Kind.FILES, partial(next, texts, None))) is not None:
+            await privacy.learn(scope, text, run_tokens)
+    finally:
+        with suppress(ValueError):  # a thread still reads, and ends with the account of the run
+            texts.close()
 
 
 class _File(io.RawIOBase):
