@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from .app import App
     from .home import Home
     from .protocol.address import Address, Exposure
-    from .runs.execute import CodeRequest
     from .runs.report import Report
+    from .runs.request import CodeRequest
     from .settings import Settings
 
 _LEAVE_LINES = frozenset({"approvals", "container", "init", "pii", "runs", "servers", "skills", "tenants", "tokens"})
@@ -447,7 +447,7 @@ def _run(chosen: argparse.Namespace) -> int:
     import asyncio
 
     from ..sandbox.job import Status
-    from .runs.execute import CodeRequest
+    from .runs.request import CodeRequest
 
     request = CodeRequest(
         code=code,

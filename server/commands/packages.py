@@ -125,7 +125,8 @@ def _judged(folder: Path, top: str) -> list[Module]:
 async def _imported(settings: Settings, home: Home, found: Mapping[str, Sequence[Module]]) -> Mapping[str, str]:
     """Import the modules in a worker; return why each failed that did."""
     from ..app import running
-    from ..runs.execute import CodeRequest, execute
+    from ..runs.execute import execute
+    from ..runs.request import CodeRequest
 
     names = [module["name"] for modules in found.values() for module in modules if module["reason"] is None]
     request = CodeRequest(

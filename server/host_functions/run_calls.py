@@ -23,7 +23,7 @@ _TEXT = (str,)
 
 
 class OtherServers(Protocol):
-    """The sessions that other servers of the same sealab have; see `runs.places`."""
+    """The sessions that other servers of the same sealab have; see `runs.executor.Places`."""
 
     async def listed(self, scope: str) -> Sequence[Mapping[str, Json]]:
         """Return those of a scope, as `list_sessions` does."""

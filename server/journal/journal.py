@@ -17,7 +17,7 @@ from ..host_work import Kind, in_thread
 from ..identity import LOCAL_IDENTITY, Identity
 from ..scopes import is_brief
 from ..settings import Settings
-from .recording import Called, RunJournal, encoded, header_of, size_of
+from .recording import Called, RunJournal, Said, encoded, header_of, size_of
 from .writer import LEASE_SECONDS, JournalWriter, WrittenRun
 
 if TYPE_CHECKING:
@@ -68,6 +68,18 @@ class Kept(Protocol):
         """Wait until all of it is written; return why it is not, or is incomplete."""
         ...
 
+    def notes(self, said: Callable[[], Said]) -> None:
+        """Record beside the calls what a user said, as `said` tells it."""
+
+    def leave_open(self) -> bool:
+        """Have it not end when the run is broken off; return whether another process can go on with the run."""
+        ...
+
+    @property
+    def is_left_open(self) -> bool:
+        """Whether another process goes on with the run."""
+        ...
+
 
 class _Unkept:
     """A run that is not journaled."""
@@ -83,6 +95,16 @@ class _Unkept:
 
     async def stored(self) -> None:
         return None
+
+    def notes(self, _said: Callable[[], Said]) -> None:
+        return None
+
+    def leave_open(self) -> bool:
+        return False
+
+    @property
+    def is_left_open(self) -> bool:
+        return False
 
 
 class Journal:

@@ -219,10 +219,11 @@ class RunJournal:
         """Whether another process goes on with the run."""
         return self._is_left_open
 
-    def leave_open(self) -> None:
-        """Have the journal not end when the run is broken off."""
+    def leave_open(self) -> bool:
+        """Have the journal not end when the run is broken off, since another process goes on with it: that can be."""
         self._is_left_open = True
         self._writer.let_go(self._run)
+        return True
 
     def lose(self, why: str) -> None:
         """Note that something could not be recorded, so that the run cannot be replayed."""

@@ -11,9 +11,9 @@ from pydantic import WithJsonSchema
 
 from ...sandbox.job import Json
 from ..runs.compact import in_form, why_json
-from ..runs.execute import Execution
 from ..runs.images import Picture
 from ..runs.report import Report, as_text, brief
+from ..runs.request import Execution
 from ..runs.truncation import SHOWN_CHARS, Cut, cut_members, fits
 from ..settings import OutputFormat
 from ..terminal_escaping import visible

@@ -18,9 +18,9 @@ from ..caller import Ask, Caller, OpenLink
 from ..identity import DEFAULT_TENANT, Right
 from ..runs.background.background_reports import RunState
 from ..runs.background.parking import executed_or_parked
-from ..runs.execute import CodeRequest
 from ..runs.isolations import AUTO
 from ..runs.report import Report
+from ..runs.request import CodeRequest
 from ..scopes import caller_of, connection_of, is_principal, session_of
 from ..settings import OutputFormat, Surface
 from ..terminal_escaping import visible

@@ -20,7 +20,7 @@ from ..caller import Caller, NobodyAnswers, NoMoreQuestions, Progress
 from ..errors import RequestRefused, ServerError
 from ..identity import identity_from, identity_told
 from ..runs.background.background_reports import execution_of
-from ..runs.execute import CodeRequest, Execution
+from ..runs.request import CodeRequest, Execution
 from .peer_link import RUN_SILENT_SECONDS, PeerLost, PeerRefused, PeerUnreached
 from .replica_errors import OutcomeUnknown
 

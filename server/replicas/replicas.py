@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..database import HomeDatabase
 from ..host_work import OWNER
-from ..runs.places import Here
+from ..runs.executor import Here
 from ..scopes import session_of
 from .membership import LEASE_TIMES, LeaseTimes, Membership
 from .peer_link import PeerLink, PeerLost, PeerUnreached
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ...sandbox.job import Json
     from ...skills_db.replicas.replica_store import ReplicaRow, ReplicaStore
     from ..caller import Progress
-    from ..runs.execute import CodeRequest, Execution
     from ..runs.executor import Executor
+    from ..runs.request import CodeRequest, Execution
 
 WAIT_SECONDS = 20.0
 """How long a call waits at most for the server of its session to answer, or for its lease to run out."""
@@ -110,7 +110,7 @@ class Replicas:
 
 @dataclass(frozen=True, slots=True)
 class TenantPlaces:
-    """The sessions of one tenant on all servers; see `runs.places.Places`."""
+    """The sessions of one tenant on all servers; see `runs.executor.Places`."""
 
     replicas: Replicas
     tenant: str

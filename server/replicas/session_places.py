@@ -19,12 +19,12 @@ from weakref import WeakValueDictionary
 from ...sandbox.host.repl_sessions import shown
 from ...skills_db.errors import SkillsDbError
 from ..errors import HostWorkBusy
-from ..runs.places import Here
+from ..runs.executor import Here
 from .replica_errors import OutcomeUnknown, SessionElsewhere
 
 if TYPE_CHECKING:
     from ...skills_db.replicas.replica_store import ReplicaRow
-    from ..runs.execute import Execution
+    from ..runs.request import Execution
     from .membership import Membership
     from .replica_keys import ReplicaKeys
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import cast
 
+from ...sandbox.job import Json
 from ...workspace.archive import RunArchive
+from ...workspace.errors import WorkspaceError
 from ..errors import HostWorkRefused
 from ..host_work import Kind, ended_within, in_thread
+from ..privacy.gates.run_gate import EndedRun
+from .truncation import SHOWN_CHARS, Fitted, fit, fits
 
 _AFTER_SECONDS = 0.05
 _AGAIN_SECONDS = 1.0
@@ -31,6 +38,23 @@ class RunKeeper:
             return False
         self._flush_in(_AFTER_SECONDS)
         return True
+
+    async def kept(self, run_id: str, *, owner: str, run: EndedRun, output_max_chars: int) -> Fitted:
+        """Keep a run with the whole of what is too long for a model, and return what is not.
+
+        A small one is kept after its reply, if the report holds all of it.
+        """
+        outcome = run.outcome
+        max_chars = min(output_max_chars, SHOWN_CHARS)
+        if (
+            run.attached
+            or run.dry_calls
+            or outcome.displayed
+            or not fits(outcome.result, outcome.output, outcome.stderr, max_chars=max_chars)
+            or not self.soon(run_id, owner=owner, code=run.code)
+        ):
+            return await in_thread(Kind.FILES, partial(_kept_whole, self.archive, run_id, owner, run, output_max_chars))
+        return fit(outcome.result, outcome.output, stderr=outcome.stderr, notes=outcome.notes, max_chars=max_chars)
 
     async def aclose(self) -> None:
         """Keep what waits, and let nothing more wait. What cannot be kept in time is logged."""
@@ -62,3 +86,38 @@ class RunKeeper:
             left = self.archive.waiting
             if left and not self._closed:
                 self._flush_in(_AFTER_SECONDS if left < before else _AGAIN_SECONDS)
+
+
+def _kept_whole(archive: RunArchive, run_id: str, owner: str, run: EndedRun, output_max_chars: int) -> Fitted:
+    """Cut what is too long for a model, and keep the run with the whole of what was cut."""
+    outcome, attached = run.outcome, run.attached
+    cut = partial(
+        fit,
+        outcome.result,
+        outcome.output,
+        stderr=outcome.stderr,
+        dry_run=run.dry_calls or (),
+        displayed=cast("Sequence[Json]", outcome.displayed or ()),
+        max_chars=output_max_chars,
+    )
+    fitted = cut(run_id=run_id, notes=outcome.notes)
+    for name, whole in (
+        ("dry_run.json", fitted.whole_dry_run),
+        ("stderr.txt", fitted.whole_stderr),
+        ("displayed.json", fitted.whole_displayed),
+    ):
+        if whole is not None:
+            attached = {**attached, name: whole.encode(errors="backslashreplace")}
+    try:
+        archive.keep(
+            run_id,
+            owner=owner,
+            code=run.code,
+            output=fitted.whole_output,
+            result_json=fitted.whole_result,
+            attached=attached,
+        )
+    except WorkspaceError as error:
+        _LOG.warning("Run %s could not be kept: %s", run_id, error)
+        return cut(run_id=None, notes={**outcome.notes, "run": f"not kept: {error}"})
+    return fitted

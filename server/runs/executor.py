@@ -1,16 +1,19 @@
-"""What running code takes: workers, the limits of the operator, the functions of the host, and who counts the run."""
+"""What code is run with: workers, limits of the operator, functions of the host, records, and where sessions are."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from ...sandbox.job import Json
 from ..audit.trail import UNAUDITED, AuditTrail
+from ..caller import Progress
 from ..policy.access import NO_POLICY, Decider
 from ..stats.run_stats import RunStats
 from .cancelled_runs import CancelledRuns
 from .last_runs import LastRuns
+from .request import CodeRequest, Execution
 
 if TYPE_CHECKING:
     from ...sandbox.host.pools import Pools
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     from ..shares.shares import Shares
     from .archive import RunKeeper
     from .isolations import Offer
-    from .places import Places
 
 
 class RunRecorder(Protocol):
@@ -32,7 +34,40 @@ class RunRecorder(Protocol):
         """Record a run, and that it used these versions of skills; returns at once."""
 
 
+Here = Callable[[], Awaitable[Execution]]
+"""Runs a program on this server."""
 WiderSkills = Callable[[Collection[str]], Awaitable[Collection[str]]]
+
+
+class Places(Protocol):
+    """The sessions of one tenant, where several servers are one sealab (`replicas`).
+
+    A session is named as the sandbox names it, with its owner.
+    """
+
+    async def execute(
+        self, executor: Executor, request: CodeRequest, here: Here, progress: Progress | None
+    ) -> Execution:
+        """Run a program where its session is, and return its report."""
+        ...
+
+    async def confirm(self, session: str) -> None:
+        """Raise `SessionElsewhere` unless this server still has the session in which it has run a program."""
+
+    async def listed(self, scope: str) -> Sequence[Mapping[str, Json]]:
+        """Return the sessions that the callers of a scope have on the other servers. Raises `SessionElsewhere`."""
+        ...
+
+    async def close(self, session: str) -> bool:
+        """End a session that another server may have; return whether one had it. Raises `SessionElsewhere`."""
+        ...
+
+    async def store_journals(self) -> None:
+        """Have the other servers write down what they have recorded of runs, as far as they can be reached."""
+
+    async def last_run(self, scope: str) -> tuple[str, float] | None:
+        """Return the last run of a scope on the other servers, and how many seconds ago it ended."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,10 @@ class FilesHome:
             task.add_done_callback(_seen)
             raise
 
+    def goes_on(self, error: BaseException) -> bool:
+        """Return whether the run, which was broken off by `error`, is still looked after: it was cancelled."""
+        return isinstance(error, asyncio.CancelledError) and self.running is not None
+
     async def __call__(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
         """Take it home, or keep it with the run, and return the outcome that says so."""
         told = await self._told(outcome, folder)

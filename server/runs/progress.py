@@ -11,8 +11,6 @@ import asyncio
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
 from ..caller import RUNNING, Progress
 
@@ -23,7 +21,7 @@ _STEP = 0.001
 
 @dataclass(slots=True)
 class ProgressReporter:
-    """Sends about once a second, for as long as the context lasts, and on `report_message`; without `to`, nothing.
+    """Sends about once a second, from `begin` to `end`, and on `report_message`; without `to`, nothing.
 
     Most runs end before the first second does: for them it is a timer that is set and cancelled.
     """
@@ -41,14 +39,13 @@ class ProgressReporter:
     _sending: asyncio.Task[None] | None = None
     _flushing: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def __enter__(self) -> Self:
+    def begin(self) -> None:
+        """Send about once a second from now on."""
         if self.to is not None:
             self._timer = asyncio.get_running_loop().call_later(EVERY_SECONDS, self._start_sending)
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def end(self) -> None:
+        """Send nothing more."""
         if self._timer is not None:
             self._timer.cancel()
         for task in (self._elapsed, self._sending):

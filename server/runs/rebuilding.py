@@ -20,8 +20,8 @@ from .recorded_runs import again, job_of
 
 if TYPE_CHECKING:
     from ...skills_db.journal.records import Session
-    from .execute import CodeRequest
     from .executor import Executor
+    from .request import CodeRequest
 
 _WALL_SECONDS_MORE = 5.0
 _WALL_FACTOR = 4.0

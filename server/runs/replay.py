@@ -17,8 +17,9 @@ from ..errors import RequestRefused
 from ..host_work import Kind, in_thread
 from ..journal.journal import Journal
 from ..journal.replaying import RunReplay, recorded_calls
-from .execute import CodeRequest, execute
+from .execute import execute
 from .recorded_runs import Replayed, again, job_of
+from .request import CodeRequest
 
 if TYPE_CHECKING:
     from ...skills_db.journal.records import Journal as RunRecord

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, cast
 from ...sandbox.job import HostCalls, Isolation, Job, Json
 from ..caller import Ask, Caller, Progress
 from ..errors import RequestRefused
-from ..host_functions.broker import Calls
 from ..host_work import Kind, in_thread
 from ..journal.journal import BegunRun
 from ..journal.replaying import RecordedCall, RunResume, recorded_calls, said_by_user
 from ..privacy.gates.program_gate import ProgramTokens
-from ..privacy.gates.run_gate import Gate
 from ..scopes import kept_identity, session_of
 from ..settings import Settings
-from .execute import Begun, CodeRequest, Execution, executed
-from .permitted_runs import permit_run
+from .admission import permit_run
+from .execute import executed
 from .recorded_runs import job_of
+from .request import CodeRequest, Execution
+from .run import Begun, Run
 
 if TYPE_CHECKING:
     from .executor import Executor
@@ -74,17 +74,17 @@ async def resume(
     )
     going_on = journal.going_on(record, begun_run)
 
-    def answering(calls: Calls, gate: Gate) -> HostCalls:
+    def journaled(run: Run, answer: HostCalls) -> HostCalls:
         async def note(call: RecordedCall) -> None:
-            calls.note_made_before(call.name, call.arguments, ok=call.succeeded, ms=call.ms or 0.0)
-            await gate.learn_given(call.name, call.arguments, call.answer)
+            run.calls.note_made_before(call.name, call.arguments, ok=call.succeeded, ms=call.ms or 0.0)
+            await run.gate.learn_given(call.name, call.arguments, call.answer)
 
-        going_on.notes(calls.approvals.told)
-        calls.approvals.restore(said_by_user(record.records))
-        return RunResume(recorded_calls(record.records), going_on, gate.around(calls.answer), note).answer
+        going_on.notes(run.calls.approvals.told)
+        run.calls.approvals.restore(said_by_user(record.records))
+        return RunResume(recorded_calls(record.records), going_on, answer, note).answer
 
-    begun = Begun(run_id, ProgramTokens(literals=job.literals), going_on, answering)
-    return await executed(executor, request, job, begun, progress=progress)
+    begun = Begun(run_id, ProgramTokens(literals=job.literals), going_on, journaled)
+    return await executed(executor, request, job, begun, progress)
 
 
 def _within_maxima(job: Job, settings: Settings) -> Job:

@@ -21,7 +21,7 @@ from ..host_functions.broker import Arguments, Calls, Handler
 from ..host_work import charged
 from ..privacy.gates.run_gate import Gate
 from ..rights import ISOLATIONS, require
-from ..runs.permitted_runs import permit_run
+from ..runs.admission import permit_run
 from ..runs.placement.escalation import escalated
 from .recordings import Recorder, Replay
 

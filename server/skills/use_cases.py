@@ -22,10 +22,11 @@ from ..errors import RequestRefused, SkillUnfit
 from ..host_functions.broker import Calls
 from ..host_work import Kind, account, in_thread
 from ..identity import Identity, Right
-from ..runs.execute import CodeRequest, Execution, execute
+from ..runs.execute import execute
 from ..runs.isolations import AUTO
 from ..runs.last_runs import LAST
 from ..runs.report import ErrorReport
+from ..runs.request import CodeRequest, Execution
 from ..upstream_tools.discovery import QUERY_CHARS_MAX
 from .name_rules import judge_name
 from .recordings import Recorder, Replay

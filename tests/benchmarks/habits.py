@@ -26,7 +26,8 @@ from typing import Any
 
 from sealab.server.app import App, running
 from sealab.server.home import Home
-from sealab.server.runs.execute import CodeRequest, execute
+from sealab.server.runs.execute import execute
+from sealab.server.runs.request import CodeRequest
 from sealab.server.settings import read_settings
 from sealab.workspace.errors import WorkspaceError
 

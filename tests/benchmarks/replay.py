@@ -30,7 +30,8 @@ from sealab.sandbox.host.pools import Pools
 from sealab.sandbox.job import HostCalls, Job, Outcome, Start
 from sealab.server.app import running
 from sealab.server.home import Home
-from sealab.server.runs.execute import CodeRequest, execute
+from sealab.server.runs.execute import execute
+from sealab.server.runs.request import CodeRequest
 from sealab.server.settings import read_settings
 
 from .habits import SETTINGS, write_files

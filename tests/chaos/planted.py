@@ -18,7 +18,7 @@ LEAKED_DESCRIPTORS, LOST_TURNS, WARM_RUNS = 40, 2, 12
 
 def wrong_results() -> None:
     """Add one to every third whole number."""
-    right = execute._report
+    right = execute.report_of
 
     def report(*arguments: Any, **more: Any) -> Any:
         made = right(*arguments, **more)
@@ -26,7 +26,7 @@ def wrong_results() -> None:
             made["result"] += 1
         return made
 
-    execute._report = report
+    execute.report_of = report
 
 
 def lost_skills() -> None:

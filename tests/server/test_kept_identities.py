@@ -28,7 +28,8 @@ from sealab.server.identity import (
 )
 from sealab.server.privacy.detection.recognizers.secrets import secrets
 from sealab.server.protocol.elicitation import Conversations, _Suspended, can_be_asked
-from sealab.server.runs.execute import CodeRequest, allowed
+from sealab.server.runs.admission import admitted
+from sealab.server.runs.request import CodeRequest
 from sealab.server.scopes import is_brief, kept_identity, of_principal, scope_of, session_of, tokens_of
 from sealab.server.settings import Settings
 
@@ -60,12 +61,12 @@ async def test_a_wider_isolation_needs_its_scope_and_the_files_that_it_sees(tmp_
     settings = Settings(workers_spare=0, allowed_isolation=(Isolation.RESTRICTED, Isolation.PROCESS))
     async with running(settings, Home(tmp_path)) as app:
         lacking = Caller("principal ada", identity=Identity("default", "ada", frozenset(rights)))
-        assert allowed(CodeRequest("1", caller=lacking), app.executor).isolation is Isolation.RESTRICTED
+        assert admitted(CodeRequest("1", caller=lacking), app.executor).isolation is Isolation.RESTRICTED
         with pytest.raises(RightMissing, match="needs the scope"):
-            allowed(CodeRequest("1", isolation="process", caller=lacking), app.executor)
+            admitted(CodeRequest("1", isolation="process", caller=lacking), app.executor)
         both = Identity("default", "ada", frozenset({Right.RUN, Right.RUN_PROCESS, Right.FILES}))
         request = CodeRequest("1", isolation="process", caller=Caller("principal ada", identity=both))
-        assert allowed(request, app.executor).isolation is Isolation.PROCESS
+        assert admitted(request, app.executor).isolation is Isolation.PROCESS
 
 
 async def test_where_full_python_is_all_there_is_a_run_that_asks_for_nothing_needs_its_scope_too(
@@ -74,7 +75,7 @@ async def test_where_full_python_is_all_there_is_a_run_that_asks_for_nothing_nee
     settings = Settings(workers_spare=0, allowed_isolation=(Isolation.PROCESS,))
     async with running(settings, Home(tmp_path)) as app:
         with pytest.raises(RightMissing, match="run:process"):
-            allowed(CodeRequest("1", caller=Caller("principal ada", identity=ADA)), app.executor)
+            admitted(CodeRequest("1", caller=Caller("principal ada", identity=ADA)), app.executor)
 
 
 def context_of(identity: Identity | None) -> Any:

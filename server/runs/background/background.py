@@ -23,8 +23,9 @@ from ...host_work import Kind, in_thread
 from ...identity import Right
 from ...scopes import is_principal
 from ...upstream_tools.approval import THIS_CALL
-from ..execute import CodeRequest, allowed
+from ..admission import admitted
 from ..ids import new_run_id
+from ..request import CodeRequest
 from .background_reports import (
     Answered,
     Approval,
@@ -90,7 +91,7 @@ class Background:
         executor = self.executor()
         request = replace(request, background=True)
         try:
-            allowed(request, executor)
+            admitted(request, executor)
         except KNOWN_ERRORS as error:
             self.audit.run_refused(request.caller, "", error)
             raise

@@ -11,9 +11,9 @@ from typing import cast
 from ....sandbox.job import Isolation, Status
 from ...identity import identity_told
 from ..cancelled_runs import LeftFiles
-from ..execute import CodeRequest, Execution
 from ..images import Picture
 from ..report import ErrorReport, Report
+from ..request import CodeRequest, Execution
 from ..truncation import Cut
 
 CANCELLED = "The run was cancelled. What it had done by then stands; `sealab runs show` says what that was."

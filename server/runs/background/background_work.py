@@ -26,7 +26,9 @@ from ...errors import KNOWN_ERRORS, HostWorkBusy, RequestRefused
 from ...host_work import OWNER, Kind, in_thread
 from ...journal.writer import PASSING
 from ...scopes import kept_identity
-from ..execute import CodeRequest, Execution, RunCut, execute
+from ..aspects import RunCut
+from ..execute import execute
+from ..request import CodeRequest, Execution
 from ..resume import resume
 from .background_reports import Progress, cancelled, execution_told, without_result
 from .journaled_reports import recorded

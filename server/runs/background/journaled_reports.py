@@ -15,8 +15,8 @@ from ...caller import Caller
 from ...host_work import Account
 from ...journal.replaying import recorded_calls
 from ...privacy.gates.run_gate import EndedRun, Gate
-from ..execute import Execution
 from ..report import ErrorReport, Report
+from ..request import Execution
 from ..truncation import fit
 from .background_reports import without_result
 

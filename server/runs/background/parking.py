@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from ....sandbox.job import Isolation
 from ...caller import NobodyAnswers, Progress
 from ...errors import RequestRefused
-from ..execute import CodeRequest, Execution, allowed, execute
+from ..admission import admitted
+from ..execute import execute
 from ..ids import new_run_id
 from ..isolations import AUTO
+from ..request import CodeRequest, Execution
 
 if TYPE_CHECKING:
     from ..executor import Executor
@@ -35,7 +37,7 @@ def can_park(executor: Executor, request: CodeRequest) -> bool:
 def _may_go_on(executor: Executor, request: CodeRequest) -> bool:
     """Return whether the policy lets a run go on in the background."""
     try:
-        allowed(replace(request, background=True), executor)
+        admitted(replace(request, background=True), executor)
     except RequestRefused:
         return False
     return True

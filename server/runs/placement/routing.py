@@ -21,15 +21,15 @@ from ...host_work import Kind, in_thread
 from ...managed_python.full_python import BELOW_KERNEL, READ_ONLY
 from ...rights import ISOLATIONS, missing
 from ...settings import Switch
+from ..admission import permit_run
 from ..isolations import AUTO
-from ..permitted_runs import permit_run
 
 if TYPE_CHECKING:
     from ....sandbox.host.pools import Pools
     from ...caller import Caller
     from ...settings import Settings
-    from ..execute import CodeRequest
     from ..executor import Executor
+    from ..request import CodeRequest
 
 _JUDGING_SECONDS = 10.0
 """The most that reading a program may take."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from ....sandbox.job import Isolation, Json
 from ...errors import RequestRefused
-from ..execute import CodeRequest, execute
+from ..execute import execute
+from ..request import CodeRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

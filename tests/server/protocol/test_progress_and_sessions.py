@@ -141,26 +141,29 @@ async def test_a_request_that_was_told_of_its_progress_is_freed_with_it(monkeypa
     async def served() -> weakref.ref[object]:
         request = Request()
         reporter = ProgressReporter(request.tell, 30)
-        with reporter:
-            reporter.report_progress(0.5, "half")
-            await reporter.flush()
+        reporter.begin()
+        reporter.report_progress(0.5, "half")
+        await reporter.flush()
 
-            async def told() -> bool:
-                return bool(request.sent)
+        async def told() -> bool:
+            return bool(request.sent)
 
-            await until(told)
+        await until(told)
+        reporter.end()
         return weakref.ref(request)
 
     await is_gone(await served())
 
     async def silent() -> weakref.ref[object]:
         request = Request()
-        with ProgressReporter(request.tell, 30):
+        reporter = ProgressReporter(request.tell, 30)
+        reporter.begin()
 
-            async def told() -> bool:
-                return len(request.sent) > 1
+        async def told() -> bool:
+            return len(request.sent) > 1
 
-            await until(told)
+        await until(told)
+        reporter.end()
         return weakref.ref(request)
 
     await is_gone(await silent())

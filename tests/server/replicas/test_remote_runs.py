@@ -15,7 +15,7 @@ from sealab.server.replicas.peer_link import PeerLink, PeerUnreached
 from sealab.server.replicas.remote_runs import RemoteRuns
 from sealab.server.replicas.replica_errors import OutcomeUnknown, SessionElsewhere
 from sealab.server.replicas.replica_keys import ReplicaKeys
-from sealab.server.runs.execute import CodeRequest, Execution
+from sealab.server.runs.request import CodeRequest, Execution
 from sealab.skills_db.engine import Database
 from sealab.skills_db.replicas.replica_store import ReplicaRow, ReplicaStore
 

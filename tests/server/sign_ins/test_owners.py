@@ -17,7 +17,8 @@ from sealab.server.caller import Caller
 from sealab.server.errors import RequestRefused
 from sealab.server.home import Home
 from sealab.server.identity import ALL_RIGHTS, LOCAL_IDENTITY, Identity, Right
-from sealab.server.runs.execute import CodeRequest, execute
+from sealab.server.runs.execute import execute
+from sealab.server.runs.request import CodeRequest
 from sealab.server.scopes import of_mcp_session, of_principal
 from sealab.server.settings import Settings
 from sealab.server.sign_ins.sign_ins import SignIns

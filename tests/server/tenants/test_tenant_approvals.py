@@ -12,7 +12,7 @@ from sealab.server.caller import Caller
 from sealab.server.identity import Identity, Right
 from sealab.server.protocol.serving import mcp_server
 from sealab.server.runs.background.background import Background, Reach
-from sealab.server.runs.execute import CodeRequest
+from sealab.server.runs.request import CodeRequest
 from sealab.skills_db.errors import JournalNotFound
 
 from ...waiting import until, wait_until

@@ -25,7 +25,8 @@ from sealab.server.database import database_of
 from sealab.server.errors import RequestRefused, RightMissing, TenantRefused, TenantsBusy
 from sealab.server.home import Home
 from sealab.server.identity import Identity, Right
-from sealab.server.runs.execute import CodeRequest, execute
+from sealab.server.runs.execute import execute
+from sealab.server.runs.request import CodeRequest
 from sealab.server.scopes import of_principal
 from sealab.server.settings import Settings
 from sealab.server.skills import use_cases as skills

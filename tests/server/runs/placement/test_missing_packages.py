@@ -10,9 +10,10 @@ import pytest
 from sealab.sandbox.job import Failure, Isolation, Job, Outcome, Status
 from sealab.server.app import App, running
 from sealab.server.home import Home
-from sealab.server.runs.execute import CodeRequest, execute
+from sealab.server.runs.execute import execute
 from sealab.server.runs.placement import escalation
 from sealab.server.runs.placement.heavy_numbers import told_of_full_python
+from sealab.server.runs.request import CodeRequest
 from sealab.server.settings import Settings
 
 from ...managed_python.kernel import needs_kernel

@@ -23,9 +23,10 @@ from sealab.server.home import Home
 from sealab.server.identity import Right
 from sealab.server.managed_python import building, first_need
 from sealab.server.managed_python.full_python import BELOW_KERNEL, READ_ONLY, FullPython
-from sealab.server.runs.execute import CodeRequest, execute
+from sealab.server.runs.execute import execute
 from sealab.server.runs.placement.routing import can_start
 from sealab.server.runs.report import Report
+from sealab.server.runs.request import CodeRequest
 from sealab.server.settings import Settings, Switch
 
 from ...command_line import sealab

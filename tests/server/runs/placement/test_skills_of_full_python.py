@@ -12,9 +12,10 @@ from sealab.sandbox.job import Isolation
 from sealab.server.app import App, running
 from sealab.server.errors import SkillUnfit
 from sealab.server.home import Home
-from sealab.server.runs.execute import CodeRequest, execute
+from sealab.server.runs.execute import execute
 from sealab.server.runs.placement.routing import skills_in
 from sealab.server.runs.report import Report
+from sealab.server.runs.request import CodeRequest
 from sealab.server.settings import Settings
 from sealab.server.skills.use_cases import RunSkillRequest, SaveRequest
 from sealab.server.skills.use_cases import run as run_skill

@@ -1,0 +1,201 @@
+"""Makes the report of a run: what of it is shown, cut to what a model reads, with what else happened on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from itertools import islice
+from typing import cast
+
+from ...sandbox.job import Json, Status
+from ...workspace.names import RUNS
+from ..privacy.gates.program_gate import ProgramTokens
+from ..privacy.gates.run_gate import CalledTool, EndedRun, LeftTokens, ShownRun
+from .files_home import changed_files, written_files
+from .images import PNG, Picture, pictured
+from .report import (
+    PRIVACY_MS_LEAST,
+    CallCounts,
+    DryCall,
+    ErrorReport,
+    Image,
+    PrivacyReport,
+    Report,
+    SessionReport,
+    TokensLeft,
+    ToolCall,
+)
+from .run import ENTRIES_MAX, Run
+from .tables.table_reports import table_report
+from .truncation import Cut, Fitted
+
+_TOOLS_MAX = 20
+
+
+def with_pictures(shown: ShownRun, run_id: str, *, filters: bool) -> tuple[ShownRun, tuple[Picture, ...]]:
+    """Return the run without the bytes of images in its result, and the images: the figures, then those of the result.
+
+    With `filters` the result is left as it is: what an image shows cannot be filtered.
+    """
+    run, outcome = shown.run, shown.run.outcome
+    figures = tuple(Picture(PNG, figure) for figure in outcome.figures)
+    if filters or outcome.result is None or isinstance(outcome.result, bool | int | float):
+        return shown, figures
+    found = pictured(outcome.result, outcome.notes, run.attached, f"{RUNS}/{run_id}")
+    if not found.pictures and not found.kept and not found.left_out:
+        return shown, figures
+    notes = dict(outcome.notes)
+    if found.left_out:
+        notes["images"] = f"{found.left_out} of the result are too many or too large to show"
+    outcome = replace(outcome, result=found.result, notes=notes)
+    run = replace(run, outcome=outcome, attached={**run.attached, **found.kept})
+    return replace(shown, run=run), (*figures, *found.pictures)
+
+
+def _calls(called: Sequence[CalledTool]) -> list[ToolCall]:
+    """Return the calls one by one, or, where there are many, those of each tool that ended alike as one."""
+    calls = [ToolCall(tool=_name_of(each), ok=each.ok, ms=each.ms) for each in called]
+    if len(calls) <= ENTRIES_MAX:
+        return calls
+    alike: dict[tuple[str, bool], ToolCall] = {}
+    for each in calls:
+        of_all = alike.setdefault((each["tool"], each["ok"]), ToolCall(tool=each["tool"], ok=each["ok"], ms=0, count=0))
+        of_all["ms"] = round(of_all["ms"] + each["ms"], 3)
+        of_all["count"] += 1
+    return list(alike.values())[:_TOOLS_MAX]
+
+
+def _counts(called: Sequence[CalledTool]) -> dict[str, CallCounts]:
+    """Return how many calls of each tool were done and failed."""
+    counts: dict[str, CallCounts] = {}
+    for each in called:
+        counts.setdefault(_name_of(each), CallCounts(done=0, failed=0))["done" if each.ok else "failed"] += 1
+    return dict(list(counts.items())[:_TOOLS_MAX])
+
+
+def _name_of(call: CalledTool) -> str:
+    return call.tool or call.unknown or "(withheld)"
+
+
+def _left(left: LeftTokens) -> TokensLeft:
+    told = TokensLeft(tool=left.tool)
+    if left.refused:
+        told["refused"] = left.refused
+    if left.withheld:
+        told["withheld"] = list(left.withheld[:ENTRIES_MAX])
+    if left.unknown:
+        told["unknown"] = list(left.unknown[:ENTRIES_MAX])
+    if left.values:
+        told["values"] = dict(left.values)
+    return told
+
+
+def report_of(job_run: Run, shown: ShownRun, fitted: Fitted, images: Sequence[Picture]) -> Report:
+    """Return the report of a run, of what may be shown of it, and of the images that go beside it."""
+    run, outcome = shown.run, shown.run.outcome
+    report = Report(
+        run_id=job_run.run_id,
+        success=outcome.status is Status.OK,
+        status=outcome.status.value,
+        result=fitted.result,
+        output=fitted.output,
+        error=None if outcome.error is None else cast("ErrorReport", asdict(outcome.error)),
+        execution_time_ms=round(outcome.duration_ms, 3),
+        isolation=outcome.isolation.value,
+        layers=list(outcome.layers),
+    )
+    if fitted.displayed:
+        report["displayed"] = list(fitted.displayed)
+    if outcome.tables:
+        report["tables"] = [table_report(each) for each in outcome.tables]
+    if fitted.stderr:
+        report["stderr"] = fitted.stderr
+    if outcome.queued_ms >= 1:
+        report["queued_ms"] = round(outcome.queued_ms, 3)
+    if run.called:
+        _add_calls(report, run.called)
+    if run.returns:
+        report["returns"] = {each.tool: each.shape for each in run.returns}
+    if job_run.request.dry_run:
+        report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
+    if run.changed is not None:
+        if changed := changed_files(run.changed, ENTRIES_MAX):
+            report["files"] = changed
+    elif run.written:
+        report["files"] = written_files(run.written, ENTRIES_MAX)
+    truncated = fitted.truncated()
+    for what, cut in _left_out(report, run).items():
+        truncated[what] = {**cast("Mapping[str, Json]", truncated.get(what, {})), **cast("Mapping[str, Json]", cut)}
+    if truncated:
+        report["truncated"] = truncated
+    if images:
+        captions = [*outcome.captions, *[""] * len(images)]
+        report["images"] = [_image(each, shows) for each, shows in zip(images, captions, strict=False)]
+    if outcome.session_ended is not None:
+        report["session_ended"] = outcome.session_ended
+    privacy = _privacy(shown, job_run.program)
+    if privacy:
+        report["privacy"] = privacy
+    if run.left:
+        told = sum(len((*each.get("unknown", ()), *each.get("withheld", ()))) for each in privacy["left"])
+        there = sum(len((*each.unknown, *each.withheld)) for each in run.left)
+        if told < there or len(run.left) > ENTRIES_MAX:
+            truncated["left"] = Cut(note=f"{told} of {there} tokens, of {len(run.left)} tools").to_json()
+            report["truncated"] = truncated
+    rebuilt = outcome.rebuilt
+    if rebuilt is not None and job_run.request.session is not None:
+        report["session"] = SessionReport(
+            name=job_run.request.session, rebuilt=True, programs=rebuilt.programs, ms=round(rebuilt.ms, 3)
+        )
+    if made_up := job_run.calls.log.made_up:
+        report["made_up"] = dict(islice(made_up.items(), ENTRIES_MAX))
+    return report
+
+
+def _image(picture: Picture, shows: str) -> Image:
+    told = Image(mime_type=picture.mime_type, size=len(picture.content))
+    if shows:
+        told["shows"] = shows
+    return told
+
+
+def _privacy(shown: ShownRun, program: ProgramTokens) -> PrivacyReport:
+    """Return what was done with personal data; empty where that is nothing."""
+    privacy = PrivacyReport()
+    if program.values:
+        privacy["values"] = program.values
+    if program.withheld:
+        privacy["withheld"] = dict(program.withheld)
+    if program.unknown:
+        privacy["unknown"] = list(program.unknown[:ENTRIES_MAX])
+    if shown.privacy_ms >= PRIVACY_MS_LEAST:
+        privacy["ms"] = round(shown.privacy_ms, 3)
+    if shown.types:
+        privacy["hidden"] = dict(shown.types)
+    if shown.files:
+        privacy["files"] = dict(shown.files)
+    if shown.run.left:
+        privacy["left"] = [_left(each) for each in shown.run.left[:ENTRIES_MAX]]
+    return privacy
+
+
+def _add_calls(report: Report, called: Sequence[CalledTool]) -> None:
+    report["tool_calls"] = _calls(called)
+    if report["error"] is not None:
+        report["error"]["calls"] = _counts(called)
+
+
+def _left_out(report: Report, run: EndedRun) -> dict[str, Json]:
+    """Return how many of its calls and files the report does not name."""
+    left_out: dict[str, Json] = {}
+    told = sum(each.get("count", 1) for each in report.get("tool_calls", ()))
+    if told < len(run.called):
+        left_out["tool_calls"] = Cut(told, len(run.called), note="calls, of the first tools alone").to_json()
+    if run.changed is not None:
+        every = (run.changed.new, run.changed.changed, run.changed.deleted, run.changed.kept)
+        if max(map(len, every)) > ENTRIES_MAX:
+            named = sum(min(len(each), ENTRIES_MAX) for each in every)
+            left_out["files"] = Cut(named, sum(map(len, every)), "list_files() in code").to_json()
+    elif len(run.written) > ENTRIES_MAX:
+        left_out["files"] = Cut(ENTRIES_MAX, len(run.written), "list_files() in code", "files").to_json()
+    return left_out
