@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...sandbox.job import Job, Limits, Start
+from ...sandbox.job import Isolation, Job, Limits, Start
 from ..errors import RequestRefused
 from ..policy.access import Decider, Ruling, run_access
 from ..rights import ISOLATIONS, require
 from ..scopes import session_of
+from .isolations import AUTO
 
 if TYPE_CHECKING:
-    from ...sandbox.job import Isolation
     from ..identity import Identity
     from .executor import Executor
     from .request import CodeRequest
@@ -91,3 +92,24 @@ def ruling_on_run(
         session=session is not None,
     )
     return policy.decide(who, access)
+
+
+def can_park(executor: Executor, request: CodeRequest) -> bool:
+    """Return whether a run could go on after its worker is gone: it is recorded, in `restricted`, and permitted."""
+    may_escalate = request.isolation == AUTO and executor.settings.approve_container
+    return (
+        executor.journal.keeps
+        and request.session is None
+        and not may_escalate
+        and request.isolation in {AUTO, Isolation.RESTRICTED}
+        and _may_go_on(executor, request)
+    )
+
+
+def _may_go_on(executor: Executor, request: CodeRequest) -> bool:
+    """Return whether the policy lets a run go on in the background."""
+    try:
+        admitted(replace(request, background=True), executor)
+    except RequestRefused:
+        return False
+    return True

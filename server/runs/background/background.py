@@ -17,15 +17,17 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from ....sandbox.errors import Busy
 from ....skills_db.errors import JournalNotFound
 from ...audit.trail import UNAUDITED, AuditTrail
-from ...caller import Caller
+from ...caller import Caller, NobodyAnswers
+from ...caller import Progress as Tell
 from ...errors import KNOWN_ERRORS, RequestRefused
 from ...host_work import Kind, in_thread
 from ...identity import Right
 from ...scopes import is_principal
 from ...upstream_tools.approval import THIS_CALL
-from ..admission import admitted
+from ..admission import admitted, can_park
+from ..execute import execute
 from ..ids import new_run_id
-from ..request import CodeRequest
+from ..request import CodeRequest, Execution
 from .background_reports import (
     Answered,
     Approval,
@@ -287,3 +289,43 @@ def _approval(found: BackgroundState) -> Approval | None:
         return None
     choices = cast("Sequence[str]", told["choices"])
     return Approval(found.run_id, found.questions, str(told["question"]), tuple(choices), str(told["scope"]))
+
+
+async def executed_or_parked(
+    executor: Executor, background: Background, request: CodeRequest, *, progress: Tell
+) -> Execution | RunState:
+    """Run code as `execute` does; where its user gives no answer to a question, have the run wait for one.
+
+    A run that cannot be parked takes it for a no.
+    """
+    inner = request.caller.ask
+    if inner is None:
+        return await execute(executor, request, progress=progress)
+    parks = can_park(executor, request)
+    run_id = new_run_id()
+    open_question: dict[str, object] = {}
+
+    async def ask(text: str, choices: Sequence[str]) -> str | None:
+        if not open_question:
+            try:
+                return await inner(text, choices)
+            except NobodyAnswers:
+                if not parks:
+                    return None
+        if not open_question:
+            open_question.update(question=text, choices=list(choices), scope=request.caller.scope)
+            await executor.journal.settled(run_id)
+            executor.journal.leave_open(run_id)
+            asyncio.get_running_loop().call_soon(running.cancel)
+        await asyncio.Event().wait()
+        return None
+
+    asked = replace(request, run_id=run_id, caller=replace(request.caller, ask=ask))
+    running = asyncio.create_task(execute(executor, asked, progress=progress))
+    try:
+        return await running
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if not open_question or task is None or task.cancelling():
+            raise
+    return await background.park(request, run_id, open_question)

@@ -26,13 +26,13 @@ from ...errors import KNOWN_ERRORS, HostWorkBusy, RequestRefused
 from ...host_work import OWNER, Kind, in_thread
 from ...journal.writer import PASSING
 from ...scopes import kept_identity
+from ..admission import can_park
 from ..aspects import RunCut
 from ..execute import execute
 from ..request import CodeRequest, Execution
 from ..resume import resume
 from .background_reports import Progress, cancelled, execution_told, without_result
 from .journaled_reports import recorded
-from .parking import can_park
 
 if TYPE_CHECKING:
     from ....sandbox.job import Json
