@@ -512,7 +512,7 @@ os.execv({shutil.which("podman")!r}, ["podman", *rest])
 async def _until(true: object) -> None:
     """Wait until something has become true, as it must soon."""
     assert callable(true)
-    for _try in range(100):
+    for _try in range(600):
         if true():
             return
         await asyncio.sleep(0.1)
