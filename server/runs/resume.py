@@ -18,6 +18,7 @@ from ...sandbox.job import HostCalls, Isolation, Job, Json
 from ..caller import Ask, Caller, Progress
 from ..errors import RequestRefused
 from ..host_functions.broker import Calls
+from ..host_functions.skill_calls import take_again
 from ..host_work import Kind, in_thread
 from ..journal.journal import BegunRun
 from ..journal.replaying import RecordedCall, RunResume, recorded_calls, said_by_user
@@ -77,6 +78,7 @@ async def resume(
     def answering(calls: Calls, gate: Gate) -> HostCalls:
         async def note(call: RecordedCall) -> None:
             calls.note_made_before(call.name, call.arguments, ok=call.succeeded, ms=call.ms or 0.0)
+            take_again(calls, call.name, call.arguments, call.answer)
             await gate.learn_given(call.name, call.arguments, call.answer)
 
         going_on.notes(calls.approvals.told)

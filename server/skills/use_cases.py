@@ -180,7 +180,11 @@ async def _stored_as(context: SkillContext, draft: SkillDraft, within: Calls | N
 
 async def load(context: SkillContext, name: str, version: int | None = None) -> LoadedSkill:
     """Return one version of a skill. Raises `SkillNotFound`."""
-    skill = await stored(context, name, version)
+    return loaded(await stored(context, name, version))
+
+
+def loaded(skill: StoredSkill) -> LoadedSkill:
+    """Return what is told of a stored version."""
     draft = skill.draft
     return LoadedSkill(
         name=draft.name,

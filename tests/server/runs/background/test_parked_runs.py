@@ -263,6 +263,28 @@ async def test_a_run_of_the_foreground_waits_over_a_restart(tmp_path: Path, monk
     assert sent.read_text() == f"told {later['result'][0]}\n"
 
 
+async def test_a_run_goes_on_with_the_version_of_a_skill_that_its_question_showed(tmp_path: Path) -> None:
+    sent = served(tmp_path)
+    asked: list[str] = []
+
+    async def save(line: str) -> None:
+        code = f"async def pay() -> str:\n    return await tools.notes.send(text={line!r})\n"
+        assert not (await caller.call("save_skill", name="pay", code=code)).is_error
+
+    async def user(_context: object, question: Any) -> ElicitResult:
+        asked.append(question.message)
+        await save("judged by nobody")
+        return ElicitResult(action="accept", content={"approve": True})
+
+    async with in_this_process(tmp_path, ENV, elicitation_callback=user) as caller:
+        await save("judged")
+        report = await ended(caller, await begun(caller, "result = await skills.pay()"))
+    assert report["result"] == "sent judged", report
+    assert sent.read_text() == "judged\n"
+    assert len(asked) == 1
+    assert "judged" in asked[0]
+
+
 async def test_runs_that_were_accepted_go_on_when_the_operator_has_lowered_the_maxima(tmp_path: Path) -> None:
     sent = served(tmp_path)
     async with in_this_process(tmp_path, ENV | {"SEALAB_BACKGROUND_RUNS_MAX": "1"}) as caller:
