@@ -109,6 +109,8 @@ async def run_tests(
     with charged(job.limits.timeout_seconds) as account:
         gate = Gate(executor.privacy, caller, account, run_tokens)
         calls.given = gate.given
+        if within is None:
+            calls.caller = gate.caller
         answer = gate.around(calls.answer)
         try:
             async with nullcontext() if within else executor.shares.run(caller.scope, account, was_queued=True):
