@@ -43,7 +43,7 @@ Version: TypeAlias = tuple[str, int, str]
 
 
 @dataclass(slots=True)
-class _Module:
+class _SkillModule:
     """The code of a version as it ran here: its variables, and the skills that its top level used, by their keys.
 
     `run` is the last one in which that is what the host gives.
@@ -52,7 +52,7 @@ class _Module:
     version: Version
     run: int
     variables: dict[str, object] = field(default_factory=dict)
-    uses: dict[str, _Module] = field(default_factory=dict)
+    uses: dict[str, _SkillModule] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -65,9 +65,9 @@ class _Loaded:
     run: int = -1
     meanings: dict[str, Skill] = field(default_factory=dict)
     functions: dict[tuple[str, int], Callable[..., object]] = field(default_factory=dict)
-    modules: dict[tuple[str, int], _Module] = field(default_factory=dict)
+    modules: dict[tuple[str, int], _SkillModule] = field(default_factory=dict)
     signatures: dict[tuple[str, int], str] = field(default_factory=dict)
-    loading: list[_Module] = field(default_factory=list)
+    loading: list[_SkillModule] = field(default_factory=list)
 
 
 _LOADED = _Loaded()
@@ -258,7 +258,7 @@ def _skill(name: str, version: int | None = None) -> Skill:
     return skill
 
 
-def _module_of(skill: Skill) -> _Module:
+def _module_of(skill: Skill) -> _SkillModule:
     return _LOADED.modules[_name_of(skill), _version_of(skill)]
 
 
@@ -279,7 +279,7 @@ def _loaded(told: Mapping[str, Any], *, pinned: bool) -> Skill:
     return skill
 
 
-def _is_meant(module: _Module) -> bool:
+def _is_meant(module: _SkillModule) -> bool:
     """Return whether the skills that the top level of a module used are the same in this run."""
     if module.run == _LOADED.run:
         return True
@@ -290,14 +290,14 @@ def _is_meant(module: _Module) -> bool:
     return False
 
 
-def _run_code(version: Version, code: str, *, pinned: bool) -> _Module:
+def _run_code(version: Version, code: str, *, pinned: bool) -> _SkillModule:
     name, number, _ = version
     loading = [each.version[0] for each in _LOADED.loading]
     if name in loading:
         circle = " → ".join([*loading[loading.index(name) :], name])
         raise RuntimeError(f"The skills {circle} load one another in a circle. Import one of them where it is used.")
     filename = f"<skill {name} v{number}>" if pinned else f"<skill {name}>"
-    module = _Module(version, _LOADED.run)
+    module = _SkillModule(version, _LOADED.run)
     _LOADED.loading.append(module)
     try:
         GUEST.sources[filename] = code

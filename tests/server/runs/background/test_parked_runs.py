@@ -93,20 +93,33 @@ async def test_a_run_that_waits_holds_no_place_is_shown_as_waiting_and_can_be_ca
 
 
 async def test_questions_are_answered_after_a_restart_and_their_runs_go_on(tmp_path: Path) -> None:
+    """Also with the versions of skills that the questions showed."""
     sent = served(tmp_path)
+
+    async def save(line: str) -> None:
+        code = f"async def pay() -> str:\n    return await tools.notes.send(text={line!r})\n"
+        assert not (await caller.call("save_skill", name="pay", code=code)).is_error
+
     async with in_this_process(tmp_path, ENV) as caller:
         approved, denied = await parked(caller), await parked(caller)
+        await save("judged")
+        paying = await begun(caller, "result = await skills.pay()")
+        assert "judged" in (await until(caller, paying, asks))["approval"]["question"]
+        await save("judged by nobody")
     listed = json.loads((await answered(tmp_path, "list", "--json")).stdout)
-    assert {each["id"] for each in listed["approvals"]} == {approved[1], denied[1]}
+    assert {each["id"] for each in listed["approvals"]} == {approved[1], denied[1], f"{paying}.1"}
     assert (await answered(tmp_path, "approve", approved[1])).returncode == 0
     assert (await answered(tmp_path, "deny", denied[1])).returncode == 0
     async with in_this_process(tmp_path, ENV) as caller:
         reports = [await ended(caller, run_id) for run_id, _ in (approved, denied)]
+        number, said = reports[0]["result"]
+        assert said == f"sent told {number}"
+        assert sent.read_text() == f"told {number}\n"
+        assert (await answered(tmp_path, "approve", f"{paying}.1")).returncode == 0
+        assert (await ended(caller, paying))["result"] == "sent judged"
     assert [each["status"] for each in reports] == ["ok", "ok"], reports
-    number, said = reports[0]["result"]
-    assert said == f"sent told {number}"
-    assert sent.read_text() == f"told {number}\n"
     assert reports[1]["result"][1].startswith("refused: ")
+    assert sent.read_text() == f"told {number}\njudged\n"
 
 
 @pytest.fixture
@@ -261,28 +274,6 @@ async def test_a_run_of_the_foreground_waits_over_a_restart(tmp_path: Path, monk
     async with in_this_process(tmp_path, ENV) as caller:
         later = await ended(caller, report["run_id"])
     assert sent.read_text() == f"told {later['result'][0]}\n"
-
-
-async def test_a_run_goes_on_with_the_version_of_a_skill_that_its_question_showed(tmp_path: Path) -> None:
-    sent = served(tmp_path)
-    asked: list[str] = []
-
-    async def save(line: str) -> None:
-        code = f"async def pay() -> str:\n    return await tools.notes.send(text={line!r})\n"
-        assert not (await caller.call("save_skill", name="pay", code=code)).is_error
-
-    async def user(_context: object, question: Any) -> ElicitResult:
-        asked.append(question.message)
-        await save("judged by nobody")
-        return ElicitResult(action="accept", content={"approve": True})
-
-    async with in_this_process(tmp_path, ENV, elicitation_callback=user) as caller:
-        await save("judged")
-        report = await ended(caller, await begun(caller, "result = await skills.pay()"))
-    assert report["result"] == "sent judged", report
-    assert sent.read_text() == "judged\n"
-    assert len(asked) == 1
-    assert "judged" in asked[0]
 
 
 async def test_runs_that_were_accepted_go_on_when_the_operator_has_lowered_the_maxima(tmp_path: Path) -> None:
