@@ -128,12 +128,12 @@ class WrittenFolder:
     """What code of full Python changed in the workspace: the upper layer of an overlay, at a `path` of the host.
 
     All that is in it is hostile. `known` is kept for as long as the worker lives, in a session over many jobs: it is
-    for whoever reads the folder to note there what was read already, by name. `made_ns` is when the worker got it, in
+    for whoever reads the folder to note there what was read already. `made_ns` is when the worker got it, in
     nanoseconds since the epoch.
     """
 
     path: str
-    known: dict[str, tuple[int, ...]]
+    known: dict[bytes, bytes]
     made_ns: int
 
 

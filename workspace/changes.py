@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import re
 import stat
@@ -83,12 +84,15 @@ class TooManyChanges(Exception):
 class ChangedFolder:
     """The upper layer at a path of the host, pinned at opening. Use it as a context; raises `OSError`.
 
-    `known` holds the marks of what was read before, by name: it is left out.
+    `known` holds digests of the marks of what was read before, by digests of names: it is left out. What is not there
+    any more is forgotten, so that a session keeps no more than stands in its folder, whatever it made and removed.
     """
 
-    def __init__(self, path: str, known: dict[str, Mark]) -> None:
+    def __init__(self, path: str, known: dict[bytes, bytes]) -> None:
         self._handle = os.open(path, _FOLDER_FLAGS)
-        self.known = known
+        self._known = known
+        self._met: set[bytes] = set()
+        self._is_whole = True
         self._entries = 0
 
     def __enter__(self) -> Self:
@@ -101,8 +105,27 @@ class ChangedFolder:
         """Look at all entries. Raises `TooManyChanges` and `OSError`."""
         changes = Changes()
         self._entries = 0
+        self._met, self._is_whole = set(), True
         self._read(self._handle, (), changes)
+        for gone in self._known.keys() - self._met if self._is_whole else ():
+            del self._known[gone]
         return changes
+
+    def is_known(self, file: WrittenFile) -> bool:
+        """Return whether a file of that name was read before."""
+        return _digest("/".join(file.parts)) in self._known
+
+    def remember(self, changes: Changes) -> None:
+        """Leave these changes out from now on."""
+        for file in changes.files:
+            self._known[_digest("/".join(file.parts))] = _digest(repr(file.mark))
+        for name, mark in changes.marks.items():
+            self._known[_digest(name)] = _digest(repr(mark))
+
+    def _is_new(self, name: str, mark: Mark) -> bool:
+        key = _digest(name)
+        self._met.add(key)
+        return self._known.get(key) != _digest(repr(mark))
 
     def _read(self, folder: int, above: tuple[str, ...], changes: Changes) -> None:
         for name, status in _entries(folder):
@@ -134,16 +157,17 @@ class ChangedFolder:
                 if parts[-1] == _SPILLED_TO and changes.folders[-1] == parts and len(changes.files) == before:
                     changes.folders.pop()
         except OSError as error:
+            self._is_whole = False
             changes.refuse(parts, f"it cannot be opened ({error.strerror})")
 
     def _note_file(self, parts: tuple[str, ...], status: os.stat_result, changes: Changes) -> None:
         mark = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        if self.known.get("/".join(parts)) != mark:
+        if self._is_new("/".join(parts), mark):
             changes.files.append(WrittenFile(parts, status.st_size, status.st_mtime_ns, mark))
 
     def _note_mark(self, parts: tuple[str, ...], mark: Mark, marked: list[tuple[str, ...]], changes: Changes) -> None:
         key = "/".join(parts)
-        if self.known.get(key) != mark:
+        if self._is_new(key, mark):
             marked.append(parts)
             changes.marks[key] = mark
 
@@ -176,6 +200,11 @@ _KINDS = {
     stat.S_IFCHR: "it is a device",
     stat.S_IFBLK: "it is a device",
 }
+
+
+def _digest(text: str) -> bytes:
+    """Return what stands for a name or a mark where many are kept: names may have a kilobyte each."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
 def _is_spilled(parts: tuple[str, ...]) -> bool:

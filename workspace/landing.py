@@ -122,7 +122,7 @@ class _Landing:
         The kernel copies what is opened for writing, with its time. What the run wrote itself has a time of the run,
         unless it set another.
         """
-        if file.modified_ns >= self._begun_ns or "/".join(file.parts) in self._changed.known:
+        if file.modified_ns >= self._begun_ns or self._changed.is_known(file):
             return False  # the second: a session that took it home before has changed it again
         if not self._changed.is_copied_up(source):
             return False
@@ -166,7 +166,7 @@ class _Landing:
                         raise
                     _note_the_rest(leaving, staged, landed, str(error))
                     return
-        self._remember(changes)
+        self._changed.remember(changes)  # for the next call of a session
 
     def _judge(self, changes: Changes) -> None:
         """Raise `QuotaFull` where what was written would not even fit an empty workspace."""
@@ -332,12 +332,6 @@ class _Landing:
             landed.deleted.remove(str(name))
         (landed.new if current is None and not was_deleted else landed.changed)[str(name)] = made.file.size
 
-    def _remember(self, changes: Changes) -> None:
-        """Note what was read, for the next call of a session."""
-        known = self._changed.known
-        known.update({"/".join(file.parts): file.mark for file in changes.files})
-        known.update(changes.marks)
-
     # In an object store.
 
     def store(self, changes: Changes, landed: Landed) -> None:
@@ -351,7 +345,7 @@ class _Landing:
                     landed.deleted.append(str(Name(found.parts)))
         for file in changes.files:
             self._store_file(file, landed)
-        self._remember(changes)
+        self._changed.remember(changes)
 
     def _store_file(self, file: WrittenFile, landed: Landed) -> None:
         name = str(Name(file.parts))

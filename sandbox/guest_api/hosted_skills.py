@@ -1,7 +1,9 @@
 """The helpers that reach stored skills: `skills.<name>(…)`, `from skills import <name>`, and saving and listing.
 
 Each skill is loaded once, by a host call, into a namespace of its own under the same rules as the code that uses it.
-Which version a name means is settled when a run first uses it, and stays so to its end:
+Which version a name means is settled when a run first uses it, and stays so to its end. In a session the host is asked
+anew in each run, so that what runs is what was judged for that run; a skill keeps its variables as long as its code and
+that of the skills that its top level uses stay the same.
 
     skills.slugify("A b")            the newest version
     skills.slugify.v2("A b")         version 2; so does skills["slugify@2"] and load_skill("slugify", version=2)("A b")
@@ -11,11 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from types import CoroutineType
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from ..guest.dynamic import Dynamic, dynamic
 from ..guest.facade import Facade
@@ -35,15 +38,36 @@ _reset_calling: Final = _calling.reset
 """Held here, since a sealed process has no method that sets a variable of the host."""
 
 
+Version: TypeAlias = tuple[str, int, str]
+"""A version of a skill: its name, its number, and the hash of what it holds."""
+
+
+@dataclass(slots=True)
+class _SkillModule:
+    """The code of a version as it ran here: its variables, and the skills that its top level used, by their keys.
+
+    `run` is the last one in which that is what the host gives.
+    """
+
+    version: Version
+    run: int
+    variables: dict[str, object] = field(default_factory=dict)
+    uses: dict[str, _SkillModule] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class _Loaded:
-    """What this process holds of skills: their namespaces for good, and what their names mean for one run."""
+    """What this process holds of skills: the modules for good, and for one run what keys mean and what is called.
+
+    `functions` are those of the versions that the run uses, by name and number.
+    """
 
     run: int = -1
     meanings: dict[str, Skill] = field(default_factory=dict)
-    namespaces: dict[tuple[str, int], dict[str, object]] = field(default_factory=dict)
+    functions: dict[tuple[str, int], Callable[..., object]] = field(default_factory=dict)
+    modules: dict[tuple[str, int], _SkillModule] = field(default_factory=dict)
     signatures: dict[tuple[str, int], str] = field(default_factory=dict)
-    loading: list[str] = field(default_factory=list)
+    loading: list[_SkillModule] = field(default_factory=list)
 
 
 _LOADED = _Loaded()
@@ -52,7 +76,7 @@ _LOADED = _Loaded()
 class Skill:
     """One version of a skill, as code holds it: callable, and asked for another version by `.v2`."""
 
-    __slots__ = ("_function", "_name", "_version")
+    __slots__ = ("_name", "_version")
     __module__ = "builtins"
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -90,7 +114,15 @@ class Skill:
 
 _name_of = cast("Callable[[Skill], str]", Skill.__dict__["_name"].__get__)
 _version_of = cast("Callable[[Skill], int]", Skill.__dict__["_version"].__get__)
-_function_of = cast("Callable[[Skill], Callable[..., object]]", Skill.__dict__["_function"].__get__)
+
+
+def _function_of(skill: Skill) -> Callable[..., object]:
+    """Return the function of a skill, as this run has it: another run may have been given another one."""
+    _begin_run()
+    key = _name_of(skill), _version_of(skill)
+    if key not in _LOADED.functions:
+        _skill(*key)
+    return _LOADED.functions[key]
 
 
 def name_and_version(skill: Skill) -> tuple[str, str]:
@@ -180,7 +212,7 @@ def modules() -> dict[str, Facade]:
 def variables_of(name: str) -> dict[str, object]:
     """Return the global variables of a skill's code, for its tests, with its function under the skill's own name."""
     skill = _skill(name)
-    own = _LOADED.namespaces[name, _version_of(skill)]
+    own = _module_of(skill).variables
     shown = {key: value for key, value in own.items() if not key.startswith("__") and key.isidentifier()}
     return {**shown, name: _function_of(skill)}
 
@@ -193,7 +225,7 @@ def _names() -> Iterable[str]:
     return cast("Iterable[str]", GUEST.call_host("skill_names", {}))
 
 
-def _item(key: str) -> object:
+def _item(key: str) -> Skill:
     name, _, version = key.partition("@")
     try:
         return _skill(name, int(version) if version.isdecimal() else None)
@@ -201,51 +233,78 @@ def _item(key: str) -> object:
         raise LookupError(str(error)) from None
 
 
-def _skill(name: str, version: int | None = None) -> Skill:
-    """Return a skill, loaded. Raises `AttributeError` where there is none, and what its top level raises."""
+def _begin_run() -> None:
     if GUEST.run != _LOADED.run:
         _LOADED.run = GUEST.run
         _LOADED.meanings.clear()
+        _LOADED.functions.clear()
+
+
+def _skill(name: str, version: int | None = None) -> Skill:
+    """Return a skill, loaded. Raises `AttributeError` where there is none, and what its top level raises."""
+    _begin_run()
     key = name if version is None else f"{name}@{version}"
-    known = _LOADED.meanings.get(key)
-    if known is not None:
-        return known
-    try:
-        told = cast("Mapping[str, Any]", GUEST.call_host("use_skill", {"name": name, "version": version}))
-    except LookupError as error:
-        asking = [*_calling.get(), *_LOADED.loading]
-        needed = f" The skill {asking[-1]!r} needs it." if asking else ""
-        raise AttributeError(f"{error.args[0]}{needed}") from None
-    skill = _loaded(told, pinned=version is not None)
-    _LOADED.meanings[key] = skill
+    skill = _LOADED.meanings.get(key)
+    if skill is None:
+        try:
+            told = cast("Mapping[str, Any]", GUEST.call_host("use_skill", {"name": name, "version": version}))
+        except LookupError as error:
+            asking = [*_calling.get(), *(each.version[0] for each in _LOADED.loading)]
+            needed = f" The skill {asking[-1]!r} needs it." if asking else ""
+            raise AttributeError(f"{error.args[0]}{needed}") from None
+        skill = _LOADED.meanings[key] = _loaded(told, pinned=version is not None)
+    if _LOADED.loading:
+        _LOADED.loading[-1].uses[key] = _module_of(skill)
     return skill
+
+
+def _module_of(skill: Skill) -> _SkillModule:
+    return _LOADED.modules[_name_of(skill), _version_of(skill)]
 
 
 def _loaded(told: Mapping[str, Any], *, pinned: bool) -> Skill:
-    name, version, entry = str(told["name"]), int(told["version"]), str(told["entry"])
-    _LOADED.signatures[name, version] = str(told.get("signature", ""))
-    own = _LOADED.namespaces.get((name, version))
-    if own is None:
-        if name in _LOADED.loading:
-            circle = " → ".join([*_LOADED.loading[_LOADED.loading.index(name) :], name])
-            raise RuntimeError(
-                f"The skills {circle} load one another in a circle. Import one of them where it is used."
-            )
-        filename = f"<skill {name} v{version}>" if pinned else f"<skill {name}>"
-        _LOADED.loading.append(name)
-        try:
-            GUEST.sources[filename] = str(told["code"])
-            own = GUEST.define(str(told["code"]), filename, f"skills.{name}")
-        finally:
-            _LOADED.loading.pop()
-        _LOADED.namespaces[name, version] = own
-    function = own.get(entry)
+    name, number, entry = str(told["name"]), int(told["version"]), str(told["entry"])
+    version = name, number, str(told.get("hash", ""))
+    _LOADED.signatures[name, number] = str(told.get("signature", ""))
+    module = _LOADED.modules.get((name, number))
+    if module is None or module.version != version or not _is_meant(module):
+        module = _LOADED.modules[name, number] = _run_code(version, str(told["code"]), pinned=pinned)
+    function = module.variables.get(entry)
     if not callable(function):
         raise TypeError(f"the skill {name!r} defines no function {entry}. Save it anew with one.")
+    _LOADED.functions[name, number] = function
     skill = object.__new__(Skill)
-    for slot, value in (("_name", name), ("_version", version), ("_function", function)):
+    for slot, value in (("_name", name), ("_version", number)):
         object.__setattr__(skill, slot, value)  # slots that guest source cannot spell
     return skill
+
+
+def _is_meant(module: _SkillModule) -> bool:
+    """Return whether the skills that the top level of a module used are the same in this run."""
+    if module.run == _LOADED.run:
+        return True
+    with suppress(LookupError):
+        if all(_module_of(_item(key)) is used for key, used in list(module.uses.items())):
+            module.run = _LOADED.run
+            return True
+    return False
+
+
+def _run_code(version: Version, code: str, *, pinned: bool) -> _SkillModule:
+    name, number, _ = version
+    loading = [each.version[0] for each in _LOADED.loading]
+    if name in loading:
+        circle = " → ".join([*loading[loading.index(name) :], name])
+        raise RuntimeError(f"The skills {circle} load one another in a circle. Import one of them where it is used.")
+    filename = f"<skill {name} v{number}>" if pinned else f"<skill {name}>"
+    module = _SkillModule(version, _LOADED.run)
+    _LOADED.loading.append(module)
+    try:
+        GUEST.sources[filename] = code
+        module.variables = GUEST.define(code, filename, f"skills.{name}")
+    finally:
+        _LOADED.loading.pop()
+    return module
 
 
 def _called(skill: Skill, positional: Sequence[object], named: Mapping[str, object]) -> object:

@@ -236,7 +236,7 @@ class RunFolder:
     path: str
     handle: int
     all: RunFolders
-    known: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    known: dict[bytes, bytes] = field(default_factory=dict)
     made_ns: int = field(default_factory=time.time_ns)
     _turn: threading.Lock = field(default_factory=threading.Lock)
     _closed: bool = False

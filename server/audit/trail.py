@@ -1,6 +1,7 @@
 """The lines that a tenant's requests leave in the audit log: one function for each kind of event.
 
-Never a value, an argument, code, a file's name, or a text of a user: names of tools and skills, ids, sizes, counts.
+Never a value, an argument, code, a file's or session's name, or a text of a user: names of tools, ids, sizes, counts,
+and names of skills, with tokens in place of what is personal in them under `PRIVACY=auto`.
 """
 
 from __future__ import annotations
@@ -232,7 +233,7 @@ class AuditTrail:
         self._note(self._event(kind, identity, run=run, tool=tool, decision=decision, rule=rule, details=details))
 
     def skill_changed(self, caller: Caller, kind: AuditKind, name: str, *, version: int | None = None) -> None:
-        """Note that a skill was saved, deleted or published."""
+        """Note that a skill was saved, deleted or published; the name as it may be kept, see `name_noted`."""
         details: dict[str, Detail] = {"skill": name, **({} if version is None else {"version": version})}
         self._note(self._event(kind, who(caller, self.tenant), details=details))
 

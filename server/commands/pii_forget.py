@@ -8,6 +8,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -16,14 +17,15 @@ from ..errors import Exit, UsageError
 from ..home import Home
 from ..settings import Settings
 from ..terminal_escaping import one_line as escaped
-from .pii_vault import counted, opened_vault
+from .pii_vault import OpenedVault, counted, opened_vault
 
 if TYPE_CHECKING:
     from ...skills_db.vault import Person, PersonValue, Vault
-    from ..privacy.erasure import Traces
+    from ..privacy.erasure import Eraser, Traces
 
 HOME, SCOPE_SHOWN = "home", 8
 _SHOWN_MAX = 200
+_LINES_MAX = 1 << 62
 _OF_MANY = frozenset({"LOCATION", "ZIP", "DOB", "IP", "MAC"})
 """Types whose values are looked for in files only where they are asked for."""
 
@@ -41,6 +43,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", action="store_true", help="leave what stood in one record with it")
     parser.add_argument("--yes", action="store_true", help="erase it; else it is shown only")
     parser.add_argument("--files", action="store_true", help="erase it from files of the workspace too")
+    parser.add_argument(
+        "--skills", action="store_true", help="erase it from the code of skills too, and remove those that are named so"
+    )
 
 
 def forget(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
@@ -89,7 +94,16 @@ def _forget_person(chosen: argparse.Namespace, home: Home, settings: Settings, v
         with open_workspace(settings, home, work.database) as workspace:
             journals = work.journals(settings)
             eraser = Eraser(named, work.privacy.detectors.texts_of)
-            where = traces(eraser, workspace, work.database(), journals, erases=chosen.yes, in_files=chosen.files)
+            where = traces(
+                eraser,
+                workspace,
+                work.database(),
+                journals,
+                erases=chosen.yes,
+                in_files=chosen.files,
+                in_skills=chosen.skills,
+            )
+        lines = _audit_lines(home, settings, work, eraser)
         if chosen.yes:
             types = vault.forget_entries(gone)
             work.privacy.note("forget", "terminal", types, scope=LOCAL.scope)
@@ -98,12 +112,43 @@ def _forget_person(chosen: argparse.Namespace, home: Home, settings: Settings, v
     if chosen.json:
         erased = {"erased": chosen.yes, "forgotten": sum(types.values()), "types": types}
         told = {"found": person.found, "linked": person.linked, "shared": person.shared}
-        _print_json({**erased, **{name: list(map(_told, values)) for name, values in told.items()}, **asdict(where)})
+        _print_json(
+            {
+                **erased,
+                **{name: list(map(_told, values)) for name, values in told.items()},
+                **asdict(where),
+                "audit_lines": lines,
+            }
+        )
     else:
         _print_person(chosen, person)
         _print_traces(chosen, where)
+        if lines:
+            print(
+                f"Left in lines {_some(lines)} of the audit log, which name a skill and are never changed. `sealab "
+                "audit trim` removes all lines before a moment."
+            )
         _tell_to_repeat(chosen)
     return Exit.OK
+
+
+def _audit_lines(home: Home, settings: Settings, work: OpenedVault, eraser: Eraser) -> list[int]:
+    """Return the lines of the audit log in which a skill is named after the person. None are changed."""
+    from ...skills_db.audit.audit_store import Wanted
+    from ..audit.audit_log import audit_store
+    from ..audit.trail import AuditKind
+    from .audit.opened import opened_log
+
+    kinds = (AuditKind.SKILL_SAVED, AuditKind.SKILL_DELETED, AuditKind.SKILL_PUBLISHED)
+    is_tenant = home.operators is not None
+    own = nullcontext(audit_store(work.database, work.privacy.key))
+    with opened_log(home, settings) if is_tenant else own as log:
+        return [
+            line.number
+            for kind in kinds
+            for line in log().lines(Wanted(event=kind, tenant=home.tenant if is_tenant else None, limit=_LINES_MAX))
+            if any(isinstance(each, str) and eraser.holds(each) for each in line.event.details.values())
+        ]
 
 
 def _is_sought(value: PersonValue, found: Sequence[PersonValue]) -> bool:
@@ -137,21 +182,32 @@ def _print_person(chosen: argparse.Namespace, person: Person) -> None:
 
 def _print_traces(chosen: argparse.Namespace, where: Traces) -> None:
     verb = "Erased from" if chosen.yes else "Would be erased from"
+    removed = "Removed for good, with all versions:" if chosen.yes else "Would be removed for good, with all versions:"
     _print_names("Erased" if chosen.yes else "Would be erased", where.runs)
     of_files = verb if chosen.files else "Left in (--files erases it)"
     for head, names in (
         (f"{verb} kept runs", where.archive),
         (f"{verb} recordings of skills", where.recordings),
+        (f"{verb} descriptions and tags of skills", where.descriptions),
+        (f"{verb if chosen.skills else 'Left in (--skills erases it)'} code and tests of skills", where.skills),
+        (f"{removed if chosen.skills else 'Left (--skills removes them)'} skills named so", where.skill_names),
         (f"{of_files} workspace files", where.files),
         ("Left in packed workspace files and databases, which cannot be changed here", where.fixed),
     ):
         if names:
             print(f"{head}: {', '.join(map(escaped, names))}")
+    if where.skills and chosen.skills and chosen.yes:
+        print("What these skills run has changed: `sealab skills test` shows whether they still do what they should.")
     if where.at_work:
         print(
             f"Still at work, and may yet write of the person: {', '.join(where.at_work)}. Forget again once they have "
             "ended."
         )
+
+
+def _some(numbers: Sequence[int]) -> str:
+    more = len(numbers) - _SHOWN_MAX
+    return ", ".join(map(str, numbers[:_SHOWN_MAX])) + (f" and {more} more, which --json names" if more > 0 else "")
 
 
 def _print_names(verb: str, runs: Sequence[str]) -> None:

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...sandbox.job import Status
+from ..caller import LOCAL
 from ..errors import EXIT_OF_STATUS, Exit, RequestRefused, SkillUnfit, UsageError
 from ..home import Home
 from ..runs.isolations import AUTO, CHOICES
 from ..settings import Settings
+from .audit.telling import tell
 from .group import Begin, Options, Parser, add_commands
 from .terminal import print_error, print_run, read_source
 
@@ -146,6 +148,7 @@ async def _show(chosen: argparse.Namespace, app: App) -> int:
 async def _save(chosen: argparse.Namespace, app: App) -> int:
     from ..skills import use_cases as skills
 
+    tell(chosen, name=await skills.name_noted(app.skills, LOCAL, chosen.name))
     if (chosen.file is None) == (chosen.from_run is None):
         raise UsageError("Give either a FILE of Python code or --from-run RUN_ID.")
     if chosen.parameter and chosen.from_run is None:
@@ -228,6 +231,7 @@ async def _test(chosen: argparse.Namespace, app: App) -> int:
 async def _delete(chosen: argparse.Namespace, app: App) -> int:
     from ..skills import use_cases as skills
 
+    tell(chosen, name=await skills.name_noted(app.skills, LOCAL, chosen.name))
     if chosen.restore:
         versions = await app.skills.service.ask(lambda store: store.restore(chosen.name))
         told: dict[str, object] = {"name": chosen.name, "restored_versions": len(versions)}

@@ -48,9 +48,14 @@ _LEAVE_OUT = "Leave these calls out."
 
 @dataclass(slots=True)
 class Approvals:
-    """What the user said in one run: the tools that may be called without asking again, and those that may not."""
+    """What the user said in one run: the tools that may be called without asking again, and those that may not.
+
+    A yes to more than one call covers the code that the run had when it was asked for: once it takes in a version of a
+    skill that it did not have then, its calls are asked about anew.
+    """
 
     granted: set[str] = field(default_factory=set)
+    """Tools, each behind what `taken` was when a user was asked about it."""
     declined: set[str] = field(default_factory=set)
     asked: set[str] = field(default_factory=set)
     """Those about which a question was answered while the run was going on: the next covers the rest of the run."""
@@ -59,6 +64,26 @@ class Approvals:
     asking: dict[str, asyncio.Lock] = field(default_factory=dict)
     signed_in: set[str] = field(default_factory=set)
     """Servers to which the user was asked to sign in."""
+    taken: int = 0
+    """How often the run was given the code of a version of a skill that it did not have."""
+    codes: set[str] = field(default_factory=set)
+    """The versions that it has, as `name@version=hash`."""
+    versions: dict[str, int] = field(default_factory=dict)
+    """What names of skills mean in the run, from the first time on that it asks for one."""
+
+    def take(self, name: str, version: int, content_hash: str, *, again: bool = False) -> None:
+        """Give the code of a skill to the run, or `again` to one that goes on elsewhere, whose `taken` has it."""
+        code = f"{name}@{version}={content_hash}"
+        self.taken += code not in self.codes and not again
+        self.codes.add(code)
+
+    def grant(self, tools: Iterable[str], taken: int) -> None:
+        """Take a yes to further calls of tools, which was asked for when `taken` was that."""
+        self.granted.update(f"{taken} {tool}" for tool in tools)
+
+    def grants(self, tool: str) -> bool:
+        """Return whether a yes covers further calls of a tool, by all code that the run has."""
+        return f"{self.taken} {tool}" in self.granted
 
     def signing_in(self, server: str) -> asyncio.Lock:
         """Return what lets one call at a time have the user sign in to a server: that is for all that wait here."""
@@ -67,12 +92,14 @@ class Approvals:
     def told(self) -> dict[str, tuple[str, ...]]:
         """Return what was said as names of tools, so that a run that goes on elsewhere does not ask again."""
         said = {name: getattr(self, name) for name in _SAID}
-        return {name: tuple(sorted(tools)) for name, tools in said.items() if tools}
+        told = {name: tuple(sorted(tools)) for name, tools in said.items() if tools}
+        return told | ({"taken": (str(self.taken),)} if self.taken else {})
 
     def restore(self, said: Mapping[str, Iterable[str]]) -> None:
         """Take what `told` told."""
         for name in _SAID:
             getattr(self, name).update(said.get(name, ()))
+        self.taken = max(map(int, said.get("taken", ())), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +237,7 @@ async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_P
     always = [ALWAYS] if is_one_user(calls.caller.scope) else []
     choices = [THIS_RUN, *always, *([] if calls.dry_run else [EACH_CALL])]
     text = question.text + approval.OF_DRY_RUN if calls.dry_run else question.text
-    names = question.covers
+    names, taken = question.covers, calls.approvals.taken
     try:
         with paused(), waits_for_user():
             answer = await _answer(calls, calls.caller.ask, text, choices, names)
@@ -230,7 +257,7 @@ async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_P
     if answer == EACH_CALL:
         calls.approvals.one_by_one |= names
     else:
-        calls.approvals.granted |= names
+        calls.approvals.grant(names, taken)
     if answer == ALWAYS:
         for each in planned:
             await registry.approve(each.tool, calls.caller.scope)
@@ -263,7 +290,7 @@ async def approved(
     question = approval.question(tool, server, cast("Mapping[str, Json]", told_of))
     with paused(), slot_given_back(), waits_for_user():
         async with calls.approvals.asking.setdefault(name, asyncio.Lock()):  # an answer may cover those that wait here
-            if name in calls.approvals.granted:
+            if calls.approvals.grants(name):
                 return
             try:
                 answer = await _asked_in_run(calls, ask, name, question)
@@ -282,14 +309,14 @@ async def _asked_in_run(calls: Calls, ask: Ask, name: str, question: str) -> str
 
     So the questions of a run are bounded by its tools, unless its user wants to be asked about each call.
     """
-    approvals = calls.approvals
+    approvals, taken = calls.approvals, calls.approvals.taken
     always = [ALWAYS] if is_one_user(calls.caller.scope) else []
     covers_run = name in approvals.asked and name not in approvals.one_by_one
     choices = [THIS_RUN, *always, THIS_CALL] if covers_run else [THIS_CALL, THIS_RUN, *always]
     answer = await _answer(calls, ask, question + approval.COVERS_RUN if covers_run else question, choices, {name})
     approvals.asked.add(name)
     if answer in {THIS_RUN, ALWAYS}:
-        approvals.granted.add(name)
+        approvals.grant({name}, taken)
     elif covers_run and answer == THIS_CALL:
         approvals.one_by_one.add(name)
     return answer
@@ -311,7 +338,7 @@ async def _answer(calls: Calls, ask: Ask, question: str, choices: Sequence[str],
 
 async def is_granted(registry: Registry, calls: Calls, tool: Tool) -> bool:
     """Return whether the user said yes to further calls of a tool: in this run, or always."""
-    if tool.full_name in calls.approvals.granted:
+    if calls.approvals.grants(tool.full_name):
         return True
     return is_one_user(calls.caller.scope) and await registry.is_approved(tool, calls.caller.scope)
 

@@ -25,6 +25,7 @@ from ..caller import LOCAL, Caller
 from ..errors import RightMissing, ServerError, shortage_in
 from ..host_work import Kind, in_thread
 from ..journal.changes import Change, before_change
+from ..privacy.gates.read_gate import LearnedFiles
 from ..privacy.tokens.run_tokens import RunTokens
 from ..rights import HOST_FUNCTIONS, require
 from .approval_questions import Approvals
@@ -90,8 +91,8 @@ class Calls:
     free: Counter[str] = field(default_factory=Counter)
     file_calls: int = 0
     file_bytes: int = 0
-    learned: set[str] = field(default_factory=set)
-    """Files whose personal values are known, by path and content."""
+    learned: LearnedFiles = field(default_factory=LearnedFiles)
+    """Files whose personal values are known."""
     files: RunFiles | None = None
     """The files that it has open, from its first call for one on."""
     written: dict[str, int] = field(default_factory=dict)

@@ -62,8 +62,8 @@ def handlers(context: SkillContext) -> Mapping[str, Handler]:
 
 
 async def _use_skill(context: SkillContext, calls: Calls, arguments: Arguments) -> Json:
-    name, version = cast("str", arguments["name"]), cast("int | None", arguments.get("version"))
-    skill = await skills.stored(context, name, version)
+    skill = await context.service.ask(partial(_meant, calls, arguments))
+    _take(calls, arguments, skill.version, skill.content_hash)
     calls.skills[skill.name] = skill.version
     entry = skill.draft.extra.get("entry", skill.name)
     return {
@@ -72,29 +72,82 @@ async def _use_skill(context: SkillContext, calls: Calls, arguments: Arguments) 
         "entry": str(entry),
         "signature": skill.draft.signature,
         "code": skill.draft.code,
+        "hash": skill.content_hash,
     }
 
 
-async def _skill_sources(context: SkillContext, calls: Calls, arguments: Arguments) -> Json:
-    """Return `{code, entry}` of skills by the keys under which a program names them, of those that there are.
+def _meant(calls: Calls, arguments: Arguments, store: SkillStore) -> StoredSkill:
+    """Return the version that a run means: of a name that it asked for before, the same one. Raises `SkillNotFound`."""
+    name, asked = cast("str", arguments["name"]), cast("int | None", arguments.get("version"))
+    settled = calls.approvals.versions.get(name) if asked is None else None
+    try:
+        return store.load(name, settled or asked)
+    except SkillNotFound:
+        if settled is None:
+            raise
+        raise SkillNotFound(
+            f"Version {settled} of the skill {name!r}, with which this run began, was deleted. Run the program again."
+        ) from None
 
-    They are kept for the question that the program may lead to. Skills that would exceed `SOURCES_CHARS_MAX` together
-    are left out.
+
+def _take(calls: Calls, arguments: Arguments, version: int, content_hash: str, *, again: bool = False) -> None:
+    """Note that a run has the code of a version, which from then on its name means, if no version was asked for."""
+    name = cast("str", arguments["name"])
+    if arguments.get("version") is None:
+        calls.approvals.versions.setdefault(name, version)
+    calls.approvals.take(name, version, content_hash, again=again)
+
+
+def take_again(calls: Calls, name: str, arguments: Arguments, answer: Json) -> None:
+    """Note what the same run was given of skills by an earlier process, from the answer to one of its calls."""
+    match name, answer:
+        case ("use_skill", {"version": int(version), "hash": str(content_hash)}) | (
+            "load_skill",
+            {"version": int(version), "metadata": {"content_hash": str(content_hash)}},
+        ):
+            _take(calls, arguments, version, content_hash, again=True)
+        case "skill_sources", dict(sources):
+            for key, each in sources.items():
+                match each, _asked(key):
+                    case {"code": str(code), "version": int(version), "hash": str(content_hash)}, dict(asked):
+                        keep_source(calls, key, code)
+                        _take(calls, asked, version, content_hash, again=True)
+        case "save_skill", {"name": str(skill), "version": int(version)} if not calls.dry_run:
+            calls.approvals.versions[skill] = version
+
+
+def _asked(key: Json) -> dict[str, Json] | None:
+    """Return the name and the version that a program means by the key of a skill; None where it is none."""
+    match = _KEY.fullmatch(key) if isinstance(key, str) else None
+    return None if match is None else {"name": match[1], "version": None if match[2] is None else int(match[2])}
+
+
+async def _skill_sources(context: SkillContext, calls: Calls, arguments: Arguments) -> Json:
+    """Return `{code, entry, version, hash}` of skills by the keys under which a program names them, of those there are.
+
+    They are kept for the question that the program may lead to, and these versions are those that run. Skills that
+    would exceed `SOURCES_CHARS_MAX` together are left out.
     """
     names = cast("Sequence[Json]", arguments["names"])[:_SOURCES_MAX]
-    wanted = {key: match for key in names if isinstance(key, str) and (match := _KEY.fullmatch(key)) is not None}
+    wanted = {str(key): asked for key in names if (asked := _asked(key)) is not None}
 
     def stored(store: SkillStore) -> dict[str, StoredSkill]:
         found: dict[str, StoredSkill] = {}
-        for key, match in wanted.items():
+        for key, asked in wanted.items():
             with suppress(SkillNotFound):
-                found[key] = store.load(match[1], None if match[2] is None else int(match[2]))
+                found[key] = _meant(calls, asked, store)
         return found
 
     told: dict[str, Json] = {}
     for key, skill in (await context.service.ask(stored)).items():
         if keep_source(calls, key, skill.draft.code):
-            told[key] = {"code": skill.draft.code, "entry": str(skill.draft.extra.get("entry", skill.name))}
+            _take(calls, wanted[key], skill.version, skill.content_hash)
+            told[key] = {
+                "code": skill.draft.code,
+                "entry": str(skill.draft.extra.get("entry", skill.name)),
+                "version": skill.version,
+                "hash": skill.content_hash,
+            }
     return told
 
 
@@ -107,9 +160,10 @@ def keep_source(calls: Calls, key: str, code: str) -> bool:
     return True
 
 
-async def _load_skill(context: SkillContext, _calls: Calls, arguments: Arguments) -> Json:
-    name, version = cast("str", arguments["name"]), cast("int | None", arguments.get("version"))
-    return cast("Json", await skills.load(context, name, version))
+async def _load_skill(context: SkillContext, calls: Calls, arguments: Arguments) -> Json:
+    skill = await context.service.ask(partial(_meant, calls, arguments))
+    _take(calls, arguments, skill.version, skill.content_hash)
+    return cast("Json", skills.loaded(skill))
 
 
 async def _list_skills(context: SkillContext, _calls: Calls, arguments: Arguments) -> Json:
@@ -137,4 +191,7 @@ async def _save_skill(context: SkillContext, calls: Calls, arguments: Arguments)
         caller=calls.caller,
         within=calls,
     )
-    return cast("Json", await skills.save(context, request))
+    saved = await skills.save(context, request)
+    if not calls.dry_run:
+        calls.approvals.versions[saved["name"]] = saved["version"]
+    return cast("Json", saved)

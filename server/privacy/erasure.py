@@ -1,4 +1,4 @@
-"""Erases a person: what the vault, journals, the archive of runs, recordings and the workspace have of their values.
+"""Erases a person: what the vault, journals, the archive of runs, skills and the workspace have of their values.
 
 What is kept under `PRIVACY=auto` has tokens, which stand for nothing once the vault has forgotten them. Real values
 stand in what was kept under other modes, and in files.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from ...sandbox.job import Json
-from ...skills_db.erasing.redaction import redact_recordings
+from ...skills_db.erasing.redaction import redact_skills
 from ...skills_db.journal.records import RUNNING
 from ...workspace.errors import WorkspaceError
 from ...workspace.rewriting import rewrite_kept
@@ -45,13 +45,17 @@ class Traces:
     """Where values of a person stand: names of files of the archive and of the workspace, of skills, and of runs.
 
     `fixed` are files of the workspace in which nothing can be replaced: packed ones and databases. `runs` are those
-    whose journals go, `at_work` others that have not ended and may yet write of the person.
+    whose journals go, `at_work` others that have not ended and may yet write of the person. `skills` are versions of
+    skills whose code has them, `skill_names` skills that are named so.
     """
 
     runs: tuple[str, ...] = ()
     at_work: tuple[str, ...] = ()
     archive: tuple[str, ...] = ()
     recordings: tuple[str, ...] = ()
+    descriptions: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    skill_names: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
 
@@ -100,7 +104,9 @@ class Eraser:
         return spliced(text, edits)
 
     def redacted_value(self, value: Json) -> Json:
-        """Return a value of JSON with `ERASED` in place of each value, be it a number."""
+        """Return a text or a value of JSON with `ERASED` in place of each value, be it a number."""
+        if isinstance(value, str):
+            return self.redacted(value)
         leaves = list(leaves_of(value))
         texts = [self.redacted(leaf.text) for leaf in leaves]
         if all(leaf.text == text for leaf, text in zip(leaves, texts, strict=True)):
@@ -141,8 +147,12 @@ def traces(
     *,
     erases: bool,
     in_files: bool = False,
+    in_skills: bool = False,
 ) -> Traces:
-    """Return where the values stand, and take them out where it `erases`; out of files only with `in_files`. Blocks."""
+    """Return where the values stand, and take them out where it `erases`. Blocks.
+
+    Out of files only with `in_files`, out of what skills run and are called only with `in_skills`.
+    """
     runs = tuple(journals.forget(eraser.holds_within, erases=erases))
     at_work = (run.run_id for run in journals.runs(status=RUNNING, limit=_AT_WORK_MAX))
     files: list[str] = []
@@ -155,11 +165,15 @@ def traces(
                 workspace.write(name, redacted)
         elif eraser.is_packed_in(data):
             fixed.append(name)
+    skills = redact_skills(database, eraser.redacted_value, changes=erases, in_code=in_skills)
     return Traces(
         runs,
         tuple(run_id for run_id in at_work if run_id not in runs),
         tuple(rewrite_kept(workspace, eraser.redacted_bytes, changes=erases)),
-        tuple(redact_recordings(database, eraser.redacted_value, changes=erases)),
+        skills.recordings,
+        skills.descriptions,
+        skills.code,
+        skills.names,
         tuple(files),
         tuple(fixed),
     )

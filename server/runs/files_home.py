@@ -97,7 +97,7 @@ class FilesHome:
                         return _noted(outcome, _not_kept(self.landed))
                 kept = self._keep(outcome, changed, changes, begun_ns)
                 if self.calls.dry_run:
-                    _never_take(folder, changes)
+                    changed.remember(changes)
                 return kept
         except TooManyChanges:
             return _failed(outcome, f"{_NOTHING}: it made too many files.", "Write fewer, or one archive of them.")
@@ -143,6 +143,7 @@ class FilesHome:
         try:
             with ChangedFolder(folder.path, folder.known) as changed:
                 changes = changed.read()
+                changed.remember(changes)  # so that the next call of a session does not take it home
         except TooManyChanges:
             return _noted(outcome, "What the code wrote cannot be listed: it made too many files.")
         except OSError as error:
@@ -159,13 +160,7 @@ class FilesHome:
             except HostCallError:
                 told += f" {len(calls) - number} more changes of files are not listed: there are too many."
                 break
-        _never_take(folder, changes)
         return _noted(outcome, told.strip() or None)
-
-
-def _never_take(folder: WrittenFolder, changes: Changes) -> None:
-    """Have the next call of a session not take home what a dry run wrote."""
-    folder.known.update({"/".join(file.parts): file.mark for file in changes.files}, **changes.marks)
 
 
 async def accompanied(files: FilesHome | None, running: Coroutine[Any, Any, Outcome]) -> Outcome:

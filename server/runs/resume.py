@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 from ...sandbox.job import HostCalls, Isolation, Job, Json
 from ..caller import Ask, Caller, Progress
 from ..errors import RequestRefused
+from ..host_functions.skill_calls import take_again
 from ..host_work import Kind, in_thread
 from ..journal.journal import BegunRun
 from ..journal.replaying import RecordedCall, RunResume, recorded_calls, said_by_user
@@ -77,6 +78,7 @@ async def resume(
     def journaled(run: Run, answer: HostCalls) -> HostCalls:
         async def note(call: RecordedCall) -> None:
             run.calls.note_made_before(call.name, call.arguments, ok=call.succeeded, ms=call.ms or 0.0)
+            take_again(run.calls, call.name, call.arguments, call.answer)
             await run.gate.learn_given(call.name, call.arguments, call.answer)
 
         going_on.notes(run.calls.approvals.told)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _NOT_FROM_TESTS = frozenset({"save_skill", "delete_skill"})
 _OUTPUT_SHOWN_MAX = 600
+_CANDIDATE = 1_000_000_000
+"""The version that a skill has while its tests run."""
 _EXAMPLES_TEXT = "examples_of_the_skill"
 _EXAMPLES = """
 import doctest as _doctest
@@ -107,6 +109,8 @@ async def run_tests(
     with charged(job.limits.timeout_seconds) as account:
         gate = Gate(executor.privacy, caller, account, run_tokens)
         calls.given = gate.given
+        if within is None:
+            calls.caller = gate.caller
         answer = gate.around(calls.answer)
         try:
             async with nullcontext() if within else executor.shares.run(caller.scope, account, was_queued=True):
@@ -195,12 +199,14 @@ def _candidate_first(plan: TestPlan, stored: Handler) -> Handler:
     async def use_skill(calls: Calls, arguments: Arguments) -> Json:
         if arguments["name"] != plan.draft.name or arguments.get("version") is not None:
             return await stored.answer(calls, arguments)
+        calls.approvals.take(plan.draft.name, _CANDIDATE, plan.draft.content_hash())
         return {
             "name": plan.draft.name,
-            "version": 1_000_000_000,
+            "version": _CANDIDATE,
             "entry": plan.entry,
             "signature": plan.draft.signature,
             "code": plan.draft.code,
+            "hash": plan.draft.content_hash(),
         }
 
     return replace(stored, answer=use_skill)
@@ -212,6 +218,7 @@ def _candidate_among(plan: TestPlan, stored: Handler) -> Handler:
         told = cast("dict[str, Json]", await stored.answer(calls, {"names": [key for key in names if key != name]}))
         if name in names:
             calls.skill_sources[name] = plan.draft.code
+            calls.approvals.take(name, _CANDIDATE, plan.draft.content_hash())
             told[name] = {"code": plan.draft.code, "entry": plan.entry}
         return told
 

@@ -143,6 +143,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     facts = await facts_of(context.executor, code, reading, nested=request.within is not None, caller=request.caller)
     draft = _draft(request, facts)
     _refuse_too_much(draft)
+    noted = await name_noted(context, request.caller, draft.name)
     await _judge_publishing(context, request.caller, draft.name, draft.tags)
     warnings = [
         *await _warnings_of_run(context, request),
@@ -155,9 +156,9 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
         draft = replace(draft, recordings=recordings)
     version = await _stored_as(context, draft, request.within)
     if request.within is None or not request.within.dry_run:
-        context.executor.audit.skill_changed(request.caller, AuditKind.SKILL_SAVED, draft.name, version=version)
+        context.executor.audit.skill_changed(request.caller, AuditKind.SKILL_SAVED, noted, version=version)
         if context.service.publishes and _is_tagged_as_shared(draft.tags):
-            context.executor.audit.skill_changed(request.caller, AuditKind.SKILL_PUBLISHED, draft.name, version=version)
+            context.executor.audit.skill_changed(request.caller, AuditKind.SKILL_PUBLISHED, noted, version=version)
         await context.executor.audit.kept()
     return SavedSkill(
         name=draft.name,
@@ -181,7 +182,11 @@ async def _stored_as(context: SkillContext, draft: SkillDraft, within: Calls | N
 
 async def load(context: SkillContext, name: str, version: int | None = None) -> LoadedSkill:
     """Return one version of a skill. Raises `SkillNotFound`."""
-    skill = await stored(context, name, version)
+    return loaded(await stored(context, name, version))
+
+
+def loaded(skill: StoredSkill) -> LoadedSkill:
+    """Return what is told of a stored version."""
     draft = skill.draft
     return LoadedSkill(
         name=draft.name,
@@ -265,13 +270,24 @@ async def run(context: SkillContext, request: RunSkillRequest, *, progress: Prog
 async def delete(context: SkillContext, name: str, *, caller: Caller = LOCAL) -> DeletedSkill:
     """Delete a skill with all its versions, until it is restored or purged.
 
-    Raises `SkillNotFound`, and `RightMissing` for one on the shared shelf that the caller may not change.
+    Raises `SkillNotFound`, `RightMissing` for one on the shared shelf that the caller may not change, and
+    `PrivacyFailed`.
     """
     await _judge_publishing(context, caller, name)
+    noted = await name_noted(context, caller, name)
     versions = await context.service.ask(lambda store: store.delete(name))
-    context.executor.audit.skill_changed(caller, AuditKind.SKILL_DELETED, name)
+    context.executor.audit.skill_changed(caller, AuditKind.SKILL_DELETED, noted)
     await context.executor.audit.kept()
     return DeletedSkill(name=name, deleted_versions=len(versions))
+
+
+async def name_noted(context: SkillContext, caller: Caller, name: str) -> str:
+    """Return the name of a skill as the audit log has it: what a model chose may be personal. Raises `PrivacyFailed`.
+
+    Its lines are never changed, so under `PRIVACY=auto` a token stands there, which means nothing once it is forgotten.
+    """
+    privacy = context.executor.privacy
+    return await privacy.hide_text(caller.scope, name) if privacy.filters else name
 
 
 async def _judge_publishing(context: SkillContext, caller: Caller, name: str, tags: Sequence[str] = ()) -> None:

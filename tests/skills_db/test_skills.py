@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from sealab.skills_db.content import SkillDraft, SkillKind
 from sealab.skills_db.engine import open_database
+from sealab.skills_db.erasing.redaction import SkillTraces, redact_skills
 from sealab.skills_db.errors import SkillNotFound, SkillRefused, StoreFull
 from sealab.skills_db.runs import RunRecord, RunStore
 from sealab.skills_db.skills import SkillCounts, SkillStore
@@ -401,3 +402,40 @@ def test_the_database_of_another_encoding_is_refused(cluster, tmp_path):
             open_database(url, tmp_path)
     finally:
         cluster.drop("latin")
+
+
+def without_jane(value):
+    """Replace the name wherever it stands in a value of JSON."""
+    if isinstance(value, str):
+        return value.replace("jane", "[erased]")
+    if isinstance(value, dict):
+        return {key: without_jane(each) for key, each in value.items()}
+    return [without_jane(each) for each in value] if isinstance(value, list) else value
+
+
+def test_a_name_is_found_in_all_that_skills_hold_and_erased_as_far_as_is_asked_for(database, store: SkillStore):
+    told = draft("told", description="for jane", tags=("jane",), recordings=[{"answer": "jane"}])
+    coded = draft("coded", "'jane'", tests="'jane'", extra={"files": {"a.md": "jane"}})
+    for each in (told, coded, draft("jane_report", "1"), draft("other")):
+        store.save(each)
+    store.save(draft("coded", "'nobody'"))
+    store.delete("coded")
+    traces = SkillTraces(("told 1",), ("told 1",), ("coded 1",), ("jane_report",))
+    hashes = {name: store.load(name).content_hash for name in ("told", "other", "jane_report")}
+    assert redact_skills(database, without_jane, changes=False) == traces
+    assert {name: store.load(name).content_hash for name in hashes} == hashes
+
+    assert redact_skills(database, without_jane, changes=True) == traces
+    loaded = store.load("told")
+    assert (loaded.draft.description, loaded.draft.tags) == ("for [erased]", ("[erased]",))
+    assert loaded.content_hash == loaded.draft.content_hash() != hashes["told"]
+    assert store.summaries()["told"].description == "for [erased]", "what searches look at is renewed"
+    assert store.load("other").content_hash == hashes["other"]
+
+    left = SkillTraces(code=("coded 1",), names=("jane_report",))
+    assert redact_skills(database, without_jane, changes=True, in_code=True) == left
+    assert "jane_report" not in store.names()
+    store.restore("coded")
+    assert store.load("coded", 1).draft.code == "'[erased]'"
+    assert store.load("coded", 1).content_hash == store.load("coded", 1).draft.content_hash()
+    assert redact_skills(database, without_jane, changes=False) == SkillTraces()

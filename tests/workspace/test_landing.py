@@ -40,7 +40,7 @@ def workspace(tmp_path: Path):
         yield workspace
 
 
-def landed(workspace: Workspace, upper: Path, known: dict[str, tuple[int, ...]] | None = None) -> Landed:
+def landed(workspace: Workspace, upper: Path, known: dict[bytes, bytes] | None = None) -> Landed:
     with ChangedFolder(str(upper), {} if known is None else known) as changed:
         return land(workspace, changed, changed.read(), begun_ns=time.time_ns() - 10**9)
 
@@ -362,7 +362,7 @@ def test_what_is_no_plain_file_in_the_workspace_is_neither_replaced_nor_deleted(
 
 
 def test_a_session_takes_home_once_what_it_wrote(workspace: Workspace, upper: Path) -> None:
-    known: dict[str, tuple[int, ...]] = {}
+    known: dict[bytes, bytes] = {}
     workspace.write("gone", "g")
     (upper / "a").write_text("one")
     whiteout(upper / "gone")
@@ -373,6 +373,26 @@ def test_a_session_takes_home_once_what_it_wrote(workspace: Workspace, upper: Pa
     assert content(workspace) == {"a": "by another", "gone": "again"}
     (upper / "a").write_text("two")
     assert landed(workspace, upper, known).changed == {"a": 3}
+
+
+def test_a_session_remembers_no_more_than_stands_in_its_folder_and_of_long_names_no_more_than_of_short_ones(
+    workspace: Workspace, upper: Path
+) -> None:
+    known: dict[bytes, bytes] = {}
+    for call in range(3):
+        made = [upper / f"{call}{number}{'x' * 200}" for number in range(50)]
+        for each in made:
+            each.write_text("dry")
+        with ChangedFolder(str(upper), known) as changed:  # as a dry run does: no quota counts what it wrote
+            changed.remember(changed.read())
+        assert len(known) == 50
+        for each in made[1:]:
+            each.unlink()
+        assert landed(workspace, upper, known) == Landed()
+        made[0].unlink()
+    assert {len(each) for each in (*known, *known.values())} == {16}
+    assert landed(workspace, upper, known) == Landed()
+    assert not known
 
 
 def test_what_a_database_spilled_to_disk_is_no_file_of_the_run(workspace: Workspace, upper: Path) -> None:
@@ -461,7 +481,7 @@ def test_where_the_disk_refuses_in_the_middle_what_was_done_and_what_was_not_is_
         names = ["/".join(file.parts) for file in changed.read().files]
     second = names[1]
     monkeypatch.setattr(Folder, "rename", refused)
-    known: dict[str, tuple[int, ...]] = {}
+    known: dict[bytes, bytes] = {}
     told = landed(workspace, upper, known)
     assert (told.new, told.deleted, set(told.not_kept)) == ({names[0]: 1}, ["gone"], set(names[1:]))
     assert content(workspace) == {names[0]: names[0]}

@@ -6,16 +6,20 @@ in errors, is filtered here, around the SDK's own handling of a request.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from ...caller import Caller
 from ...errors import PrivacyFailed, ServerError
-from ..privacy import Privacy
+from ..privacy import Privacy, holds_token
+from ..token_texts import TOKEN
 from ..tokens.parts import Exchange, collected, part_of, replaced
 from .run_gate import restored_for_file
 
@@ -29,10 +33,20 @@ _UNFILTERED = frozenset({"initialize", "ping", "server/discover", "tools/list", 
 _FILE_TOOLS = frozenset(
     {"write_workspace_file", "read_workspace_file", "list_workspace_files", "delete_workspace_file"}
 )
+_SKILL_TOOLS = frozenset({"save_skill", "load_skill", "run_skill", "delete_skill"})
+_NAMING = ("resources/", "skills/")
+"""What methods begin with whose answers and parameters name skills."""
+_NAMES = frozenset({"uri", "name", "nextCursor"})
+"""Keys of their answers under which a name stands, or what is made of one."""
+_NAMES_GIVEN = frozenset({"uri", "cursor"})
+"""Their parameters that are given back as they were shown."""
 _TEXTS = frozenset({"text", "description", "title", "message", "statusMessage"})
 """Keys of MCP's answers under which text for people and models stands; the others are names, addresses and types."""
 _VALUES = frozenset({"structuredContent", "values", "frontmatter"})
 """Keys under which whole values stand."""
+
+
+_ESCAPED_TOKEN = re.compile(r"%5[Bb][A-Z][A-Z0-9_]{0,31}_[0-9a-hjkmnp-tv-z]{10}%5[Dd]")
 
 
 class AnswerFilter:
@@ -58,9 +72,11 @@ class AnswerFilter:
         caller = self._caller_of(ctx)
         scope = caller.scope
         tool = str((ctx.params or {}).get("name")) if ctx.method == "tools/call" else None
+        names = _NAMES if ctx.method.startswith(_NAMING) else frozenset()
         try:
-            if tool in _FILE_TOOLS:
-                ctx = replace(ctx, params=await self._restored(caller, ctx.params or {}))
+            if tool in _FILE_TOOLS or tool in _SKILL_TOOLS or names:
+                params = await self._restored(caller, ctx.params or {}, tool)
+                ctx = ctx if params == ctx.params else replace(ctx, params=params)
             answer = await call_next(ctx)
         except MCPError as error:
             said = await self._hidden(scope, {"message": error.error.message, "structuredContent": error.error.data})
@@ -68,38 +84,64 @@ class AnswerFilter:
         wire = answer if isinstance(answer, dict) else {} if answer is None else _wire(answer)
         if tool in self._tools_that_filter and "structuredContent" in wire:
             return answer
-        return await self._hidden(scope, wire)
+        return await self._hidden(scope, wire, names)
 
-    async def _restored(self, caller: Caller, params: Mapping[str, Any]) -> dict[str, Any]:
-        arguments = dict(params.get("arguments") or {})
+    async def _restored(self, caller: Caller, params: Mapping[str, Any], tool: str | None) -> dict[str, Any]:
+        """Return the parameters of a request with real names of files and skills."""
+        given = dict(params if tool is None else params.get("arguments") or {})
         try:
-            restored, _content = await restored_for_file(self._privacy, caller, arguments)
+            if tool in _FILE_TOOLS:
+                restored, _content = await restored_for_file(self._privacy, caller, given)
+            else:
+                named = {key: given[key] for key in (_NAMES_GIVEN if tool is None else {"name"}) & given.keys()}
+                restored = given | {key: await self._real(caller, name) for key, name in named.items()}
         except ServerError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from None
-        return {**params, "arguments": restored}
+        return restored if tool is None else {**params, "arguments": restored}
 
-    async def _hidden(self, scope: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-        parts = collected(answer, _exchanged)
+    async def _real(self, caller: Caller, name: Any) -> Any:
+        """Return the name that was shown with tokens; any other stays as it is.
+
+        What would not be shown so is not restored: an error that quotes it could show a value beside which something
+        else was written.
+        """
+        shown = _ESCAPED_TOKEN.sub(lambda match: unquote(match[0]), name) if isinstance(name, str) else name
+        if not holds_token(shown):
+            return name
+        real = str((await self._privacy.restored_for_code(caller, shown)).content)
+        return real if await self._privacy.hide_text(caller.scope, real) == shown else name
+
+    async def _hidden(
+        self, scope: str, answer: Mapping[str, Any], names: frozenset[str] = frozenset()
+    ) -> dict[str, Any]:
+        exchanged = partial(_exchanged, names=names)
+        parts = collected(answer, exchanged)
         if not parts:
             return dict(answer)
         try:
             hidden = await self._privacy.hide(scope, parts, run_tokens=self._privacy.new_run_tokens(scope))
         except PrivacyFailed as failed:
             raise MCPError(INTERNAL_ERROR, str(failed)) from None
-        return dict(replaced(answer, _exchanged, hidden.parts))
+        return dict(replaced(answer, exchanged, hidden.parts))
 
 
 def _wire(answer: BaseModel) -> dict[str, Any]:
     return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-def _exchanged(answer: Any, exchange: Exchange) -> Any:
-    """Return an answer with another text or value for each that stands under a key in `_TEXTS` or `_VALUES`."""
+def _exchanged(answer: Any, exchange: Exchange, *, names: frozenset[str]) -> Any:
+    """Return an answer with another text or value for each that stands under a key in `_TEXTS`, `_VALUES` or `names`.
+
+    In a URI, tokens are written as RFC 3986 has it (section 2.1): brackets stand for nothing there but addresses.
+    """
     if isinstance(answer, Mapping):
-        return {
-            key: exchange(part_of(inner))
-            if key in _VALUES or (key in _TEXTS and isinstance(inner, str))
-            else _exchanged(inner, exchange)
-            for key, inner in answer.items()
-        }
-    return [_exchanged(inner, exchange) for inner in answer] if isinstance(answer, list) else answer
+        changed: dict[str, Any] = {}
+        for key, inner in answer.items():
+            if key in _VALUES or (isinstance(inner, str) and (key in _TEXTS or key in names)):
+                changed[key] = exchange(part_of(inner))
+                if key == "uri":
+                    changed[key] = TOKEN.sub(lambda match: quote(match[0]), str(changed[key]))
+            else:
+                changed[key] = _exchanged(inner, exchange, names=names)
+        return changed
+    return [_exchanged(inner, exchange, names=names) for inner in answer] if isinstance(answer, list) else answer

@@ -6,7 +6,9 @@ it opens, and the libraries that it knows how to ask say so too. What others ope
 
 from __future__ import annotations
 
+import hashlib
 import io
+from collections import OrderedDict
 from contextlib import suppress
 from functools import partial
 from typing import IO, cast
@@ -20,8 +22,39 @@ from ..tokens.run_tokens import RunTokens
 _READ_BYTES = 1024 * 1024
 
 
+LEARNED_FILES_MAX = 10_000
+"""Files that a run need not learn again; of more, those that were read longest ago are learned anew."""
+
+
+class LearnedFiles:
+    """The contents of files that a run has learned, by digests of what tells one from another."""
+
+    def __init__(self) -> None:
+        self._marks: OrderedDict[bytes, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._marks)
+
+    def has(self, mark: str) -> bool:
+        """Return whether a content was learned."""
+        digest = _digest(mark)
+        if digest in self._marks:
+            self._marks.move_to_end(digest)
+        return digest in self._marks
+
+    def add(self, mark: str) -> None:
+        """Note that a content was learned."""
+        self._marks[_digest(mark)] = None
+        if len(self._marks) > LEARNED_FILES_MAX:
+            self._marks.popitem(last=False)
+
+
+def _digest(mark: str) -> bytes:
+    return hashlib.blake2b(mark.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
 async def learn_path(
-    privacy: Privacy, scope: str, files: RunFiles, path: str, known: set[str], *, run_tokens: RunTokens | None
+    privacy: Privacy, scope: str, files: RunFiles, path: str, known: LearnedFiles, *, run_tokens: RunTokens | None
 ) -> None:
     """Have what is personal in a file, or in the names of a folder, known before code has it; once for each content.
 
@@ -33,7 +66,7 @@ async def learn_path(
         await privacy.learn(scope, names, run_tokens)
         return
     mark = f"{path}\0{status.identity}\0{status.size}\0{status.modified_ns}"
-    if mark in known:
+    if known.has(mark):
         return
     file = await in_thread(Kind.FILES, partial(_File, files, path, status))
     await learn_file(privacy, scope, cast("IO[bytes]", file), run_tokens=run_tokens)

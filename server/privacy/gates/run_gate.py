@@ -44,8 +44,8 @@ _LEARNED_FROM = _FILE_PIECES | {
 }
 """Host functions whose answers hold what the model did not write."""
 FILE_ARGUMENTS = ("filename", "subpath", "content", "target")
-_LEAVES_BY = frozenset({"call_tool", "read_resource", "sanitize_pii", "hide_labels"})
-"""Host functions whose arguments leave, or are hidden: that is judged by all that code was given before."""
+_LEAVES_BY = frozenset({"call_tool", "read_resource", "sanitize_pii", "hide_labels", "save_skill"})
+"""Host functions whose arguments leave, are hidden, or are noted: that is judged by all that code was given before."""
 _KEPT_AS_WRITTEN = frozenset({"content", "code", "description", "tests"})
 """Arguments in which tokens of the program stay tokens, where they are kept as the program has them."""
 LEARN_PATH = "learn_path"

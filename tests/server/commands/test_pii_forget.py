@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from sealab.server.cli import main
+
 from ..command_line import Ended, sealab
 from ..conftest import in_this_process
 from ..journal.test_journaled_runs import CLAIMED, served_notes, store
@@ -140,6 +142,41 @@ async def test_kept_runs_recordings_and_files_are_found_and_erased(tmp_path: Pat
     assert "Ulrike Brandtner" not in left
     assert ROWS[1][0] in left
     assert (workspace / "other.txt").read_text(encoding="utf-8") == "Nothing of hers, in Ulm-Eggingen"
+
+
+async def test_skills_that_name_or_hold_a_person_are_found_and_what_runs_is_erased_only_where_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with in_this_process(tmp_path, {"SEALAB_PRIVACY": "tools", "SEALAB_PRIVACY_MODE": "fast"}) as caller:
+        code = "def {name}() -> str:\n    return 'Dear {who}'\n"
+        for name, who, about in (("greet", NAME, "Greets."), ("mail_ulrike_brandtner", "all", f"Tells {NAME}.")):
+            saved = await caller.call("save_skill", name=name, code=code.format(name=name, who=who), description=about)
+            assert not saved.is_error, saved.content
+
+    def asked(*words: str) -> str:
+        command = ["pii", "forget", NAME, *words, "--home", str(tmp_path)]
+        assert main(command) == 0
+        return capsys.readouterr().out
+
+    told = json.loads(asked("--json"))
+    assert told["descriptions"] == ["mail_ulrike_brandtner 1"]
+    assert told["skills"] == ["greet 1", "mail_ulrike_brandtner 1"]
+    assert told["skill_names"] == ["mail_ulrike_brandtner"]
+    assert len(told["audit_lines"]) == 1
+    assert "Left in (--skills erases it) code and tests of skills: greet 1" in asked("--yes")
+
+    said = asked("--yes", "--skills")
+    assert "Erased from code and tests of skills: greet 1" in said
+    assert "Removed for good, with all versions: skills named so: mail_ulrike_brandtner" in said
+    assert "`sealab skills test` shows whether they still do" in said
+    assert f"Left in lines {told['audit_lines'][0]} of the audit log" in said
+    assert "descriptions" not in said, "the command before erased it there"
+    with sqlite3.connect(tmp_path / "sealab.db") as database:
+        tables = ("sealab_skill", "sealab_skill_version", "sealab_run")
+        kept = [database.execute(f"SELECT * FROM {table}").fetchall() for table in tables]
+    database.close()
+    assert [len(kept[0]), len(kept[1])] == [1, 1]
+    assert "brandtner" not in str(kept).lower()
 
 
 def kept_files(home: Path) -> list[Path]:

@@ -8,9 +8,10 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -259,6 +260,27 @@ async def test_all_of_a_skills_frontmatter_is_hidden_and_not_its_description_alo
     assert MAIL not in json.dumps(answered)
     assert answered["skills"][0]["frontmatter"]["name"] == "mailer"
     assert answered["skills"][0]["uri"] == "skill://mailer/SKILL.md"
+
+
+async def test_the_cursor_of_a_list_of_skills_is_hidden_and_taken_back(privacy: Privacy) -> None:
+    last, cursors = f"mail_{MAIL}", []
+
+    @dataclass(frozen=True)
+    class Asked:
+        params: dict[str, Any]
+        method: str = "skills/list"
+        request_id: int = 1
+
+    async def listed(ctx: Any) -> Any:
+        cursors.append(ctx.params.get("cursor"))
+        return {"skills": [], "nextCursor": last}
+
+    filtering = AnswerFilter(privacy, lambda _ctx: Caller("home"), frozenset())
+    shown = cast("Any", await filtering(cast("Any", Asked({})), listed))["nextCursor"]
+    assert MAIL not in shown
+    for given, taken in ((shown, last), (f"{shown}x", f"{shown}x")):
+        await filtering(cast("Any", Asked({"cursor": given})), listed)
+        assert cursors[-1] == taken, "what was not shown so is not restored, since an error could quote it"
 
 
 async def test_the_audit_and_the_log_hold_no_values(privacy: Privacy, caplog: pytest.LogCaptureFixture) -> None:

@@ -356,3 +356,136 @@ async def test_a_text_that_may_be_the_name_of_a_tool_ends_no_program(served: Cal
     assert (await result(served, code))[0] == 2
     async with asking(served, User([NO])) as caller:
         assert (await result(caller, code))[0] == 2
+
+
+PAY = """
+async def {name}(path: str) -> str:
+    '''Append a line.'''
+    return await tools.up.append(path=path, line={line!r})
+"""
+CLERK = """
+from skills import {name}
+async def {name}_by_clerk(path: str) -> str:
+    '''Have a line appended.'''
+    return await {name}(path)
+"""
+
+
+async def saved(caller: Caller, name: str, code: str) -> None:
+    answer = await caller.call("save_skill", name=name, code=code)
+    assert not answer.is_error, answer.content
+
+
+class Meanwhile(User):
+    """Answers as `User`, and while the first question is open somebody else saves a skill anew."""
+
+    def __init__(self, other: Caller, name: str, answers: list[Any]) -> None:
+        super().__init__(answers)
+        self._other, self._name = other, name
+
+    async def __call__(self, context: object, question: Any) -> Any:
+        if not self.asked:
+            await saved(self._other, self._name, PAY.format(name=self._name, line="judged by nobody"))
+        return await super().__call__(context, question)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("pay_a", "await skills.pay_a(path)"),
+        ("pay_b", "from skills import pay_b\nawait pay_b(path)"),
+        ("pay_c", "await load_skill('pay_c')(path)"),
+        ("pay_d", "await skills.pay_d_by_clerk(path)"),
+    ],
+)
+async def test_the_version_that_a_question_showed_runs_though_another_is_saved_while_it_is_open(
+    served: Caller, name: str, call: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    await saved(served, name, PAY.format(name=name, line="judged"))
+    await saved(served, f"{name}_by_clerk", CLERK.format(name=name))
+    user = Meanwhile(served, name, [yes(), NO])
+    async with asking(served, user) as caller:
+        await result(caller, f"path = {str(file)!r}\n{call}")
+    assert file.read_text() == "judged\n"
+    assert len(user.asked) == 1
+
+
+async def test_in_a_session_each_question_shows_what_its_call_runs(served: Caller, tmp_path: Path) -> None:
+    """Also through a skill that was loaded when the one that it imports had another version."""
+    file = tmp_path / "file"
+    call = f"await skills.pay_s_by_clerk({str(file)!r})"
+    await saved(served, "pay_s", PAY.format(name="pay_s", line="first"))
+    await saved(served, "pay_s_by_clerk", CLERK.format(name="pay_s"))
+    user = Meanwhile(served, "pay_s", [yes()])
+    async with asking(served, user) as caller:
+        for _ in range(2):
+            await result(caller, call, session="pays")
+    assert file.read_text() == "first\njudged by nobody\n"
+    assert ["judged by nobody" in each for each in user.asked] == [False, True]
+
+
+async def test_a_skill_keeps_its_variables_in_a_session_while_it_stays_the_same(served: Caller) -> None:
+    await saved(served, "counted", "times = []\ndef counted() -> int:\n    times.append(1)\n    return len(times)\n")
+    await saved(served, "counting", "from skills import counted\ndef counting() -> int:\n    return counted()\n")
+    counts = [await result(served, "skills.counting()", session="counts") for _ in range(2)]
+    assert counts == [1, 2]
+    await saved(served, "counted", "def counted() -> int:\n    return -1\n")
+    assert await result(served, "skills.counting()", session="counts") == -1
+
+
+async def test_a_skill_that_a_program_saves_is_asked_about_anew(served: Caller, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    await saved(served, "pay_e", PAY.format(name="pay_e", line="judged"))
+    code = f"""
+path = {str(file)!r}
+await skills.pay_e(path)
+save_skill("pay_e", code={PAY!r}.format(name="pay_e", line="".join(["n", "ew"])))
+try:
+    await skills.pay_e(path)
+except ToolError as error:
+    said = str(error)
+said
+"""
+    user = User([yes(), NO])
+    async with asking(served, user) as caller:
+        assert "did not approve" in await result(caller, code)
+    assert file.read_text() == "judged\n"
+    assert len(user.asked) == 2
+    assert '"new"' in user.asked[1]
+
+
+async def test_a_yes_does_not_cover_a_skill_whose_name_the_program_computes(served: Caller, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    await saved(served, "pay_f", PAY.format(name="pay_f", line="hidden"))
+    code = f"""
+path = {str(file)!r}
+await tools.up.append(path=path, line="shown")
+try:
+    await getattr(skills, "".join(["pay", "_f"]))(path)
+except ToolError as error:
+    said = str(error)
+said
+"""
+    user = User([yes(), NO])
+    async with asking(served, user) as caller:
+        assert "did not approve" in await result(caller, code)
+    assert file.read_text() == "shown\n"
+    assert '"hidden"' in user.asked[1]
+
+
+async def test_a_skill_that_was_deleted_while_its_question_was_open_does_not_run(
+    served: Caller, tmp_path: Path
+) -> None:
+    await saved(served, "pay_g", PAY.format(name="pay_g", line="judged"))
+
+    class Deleting(User):
+        async def __call__(self, context: object, question: Any) -> Any:
+            await served.call("delete_skill", name="pay_g")
+            await saved(served, "pay_g", PAY.format(name="pay_g", line="judged by nobody"))
+            return await super().__call__(context, question)
+
+    async with asking(served, Deleting([yes()])) as caller:
+        report = await caller.run(f"await skills.pay_g({str(tmp_path / 'file')!r})")
+    assert "Version 1 of the skill 'pay_g', with which this run began, was deleted." in report["error"]["message"]
+    assert not (tmp_path / "file").exists()

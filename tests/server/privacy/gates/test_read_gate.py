@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from sealab.server.privacy.gates import read_gate
+
 from ....sandbox.science import VARIABLE, science_python
 from ...conftest import Caller, in_process_server
 from .people import person
@@ -240,3 +242,18 @@ async def test_a_text_in_another_encoding_is_refused_by_the_name_of_that(caller:
         assert f"By its bytes it is in {said}: read it with encoding={said!r}." in report["error"]["message"], report
         report = await caller.run(f"result = read_file('coded.csv', 2, 4, encoding={said!r})")
         assert report["result"] == "raße"
+
+
+def test_of_files_that_a_run_learned_those_are_forgotten_that_were_read_longest_ago(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(read_gate, "LEARNED_FILES_MAX", 3)
+    learned = read_gate.LearnedFiles()
+    for number in range(100):
+        learned.add(f"file {number}")
+    assert len(learned) == 3
+    assert [number for number in range(100) if learned.has(f"file {number}")] == [97, 98, 99]
+    assert learned.has("file 97")
+    learned.add("another")
+    assert learned.has("file 97"), "it was asked for after the others"
+    assert not learned.has("file 98")

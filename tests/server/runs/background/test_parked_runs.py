@@ -93,20 +93,33 @@ async def test_a_run_that_waits_holds_no_place_is_shown_as_waiting_and_can_be_ca
 
 
 async def test_questions_are_answered_after_a_restart_and_their_runs_go_on(tmp_path: Path) -> None:
+    """Also with the versions of skills that the questions showed."""
     sent = served(tmp_path)
+
+    async def save(line: str) -> None:
+        code = f"async def pay() -> str:\n    return await tools.notes.send(text={line!r})\n"
+        assert not (await caller.call("save_skill", name="pay", code=code)).is_error
+
     async with in_this_process(tmp_path, ENV) as caller:
         approved, denied = await parked(caller), await parked(caller)
+        await save("judged")
+        paying = await begun(caller, "result = await skills.pay()")
+        assert "judged" in (await until(caller, paying, asks))["approval"]["question"]
+        await save("judged by nobody")
     listed = json.loads((await answered(tmp_path, "list", "--json")).stdout)
-    assert {each["id"] for each in listed["approvals"]} == {approved[1], denied[1]}
+    assert {each["id"] for each in listed["approvals"]} == {approved[1], denied[1], f"{paying}.1"}
     assert (await answered(tmp_path, "approve", approved[1])).returncode == 0
     assert (await answered(tmp_path, "deny", denied[1])).returncode == 0
     async with in_this_process(tmp_path, ENV) as caller:
         reports = [await ended(caller, run_id) for run_id, _ in (approved, denied)]
+        number, said = reports[0]["result"]
+        assert said == f"sent told {number}"
+        assert sent.read_text() == f"told {number}\n"
+        assert (await answered(tmp_path, "approve", f"{paying}.1")).returncode == 0
+        assert (await ended(caller, paying))["result"] == "sent judged"
     assert [each["status"] for each in reports] == ["ok", "ok"], reports
-    number, said = reports[0]["result"]
-    assert said == f"sent told {number}"
-    assert sent.read_text() == f"told {number}\n"
     assert reports[1]["result"][1].startswith("refused: ")
+    assert sent.read_text() == f"told {number}\njudged\n"
 
 
 @pytest.fixture
