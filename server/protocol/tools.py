@@ -16,8 +16,8 @@ from ...sandbox.job import Json
 from ..app import App
 from ..caller import Ask, Caller, OpenLink
 from ..identity import DEFAULT_TENANT, Right
-from ..runs.background.background_reports import RunState
 from ..runs.background.background import executed_or_parked
+from ..runs.background.background_reports import RunState
 from ..runs.isolations import AUTO
 from ..runs.report import Report
 from ..runs.request import CodeRequest

@@ -73,18 +73,21 @@ class AnswerFilter:
         scope = caller.scope
         tool = str((ctx.params or {}).get("name")) if ctx.method == "tools/call" else None
         names = _NAMES if ctx.method.startswith(_NAMING) else frozenset()
+        asked: dict[str, str] = {}
         try:
             if tool in _FILE_TOOLS or tool in _SKILL_TOOLS or names:
                 params = await self._restored(caller, ctx.params or {}, tool)
+                asked = _texts_changed(ctx.params or {}, params)
                 ctx = ctx if params == ctx.params else replace(ctx, params=params)
             answer = await call_next(ctx)
         except MCPError as error:
-            said = await self._hidden(scope, {"message": error.error.message, "structuredContent": error.error.data})
+            said = {"message": error.error.message, "structuredContent": error.error.data}
+            said = await self._hidden(scope, _as_asked(said, asked))
             raise MCPError(error.error.code, said["message"], said["structuredContent"]) from None
         wire = answer if isinstance(answer, dict) else {} if answer is None else _wire(answer)
         if tool in self._tools_that_filter and "structuredContent" in wire:
             return answer
-        return await self._hidden(scope, wire, names)
+        return await self._hidden(scope, _as_asked(wire, asked), names)
 
     async def _restored(self, caller: Caller, params: Mapping[str, Any], tool: str | None) -> dict[str, Any]:
         """Return the parameters of a request with real names of files and skills."""
@@ -123,6 +126,33 @@ class AnswerFilter:
         except PrivacyFailed as failed:
             raise MCPError(INTERNAL_ERROR, str(failed)) from None
         return dict(replaced(answer, exchanged, hidden.parts))
+
+
+def _texts_changed(given: Mapping[str, Any], restored: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts of parameters in which something was restored, with what the client wrote."""
+    changed: dict[str, str] = {}
+    for key, value in restored.items():
+        before = given.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            changed |= _texts_changed(before, value)
+        elif isinstance(value, str) and isinstance(before, str) and value and value != before:
+            changed[value] = before
+    return changed
+
+
+def _as_asked(answer: Any, asked: Mapping[str, str]) -> Any:
+    """Return an answer that quotes parameters as the client wrote them.
+
+    A restored name beside which something else was written is no name that could be found and hidden any more.
+    """
+    if isinstance(answer, str):
+        for real, written in asked.items():
+            answer = answer.replace(real, written)
+    elif asked and isinstance(answer, Mapping):
+        return {key: _as_asked(inner, asked) for key, inner in answer.items()}
+    elif asked and isinstance(answer, list):
+        return [_as_asked(inner, asked) for inner in answer]
+    return answer
 
 
 def _wire(answer: BaseModel) -> dict[str, Any]:

@@ -132,3 +132,12 @@ async def test_names_stand_in_the_audit_log_as_tokens(caller: Caller) -> None:
     assert WHO not in str(lines()).lower()
     names = [(event, json.loads(details)["skill"]) for event, details in lines()]
     assert names == [("skill.saved", skill["name"]), ("skill.deleted", skill["name"]), ("skill.saved", "plain")]
+
+
+async def test_an_answer_quotes_a_name_of_a_file_as_it_was_asked_for(caller: Caller) -> None:
+    shown = (await caller.run('print(json.loads(read_file("people.json"))["customer_name"])'))["output"]
+    token = TOKEN.search(shown)
+    assert token is not None
+    answer = await caller.client.call_tool("read_workspace_file", {"filename": f"{token[0]}x.txt"})
+    assert f"{token[0]}x.txt" in answer.content[0].text
+    assert "Brannock" not in answer.model_dump_json()
