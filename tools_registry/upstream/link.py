@@ -27,6 +27,7 @@ from ..configuration import ServerConfig
 from ..errors import AnswerRefused, RegistryError
 from ..json_lines import ReadJson, read_in_thread
 from ..threads import InThread, in_default_thread
+from ..untraced import untrace_sdk
 from . import upstream_faults
 from .pages import Pages
 from .stderr_tail import StderrTail
@@ -328,6 +329,7 @@ def _excerpt(error: Exception) -> str:
 
 
 def quiet_sdk() -> None:
-    """Keep the SDK's client from logging, with tracebacks, what callers get as errors; not where DEBUG asks for it."""
+    """Keep the SDK's client from tracing, and from logging what callers get as errors; not where DEBUG asks for it."""
+    untrace_sdk()
     if not logging.getLogger().isEnabledFor(logging.DEBUG):
         logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
