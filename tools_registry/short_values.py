@@ -1,9 +1,10 @@
-"""JSON values that say in short what they are: messages about a value often hold its whole text."""
+"""JSON values as they can be said: in short, since messages about a value often hold its whole text, and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from math import inf, isfinite
+from typing import Any
 
 from typing_extensions import override
 
@@ -48,6 +49,23 @@ def holds_more(value: object, values_max: float, *, text_chars_max: float = inf,
             if chars < 0 or len(each) > text_chars_max:
                 return True
     return False
+
+
+def null_what_json_lacks(value: object) -> tuple[object, bool]:
+    """Return a value with null in the places of NaN and infinities, and whether it held any; it is changed itself.
+
+    Many writers give them, and many readers take them, but JSON has none (RFC 8259, section 6).
+    """
+    outermost: list[object] = [value]
+    held, waiting = False, [outermost]
+    while waiting:
+        each: Any = waiting.pop()
+        for key, inner in each.items() if isinstance(each, dict) else enumerate(each):
+            if isinstance(inner, float) and not isfinite(inner):
+                each[key], held = None, True
+            elif isinstance(inner, dict | list):
+                waiting.append(inner)  # type: ignore[arg-type]  # an object or a list
+    return outermost[0], held
 
 
 def is_small(value: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -221,7 +221,7 @@ async def executed(
     if request.session is not None:
         incomplete = await journal.stored()  # the next call may have to be given its session anew
         await _confirm(executor, job)
-    outcome = _noted(outcome, incomplete)
+    outcome = _noted(outcome, incomplete, calls.log.nulled)
     shown = await gate.shown(_ended(outcome, job, calls, files))
     shown, images = _pictured(shown, run_id, filters=executor.privacy.filters)
     owner = request.caller.scope
@@ -381,11 +381,14 @@ def _unstored(outcome: Outcome, lost: str | None) -> Outcome:
     return replace(outcome, notes={**outcome.notes, "files": f"The last files could not be stored. {lost}"})
 
 
-def _noted(outcome: Outcome, incomplete: str | None) -> Outcome:
-    """Return the outcome with a note where its journal is incomplete: the run cannot be replayed."""
-    if incomplete is None:
-        return outcome
-    return replace(outcome, notes={**outcome.notes, "journal": f"incomplete: {incomplete}"})
+def _noted(outcome: Outcome, incomplete: str | None, nulled: Iterable[str]) -> Outcome:
+    """Return the outcome with notes where its journal is incomplete, and where answers held what JSON does not have."""
+    notes = dict(outcome.notes)
+    if incomplete is not None:
+        notes["journal"] = f"incomplete: {incomplete}"
+    if tools := ", ".join(islice(nulled, ENTRIES_MAX)):
+        notes["answers"] = f"NaN and infinities became null in what was answered by {tools}"
+    return replace(outcome, notes=notes) if notes != outcome.notes else outcome
 
 
 def _count(executor: Executor, run_id: str, outcome: Outcome, calls: Calls) -> None:
