@@ -323,6 +323,7 @@ def _add_common_of_tenant(parser: argparse.ArgumentParser) -> None:
 
 def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
     from .home import find_home
+    from .privacy.gates.log_gate import WithoutInputs
     from .settings import read_settings
     from .startup.process_setup import set_up_log
 
@@ -333,7 +334,7 @@ def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
         environment=os.environ,
         command_line={"surface": getattr(chosen, "surface", None), "log_level": chosen.log_level},
     )
-    set_up_log(settings.log_level.value)
+    set_up_log(settings.log_level.value, WithoutInputs())
     if (tenant := getattr(chosen, "tenants_home", None)) is not None:
         from .tenants.commanding import home_of_tenant
 
