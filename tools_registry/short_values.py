@@ -8,6 +8,8 @@ from typing import Any
 
 from typing_extensions import override
 
+from .models import Json
+
 _SHOWN_CHARS_MAX = 200
 _SHOWN_VALUES_MAX = 20
 
@@ -51,20 +53,21 @@ def holds_more(value: object, values_max: float, *, text_chars_max: float = inf,
     return False
 
 
-def null_what_json_lacks(value: object) -> tuple[object, bool]:
+def null_what_json_lacks(value: Json) -> tuple[Json, bool]:
     """Return a value with null in the places of NaN and infinities, and whether it held any; it is changed itself.
 
     Many writers give them, and many readers take them, but JSON has none (RFC 8259, section 6).
     """
-    outermost: list[object] = [value]
-    held, waiting = False, [outermost]
+    outermost = [value]
+    held = False
+    waiting: list[Any] = [outermost]
     while waiting:
-        each: Any = waiting.pop()
+        each = waiting.pop()
         for key, inner in each.items() if isinstance(each, dict) else enumerate(each):
             if isinstance(inner, float) and not isfinite(inner):
                 each[key], held = None, True
             elif isinstance(inner, dict | list):
-                waiting.append(inner)  # type: ignore[arg-type]  # an object or a list
+                waiting.append(inner)
     return outermost[0], held
 
 

@@ -19,10 +19,9 @@ def untrace_sdk() -> None:
     from mcp.shared import _otel
     from opentelemetry.trace import NoOpTracer
 
-    assert callable(_otel.inject)
-    assert hasattr(_otel, "_tracer")
-    _otel._tracer = NoOpTracer()  # type: ignore[assignment]  # declared as the proxy that it begins as
-    _otel.inject = _put_nothing  # type: ignore[assignment]  # it takes no options
+    if not {"_tracer", "inject"} <= vars(_otel).keys():
+        raise ImportError("This version of the package mcp traces in another way. Install one that sealab knows.")
+    vars(_otel).update(_tracer=NoOpTracer(), inject=_put_nothing)
 
 
 def _put_nothing(_carrier: MutableMapping[str, Any]) -> None:

@@ -129,7 +129,7 @@ async def value_of(
             structured, has_nulls = await in_thread(lambda _checkpoint: null_what_json_lacks(structured))
         else:
             structured, has_nulls = null_what_json_lacks(structured)
-        return ToolResult(cast("Json", structured), attachments, tuple(parts), is_structured=True, has_nulls=has_nulls)
+        return ToolResult(structured, attachments, tuple(parts), is_structured=True, has_nulls=has_nulls)
     values = await parsed_all(parts, read_large, in_thread)
     return ToolResult(None if not values else values[0] if len(values) == 1 else values, parts=tuple(parts))
 
