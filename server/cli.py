@@ -84,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print_error(f"sealab: What was to be written has no room: {cause.strerror}. Make room, or write elsewhere.")
             return Exit.FAILED
         if isinstance(cause, KNOWN_ERRORS):
-            print_error(f"sealab: {terminal_message(str(cause))}")
+            told = getattr(cause, "for_operator", str(cause))  # who types commands is the operator
+            print_error(f"sealab: {terminal_message(told)}")
             return exit_of(cause)
         print_error(f"sealab: This is a fault of sealab itself: {type(cause).__name__}: {cause}. {_TRACE_HINT}")
         return Exit.FAILED
@@ -322,6 +323,7 @@ def _add_common_of_tenant(parser: argparse.ArgumentParser) -> None:
 
 def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
     from .home import find_home
+    from .privacy.gates.log_gate import WithoutInputs
     from .settings import read_settings
     from .startup.process_setup import set_up_log
 
@@ -332,7 +334,7 @@ def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
         environment=os.environ,
         command_line={"surface": getattr(chosen, "surface", None), "log_level": chosen.log_level},
     )
-    set_up_log(settings.log_level.value)
+    set_up_log(settings.log_level.value, WithoutInputs())
     if (tenant := getattr(chosen, "tenants_home", None)) is not None:
         from .tenants.commanding import home_of_tenant
 

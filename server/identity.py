@@ -57,6 +57,10 @@ class Identity:
         """Return whether it has a right."""
         return right in self.rights
 
+    def stands_for(self, other: Identity) -> bool:
+        """Return whether it is the same principal with at least the rights of another, and so may answer for it."""
+        return (self.tenant, self.principal) == (other.tenant, other.principal) and self.rights >= other.rights
+
     def require(self, right: Right) -> None:
         """Raise `RightMissing` unless it has a right."""
         if right not in self.rights:

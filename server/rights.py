@@ -122,6 +122,8 @@ def needed_by(method: object, params: object) -> Rights:
     if method == "tools/call":
         name = given.get("name")
         needed += TOOLS.get(name, _NONE) if isinstance(name, str) else _NONE  # there is no tool of another name
+        answers = given.get("inputResponses")
+        needed += needed_to_answer(*answers.values()) if isinstance(answers, Mapping) else _NONE
         if name == "execute_code":
             arguments = given.get("arguments")
             isolation = arguments.get("isolation") if isinstance(arguments, Mapping) else None
@@ -129,6 +131,17 @@ def needed_by(method: object, params: object) -> Rights:
     elif method == "resources/read":
         needed += needed_for_resource(given.get("uri"))
     return needed
+
+
+def needed_to_answer(*results: object) -> Rights:
+    """Return what results need that answer a question to a user: a filled form is a yes; others approve nothing.
+
+    Who may answer whose question at all, `McpSessions` and `Conversations` judge.
+    """
+    filled = any(
+        isinstance(each, Mapping) and each.get("action") == "accept" and each.get("content") for each in results
+    )
+    return (_R.APPROVE,) if filled else _NONE
 
 
 def needed_for_resource(uri: object) -> Rights:

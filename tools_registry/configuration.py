@@ -29,6 +29,7 @@ from .errors import ConfigurationRefused, ServerUnknown, ServerUnusable
 from .files import write_whole
 from .itself import starts_sealab
 from .models import Tool
+from .names import test_of
 
 Document = dict[str, object]
 """A whole `mcp.json` as it was read."""
@@ -156,7 +157,7 @@ class Configuration:
         Raises `ServerUnknown` with the nearest names, and `ServerUnusable` where it is disabled or its entry is wrong.
         """
         if name in self.problems:
-            raise ServerUnusable(self.problems[name])
+            raise self.unusable(name)
         if name not in self.servers:
             known = [*self.servers, *self.problems]
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or known[:10]
@@ -166,6 +167,11 @@ class Configuration:
         if server.disabled:
             raise ServerUnusable(f'The server {name!r} is disabled. Remove "disabled" from its entry in mcp.json.')
         return server
+
+    def unusable(self, name: str) -> ServerUnusable:
+        """Return the error for a server whose entry is wrong; why may hold what is configured, or a variable."""
+        told = f"The entry of the server {name!r} in mcp.json cannot be used. See {test_of(name)}."
+        return ServerUnusable(told, for_operator=self.problems[name])
 
 
 def read(path: Path, environment: Mapping[str, str], more: Mapping[str, object] | None = None) -> Configuration:

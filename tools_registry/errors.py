@@ -21,7 +21,8 @@
         ├── CallTimedOut     … within the time for calls
         └── ConnectionLost   … before the connection ended
 
-Each class has a stable `code`. A message says what was wrong, then what to do.
+Each class has a stable `code`. A message says what was wrong, then what to do, to whoever calls: it names a server and
+never what the operator configured for it, nor what it wrote. `for_operator` says that too.
 """
 
 from __future__ import annotations
@@ -31,9 +32,16 @@ from typing import ClassVar
 
 
 class RegistryError(Exception):
-    """The base of all errors of this folder; `code` is stable, the message is for people."""
+    """The base of all errors of this folder; `code` is stable, the message is for people.
+
+    `for_operator` is the message for the terminal and the log of the operator, by default the same.
+    """
 
     code: ClassVar[str] = "registry"
+
+    def __init__(self, message: str, *, for_operator: str = "") -> None:
+        super().__init__(message)
+        self.for_operator = for_operator or message
 
 
 class ToolUnknown(RegistryError):

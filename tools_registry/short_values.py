@@ -1,11 +1,14 @@
-"""JSON values that say in short what they are: messages about a value often hold its whole text."""
+"""JSON values as they can be said: in short, since messages about a value often hold its whole text, and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from math import inf, isfinite
+from typing import Any
 
 from typing_extensions import override
+
+from .models import Json
 
 _SHOWN_CHARS_MAX = 200
 _SHOWN_VALUES_MAX = 20
@@ -48,6 +51,24 @@ def holds_more(value: object, values_max: float, *, text_chars_max: float = inf,
             if chars < 0 or len(each) > text_chars_max:
                 return True
     return False
+
+
+def null_what_json_lacks(value: Json) -> tuple[Json, bool]:
+    """Return a value with null in the places of NaN and infinities, and whether it held any; it is changed itself.
+
+    Many writers give them, and many readers take them, but JSON has none (RFC 8259, section 6).
+    """
+    outermost = [value]
+    held = False
+    waiting: list[Any] = [outermost]
+    while waiting:
+        each = waiting.pop()
+        for key, inner in each.items() if isinstance(each, dict) else enumerate(each):
+            if isinstance(inner, float) and not isfinite(inner):
+                each[key], held = None, True
+            elif isinstance(inner, dict | list):
+                waiting.append(inner)
+    return outermost[0], held
 
 
 def is_small(value: object) -> bool:

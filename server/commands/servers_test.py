@@ -182,7 +182,7 @@ async def _tested_one(
                 await signed_in_here(owned.sign_ins, config, owner, show, principal=owned.principal)
                 inspection = await look()
     except RegistryError as failure:
-        error = str(failure).removesuffix(f" See {test_of(name)}.")
+        error = failure.for_operator.removesuffix(f" See {test_of(name)}.")
         await asyncio.sleep(0)  # so that the last of the server's stderr is read
         stderr = "\n".join(upstreams.stderr_of(name).splitlines()[-_STDERR_LINES:])
     if inspection is not None and (accept or not inspection.quarantined):

@@ -65,6 +65,8 @@ class CallLog:
     """What tools return that was not reported to the caller before, as a Python type, by their full names."""
     left: dict[str, LeftInCalls] = field(default_factory=dict)
     """Of tools that were not given all that their calls held, by their full names."""
+    nulled: dict[str, None] = field(default_factory=dict)
+    """The tools in whose answers null stands for numbers that JSON does not have, by their full names."""
     moved_bytes: int = 0
     dry_chars: int = 0
 

@@ -155,7 +155,10 @@ async def _sent(
 ) -> ToolResult:
     told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
     send = partial(registry.call, tool, arguments, on_progress=told, keep=calls.attachments.keep)
-    return await with_sign_in(registry, calls, server, lambda owner: send(owner=owner))
+    result = await with_sign_in(registry, calls, server, lambda owner: send(owner=owner))
+    if result.has_nulls:
+        calls.log.nulled[tool.full_name] = None
+    return result
 
 
 async def _list_as_caller(registry: Registry, calls: Calls, name: str) -> None:

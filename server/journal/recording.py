@@ -243,8 +243,7 @@ class RunJournal:
                 return
             why = self._run.lost
         except asyncio.CancelledError:
-            if intent is not None:
-                intent.is_withdrawn = True  # it is never made: what takes the run up must not be told that it may be
+            intent.is_withdrawn = True  # it is never made: what takes the run up must not be told that it may be
             raise
         except TimeoutError:
             why = f"The database took longer than {STORED_SECONDS:g} seconds."
@@ -339,8 +338,8 @@ class _Call:
             self._repeatable, self._leaves = change.repeatable, change.leaves
             await self._journal.before(self, change)
 
-    async def intended(self, change: Change) -> CallRecord | None:
-        """Record what is about to be done; return that, unless it cannot be recorded."""
+    async def intended(self, change: Change) -> CallRecord:
+        """Record what is about to be done, and return that."""
         told = {**self._asked(), "repeatable": change.repeatable, "leaves": change.leaves}
         return await self._record(_INTENT, told, answered=False)
 
@@ -349,26 +348,33 @@ class _Call:
         await self.answered(error_reply(error))
 
     async def answered(self, answer: Mapping[str, Json]) -> None:
-        """Record the answer, and what was asked where no intent says so."""
+        """Record the answer, and what was asked where no intent says so.
+
+        Raises `HostCallError` in place of an answer that cannot be said in JSON: the code is given what is recorded.
+        """
         asked = {"n": self._number} if self._repeatable is not None else self._asked()
-        told = {**asked, "ms": round(self._journal.elapsed_ms - self._at_ms, 3), **answer, **self._journal.newly_said()}
+        told = {**asked, "ms": round(self._journal.elapsed_ms - self._at_ms, 3), **self._journal.newly_said()}
         # The answer to a change that comes to the same each time is nothing to build on.
-        await self._record(_OUTCOME, told, answered=self._repeatable is not True)
+        can_build_on = self._repeatable is not True
+        refused: HostCallError | None = None
+        try:
+            await self._record(_OUTCOME, {**told, **answer}, answered=can_build_on)
+        except (ValueError, TypeError, RecursionError) as error:
+            refused = HostCallError(f"The answer of {self.name} is not JSON: {error}. Ask for less.", type="ValueError")
+            await self._record(_OUTCOME, {**told, **error_reply(refused)}, answered=can_build_on)
         if self._leaves:  # as long as this is not written, a crash leaves it unknown whether the call was done
             self._journal.hurry()
+        if refused is not None:
+            raise refused
 
     def _asked(self) -> dict[str, Json]:
         return {"n": self._number, "name": self.name, "arguments": self.arguments, "at_ms": self._at_ms}
 
-    async def _record(self, kind: int, told: Json, *, answered: bool) -> CallRecord | None:
-        try:
-            if is_light(told):
-                body = _bytes(write(told))
-            else:
-                body = await in_thread(Kind.ANSWERS, lambda: _bytes(write_in_steps(told)), charged=False)
-        except (ValueError, TypeError, RecursionError) as error:
-            self._journal.lose(f"An answer of {self.name} is not JSON: {error}.")
-            return None
+    async def _record(self, kind: int, told: Json, *, answered: bool) -> CallRecord:
+        if is_light(told):
+            body = _bytes(write(told))
+        else:
+            body = await in_thread(Kind.ANSWERS, lambda: _bytes(write_in_steps(told)), charged=False)
         record = CallRecord(kind, body)
         self._journal.add_call(record, answered=answered)
         return record

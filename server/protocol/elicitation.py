@@ -29,7 +29,7 @@ from mcp.types import (
 
 from ..caller import Ask, NobodyAnswers, NoMoreQuestions, OpenLink, or_no
 from ..errors import RequestRefused
-from ..identity import Right
+from ..identity import Identity, Right
 from ..scopes import caller_of
 from ..terminal_escaping import visible
 
@@ -162,7 +162,7 @@ class Conversations:
         Raises `RequestRefused` where the request answers questions that are no longer open.
         """
         held = self.suspended.get(state)
-        if held is not None and _owner_of(held.context) == _owner_of(context):
+        if held is not None and _identity_of(context).stands_for(_identity_of(held.context)):
             del self.suspended[state]
         else:
             held = None
@@ -268,13 +268,9 @@ async def _answered(held: _Suspended, kind: str, text: str, choices: Sequence[st
         held.questions.pop(name, None)
 
 
-def _owner_of(context: Context[Any, Any]) -> tuple[str, str, bool]:
-    """Return whose a request is, by its identity alone: of other callers the state is known to nobody else.
-
-    A token of the same principal whose answers do not count is another's.
-    """
-    identity = caller_of(context.request_context).identity
-    return identity.tenant, identity.principal, identity.may(Right.APPROVE)
+def _identity_of(context: Context[Any, Any]) -> Identity:
+    """Return who sends a request; of callers without an identity of their own, nobody else knows the state."""
+    return caller_of(context.request_context).identity
 
 
 async def _settled(held: _Suspended) -> None:
@@ -294,7 +290,7 @@ def can_be_asked(context: Context[Any, Any]) -> bool:
 
 def may_approve(context: Context[Any, Any]) -> bool:
     """Return whether the answer of the client's user to a question counts."""
-    return caller_of(context.request_context).identity.may(Right.APPROVE)
+    return _identity_of(context).may(Right.APPROVE)
 
 
 def can_open_links(context: Context[Any, Any]) -> bool:

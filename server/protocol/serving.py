@@ -10,12 +10,14 @@ from importlib.metadata import version
 
 import anyio
 from mcp.server import MCPServer
+from mcp.server._otel import OpenTelemetryMiddleware
 from mcp.server.mcpserver.prompts.base import Prompt, PromptArgument
 from mcp.server.request_state import RequestStateSecurity
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError
 
 from ...sandbox.job import Isolation
+from ...tools_registry.untraced import untrace_sdk
 from ..access.message_rights import RightsOfMessages
 from ..app import App
 from ..privacy.gates import log_gate
@@ -66,6 +68,9 @@ def mcp_server(
         subscriptions=attached.bus,
         request_state_security=states,
     )
+    untrace_sdk()
+    lowest = server._lowlevel_server
+    lowest.middleware[:] = [each for each in lowest.middleware if not isinstance(each, OpenTelemetryMiddleware)]
 
     @server.resource("resource://sealab/capabilities", mime_type="text/plain")
     def capabilities() -> str:

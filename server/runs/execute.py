@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from ...sandbox.errors import Busy
 from ...sandbox.job import Failure, HostCalls, Isolation, Job, Outcome, Status
@@ -24,7 +26,7 @@ from .placement.routing import routed
 from .rebuilding import rebuild_of
 from .reporting import report_of, with_pictures
 from .request import CodeRequest, Execution
-from .run import Aspect, Begun, Run
+from .run import ENTRIES_MAX, Aspect, Begun, Run
 
 ASPECTS: tuple[type[Aspect], ...] = (Counted, Audited, Journaled, Filtered, TakenHome, Reported, Shared)
 """What goes with every run, outermost first: these begin in this order, and end in the other."""
@@ -137,4 +139,9 @@ async def _computed(run: Run) -> Outcome:
             background=request.background,
             was_routed=True,
         )
-    return await told_of_packages(executor.offer.full_python, outcome)
+    outcome = await told_of_packages(executor.offer.full_python, outcome)
+    nulled = ", ".join(islice(run.calls.log.nulled, ENTRIES_MAX))
+    if not nulled:
+        return outcome
+    told = f"NaN and infinities became null in what was answered by {nulled}"
+    return replace(outcome, notes={**outcome.notes, "answers": told})

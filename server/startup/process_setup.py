@@ -34,9 +34,10 @@ def raise_descriptor_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def set_up_log(level: str) -> None:
-    """Log to standard error, and there warnings and errors of one kind once a minute."""
+def set_up_log(level: str, gate: logging.Filter) -> None:
+    """Log to standard error what the gate makes of it, and there warnings and errors of one kind once a minute."""
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(gate)
     handler.addFilter(OncePerMinute())
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", handlers=[handler])
 

@@ -328,7 +328,9 @@ async def servers(registry: Registry, who: Identity) -> list[Json]:
 
 
 async def server(registry: Registry, who: Identity, name: str) -> dict[str, Json]:
-    """Return what is known of one server: as `servers` says it, with `cwd` and `tools`. Raises `RegistryError`.
+    """Return what is known of one server: as `servers` says it, with `tools`. Raises `RegistryError`.
+
+    Its `cwd` is there for code that was written for the seed bridge, and says nothing: folders are the operator's.
 
     Each tool is `{name, alias, description, input_schema}`; the alias is its name in code.
     """
@@ -351,8 +353,6 @@ async def servers_with_tools(registry: Registry, who: Identity) -> list[Json]:
 async def _with_tools(
     registry: Registry, who: Identity, told: Mapping[str, Json], tools: Sequence[Tool]
 ) -> dict[str, Json]:
-    configuration = await registry.configuration()
-    entry = configuration.servers.get(str(told["name"]))
     full = await _told(registry, who, tools, _level("full"))
     describer = await registry.describer(who)
     listed: list[Json] = [
@@ -364,7 +364,7 @@ async def _with_tools(
         }
         for tool, each in zip(tools, full, strict=True)
     ]
-    return {**told, "cwd": None if entry is None else entry.cwd, "tools": listed, "tool_count": len(listed)}
+    return {**told, "cwd": None, "tools": listed, "tool_count": len(listed)}
 
 
 async def tools_of(

@@ -493,8 +493,8 @@ class Registry:
         """Say of each configured server that a caller is shown, and whose tools are not known, why that is so."""
         wired = await self._current()
         reasons = {
-            server: why
-            for server, why in wired.configuration.problems.items()
+            server: str(wired.configuration.unusable(server))
+            for server in wired.configuration.problems
             if self._views.shows_server(who, server, wired)
         }
         for server in wired.configuration.enabled:

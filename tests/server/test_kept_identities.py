@@ -90,12 +90,13 @@ def context_of(identity: Identity | None) -> Any:
     )
 
 
-async def test_an_answer_that_another_principal_sends_goes_on_with_nothing() -> None:
+async def test_an_answer_that_another_principal_or_a_lesser_token_sends_goes_on_with_nothing() -> None:
     conversations = Conversations()
     held = _Suspended(context_of(ADA))
     conversations.suspended["state"] = held
     eve = context_of(Identity("acme", "eve", frozenset(Right)))
-    for other in (eve, context_of(Identity("umbrella", "ada", frozenset(Right)))):
+    lesser = context_of(Identity("acme", "ada", frozenset({Right.APPROVE})))
+    for other in (eve, lesser, context_of(Identity("umbrella", "ada", frozenset(Right)))):
         with pytest.raises(RequestRefused, match="has ended"):
             await conversations.resume(cast("Any", other), "state")
     assert conversations.suspended["state"] is held

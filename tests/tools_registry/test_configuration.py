@@ -31,7 +31,7 @@ def problem(folder: Path, entry: object, environment: dict[str, str] | None = No
     assert list(read.servers) == ["good"]
     with pytest.raises(ServerUnusable) as raised:
         read.server("bad")
-    assert str(raised.value) == read.problems["bad"]
+    assert raised.value.for_operator == read.problems["bad"] != str(raised.value)
     assert "mcp.json" in read.problems["bad"]
     assert "'bad'" in read.problems["bad"]
     return read.problems["bad"]

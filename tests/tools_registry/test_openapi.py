@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import re
 from contextlib import asynccontextmanager
 
 import pytest
@@ -304,8 +305,10 @@ async def test_a_document_cannot_send_the_headers_to_another_origin(shelter, tmp
     with serving() as other:
         shelter.document = {**DOCUMENT, "servers": [{"url": f"{other.url}/v1"}]}
         async with attached(shelter, tmp_path, headers={"X-Key": "secret"}) as upstreams:
-            with pytest.raises(ConnectFailed, match=r"another origin than its own.*--url"):
+            with pytest.raises(ConnectFailed) as raised:
                 await upstreams.list_tools("shelter")
+        assert re.search(r"another origin than its own.*--url", raised.value.for_operator)
+        assert other.url not in str(raised.value)
         async with attached(shelter, tmp_path, headers={"X-Key": "secret"}, url=f"{other.url}/v1") as upstreams:
             await upstreams.call("shelter", "listAnimals", {})
         assert other.calls[0].headers["x-key"] == "secret", "where the operator says so, they go there"
@@ -336,8 +339,10 @@ async def test_redirects_are_followed_within_the_origin_by_reads_alone(shelter, 
         assert other.requests == []
         shelter.says("GET /away.json", b"", 302, location=f"{other.url}/openapi.json")
         async with attached(shelter, tmp_path, openapi=f"{shelter.url}/away.json") as upstreams:
-            with pytest.raises(ConnectFailed, match="HTTP status 302, which leads to"):
+            with pytest.raises(ConnectFailed) as raised:
                 await upstreams.list_tools("shelter")
+        assert "HTTP status 302, which leads to" in raised.value.for_operator
+        assert "http" not in str(raised.value)
         assert other.requests == []
 
 
@@ -415,8 +420,9 @@ async def test_hostile_documents_are_bounded(shelter, tmp_path):
 async def test_what_is_no_usable_document_is_an_error_that_says_why(shelter, tmp_path, document, why):
     shelter.document = document
     async with attached(shelter, tmp_path) as upstreams:
-        with pytest.raises(ConnectFailed, match=why):
+        with pytest.raises(ConnectFailed) as raised:
             await upstreams.list_tools("shelter")
+    assert re.search(why, raised.value.for_operator)
 
 
 async def test_answers_are_bounded_and_have_to_be_what_they_say(shelter, tmp_path, monkeypatch):

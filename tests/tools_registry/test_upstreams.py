@@ -3,12 +3,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import threading
 from contextlib import asynccontextmanager
 
 import pytest
 
+from sealab.tools_registry import configuration
 from sealab.tools_registry.errors import (
     AnswerRefused,
     CallRefused,
@@ -246,11 +248,44 @@ async def test_the_call_time_of_the_configuration_is_kept(tmp_path):
 async def test_a_server_that_cannot_be_reached_is_an_error_that_says_what_to_do(tmp_path, entry, said):
     entry = {**entry, "connect_timeout_seconds": 5}
     async with upstreams(tmp_path, {"bad": entry, "good": wire(tmp_path / "starts")}) as running:
-        with pytest.raises(ConnectFailed, match=said) as raised:
+        with pytest.raises(ConnectFailed) as raised:
             await running.call("bad", "echo", {})
+        assert re.search(said, raised.value.for_operator)
         assert "'bad'" in str(raised.value)
         assert str(raised.value).count(". ") >= 1
+        assert "servers test bad" in str(raised.value)
+        for configured in ("no-such-command", "/no/such", "no licence", "“", "Errno"):
+            assert configured not in str(raised.value) + running.status("bad").reason
         assert (await running.call("good", "echo", {})).value == {}
+
+
+SECRET = "Ada Lovelace 4711"
+
+
+async def test_what_a_server_wrote_beside_an_answer_stands_in_no_error_of_another_call(tmp_path):
+    async with upstreams(tmp_path, {"w": wire(tmp_path / "starts")}) as running:
+        waiting = asyncio.create_task(running.call("w", "hang", {}))
+        for said in (SECRET, '{"jsonrpc": "2.0", "was": ' + SECRET, '{"jsonrpc": "2.0", "id": 1, "result": 5}'):
+            await running.call("w", "chatty", {"said": said})
+        await running.call("w", "chatty", {"said": SECRET, "stderr": True})
+        await until(lambda: SECRET in running.stderr_of("w"))
+        for failing in ("hang", "misshapen", "die"):
+            with pytest.raises(RegistryError) as raised:
+                await running.call("w", failing, {}, timeout_seconds=0.5)
+            assert not {*SECRET.split(), "jsonrpc"} & {*re.split(r"\W+", str(raised.value))}
+        with pytest.raises(ConnectionLost) as lost:
+            await waiting
+        assert "Ada" not in str(lost.value)
+
+
+async def test_what_is_wrong_with_an_entry_is_told_to_the_operator_alone(tmp_path):
+    file = tmp_path / "mcp.json"
+    file.write_text('{"mcpServers": {"w": {"command": "x", "env": {"KEY": "${SECRET_NAME}"}}}}')
+    async with Upstreams(configuration.read(file, {})) as running:
+        with pytest.raises(ServerUnusable) as raised:
+            await running.call("w", "echo", {})
+        assert "SECRET_NAME" in raised.value.for_operator
+        assert "SECRET_NAME" not in str(raised.value) + running.status("w").reason
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ from pydantic import AnyUrl, BaseModel, Field
 
 from ..configuration import ServerConfig
 from ..errors import SignInFailed
+from .reach import Reach, reach_of_answer, require_reachable
 from .token_endpoint import Granted, code_redeemed, require_safe, sent
 
 Method = Literal["none", "client_secret_basic", "client_secret_post"]
@@ -60,6 +61,7 @@ class Pending(BaseModel):
     metadata: OAuthMetadata
     resource: str
     scope: str | None = None
+    reach: Reach | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +85,13 @@ async def begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: 
 
 async def _begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: str, state: str) -> BegunSignIn:
     challenge = await _challenge(client, config)
-    resource, described = await _resource(client, config, challenge)
-    metadata = await _metadata(client, config, described)
+    most = reach_of_answer(challenge)
+    resource, described = await _resource(client, config, challenge, most)
+    metadata = await _metadata(client, config, described, most)
     scope = get_client_metadata_scopes(
         extract_scope_from_www_auth(challenge), described, metadata, ["authorization_code", "refresh_token"]
     )
-    registered = await _registered(client, config, metadata, redirect_uri, scope)
+    registered = await _registered(client, config, metadata, redirect_uri, scope, most=most)
     verifier = secrets.token_urlsafe(64)
     challenged = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
     query = {
@@ -105,7 +108,7 @@ async def _begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri:
         if "offline_access" in scope.split():
             query["prompt"] = "consent"  # OpenID Connect Core 1.0, section 11
     endpoint = str(metadata.authorization_endpoint)
-    require_safe(endpoint, config.url)
+    await require_reachable(endpoint, most)
     joint = "&" if urlsplit(endpoint).query else "?"
     pending = Pending(
         url=config.url,
@@ -115,6 +118,7 @@ async def _begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri:
         metadata=metadata,
         resource=resource,
         scope=scope,
+        reach=most,
     )
     return BegunSignIn(f"{endpoint}{joint}{urlencode(query)}", pending)
 
@@ -130,7 +134,12 @@ async def finish(client: httpx2.AsyncClient, pending: Pending, code: str, iss: s
         ) from None
     nothing = OAuthToken(access_token="", scope=pending.scope)
     before = Granted(
-        url=pending.url, tokens=nothing, client=pending.client, metadata=pending.metadata, resource=pending.resource
+        url=pending.url,
+        tokens=nothing,
+        client=pending.client,
+        metadata=pending.metadata,
+        resource=pending.resource,
+        reach=pending.reach,
     )
     return await code_redeemed(client, before, code, pending.verifier, pending.redirect_uri)
 
@@ -139,18 +148,19 @@ async def _challenge(client: httpx2.AsyncClient, config: ServerConfig) -> httpx2
     """Ask the server without a token, and return what it answers: it may say where its metadata is."""
     headers = {**config.headers, "accept": "application/json, text/event-stream"}
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    return await sent(client, httpx2.Request("POST", config.url, json=ping, headers=headers))
+    return await sent(client, httpx2.Request("POST", config.url, json=ping, headers=headers), None)
 
 
 async def _resource(
-    client: httpx2.AsyncClient, config: ServerConfig, challenge: httpx2.Response
+    client: httpx2.AsyncClient, config: ServerConfig, challenge: httpx2.Response, most: Reach
 ) -> tuple[str, ProtectedResourceMetadata | None]:
     """Return the server as a token's audience, and what it says of itself, if it does (RFC 9728)."""
     own = resource_url_from_server_url(config.url)
     named = extract_resource_metadata_from_www_auth(challenge)
     for url in build_protected_resource_metadata_discovery_urls(named, config.url):
         require_safe(url, config.url)
-        described = await handle_protected_resource_response(await sent(client, create_oauth_metadata_request(url)))
+        answer = await sent(client, create_oauth_metadata_request(url), most)
+        described = await handle_protected_resource_response(answer)
         if described is None:
             continue
         resource = str(described.resource)
@@ -163,7 +173,7 @@ async def _resource(
 
 
 async def _metadata(
-    client: httpx2.AsyncClient, config: ServerConfig, described: ProtectedResourceMetadata | None
+    client: httpx2.AsyncClient, config: ServerConfig, described: ProtectedResourceMetadata | None, most: Reach
 ) -> OAuthMetadata:
     """Return the metadata of the server's issuer, which must be the issuer's own (RFC 8414, section 3.3)."""
     issuer = str(described.authorization_servers[0]) if described and described.authorization_servers else None
@@ -171,7 +181,8 @@ async def _metadata(
     expected = issuer or f"{parts.scheme}://{parts.netloc}"
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, config.url):
         require_safe(url, config.url)
-        goes_on, found = await handle_auth_metadata_response(await sent(client, create_oauth_metadata_request(url)))
+        answer = await sent(client, create_oauth_metadata_request(url), most)
+        goes_on, found = await handle_auth_metadata_response(answer)
         if not goes_on:
             break
         if found is None:
@@ -180,12 +191,26 @@ async def _metadata(
             raise SignInFailed(f"The issuer of the server {config.name!r} calls itself another. Tell its operator.")
         if found.code_challenge_methods_supported is not None and "S256" not in found.code_challenge_methods_supported:
             raise SignInFailed(f"The issuer of the server {config.name!r} has no PKCE. Tell its operator.")
+        _require_safe_endpoints(found, config.url)
         return found
     raise SignInFailed(f"The server {config.name!r} does not say where its users sign in. Tell its operator.")
 
 
+def _require_safe_endpoints(metadata: OAuthMetadata, beside: str) -> None:
+    """Raise `SignInFailed` where an issuer names an endpoint that is not safe, be it one that is never asked."""
+    for name, address in metadata:
+        if address is not None and name.endswith("_endpoint"):
+            require_safe(str(address), beside)
+
+
 async def _registered(
-    client: httpx2.AsyncClient, config: ServerConfig, metadata: OAuthMetadata, redirect_uri: str, scope: str | None
+    client: httpx2.AsyncClient,
+    config: ServerConfig,
+    metadata: OAuthMetadata,
+    redirect_uri: str,
+    scope: str | None,
+    *,
+    most: Reach,
 ) -> OAuthClientInformationFull:
     """Register a client for this sign-in (RFC 7591)."""
     if metadata.registration_endpoint is None:
@@ -193,7 +218,6 @@ async def _registered(
             f"The issuer of the server {config.name!r} registers no clients, so nobody can sign in by a link. "
             'Give the server a key in "headers", or have its issuer register clients (RFC 7591).'
         )
-    require_safe(str(metadata.registration_endpoint), config.url)
     wanted = OAuthClientMetadata(
         client_name="sealab",
         redirect_uris=[AnyUrl(redirect_uri)],
@@ -201,7 +225,7 @@ async def _registered(
         token_endpoint_auth_method=_wanted_method(metadata),
         application_type="native" if urlsplit(redirect_uri).hostname in _LOOPBACK else "web",
     )
-    response = await sent(client, create_client_registration_request(metadata, wanted, config.url))
+    response = await sent(client, create_client_registration_request(metadata, wanted, config.url), most)
     registered = await handle_registration_response(response)
     method = registered.token_endpoint_auth_method
     if method not in _USABLE or (method not in {None, "none"} and not registered.client_secret):

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
+import httpx2
 from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
 from pydantic import AnyHttpUrl, BaseModel
@@ -14,6 +15,7 @@ from typing_extensions import override
 
 from ..configuration import ServerConfig
 from ..errors import SignInFailed
+from .reach import Reach, reach_of_answer, reach_of_server
 from .token_endpoint import Granted
 
 
@@ -25,6 +27,7 @@ class WhatIsKept(BaseModel):
     expires_at: float | None = None
     client: OAuthClientInformationFull | None = None
     metadata: OAuthMetadata | None = None
+    reach: Reach | None = None
 
 
 class SignInStorage(ABC):
@@ -43,6 +46,12 @@ class SignInStorage(ABC):
         self.provider = provider
         provider.context.token_expiry_time = self._kept.expires_at
         provider.context.oauth_metadata = self._kept.metadata
+
+    async def most(self, answer: httpx2.Response | None) -> Reach:
+        """Return how near the issuer may be: as near as the server that gave an answer, or did at the sign-in."""
+        if answer is not None:
+            self._kept.reach = reach_of_answer(answer)
+        return await reach_of_server(self._kept.url) if self._kept.reach is None else self._kept.reach
 
     async def get_tokens(self) -> OAuthToken | None:
         """Return the tokens, if there are some."""
@@ -87,7 +96,12 @@ class SignInStorage(ABC):
             token_endpoint=AnyHttpUrl(f"{issuer}/token"),
         )
         return Granted(
-            url=kept.url, tokens=kept.tokens, expires_at=kept.expires_at, client=kept.client, metadata=metadata
+            url=kept.url,
+            tokens=kept.tokens,
+            expires_at=kept.expires_at,
+            client=kept.client,
+            metadata=metadata,
+            reach=kept.reach,
         )
 
 

@@ -1,8 +1,8 @@
 """Asks an issuer for tokens: the four grants that sealab uses, and revocation.
 
 A security boundary: tokens, codes and secrets go to the issuer's endpoints and nowhere else, and no error holds one.
-Redirects are not followed, and answers are bounded. The rules are those of RFC 6749 (sections 4.1.3, 5 and 6),
-RFC 7009, RFC 8693 and RFC 8707.
+Redirects are not followed, answers are bounded, and `reach` judges where requests go. The rules are those of RFC 6749
+(sections 4.1.3, 5 and 6), RFC 7009, RFC 8693 and RFC 8707.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from ..configuration import TokenExchange
 from ..errors import SignInFailed, SignInNeeded
+from .reach import MOST, JudgedTransport, Reach, reach_of_server
 
 ANSWER_BYTES_MAX = 256 * 1024
 _SECONDS = 20.0
@@ -28,7 +29,6 @@ _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 _ERROR_CODE = re.compile(r"[a-z_]{1,60}")
 _OVER = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
 """Errors after which the same request never succeeds: the sign-in is over."""
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _LIFETIME_UNKNOWN_SECONDS = 300.0
 _EARLY_SECONDS = 10.0
 """So long before a token ends it is renewed: the request that carries it still takes its way."""
@@ -43,6 +43,12 @@ class Granted(BaseModel):
     client: OAuthClientInformationFull = Field(repr=False)
     metadata: OAuthMetadata
     resource: str | None = None
+    reach: Reach | None = None
+    """How near the server was when its user signed in; None where that was not noted."""
+
+    async def most(self) -> Reach:
+        """Return how near the issuer's endpoints may be."""
+        return await reach_of_server(self.url) if self.reach is None else self.reach
 
     @property
     def is_over_soon(self) -> bool:
@@ -52,14 +58,18 @@ class Granted(BaseModel):
 
 @asynccontextmanager
 async def issuer_client() -> AsyncIterator[httpx2.AsyncClient]:
-    """Give the HTTP client for issuers: bounded in time, and without redirects."""
-    async with httpx2.AsyncClient(timeout=_SECONDS, follow_redirects=False) as client:
+    """Give the HTTP client for issuers: bounded in time and reach, and without redirects."""
+    async with httpx2.AsyncClient(transport=JudgedTransport(), timeout=_SECONDS, follow_redirects=False) as client:
         yield client
 
 
-async def sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-    """Send a request and return its answer whole. Raises `SignInFailed` where there is none, or one too large."""
+async def sent(client: httpx2.AsyncClient, request: httpx2.Request, most: Reach | None) -> httpx2.Response:
+    """Send a request no nearer than `most` and return its answer whole; None is for an address of the operator's.
+
+    Raises `SignInFailed` where there is no answer, one too large, or a place that may not be reached.
+    """
     where = request.url.host
+    request.extensions = {**request.extensions, MOST: most}
     try:
         response = await client.send(request, stream=True)
         try:
@@ -75,18 +85,20 @@ async def sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Re
             f"The issuer at {where} cannot be reached ({type(error).__name__}). Try again in a moment."
         ) from None
     headers = {name: value for name, value in response.headers.items() if name in {"content-type", "www-authenticate"}}
-    return httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)
+    whole = httpx2.Response(
+        response.status_code, headers=headers, content=bytes(body), request=request, extensions=response.extensions
+    )
+    whole.next_request = response.next_request  # which is for the caller to judge
+    return whole
 
 
 def require_safe(url: str, beside: str) -> None:
     """Raise `SignInFailed` for an address to which no secret may go in the clear.
 
-    That is one without TLS, unless it is this machine's, or `beside`, the address the operator gave, has none either.
+    That is one without TLS, unless `beside`, the address the operator gave, has none either.
     """
-    parts = urlsplit(url)
-    if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK):
-        return
-    if parts.scheme == "http" and urlsplit(beside).scheme == "http":
+    scheme = urlsplit(url).scheme
+    if scheme == "https" or (scheme == "http" and urlsplit(beside).scheme == "http"):
         return
     raise SignInFailed("The issuer names an address without https. Tell its operator.")
 
@@ -118,7 +130,8 @@ async def renewed(client: httpx2.AsyncClient, granted: Granted) -> Granted:
 async def _granted(client: httpx2.AsyncClient, before: Granted, form: dict[str, str]) -> Granted:
     if before.resource is not None:
         form["resource"] = before.resource
-    tokens = await _tokens(client, str(before.metadata.token_endpoint), form, _credentials(before.client), before.url)
+    endpoint, credentials = str(before.metadata.token_endpoint), _credentials(before.client)
+    tokens = await _tokens(client, _request(endpoint, form, credentials, before.url), await before.most())
     tokens.scope = tokens.scope or before.tokens.scope
     tokens.refresh_token = tokens.refresh_token or before.tokens.refresh_token
     expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
@@ -141,7 +154,8 @@ async def exchanged(client: httpx2.AsyncClient, exchange: TokenExchange, token: 
         form["scope"] = exchange.scope
     method = "client_secret_basic" if exchange.client_secret else "none"
     credentials = (exchange.client_id, exchange.client_secret, method)
-    tokens = await _tokens(client, exchange.token_endpoint, form, credentials, exchange.token_endpoint)
+    request = _request(exchange.token_endpoint, form, credentials, exchange.token_endpoint)
+    tokens = await _tokens(client, request, None)
     if tokens.access_token == token:
         raise SignInFailed("The issuer gave the caller's own token back, which is never passed on. Tell its operator.")
     lasts = _LIFETIME_UNKNOWN_SECONDS if tokens.expires_in is None else float(tokens.expires_in)
@@ -161,7 +175,7 @@ async def revoked(client: httpx2.AsyncClient, granted: Granted) -> bool:
         form = {"token": token, "token_type_hint": kind}
         try:
             request = _request(str(endpoint), form, _credentials(granted.client), granted.url)
-            response = await sent(client, request)
+            response = await sent(client, request, await granted.most())
         except SignInFailed:
             done = False
             continue
@@ -169,11 +183,8 @@ async def revoked(client: httpx2.AsyncClient, granted: Granted) -> bool:
     return done
 
 
-async def _tokens(
-    client: httpx2.AsyncClient, endpoint: str, form: Mapping[str, str], credentials: tuple[str, str, str], beside: str
-) -> OAuthToken:
-    request = _request(endpoint, form, credentials, beside)
-    response = await sent(client, request)
+async def _tokens(client: httpx2.AsyncClient, request: httpx2.Request, most: Reach | None) -> OAuthToken:
+    response = await sent(client, request, most)
     where = request.url.host
     if response.status_code not in {httpx2.codes.OK, httpx2.codes.CREATED}:
         code = error_code(response.content)

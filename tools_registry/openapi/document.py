@@ -141,9 +141,10 @@ def base_of(document: Document, config: ServerConfig) -> str:
             f"The document of the server {config.name!r} does not say at which address its service is. {_GIVE_URL}"
         )
     if here is not None and origin(base) != here:
-        raise ConnectFailed(
+        raise _unusable(
+            config,
             f"The document of the server {config.name!r} says that its service is at {base}, another origin than its "
-            f"own. If that is right, {_GIVE_URL[0].lower()}{_GIVE_URL[1:]}"
+            f"own. If that is right, {_GIVE_URL[0].lower()}{_GIVE_URL[1:]}",
         )
     return base
 
@@ -183,14 +184,16 @@ def _from_file(config: ServerConfig) -> bytes:
         )  # a pipe without a writer does not block
         with os.fdopen(file, "rb") as reading:
             if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise ConnectFailed(
-                    f"The document {config.openapi} of the server {config.name!r} is not a regular file. Name another."
+                raise _unusable(
+                    config,
+                    f"The document {config.openapi} of the server {config.name!r} is not a regular file. Name another.",
                 )
             body = reading.read(DOCUMENT_BYTES_MAX + 1)
     except OSError as error:
-        raise ConnectFailed(
+        raise _unusable(
+            config,
             f"The document {config.openapi} of the server {config.name!r} cannot be read: {error.strerror}. "
-            'Correct "openapi" in mcp.json.'
+            'Correct "openapi" in mcp.json.',
         ) from None
     if len(body) > DOCUMENT_BYTES_MAX:
         raise ConnectFailed(_too_large(config, DOCUMENT_BYTES_MAX))
@@ -206,17 +209,25 @@ async def _fetched(config: ServerConfig, client: httpx2.AsyncClient) -> bytes:
             client, client.build_request("GET", config.openapi, headers=headers), DOCUMENT_BYTES_MAX
         )
     except ExchangeFailed as error:
-        raise ConnectFailed(
+        raise _unusable(
+            config,
             f"The document {_shown(config.openapi)} of the server {config.name!r} cannot be fetched: {error}. "
-            'Look whether the server runs, or correct "openapi" in mcp.json.'
+            'Look whether the server runs, or correct "openapi" in mcp.json.',
         ) from None
     if answer.status != _OK:
         leads = f", which leads to {_shown(answer.location)}" if answer.location else ""
-        raise ConnectFailed(
+        raise _unusable(
+            config,
             f"The document {_shown(config.openapi)} of the server {config.name!r} was answered with HTTP status "
-            f'{answer.status}{leads}. Correct "openapi" or "headers" in mcp.json.'
+            f'{answer.status}{leads}. Correct "openapi" or "headers" in mcp.json.',
         )
     return answer.body
+
+
+def _unusable(config: ServerConfig, told: str) -> ConnectFailed:
+    """Return the error for a document that cannot be used; what is `told` names where it lies, for the operator."""
+    message = f"The OpenAPI document of the server {config.name!r} cannot be used. See {test_of(config.name)}."
+    return ConnectFailed(message, for_operator=told)
 
 
 def _shown(address: str) -> str:

@@ -138,7 +138,7 @@ class Connection:
         try:
             await link.relist_if_stale()
         except Exception as error:
-            raise upstream_faults.of_call(self.config, "The list of tools", error, link.said) from error
+            raise upstream_faults.of_call(self.config, "The list of tools", error) from error
 
     async def _sent(
         self,
@@ -157,17 +157,17 @@ class Connection:
                 return await send()
         except MCPError as error:
             if error.error.code == REQUEST_TIMEOUT and time.monotonic() - began >= timeout_seconds * 0.99:
-                raise upstream_faults.of_call_timeout(self.config, what, timeout_seconds, link.said) from None
+                raise upstream_faults.of_call_timeout(self.config, what, timeout_seconds) from None
             if upstream_faults.never_sent(error) or upstream_faults.session_expired(error):
                 link.retire()
                 if not last:
                     return None
-            raise upstream_faults.of_call(self.config, what, error, link.said) from error
+            raise upstream_faults.of_call(self.config, what, error) from error
         except Exception as error:
-            raise upstream_faults.of_call(self.config, what, error, link.said) from error
+            raise upstream_faults.of_call(self.config, what, error) from error
         if link.garbled(scope):
-            raise upstream_faults.of_garbled(self.config, what, link.said)
-        raise upstream_faults.of_call_timeout(self.config, what, timeout_seconds, link.said)
+            raise upstream_faults.of_garbled(self.config, what)
+        raise upstream_faults.of_call_timeout(self.config, what, timeout_seconds)
 
     def _unknown(self, tool: str, tools: tuple[Tool, ...]) -> ToolUnknown:
         known = [each.name for each in tools if len(each.name) <= NAME_CHARS_MAX]

@@ -27,6 +27,7 @@ from ..configuration import ServerConfig
 from ..errors import AnswerRefused, RegistryError
 from ..json_lines import ReadJson, read_in_thread
 from ..threads import InThread, in_default_thread
+from ..untraced import untrace_sdk
 from . import upstream_faults
 from .pages import Pages
 from .stderr_tail import StderrTail
@@ -44,6 +45,7 @@ _ANSWER_SECONDS = 1.0
 _GARBAGE_MOST_AT_FIRST = 100
 _GARBAGE_MOST = 100_000
 _EXCERPT_CHARS = 160
+_LOG = logging.getLogger(__name__)
 TOOLS_LISTED_MAX = 20_000
 """Tools of a server, on all pages together."""
 
@@ -102,13 +104,6 @@ class UpstreamLink:
         assert self._client is not None
         return self._client
 
-    @property
-    def said(self) -> str:
-        """What the server wrote to people since this link began, to stand in a sentence; or an empty text."""
-        if line := self._stderr.last_line_since(self._written):
-            return f" (its stderr ends: “{line[:_EXCERPT_CHARS]}”)"
-        return f" (it wrote “{self._garbage}”, which is not MCP)" if self._garbage else ""
-
     @contextmanager
     def waiting(self, seconds: float) -> Iterator[anyio.CancelScope]:
         """Wait inside for an answer, at most so long; the scope ends too where what came instead is not an answer."""
@@ -160,7 +155,7 @@ class UpstreamLink:
             with anyio.move_on_after(seconds) as scope:
                 await self._list()
             if scope.cancelled_caught:
-                raise upstream_faults.of_call_timeout(self.config, "The list of tools", seconds, self.said)
+                raise upstream_faults.of_call_timeout(self.config, "The list of tools", seconds)
 
     async def _own(self) -> None:
         failure: BaseException | None = None
@@ -279,10 +274,10 @@ class UpstreamLink:
             self._give_up()
             return
         excerpt = _excerpt(error)
-        self._garbage = self._garbage or excerpt
         if self.ready.done() and '"jsonrpc"' in excerpt and len(self._waiting) == 1:
             asyncio.get_running_loop().call_later(_ANSWER_SECONDS, self._garble, next(iter(self._waiting)))
         if not self.ready.done():
+            self._garbage = self._garbage or excerpt
             soon = asyncio.get_running_loop().time() + _GARBAGE_SECONDS
             if soon < self._patience.when():
                 self._patience.cancel()
@@ -305,11 +300,22 @@ class UpstreamLink:
         self._stop.set()
 
     def _connect_failure(self, failure: BaseException | None) -> RegistryError:
+        said = self._said_before_ready()
         if failure is not None:
-            return upstream_faults.of_connect(self.config, failure, self.said)
-        if self._garbage:
-            return upstream_faults.of_garbage(self.config, self._garbage)
-        return upstream_faults.of_connect_timeout(self.config, self.said)
+            error = upstream_faults.of_connect(self.config, failure, said)
+        elif self._garbage:
+            error = upstream_faults.of_garbage(self.config, self._garbage)
+        else:
+            error = upstream_faults.of_connect_timeout(self.config, said)
+        if failure is not None and isinstance(upstream_faults.leaf(failure), OSError):
+            _LOG.warning("%s", error.for_operator)  # of what a server wrote itself, the log has nothing
+        return error
+
+    def _said_before_ready(self) -> str:
+        """Return what the server wrote to people, to stand in a sentence to its operator; or an empty text."""
+        if line := self._stderr.last_line_since(self._written):
+            return f" (its stderr ends: “{line[:_EXCERPT_CHARS]}”)"
+        return f" (it wrote “{self._garbage}”, which is not MCP)" if self._garbage else ""
 
 
 async def _unchecked(name: str, result: CallToolResult) -> None:
@@ -323,6 +329,7 @@ def _excerpt(error: Exception) -> str:
 
 
 def quiet_sdk() -> None:
-    """Keep the SDK's client from logging, with tracebacks, what callers get as errors; not where DEBUG asks for it."""
+    """Keep the SDK's client from tracing, and from logging what callers get as errors; not where DEBUG asks for it."""
+    untrace_sdk()
     if not logging.getLogger().isEnabledFor(logging.DEBUG):
         logging.getLogger("mcp.client").setLevel(logging.CRITICAL)

@@ -54,7 +54,8 @@ class McpHttpClient(httpx2.AsyncClient):
         except SignInNeeded as error:
             return _answer(request, HttpFault(Fault.SIGN_IN, 401, str(error)), 401)
         except (OAuthFlowError, SignInFailed) as error:
-            return _answer(request, HttpFault(Fault.SIGN_IN_FAILED, 401, str(error)), 401)
+            told = error.for_operator if isinstance(error, SignInFailed) else str(error)
+            return _answer(request, HttpFault(Fault.SIGN_IN_FAILED, 401, told), 401)
         except NOT_SENT as error:
             return _answer(request, HttpFault(Fault.NOT_SENT, 0, _described(error)), 503)
         except httpx2.TransportError as error:

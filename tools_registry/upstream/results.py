@@ -18,11 +18,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import isfinite
 from typing import TYPE_CHECKING, Never, TypeVar, cast
 
 from ..errors import AnswerRefused, ToolFailed
 from ..json_lines import LARGE_CHARS, ReadJson, read_in_thread
 from ..models import Json
+from ..short_values import holds_more, null_what_json_lacks
 from ..threads import Checkpoint, InThread, in_default_thread
 from .python_literals import looks_like_literal, read_literal
 
@@ -55,13 +57,15 @@ _NO_REASON = re.compile(r"Error executing tool [\w.-]+[:.]?\s*")
 class ToolResult:
     """What a call gave; `attachments` is what the value does not hold, since structured content stands for it.
 
-    `parts` are the texts and attachments as they came; with `is_structured` the value is none of them.
+    `parts` are the texts and attachments as they came; with `is_structured` the value is none of them. `has_nulls` says
+    that null stands for numbers in it that JSON does not have.
     """
 
     value: Json
     attachments: tuple[Attachment, ...] = ()
     parts: tuple[Json, ...] = field(default=(), compare=False)
     is_structured: bool = field(default=False, compare=False)
+    has_nulls: bool = field(default=False, compare=False)
 
 
 def wraps_result(output_schema: object) -> bool:
@@ -121,7 +125,11 @@ async def value_of(
             wrapped = wraps_result(output_schema) if output_schema is not None else await _is_wrapped(structured, parts)
             structured = structured["result"] if wrapped else structured
         attachments = tuple(part for part in parts if isinstance(part, Mapping))
-        return ToolResult(structured, attachments, tuple(parts), is_structured=True)
+        if holds_more(structured, _LIGHT_CHARS):
+            structured, has_nulls = await in_thread(lambda _checkpoint: null_what_json_lacks(structured))
+        else:
+            structured, has_nulls = null_what_json_lacks(structured)
+        return ToolResult(structured, attachments, tuple(parts), is_structured=True, has_nulls=has_nulls)
     values = await parsed_all(parts, read_large, in_thread)
     return ToolResult(None if not values else values[0] if len(values) == 1 else values, parts=tuple(parts))
 
@@ -133,7 +141,7 @@ def parsed(text: str) -> Json:
     """
     stripped = text.strip()
     try:
-        value = cast("Json", json.loads(stripped, parse_constant=_no_constant))
+        value = cast("Json", json.loads(stripped, parse_constant=_no_constant, parse_float=_finite))
     except (ValueError, RecursionError):
         return text
     if isinstance(value, int | float) and json.dumps(value) != stripped:
@@ -198,6 +206,11 @@ async def _is_wrapped(structured: Mapping[str, Json], parts: Sequence[Json]) -> 
 
 def _no_constant(name: str) -> Never:
     raise ValueError(f"{name} is not valid JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if isfinite(number) else _no_constant(text)
 
 
 def _message(tool: str, content: Sequence[ContentBlock]) -> str:

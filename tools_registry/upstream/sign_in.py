@@ -13,6 +13,7 @@ import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -22,8 +23,9 @@ from pydantic import AnyUrl
 from typing_extensions import override
 
 from ..authorizing.kept_sign_ins import KeptSignIn, kept_requests
+from ..authorizing.reach import require_reachable
 from ..authorizing.sign_in_storage import SignInStorage
-from ..authorizing.token_endpoint import issuer_client, revoked
+from ..authorizing.token_endpoint import issuer_client, require_safe, revoked, sent
 from ..configuration import ServerConfig, Transport
 from ..errors import SignInNeeded
 from ..names import test_of
@@ -161,13 +163,17 @@ class ReturningBrowsers:
 
 
 class _EndingWithItsFailure(OAuthClientProvider):
-    """The SDK's flow, of which nothing goes on once it failed.
+    """The SDK's flow, of which nothing goes on once it failed; what it asks of issuers goes through `reach`.
 
     A client whose first request fails so sends another, since the server may speak an older protocol. That would have
     the user sign in once more, or be signed with what could not be kept.
     """
 
     _failure: Exception | None = None
+
+    def __init__(self, kept: SignInStorage, **options: Any) -> None:
+        super().__init__(storage=kept, **options)
+        self._kept = kept
 
     @override
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
@@ -176,9 +182,14 @@ class _EndingWithItsFailure(OAuthClientProvider):
             raise self._failure
         flow = super().async_auth_flow(request)
         try:
-            outgoing = await anext(flow)
+            outgoing, answer = await anext(flow), None
             while True:
-                response = yield outgoing
+                if outgoing is request:
+                    response = answer = yield outgoing
+                else:
+                    require_safe(str(outgoing.url), self.context.server_url)
+                    async with issuer_client() as client:
+                        response = await sent(client, outgoing, await self._kept.most(answer))
                 outgoing = await flow.asend(response)
         except StopAsyncIteration:
             return
@@ -199,11 +210,17 @@ def provider(
     client_metadata_url: str | None = None,
 ) -> OAuthClientProvider:
     """Return the SDK's flow over what is kept; `client_metadata_url` names the client where servers accept that."""
+
+    async def judged_show(address: str) -> None:
+        require_safe(address, config.url)
+        await require_reachable(address, await kept.most(None))
+        await show(address)
+
     made = _EndingWithItsFailure(
+        kept,
         server_url=config.url,
         client_metadata=OAuthClientMetadata(client_name="sealab", redirect_uris=[AnyUrl(redirect_uri)]),
-        storage=kept,
-        redirect_handler=show,
+        redirect_handler=judged_show,
         callback_handler=answered,
         client_metadata_url=client_metadata_url,
     )

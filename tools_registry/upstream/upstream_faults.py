@@ -3,6 +3,9 @@
 The SDK raises `MCPError` for the server's errors as for its own (time-out, closed connection), plain `RuntimeError` for
 what it cannot go on with, pydantic's `ValidationError` for an answer of the wrong shape, and exception
 groups around whatever ended a transport.
+
+A security boundary: one connection serves many callers. An error for a call quotes the answer to that call and nothing
+else of the connection; what a server wrote beside its answers, and how it is configured, is for the operator alone.
 """
 
 from __future__ import annotations
@@ -56,24 +59,32 @@ def never_sent(error: MCPError) -> bool:
 
 def of_connect(config: ServerConfig, error: BaseException, said: str) -> ConnectFailed:
     """Return the error for a connection that failed; `said` is what the server wrote, for people, or empty."""
-    name, error = config.name, leaf(error)
+    error = leaf(error)
     if isinstance(error, ConnectFailed):
         return error
-    test = f"See {test_of(name)}."
     if isinstance(error, MCPError):
         if (fault := fault_in(error.error.data)) is not None:
             return _of_fault_at_connect(config, fault)
         if error.error.code == CONNECTION_CLOSED:
-            return ConnectFailed(f"The server {name!r} ended before it answered{said}. {_of_end(config)} {test}")
-        return ConnectFailed(f"The server {name!r} refused to begin: {_short(error.error.message)}. {test}")
+            return _failed(config, "ended before it answered", said, do=_of_end(config))
+        return _failed(config, "refused to begin", f": {_short(error.error.message)}")
     if isinstance(error, OSError) and config.type is Transport.STDIO:
         return _of_start(config, error)
     if isinstance(error, httpx2.HTTPStatusError):
         return _of_fault_at_connect(config, HttpFault(Fault.STATUS, error.response.status_code, ""))
     if isinstance(error, httpx2.TransportError):
         return _of_fault_at_connect(config, HttpFault(Fault.NOT_SENT, 0, str(error) or type(error).__name__))
-    what = "answered what is not MCP" if isinstance(error, ValidationError) else f"cannot be used: {_short(str(error))}"
-    return ConnectFailed(f"The server {name!r} {what}{said}. {test}")
+    if isinstance(error, ValidationError):
+        return _failed(config, "answered what is not MCP", said)
+    if isinstance(error, RegistryError):
+        return _failed(config, f"cannot be used: {_short(str(error)).rstrip('.')}", said)
+    return _failed(config, "cannot be used", f": {_short(str(error))}{said}")
+
+
+def _failed(config: ServerConfig, what: str, more: str = "", *, do: str = "") -> ConnectFailed:
+    """Return the error for a server that `what` is wrong with; `more` on that is for its operator alone."""
+    what, do = f"The server {config.name!r} {what}", f"{do} See {test_of(config.name)}.".lstrip()
+    return ConnectFailed(f"{what}. {do}", for_operator=f"{what}{more}. {do}")
 
 
 def _of_end(config: ServerConfig) -> str:
@@ -84,54 +95,36 @@ def _of_end(config: ServerConfig) -> str:
 
 
 def _of_start(config: ServerConfig, error: OSError) -> ConnectFailed:
-    name = config.name
-    if isinstance(error, FileNotFoundError) and config.cwd is not None and error.filename == config.cwd:
-        return ConnectFailed(
-            f'The folder {config.cwd!r} of the server {name!r} is not there. Correct its "cwd" in mcp.json.'
-        )
+    what, why = "cannot be started", f": the command {config.command!r} gives “{error.strerror or error}”"
     if isinstance(error, FileNotFoundError):
-        return ConnectFailed(
-            f"The command {config.command!r} of the server {name!r} is not there. "
-            'Install it, or correct "command" in mcp.json.'
-        )
-    return ConnectFailed(
-        f"The command {config.command!r} of the server {name!r} cannot be started: {error.strerror or error}. "
-        "Correct its entry in mcp.json."
-    )
+        if config.cwd is not None and error.filename == config.cwd:
+            return _failed(config, what, f": its folder {config.cwd!r} is not there", do='Correct "cwd" in mcp.json.')
+        do = 'Install it, or correct "command" in mcp.json.'
+        return _failed(config, what, f": its command {config.command!r} is not there", do=do)
+    return _failed(config, what, why, do="Correct its entry in mcp.json.")
 
 
 def _of_fault_at_connect(config: ServerConfig, fault: HttpFault) -> ConnectFailed:
-    name = config.name
     if fault.fault is Fault.SIGN_IN:
         return SignInNeeded(fault.detail)
     if fault.fault is Fault.SIGN_IN_FAILED and config.headers:
-        return ConnectFailed(
-            f"The server {name!r} does not accept its {_headers(config)} (401), and no sign-in to it succeeds. "
-            "Correct its entry in mcp.json."
-        )
+        more = f" and does not accept its {_headers(config)} (401)"
+        return _failed(config, "lets nobody sign in", more, do="Correct its entry in mcp.json.")
     if fault.fault is Fault.SIGN_IN_FAILED:
-        return ConnectFailed(
-            f"Signing in to the server {name!r} failed: {_short(fault.detail)}. "
-            'If it takes a key instead, give it one in "headers" in mcp.json.'
-        )
+        do = 'If it takes a key instead, give it one in "headers" in mcp.json.'
+        return _failed(config, "lets nobody sign in", _told(fault.detail), do=do)
     if fault.status == _UNAUTHORIZED:
         return _sign_in(config)
     if fault.status == _FORBIDDEN:
-        return ConnectFailed(f"The server {name!r} forbids access (403). Check its headers in mcp.json.")
+        return _failed(config, "forbids access (403)", do="Check its headers in mcp.json.")
+    check = "Check its url and type in mcp.json."
     if fault.fault is Fault.STATUS:
-        return ConnectFailed(
-            f"The server {name!r} answered with HTTP status {fault.status}{_quoted(fault.detail)}. "
-            "Check its url and type in mcp.json."
-        )
+        return _failed(config, f"answered with HTTP status {fault.status}", _quoted(fault.detail), do=check)
     if fault.fault is Fault.TOO_LARGE:
-        return ConnectFailed(f"The server {name!r} answered too much{_told(fault.detail)}. Tell the server's author.")
+        return _failed(config, "answered too much", _told(fault.detail), do="Tell the server's author.")
     if fault.fault is Fault.NOT_MCP:
-        return ConnectFailed(
-            f"The server {name!r} answered what is not MCP{_quoted(fault.detail)}. Check its url and type in mcp.json."
-        )
-    return ConnectFailed(
-        f"The server {name!r} cannot be reached: {_short(fault.detail)}. Start it, or correct its url in mcp.json."
-    )
+        return _failed(config, "answered what is not MCP", _quoted(fault.detail), do=check)
+    return _failed(config, "cannot be reached", _told(fault.detail), do="Start it, or correct its url in mcp.json.")
 
 
 def _sign_in(config: ServerConfig) -> ConnectFailed:
@@ -141,17 +134,14 @@ def _sign_in(config: ServerConfig) -> ConnectFailed:
             f"tools to sign in, or have the operator run {test_of(config.name)}."
         )
     if any(header.lower() == "authorization" for header in config.headers):
-        return ConnectFailed(
-            f"The server {config.name!r} does not accept the Authorization header (401). Correct it in mcp.json."
+        return _failed(
+            config, "does not accept its Authorization header (401)", do='Correct it in "headers" in mcp.json.'
         )
-    if config.headers:
-        return SignInNeeded(
-            f"The server {config.name!r} does not accept its {_headers(config)} (401), or wants a user to sign in. "
-            f"Correct its entry in mcp.json, or run {test_of(config.name)} in a terminal."
-        )
-    return SignInNeeded(
-        f"The server {config.name!r} wants a user to sign in. Run {test_of(config.name)} in a terminal."
-    )
+    wants, run = f"The server {config.name!r} wants a user to sign in", f"run {test_of(config.name)} in a terminal."
+    if not config.headers:
+        return SignInNeeded(f"{wants}. R{run[1:]}")
+    more = f"{wants}, or does not accept its {_headers(config)} (401). Correct its entry in mcp.json, or {run}"
+    return SignInNeeded(f"{wants}, or does not accept its headers (401). R{run[1:]}", for_operator=more)
 
 
 def _headers(config: ServerConfig) -> str:
@@ -161,50 +151,45 @@ def _headers(config: ServerConfig) -> str:
 
 def of_connect_timeout(config: ServerConfig, said: str) -> ConnectFailed:
     """Return the error for a server that did not get ready in time."""
-    return ConnectFailed(
-        f"The server {config.name!r} was not ready within {config.connect_timeout_seconds:g} seconds{said}. "
-        f'See {test_of(config.name)}, or raise its "connect_timeout_seconds" in mcp.json.'
-    )
+    what = f"was not ready within {config.connect_timeout_seconds:g} seconds"
+    return _failed(config, what, said, do='If it takes longer, raise its "connect_timeout_seconds" in mcp.json.')
 
 
 def of_garbage(config: ServerConfig, excerpt: str) -> ConnectFailed:
     """Return the error for a server that wrote something else than MCP and then nothing."""
-    return ConnectFailed(
-        f"The server {config.name!r} wrote what is not MCP{_quoted(excerpt)} and did not get ready. "
-        f"See {test_of(config.name)}."
-    )
+    return _failed(config, "wrote what is not MCP", f"{_quoted(excerpt)} and did not get ready")
 
 
-def of_call_timeout(config: ServerConfig, what: str, seconds: float, said: str) -> CallTimedOut:
+def of_call_timeout(config: ServerConfig, what: str, seconds: float) -> CallTimedOut:
     """Return the error for a call without an answer in time."""
     return CallTimedOut(
-        f"{what} of the server {config.name!r} gave no answer within {seconds:g} seconds{said}; whether it did its "
+        f"{what} of the server {config.name!r} gave no answer within {seconds:g} seconds; whether it did its "
         'work is unknown. Look before calling it again, or raise "call_timeout_seconds" in mcp.json.'
     )
 
 
-def of_garbled(config: ServerConfig, what: str, said: str) -> AnswerRefused:
+def of_garbled(config: ServerConfig, what: str) -> AnswerRefused:
     """Return the error for a call whose answer was a message that cannot be read."""
-    return AnswerRefused(f"{what} of the server {config.name!r} answered what is not MCP{said}. {_DONE_OR_NOT}")
+    return AnswerRefused(f"{what} of the server {config.name!r} answered what is not MCP. {_DONE_OR_NOT}")
 
 
-def of_call(config: ServerConfig, what: str, error: Exception, said: str) -> RegistryError:
+def of_call(config: ServerConfig, what: str, error: Exception) -> RegistryError:
     """Return the error for a call that failed on the way; `what` names the tool or request for people."""
     cause = leaf(error)
     name = config.name
     if isinstance(cause, RegistryError):
         return cause
     if isinstance(cause, MCPError):
-        return _of_mcp_error(config, what, cause, said)
+        return _of_mcp_error(config, what, cause)
     if isinstance(cause, ValidationError):
         return AnswerRefused(f"{what} of the server {name!r} answered what is not an MCP result. {_DONE_OR_NOT}")
     if isinstance(cause, RuntimeError):
         detail = _short(str(cause).partition("\n")[0])
         return AnswerRefused(f"{what} of the server {name!r} answered what cannot be used: {detail}. {_DONE_OR_NOT}")
-    return _lost(config, what, f": {_short(str(cause) or type(cause).__name__)}{said}")
+    return _lost(config, what, f" ({type(cause).__name__})")
 
 
-def _of_mcp_error(config: ServerConfig, what: str, error: MCPError, said: str) -> RegistryError:
+def _of_mcp_error(config: ServerConfig, what: str, error: MCPError) -> RegistryError:
     name, code, message = config.name, error.error.code, _short(error.error.message)
     if (fault := fault_in(error.error.data)) is not None:
         return _of_fault_in_call(config, what, fault)
@@ -212,7 +197,7 @@ def _of_mcp_error(config: ServerConfig, what: str, error: MCPError, said: str) -
         fault = HttpFault(Fault.TOO_LARGE, 0, f"more than the {EVENT_BYTES_MAX} bytes that are taken")
         return _of_fault_in_call(config, what, fault)
     if code == CONNECTION_CLOSED:
-        return _lost(config, what, said)
+        return _lost(config, what)
     if code == PARSE_ERROR and message.startswith("Failed to parse"):
         return AnswerRefused(f"{what} of the server {name!r} answered what is not MCP. {_DONE_OR_NOT}")
     if code == REQUEST_TIMEOUT:
@@ -249,7 +234,7 @@ def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> Regi
     return _of_fault_at_connect(config, fault)
 
 
-def _lost(config: ServerConfig, what: str, detail: str) -> ConnectionLost:
+def _lost(config: ServerConfig, what: str, detail: str = "") -> ConnectionLost:
     return ConnectionLost(
         f"The connection to the server {config.name!r} ended during {_inside(what)}{detail}. {_DONE_OR_NOT}"
     )

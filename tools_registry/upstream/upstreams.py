@@ -300,7 +300,7 @@ class Upstreams:
     def status(self, server: str) -> UpstreamStatus:
         """Say how a server stands, without connecting. Raises `ServerUnknown`."""
         if server in self.configuration.problems:
-            return UpstreamStatus(State.UNUSABLE, self.configuration.problems[server])
+            return UpstreamStatus(State.UNUSABLE, str(self.configuration.unusable(server)))
         if server not in self.configuration.servers:
             raise ServerUnknown(f"There is no server {server!r} in mcp.json. See `sealab servers list`.")
         if self.configuration.servers[server].disabled:

@@ -5,6 +5,10 @@ An ended session is answered 404, upon which a client initializes a new one (MCP
 A security boundary: `scopes` knows callers without credentials by their session. So an id counts only if it names a
 session that is open and was opened with the same credentials. In the protocol of 2026-07-28, which has no sessions, any
 other id is taken out of the request; before it, a request with one is answered 404.
+
+Whoever is in a session can answer its questions, cancel its calls and take their answers by sending their ids. So a
+token is in it only with at least the rights of every token that was there before: a principal may step up, and a lesser
+token of the same principal opens a session of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from dataclasses import dataclass
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ...identity import Right, identity_in
 from .callers import caller_of, credentials_of, header
 from .error_responses import refusal
 
@@ -28,6 +33,7 @@ _VERSION = b"mcp-protocol-version"
 _RETRY_SECONDS = 5
 _NOT_FOUND = 404
 _FAILED_FROM = 400
+Rights = frozenset[Right]
 
 
 @dataclass(eq=False, slots=True)
@@ -38,6 +44,7 @@ class _Session:
     credentials: str
     caller: str
     user: object
+    rights: Rights
     requests: int = 0
     streams: int = 0
 
@@ -94,9 +101,13 @@ class McpSessions:
             self._forget(session)
 
     def _named(self, name: bytes | None, scope: Scope) -> _Session | None:
-        """Return the session of that id, if the request was sent with its credentials."""
+        """Return the session of that id, if the request was sent with its credentials and no fewer rights."""
         session = None if name is None else self._sessions.get(name)
-        return session if session is not None and session.credentials == credentials_of(scope) else None
+        rights = _rights_of(scope)
+        if session is None or session.credentials != credentials_of(scope) or not rights >= session.rights:
+            return None
+        session.rights = rights
+        return session
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":  # which opens none, and gets an error
@@ -114,7 +125,8 @@ class McpSessions:
             if message["type"] == "http.response.start" and message["status"] < _FAILED_FROM and opened is None:
                 name = next((value for key, value in message.get("headers", []) if key.lower() == _ID), None)
                 if name is not None:
-                    opened = _Session(name, credentials_of(scope), caller, scope.get("user"), requests=1)
+                    user, rights = scope.get("user"), _rights_of(scope)
+                    opened = _Session(name, credentials_of(scope), caller, user, rights, requests=1)
                     self._sessions[name] = opened
                     self._of.setdefault(caller, {})[opened] = None
                     self._opening[caller] -= 1
@@ -236,6 +248,12 @@ class McpSessions:
         of.pop(session, None)
         if not of:
             del self._of[session.caller]
+
+
+def _rights_of(scope: Scope) -> Rights:
+    """Return the rights of a request's token; none where the server authenticates nobody."""
+    identity = identity_in(scope)
+    return frozenset() if identity is None else identity.rights
 
 
 def _without_id(scope: Scope) -> Scope:

@@ -1,10 +1,11 @@
 """Security boundary: a message of MCP that needs a right which its sender lacks is answered 403, with the scope.
 
 The body is read as the SDK reads it: by `json` for a version of the protocol without sessions, by pydantic before. The
-last of duplicate keys counts in both. Whatever the SDK would take for a request is judged, and all messages of a list,
-though the SDK takes none. What cannot be read is none to the SDK either. Nothing depends on this gate alone: tools and
-methods judge for themselves what reaches them (`RightsOfMessages`, `StrictTool`); it is here because only an HTTP
-answer can tell an OAuth client which scope to ask for (RFC 6750, 3.1; MCP 2025-11-25, Scope Challenge Handling).
+last of duplicate keys counts in both. Whatever the SDK would take for a request or a response is judged, and all
+messages of a list, though the SDK takes none. What cannot be read is none to the SDK either. Nothing depends on this
+gate alone: tools and methods judge for themselves what reaches them (`RightsOfMessages`, `StrictTool`), and sessions
+whose it is (`McpSessions`); it is here because only an HTTP answer can tell an OAuth client which scope to ask for
+(RFC 6750, 3.1; MCP 2025-11-25, Scope Challenge Handling).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...audit.trail import UNAUDITED, AuditTrail, DenialReason
 from ...identity import ALL_RIGHTS, Right, identity_in
-from ...rights import missing, needed_by
+from ...rights import missing, needed_by, needed_to_answer
 from .access_lines import AccessLines
 from .callers import header
 from .challenges import MetadataUrl, challenge
@@ -85,6 +86,9 @@ def needed_in(body: bytes, version: bytes | None) -> tuple[Right, ...]:
         right
         for message in messages
         if isinstance(message, dict)
-        for right in needed_by(message.get("method"), message.get("params"))
+        for right in (
+            *needed_by(message.get("method"), message.get("params")),
+            *needed_to_answer(message.get("result")),
+        )
     ]
     return tuple(dict.fromkeys(needed))

@@ -85,7 +85,8 @@ def call(number: object, name: str, arguments: dict[str, object]) -> None:
             write('{"jsonrpc": "2.0", "id": 7, "result": {"content": ')
             write("\ufffd not json")
         case "chatty":
-            write("a line that a forgotten print wrote")
+            said = str(arguments.get("said", "a line that a forgotten print wrote"))
+            print(said, file=sys.stderr, flush=True) if "stderr" in arguments else write(said)
             answer(number, text("still fine"))
         case "misshapen":
             answer(number, {"content": "no list"})

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ from sealab.server.errors import VaultKeyError
 from sealab.server.journal.changes import MADE_HERE, REPEATABLE_HERE, SENT, Change, before_change
 from sealab.server.journal.recording import OUTPUT_KEPT_CHARS, RunJournal, told_of
 from sealab.server.journal.replaying import RecordedCall, recorded_calls
+from sealab.server.journal.replies import error_reply
 from sealab.server.journal.writer import JournalWriter, WrittenRun
 from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.errors import CommitUnknown, DatabaseUnavailable, DatabaseUnreachable
@@ -115,6 +118,18 @@ async def test_a_call_that_leaves_is_durable_before_it_is_made(store: Commits, w
     assert store.commits == [(1, True)]
     await writer.stored(durable=False)
     assert calls_of(store)[0].reply == {"answer": "sent"}
+
+
+@pytest.mark.parametrize("answer", [math.nan, [-math.inf], {"a": {1, 2}}])
+async def test_an_answer_that_is_not_json_is_an_error_to_the_code_and_to_the_journal(
+    store: Commits, writer: JournalWriter, answer: Any
+) -> None:
+    run = journal(writer)
+    with pytest.raises(HostCallError, match="is not JSON") as raised:
+        await run.around(changing(None, answer=answer))("look", {})
+    assert await run.around(changing(SENT))("call_tool", {}) == "done"
+    assert await run.stored() is None
+    assert calls_of(store)[0].reply == error_reply(raised.value)
 
 
 async def test_calls_that_wait_at_once_share_a_commit(store: Commits, writer: JournalWriter) -> None:
@@ -393,14 +408,6 @@ async def test_of_a_run_that_was_erased_nothing_more_is_written_and_nothing_is_s
     await writer.stored(durable=False)
     assert [(each.run_id, each.status) for each in store.runs() if each.run_id == "run"] == [("run", "erased")]
     assert store.forget(lambda text: text == "Ada") == []
-
-
-async def test_a_run_with_an_answer_that_no_journal_can_hold_says_so(store: Commits, writer: JournalWriter) -> None:
-    run = journal(writer)
-    assert await run.around(changing(None, answer=float("nan")))("read_file", {}) is not None
-    assert "An answer of read_file is not JSON" in str(await run.ended(Outcome(Status.OK), []))
-    await writer.stored(durable=False)
-    assert "is not JSON" in str(store.journal("run").run.incomplete)
 
 
 async def test_a_failed_call_is_recorded_with_its_type(store: Commits, writer: JournalWriter) -> None:

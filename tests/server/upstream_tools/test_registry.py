@@ -121,7 +121,7 @@ async def test_a_session_calls_tools_and_keeps_what_they_gave(caller) -> None:
         ("tools.nowhere.at_all()", "ToolError", "There is no server 'nowhere'"),
         ("tools.add(left=1)", "ToolError", "Use one of my-server.x.add, up.add"),
         ("tools.elsewhere.add(left=1)", "ToolError", "Use tools.my_server_x.add or tools.up.add"),
-        ("tools.gone.anything()", "ToolError", "/no/such/command"),
+        ("tools.gone.anything()", "ToolError", "The server 'gone' cannot be started. Install it"),
         ("tools.off.add(left=1)", "ToolError", "'off' is disabled"),
         ("tools.up.as_text()", "ToolError", "does not allow up.as_text"),
         ("tools.up.append(path='/nowhere/x', line='y')", "ToolError", "destroy something, so a user has to approve"),
@@ -206,7 +206,8 @@ async def test_searching_gives_what_the_contract_says(caller) -> None:
     first = answer["tools"][0]
     assert (first["name"], first["score"] > 0) == ("people", True)
     assert "birthdays" in first["description"]
-    assert "/no/such/command" in answer["unreachable"]["gone"]
+    assert answer["unreachable"]["gone"].startswith("The server 'gone' cannot be started. ")
+    assert "/no/such/command" not in str(answer)
     in_code = await result(caller, "search_tools('people and their birthdays', limit=3)")
     assert in_code["tools"] == answer["tools"]
 
@@ -216,7 +217,8 @@ async def test_the_text_of_a_search_names_arguments_and_servers_that_cannot_be_r
     assert "up.add(left, right) -> " in found
     for tool, arguments in (("search_tools", {"query": "add"}), ("list_tool_categories", {})):
         said = (await caller.call(tool, **arguments)).content[0].text
-        assert "unreachable: gone: The command '/no/such/command'" in said
+        assert "unreachable: gone: The server 'gone' cannot be started. " in said
+        assert "/no/such/command" not in said
 
 
 async def test_a_category_lists_all_signatures_of_a_server_in_one_call_and_says_so(caller) -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import re
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from mcp import Client
+from pydantic import BaseModel, ValidationError
 
-from sealab.server.privacy.gates.log_gate import WithoutValues
+from sealab.server.privacy.gates.log_gate import WithoutInputs, WithoutValues
 
-from ...conftest import stdio
+from ...conftest import SEALAB, environment, stdio
+from ...upstream_tools.test_registry import configure
 
 MAIL = "jane.roe@corp.example"
 
@@ -32,6 +36,44 @@ def test_messages_of_the_sdk_and_of_exceptions_are_left_out() -> None:
     own = logging.LogRecord("sealab", logging.INFO, __file__, 1, "run %s", ("01abc",), None)
     WithoutValues().filter(own)
     assert own.getMessage() == "run 01abc"
+
+
+class _Message(BaseModel):
+    progress: int
+
+
+@pytest.mark.parametrize("name", ["mcp.server", "client", "sealab.server.audit"])
+@pytest.mark.parametrize("how", ["raised", "caused", "grouped", "said"])
+def test_in_all_modes_what_cannot_be_read_is_named_by_kind_and_place(name: str, how: str) -> None:
+    try:
+        try:
+            _Message.model_validate({"progress": MAIL})
+        except ValidationError as error:
+            if how == "caused":
+                raise RuntimeError("it cannot be read") from error
+            if how == "grouped":
+                raise ExceptionGroup("several", [error]) from None
+            raise
+    except Exception as error:
+        told = sys.exc_info() if how != "said" else None
+        record = logging.LogRecord(name, logging.WARNING, __file__, 1, "It is left out: %s", (error,), told)
+    assert WithoutInputs().filter(record)
+    said = logging.Formatter("%(message)s").format(record)
+    assert MAIL not in said
+    assert "It is left out" in said
+    if told:
+        assert re.search(rf"\((Validation|Runtime|Exception)\w+ at .*{Path(__file__).name}:", said)
+
+
+def test_in_all_modes_other_faults_keep_their_tracebacks() -> None:
+    try:
+        raise OSError("the disk is full")
+    except OSError as error:
+        record = logging.LogRecord("sealab", logging.ERROR, __file__, 1, "%s", (error,), sys.exc_info())
+    assert WithoutInputs().filter(record)
+    said = logging.Formatter("%(message)s").format(record)
+    assert "Traceback" in said
+    assert said.startswith("the disk is full")
 
 
 def test_the_event_loop_tells_of_no_forgotten_result(caplog: pytest.LogCaptureFixture) -> None:
@@ -53,6 +95,36 @@ def test_the_event_loop_tells_of_no_forgotten_result(caplog: pytest.LogCaptureFi
         said = logging.Formatter("%(message)s").format(record)
         assert MAIL not in said
         assert "never retrieved" in said
+
+
+NOTIFYING = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    result = {"initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                             "serverInfo": {"name": "w", "version": "1"}},
+              "tools/list": {"tools": [{"name": "look", "inputSchema": {"type": "object"}}]},
+              "tools/call": {"content": []}}.get(asked["method"])
+    if asked["method"] == "tools/call":
+        params = {"level": "MAIL", "data": 1}
+        print(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": params}))
+        print('{"jsonrpc": "2.0", "MAIL": 1}')
+    answer = {"error": {"code": -32601, "message": "no"}} if result is None else {"result": result}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
+"""
+
+
+def test_a_malformed_notification_leaves_its_kind_and_no_value_in_the_log(tmp_path: Path) -> None:
+    (tmp_path / "notifying.py").write_text(NOTIFYING.replace("MAIL", MAIL))
+    command = {"command": sys.executable, "args": [str(tmp_path / "notifying.py")], "approve": "never"}
+    configure(tmp_path, w=command)
+    (tmp_path / "code.py").write_text("await tools.w.look()\nresult = 7")
+    command = [*SEALAB, "run", str(tmp_path / "code.py"), "--home", str(tmp_path)]
+    ran = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True, timeout=60)
+    assert MAIL not in ran.stderr
+    assert "Failed to validate notification: notifications/message (ValidationError at " in ran.stderr
 
 
 async def test_what_a_server_writes_to_stderr_holds_no_value(tmp_path: Path) -> None:

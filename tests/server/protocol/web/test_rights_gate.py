@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +13,25 @@ import pydantic_core
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_types.jsonrpc import JSONRPCRequest, jsonrpc_message_adapter
+from mcp_types.jsonrpc import JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 from pydantic import ValidationError
 from starlette.types import Message, Receive, Scope, Send
 
 from sealab.server.identity import IDENTITY, Identity, Right
 from sealab.server.protocol.web.rights_gate import RightsGate, needed_in
-from sealab.server.rights import METHODS, TOOLS, needed_by
+from sealab.server.rights import METHODS, TOOLS, needed_by, needed_to_answer
 
 from ...conftest import http_server
 from ...journal.test_journaled_runs import NOTES
 from ...tenants.team import Member
 from ...upstream_tools.test_registry import configure
-from .raw import run
+from .raw import HEADERS, INITIALIZE, PING, asked, begun, call, opened, post, run
 from .tokens import made
 
 MODERN = b"2026-07-28"
 VERSIONS = (None, b"2025-11-25", MODERN)
+
+YES = {"action": "accept", "content": {"approve": True, "covers": "this tool always"}}
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10)
 values = st.recursive(
@@ -53,7 +56,7 @@ messages = st.fixed_dictionaries(
         "id": st.integers() | st.text(max_size=3) | values,
         "method": methods,
         "params": params,
-        "result": values,
+        "result": st.sampled_from([YES]) | values,
         "error": values,
     },
 )
@@ -76,7 +79,7 @@ bodies = (
 )
 
 
-def requests_of_the_sdk(body: bytes, version: bytes | None) -> list[JSONRPCRequest]:
+def messages_of_the_sdk(body: bytes, version: bytes | None) -> list[JSONRPCRequest | JSONRPCResponse]:
     """Return what the SDK works on, as its two transports read a body."""
     try:
         if version == MODERN:
@@ -84,14 +87,35 @@ def requests_of_the_sdk(body: bytes, version: bytes | None) -> list[JSONRPCReque
         read = jsonrpc_message_adapter.validate_python(pydantic_core.from_json(body), by_name=False)
     except (ValueError, ValidationError, RecursionError):
         return []
-    return [read] if isinstance(read, JSONRPCRequest) else []
+    return [read] if isinstance(read, JSONRPCRequest | JSONRPCResponse) else []
 
 
 @given(bodies, st.sampled_from(VERSIONS))
 def test_whatever_the_sdk_works_on_is_judged(body: bytes, version: bytes | None) -> None:
     judged = set(needed_in(body, version))
-    for request in requests_of_the_sdk(body, version):
-        assert judged >= set(needed_by(request.method, request.params))
+    for message in messages_of_the_sdk(body, version):
+        if isinstance(message, JSONRPCRequest):
+            assert judged >= set(needed_by(message.method, message.params))
+        else:
+            assert judged >= set(needed_to_answer(message.result))
+
+
+ANSWER = {"jsonrpc": "2.0", "id": 1, "result": YES}
+ANSWERED = {"name": "execute_code", "requestState": "s", "inputResponses": {"approve_1": YES}}
+
+
+@pytest.mark.parametrize(
+    "message", [ANSWER, [ANSWER], ANSWER | {"method": 1}, ANSWER | {"method": "ping", "params": 1}]
+)
+def test_a_yes_needs_the_right_to_approve_however_it_is_written(message: object) -> None:
+    assert needed_in(json.dumps(message).encode(), b"2025-11-25") == (Right.APPROVE,)
+
+
+def test_a_yes_that_a_call_brings_needs_it_too_and_what_approves_nothing_needs_no_right() -> None:
+    again = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": ANSWERED}
+    assert needed_in(json.dumps(again).encode(), MODERN) == (Right.RUN, Right.APPROVE)
+    for result in ({"action": "decline"}, {"action": "accept"}, {"roots": []}, {"content": {"approve": True}}):
+        assert needed_in(json.dumps(ANSWER | {"result": result}).encode(), None) == ()
 
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"execute_code","arguments":{}}}'
@@ -116,7 +140,7 @@ def test_a_call_is_found_however_it_is_written(body: bytes, version: bytes | Non
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-32-be"])
 def test_a_body_in_another_encoding_is_read_where_the_sdk_reads_it(encoding: str) -> None:
     body = CALL.decode().encode(encoding)
-    assert bool(requests_of_the_sdk(body, MODERN)) == bool(needed_in(body, MODERN))
+    assert bool(messages_of_the_sdk(body, MODERN)) == bool(needed_in(body, MODERN))
 
 
 async def answered(identity: Identity | None, *parts: bytes, method: str = "POST") -> tuple[int, dict[str, str], bytes]:
@@ -228,3 +252,56 @@ def test_skills_are_found_beside_tools_by_who_may_read_them(server: str, home: P
     ):
         reply = finder.call(tool, **arguments)
         assert (tool, arguments, shown in reply.text) == (tool, arguments, finds), reply.text
+
+
+ASKABLE = INITIALIZE | {"params": INITIALIZE["params"] | {"capabilities": {"elicitation": {}}}}
+
+
+def question_of(stream: HTTPResponse) -> int:
+    """Return the id of the question that a call's answer begins with."""
+    for line in stream:
+        if line.startswith(b"data: {") and (said := json.loads(line[6:]))["method"] == "elicitation/create":
+            return int(said["id"])
+    raise AssertionError("nothing was asked")
+
+
+def test_a_token_answers_and_cancels_nothing_that_another_token_of_its_principal_asked_for(
+    server: str, home: Path
+) -> None:
+    scopes = {
+        "asks": "run,tools:read,tools:write,approve",
+        "runs": "run,tools:read,tools:write",
+        "reads": "skills:read",
+    }
+    asks, *lesser = (made(home, name, "--principal", "ada", "--scope", scopes[name]).header for name in scopes)
+    session = {"mcp_session_id": post(server, ASKABLE, **asks).session}
+    calling = call("await tools.asking.send(text='z')")
+    asking = begun(server, calling, **session, **asks)
+    stream = asking.getresponse()
+    number = question_of(stream)
+    answer = ANSWER | {"id": number}
+    decline = answer | {"result": {"action": "decline"}}
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": calling["id"]}}
+    for token in lesser:
+        refused = post(server, answer, **session, **token)
+        assert refused.status == 403
+        assert 'scope="approve"' in refused.headers["www-authenticate"]
+        others = (decline, cancel, PING | {"id": calling["id"]}, INITIALIZE)
+        assert [post(server, each, **session, **token).status for each in others] == [404] * 4
+        assert [asked(server, method, **HEADERS, **session, **token).status for method in ("GET", "DELETE")] == [
+            404
+        ] * 2
+    assert post(server, answer, **session, **asks).status == 202
+    report = json.loads(stream.read().rpartition(b"data: ")[2])["result"]["structuredContent"]
+    asking.close()
+    assert (report["status"], report["result"]) == ("ok", "sent z")
+
+
+def test_a_token_with_more_rights_goes_on_in_the_session_of_its_principals_last_and_that_one_no_more(
+    server: str, home: Path
+) -> None:
+    first, more = (
+        made(home, f"bo-{len(scope)}", "--principal", "bo", "--scope", scope).header for scope in ("run", "run,files")
+    )
+    session = {"mcp_session_id": opened(server, **first)}
+    assert [post(server, PING, **session, **token).status for token in (first, more, first)] == [200, 200, 404]

@@ -1,0 +1,73 @@
+"""Answers with what JSON does not have: the code sees a value, the journal has the same, and what follows goes on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from ..conftest import Caller, in_process_server
+from ..upstream_tools.test_registry import ONE_SPARE, configure
+from .test_journaled_runs import CLAIMED, journal_of
+
+WIRE = """
+import json, sys
+tools = [{"name": n, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": n == "look"}} for n in ("look", "put")]
+results = {
+    "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                   "serverInfo": {"name": "w", "version": "1"}},
+    "tools/list": {"tools": tools},
+}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    answer = json.dumps(results.get(asked["method"], {}))
+    if asked["method"] == "tools/call":
+        answer = asked["params"]["arguments"].get("result", '{"content": []}')
+    print('{"jsonrpc": "2.0", "id": %d, "result": %s}' % (asked["id"], answer), flush=True)
+"""
+
+
+def wired(home: Path) -> None:
+    (home / "wire.py").write_text(WIRE)
+    configure(home, w={"command": sys.executable, "args": [str(home / "wire.py")], "approve": "never"})
+
+
+caller = in_process_server(ONE_SPARE | CLAIMED, wired)
+CODE = "result = []\nfor each in given:\n    result.append(await tools.w.look(result=each))\n    await tools.w.put()"
+
+
+def structured(text: str) -> str:
+    return f'{{"content": [], "structuredContent": {text}}}'
+
+
+def texts(text: str) -> str:
+    return json.dumps({"content": [{"type": "text", "text": text}]})
+
+
+SAID: dict[str, object] = {
+    structured('{"a": 1.5}'): {"a": 1.5},
+    texts("[NaN, 1]"): "[NaN, 1]",
+    texts("[1e999]"): "[1e999]",
+    texts('{"a": "\\ud800"}'): {"a": "\ud800"},
+}
+UNSAID: dict[str, object] = {
+    structured('{"a": NaN, "b": [1, {"c": -Infinity}], "d": 1e999}'): {"a": None, "b": [1, {"c": None}], "d": None},
+    structured(f'{{"rows": [{"1, " * 17_000}NaN]}}'): {"rows": [1] * 17_000 + [None]},
+}
+
+
+@pytest.mark.parametrize(("answers", "is_noted"), [(SAID, False), (UNSAID, True)], ids=["said", "unsaid"])
+async def test_a_value_that_json_does_not_have_breaks_no_journal(
+    caller: Caller, answers: dict[str, object], is_noted: bool
+) -> None:
+    report = await caller.run(CODE, context_vars={"given": list(answers)})
+    assert report["status"] == "ok", report["error"]
+    noted = report.get("truncated", {}).get("answers", {}).get("note")
+    assert noted == ("NaN and infinities became null in what was answered by w.look" if is_noted else None)
+    journal, calls = await journal_of(caller.home, report["run_id"], 2 * len(answers))
+    assert [call.reply for call in calls[::2]] == [{"answer": seen} for seen in answers.values()]
+    assert journal.run.tools["w.put"] == {"done": len(answers), "failed": 0}
