@@ -1,7 +1,7 @@
 """The texts that a file holds, piece by piece, also where they are packed or in a database.
 
-A security boundary: files come from anywhere. Of a packed file no more is in memory than a piece; how much there is in
-all is bounded by the run's account, which each piece is charged to. A database is opened from memory, read-only, and
+A security boundary: files come from anywhere, so this runs in a reader, which its deadline and its memory limit end.
+Of a packed file no more is in memory than a piece. A database is opened from memory, read-only, and
 nothing that its schema names is run: see "Defense Against The Dark Arts" of SQLite's documentation.
 """
 
@@ -21,7 +21,6 @@ from typing import IO, Protocol, cast
 
 from ....sandbox.job import Json
 from ...errors import PrivacyFailed
-from ...host_work import checkpoint
 from . import spreadsheets
 from .encodings import SAMPLE_BYTES, encoding_of
 from .legacy_encodings import encodings_of
@@ -53,7 +52,6 @@ _READING = frozenset(
         sqlite3.SQLITE_RECURSIVE,
     }
 )
-_STEPS = 10_000
 _VALUE_BYTES_MAX = 16 * 1024 * 1024
 
 
@@ -105,7 +103,6 @@ def _unpacked(file: IO[bytes], deep: int) -> Iterator[Json]:
 def _whole(file: _Unpacking) -> bytes:
     read = bytearray()
     while some := file.read(SAMPLE_BYTES):
-        checkpoint()
         read += some
         if len(read) > WHOLE_BYTES_MAX:
             raise PrivacyFailed(
@@ -150,7 +147,6 @@ def _pieces(file: _Reads, encodings: Sequence[str]) -> Iterator[str]:
     """Give a text in pieces, in each of its encodings."""
     readings = [_Reading(encoding) for encoding in encodings]
     while some := file.read(SAMPLE_BYTES):
-        checkpoint()
         for reading in readings:
             yield from reading.pieces(some)
     for reading in readings:
@@ -212,14 +208,13 @@ def _member(archive: zipfile.ZipFile, name: str) -> str:
 def _of_database(data: bytes) -> Iterator[Json]:
     patched = bytearray(data)
     patched[_JOURNAL_MODES] = _ROLLBACK  # one with a write-ahead log cannot be opened from memory
-    with _looking_through(), closing(sqlite3.connect(":memory:", check_same_thread=False)) as database:
+    with _looking_through(), closing(sqlite3.connect(":memory:")) as database:
         database.text_factory = lambda text: text.decode("utf-8", "replace")
         database.deserialize(bytes(patched))
         for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON", "mmap_size = 0"):
             database.execute(f"PRAGMA {pragma}")
         database.set_authorizer(_judged)
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_BYTES_MAX)
-        database.set_progress_handler(checkpoint, _STEPS)
         # A virtual table has no page of its own; to read one would run the module that its statement names.
         tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
         for (table,) in tables:
@@ -231,7 +226,6 @@ def _looking_through() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        checkpoint()  # the library takes what its handler raises for an error of its own
         raise PrivacyFailed(
             f"The database could not be looked through for personal data: {error}. Export it as CSV or JSON."
         ) from None

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from sealab.sandbox.job import Json
-from sealab.server.errors import HostWorkRefused, PrivacyFailed
-from sealab.server.host_work import Account, Kind, charged_to, in_thread
+from sealab.server.errors import PrivacyFailed
 from sealab.server.privacy.reading import file_texts, spreadsheets
 from sealab.server.privacy.reading.file_texts import PIECE_CHARS, texts_of
 
@@ -108,13 +107,3 @@ def test_a_database_that_is_too_large_is_said(monkeypatch: pytest.MonkeyPatch, t
         texts((tmp_path / "a.db").read_bytes())
     with pytest.raises(PrivacyFailed, match="packed again"):
         texts(gzip.compress(gzip.compress(bytes(5000), 0)))
-
-
-async def test_a_file_that_unpacks_without_an_end_ends_with_its_account() -> None:
-    bomb = gzip.compress(b"a line of it\n" * 5_000_000)
-
-    def look() -> int:
-        return sum(1 for _ in texts_of(io.BytesIO(bomb), len(bomb)))
-
-    with charged_to(Account(0.01)), pytest.raises(HostWorkRefused, match="processor"):
-        await in_thread(Kind.FILES, look)
