@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from mcp.types import CallToolResult, TextContent
 
-from sealab.server.privacy.gates.file_gate import _reading
+from sealab.server.privacy.reading.any_bytes import text_of_any
 
 from ...conftest import Caller, in_process_server
 
@@ -84,8 +84,8 @@ async def test_no_text_is_shown_with_something_personal_between_nul_characters(c
 def test_a_text_is_found_wherever_it_begins() -> None:
     text = "клиент Анна Петрова, Jörg Müller\n" * 20
     for encoding, before in itertools.product(("utf-8", *WIDE), (b"", b"\xff", b"\xff\xfe\xfd")):
-        assert text in _reading(before + text.encode(encoding)), (encoding, before)
-        assert text in _reading(before + text.replace("а", "а\0").encode(encoding)), (encoding, before)
+        assert text in text_of_any(before + text.encode(encoding)), (encoding, before)
+        assert text in text_of_any(before + text.replace("а", "а\0").encode(encoding)), (encoding, before)
 
 
 async def test_bytes_that_are_no_text_are_shown(caller: Caller) -> None:
