@@ -59,11 +59,20 @@ class Detectors:
                 self._made = shown, learned
             return self._made
 
-    def texts_of(self, file: IO[bytes]) -> Generator[Json, None, None]:
-        """Give the texts of a file, from a reader. Blocks. Raises `PrivacyFailed`, `HostWorkRefused`."""
+    def texts_of(self, file: IO[bytes], *, complete: bool = False) -> Generator[Json, None, None]:
+        """Give the texts of a file, from a reader; with `complete` all that bytes to be shown may hold. Blocks.
+
+        Raises `PrivacyFailed`, `HostWorkRefused`.
+        """
         from .remote import texts_of_file
 
-        return texts_of_file(self._running, file)
+        return texts_of_file(self._running, file, complete=complete)
+
+    def text_of_any(self, data: bytes) -> str:
+        """Return the text that bytes may be, from a reader. Blocks. Raises `PrivacyFailed`, `HostWorkRefused`."""
+        from .remote import text_of_any
+
+        return text_of_any(self._running, data)
 
     def close(self) -> None:
         """End the readers. Blocks."""

@@ -10,12 +10,15 @@ import base64
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
+from typing import IO, cast
 
 from ....workspace.store import Contents, Encoding, Workspace
 from ...errors import RequestRefused
 from ...host_work import Kind, in_thread
 from ..privacy import Privacy
-from ..reading.any_bytes import CHAR_BYTES_MAX, text_of_any
+from ..reading.any_bytes import CHAR_BYTES_MAX
+from ..reading.encodings import SAMPLE_BYTES
+from ..reading.file_texts import hides_texts
 
 _WHOLE_BYTES_MAX = 1_000_000
 """Files up to this size are judged whole."""
@@ -38,6 +41,7 @@ async def shown_slice(
     read = partial(_read, partial(workspace.read, filename, owner=scope))
     asked = await read(offset, limit, encoding)
     if encoding == "base64":
+        await _refuse_packed(privacy, scope, partial(workspace.read, filename, owner=scope))
         small = asked.size <= _WHOLE_BYTES_MAX
         from_byte = 0 if small else max(0, offset - _AROUND_CHARS) // CHAR_BYTES_MAX * CHAR_BYTES_MAX
         around = await read(from_byte, None if limit is None or small else limit + 2 * _AROUND_CHARS, encoding)
@@ -60,12 +64,34 @@ async def shown_slice(
     return replace(asked, filename=await privacy.hide_text(scope, filename), content=content)
 
 
+async def _refuse_packed(privacy: Privacy, scope: str, read: Callable[..., Contents]) -> None:
+    """Refuse a packed file with something personal in it: what a slice of it says, the other slices say."""
+    file = _Pieces(read)
+    beginning = await in_thread(Kind.FILES, partial(file.read, SAMPLE_BYTES))
+    if hides_texts(beginning):
+        _refuse(await privacy.types_packed(scope, cast("IO[bytes]", _Pieces(read))), "base64 would show it")
+
+
+class _Pieces:
+    """A file of the workspace, read from its beginning on."""
+
+    def __init__(self, read: Callable[..., Contents]) -> None:
+        self._read = read
+        self._at = 0
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to so many bytes more, none at the end."""
+        some = base64.b64decode(self._read(self._at, size, encoding="base64").content)
+        self._at += len(some)
+        return some
+
+
 async def _refuse_personal(privacy: Privacy, scope: str, head: str, around: str) -> None:
     """Refuse bytes that are text with something personal in it, which base64 would carry past every filter.
 
     Both are base64; of the head, which is the start of the file, the first line counts.
     """
-    readings = await in_thread(Kind.FILES, partial(_readings, head, around))
+    readings = await in_thread(Kind.PRIVACY, partial(_readings, privacy.detectors.text_of_any, head, around))
     _refuse(await privacy.types_in(scope, readings), "base64 would show it", "Read it as utf-8, or work")
 
 
@@ -76,13 +102,10 @@ def _refuse(types: Collection[str], why: str, do: str = "Work") -> None:
         )
 
 
-def _readings(head: str, around: str) -> str:
-    first_line = text_of_any(base64.b64decode(head)).partition("\n")[0]
-    return (
-        f"{first_line}\n{text_of_any(base64.b64decode(around))}"
-        if first_line
-        else text_of_any(base64.b64decode(around))
-    )
+def _readings(text_of: Callable[[bytes], str], head: str, around: str) -> str:
+    first_line = text_of(base64.b64decode(head)).partition("\n")[0] if head else ""
+    text = text_of(base64.b64decode(around))
+    return f"{first_line}\n{text}" if first_line else text
 
 
 async def _read(read: Callable[..., Contents], offset: int, limit: int | None, encoding: Encoding) -> Contents:
