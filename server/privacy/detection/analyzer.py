@@ -17,6 +17,7 @@ from .recognizers.addresses import addresses
 from .recognizers.assignments import assignments
 from .recognizers.births import births
 from .recognizers.emails import emails
+from .recognizers.fixed_widths import fixed_widths
 from .recognizers.identifiers import identifiers
 from .recognizers.json_pairs import json_pairs
 from .recognizers.latin_prose import latin_prose
@@ -46,6 +47,7 @@ RECOGNIZERS: Sequence[tuple[Find, tuple[PiiType, ...]]] = (
     (emails, (PiiType.EMAIL,)),
     (cards, (PiiType.CARD,)),
     (ibans, (PiiType.IBAN,)),
+    (fixed_widths, (PiiType.IBAN, PiiType.CARD)),
     (social_security_numbers, (PiiType.SSN,)),
     (wallets, (PiiType.CRYPTO,)),
     (devices, (PiiType.IP, PiiType.MAC)),
@@ -87,6 +89,7 @@ OF_LATIN_FORM = frozenset(
         emails,
         cards,
         ibans,
+        fixed_widths,
         social_security_numbers,
         wallets,
         devices,

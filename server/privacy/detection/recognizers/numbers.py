@@ -25,7 +25,7 @@ _BASE58 = re.compile(r"(?<![A-Za-z0-9+/=_-])[13][1-9A-HJ-NP-Za-km-z]{25,34}(?![A
 _ETHEREUM = re.compile(r"(?<![A-Za-z0-9])0x[0-9a-fA-F]{40}(?![A-Za-z0-9])")
 _GROUPED = re.compile(r"\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{5}")
 _SURE_CARD_DIGITS, _MASTERCARD_DIGITS = 15, 16
-_SECOND_SERIES = frozenset(map(str, range(2221, 2721)))
+SECOND_SERIES = frozenset(map(str, range(2221, 2721)))
 _FEWEST_DIFFERENT = 2
 _SHORTEST_IBAN = 15
 
@@ -53,7 +53,7 @@ def cards(text: str) -> Iterator[Finding]:
 def _is_issued(digits: str) -> bool:
     """Return whether digits alone are enough: cards of 15 digits and more; of those with a 2, Mastercard's 2221 to 2720."""
     if digits[0] == "2":
-        return len(digits) == _MASTERCARD_DIGITS and digits[:4] in _SECOND_SERIES
+        return len(digits) == _MASTERCARD_DIGITS and digits[:4] in SECOND_SERIES
     return len(digits) >= _SURE_CARD_DIGITS
 
 
