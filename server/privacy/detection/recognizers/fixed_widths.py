@@ -1,7 +1,7 @@
 """Numbers with check digits that touch others, as in records of fixed width: IBANs, and payment cards in columns.
 
 What stands within a longer run is a number by chance, unless it has more than its check digits: an IBAN has the form of
-its country, and cards stand at one place in all of several lines.
+its country, and cards stand at one place in all of several lines, or beside a date or an amount with leading zeros.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ _FORM_OF = {
 }
 _BEGINNING = re.compile(r"[A-Z]{2}[0-9]{2}(?=[A-Z0-9]{11})")
 _DIGITS = re.compile(r"\d{15}")
+_DATE = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
+_BESIDE = re.compile(
+    rf"(?<![\d.])(?:(?P<first>[4-6]\d{{15}})(?:{_DATE}|0{{4}}\d{{2,12}})|{_DATE}(?P<last>[4-6]\d{{15}}))(?!\d|\.\d)"
+)
+"""A number of 16 digits before or after a date, or before an amount with leading zeros."""
 _LINES_LEAST, _DIFFERENT_LEAST = 6, 5
 """Of one line in ten any number has the check digit of a card."""
 _WIDTH_MAX = 2_000
@@ -44,6 +49,10 @@ def fixed_widths(text: str) -> Iterator[Finding]:
             yield Finding(match.start(), rest.end(), PiiType.IBAN, 0.95)
     if _DIGITS.search(text):
         yield from _cards_in_columns(text)
+        for match in _BESIDE.finditer(text):
+            low, high = match.span(match.lastgroup or 0)
+            if _is_card(text[low:high]):
+                yield Finding(low, high, PiiType.CARD, 0.85)
 
 
 def _cards_in_columns(text: str) -> Iterator[Finding]:

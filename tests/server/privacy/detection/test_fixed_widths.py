@@ -44,6 +44,12 @@ def test_cards_that_stand_at_one_place_in_several_lines_are_found(fast: Detector
     assert not list(fixed_widths((text.splitlines()[0] + "\n") * 20))
 
 
+def test_a_card_beside_a_date_or_an_amount_with_leading_zeros_is_found(fast: Detector) -> None:
+    for text in ("411111111111111120260131", "20260131550000000000000400", "41111111111111110000012345EUR"):
+        assert [kind for _value, kind in found(fast, text) if kind == "CARD"] == ["CARD"] * (not text.endswith("400"))
+    assert found(fast, "2026013141111111111111111 411111111111111220260131 411111111111111120261331") == []
+
+
 def test_long_numbers_hashes_and_codes_are_none_of_them() -> None:
     dice = random.Random(5)
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
