@@ -20,7 +20,7 @@ from ...sandbox.host.fair_queue import Owner
 from ...sandbox.host.readers import Readers
 from ...sandbox.job import Json
 from ..errors import HostWorkRefused, PrivacyFailed
-from ..host_work import OWNER, account
+from ..host_work import OWNER, account, waiting
 from .detection.findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText
 from .detection.log_lines import is_log
 from .reader import ALL_TEXTS, ANY_TEXT, COLUMN, LEAVES, LOG, TEXTS
@@ -77,9 +77,9 @@ class RemoteDetector:
 
     def _asked(self, what: str, asked: Json) -> Any:
         try:
-            answer = self._readers().read(
-                f"{self._name} {what}", json.dumps(asked).encode(), once=False, **_of_the_run()
-            )
+            data = json.dumps(asked).encode()
+            with waiting():
+                answer = self._readers().read(f"{self._name} {what}", data, once=False, **_of_the_run())
         except (Busy, ReadOverran) as error:
             raise HostWorkRefused(str(error)) from error
         except SandboxError as error:
@@ -109,10 +109,15 @@ def texts_of_file(
         try:
             of_file = readers().read_file(ALL_TEXTS if complete else TEXTS, only_read, **_of_the_run())
             with _refusing(), closing(of_file) as pieces:
-                for piece in pieces:
+                while (piece := _next(pieces)) is not None:
                     yield json.loads(piece)
         finally:
             os.close(only_read)
+
+
+def _next(pieces: Generator[bytes, None, None]) -> bytes | None:
+    with waiting():
+        return next(pieces, None)
 
 
 @contextmanager
