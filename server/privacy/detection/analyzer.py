@@ -17,14 +17,13 @@ from .recognizers.addresses import addresses
 from .recognizers.assignments import assignments
 from .recognizers.births import births
 from .recognizers.emails import emails
-from .recognizers.fixed_widths import fixed_widths
 from .recognizers.identifiers import identifiers
 from .recognizers.json_pairs import json_pairs
 from .recognizers.latin_prose import latin_prose
 from .recognizers.lines import lines
 from .recognizers.markup import markup
 from .recognizers.network import devices
-from .recognizers.numbers import cards, ibans, social_security_numbers, wallets
+from .recognizers.numbers import cards, fixed_widths, ibans, social_security_numbers, wallets
 from .recognizers.people import people
 from .recognizers.phones import phones
 from .recognizers.secrets import long_secrets, secrets

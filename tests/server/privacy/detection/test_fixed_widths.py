@@ -8,7 +8,7 @@ import pytest
 
 from sealab.server.privacy.detection import checksums
 from sealab.server.privacy.detection.detect import Detector
-from sealab.server.privacy.detection.recognizers.fixed_widths import fixed_widths
+from sealab.server.privacy.detection.recognizers.numbers import fixed_widths
 
 from ..found import found
 
