@@ -16,7 +16,8 @@ from dataclasses import replace
 from typing import cast
 
 from ...sandbox.job import Json
-from .reading.file_texts import hides_texts
+from ..host_work import checked
+from .reading.file_texts import MARKS, hides_texts
 from .token_texts import spliced
 from .tokens.parts import Part, Text
 
@@ -37,6 +38,16 @@ _BREAKS = re.compile(_END_OF_LINE)
 _HEX = re.compile(r"(?:0[xX])?((?:[0-9A-Fa-f]{2})++)")
 _WRITTEN = re.compile(r"(?<!\w)b(?:'(?:[^'\\\n]|\\.){16,}+'|\"(?:[^\"\\\n]|\\.){16,}+\")")
 _WITH_SIGNS = {ord("-"): "+", ord("_"): "/"}
+
+_BEGINNINGS = frozenset(
+    (
+        *(base64.b64encode(mark[:2])[:2].decode() for mark in MARKS),
+        *(mark[:2].hex() for mark in MARKS),
+        *("b'", 'b"'),
+    )
+)
+_DUCKDB = base64.b64encode(b"UCK").decode()
+"""Its name stands at the ninth byte."""
 
 Judge = Callable[[bytes, bool], str | None]
 """Takes bytes, and whether they are packed, and returns what stands in their place; None where they may be shown."""
@@ -75,8 +86,11 @@ def _without(text: str, judge: Judge) -> str:
 def bytes_in(text: str) -> Iterator[tuple[int, int, bytes, bool]]:
     """Give where a text has bytes that are packed, or long and no text, these bytes, and whether they are packed."""
     end = 0
-    for match in sorted((*_RUN.finditer(text), *_WRITTEN.finditer(text)), key=re.Match.start):
-        if match.start() < end:
+    found = list(_RUN.finditer(text))
+    if "b'" in text or 'b"' in text:
+        found = sorted((*found, *_WRITTEN.finditer(text)), key=re.Match.start)
+    for match in checked(found):
+        if match.start() < end or (len(match[0]) < _LOOSE_LEAST and not _may_be_packed(match[0])):
             continue
         for decoded in (_of_written,) if match[0][1:2] in {"'", '"'} else (_of_hex, _of_base64):
             is_packed = hides_texts(decoded(match[0][:_BEGINNING_CHARS]))
@@ -87,6 +101,15 @@ def bytes_in(text: str) -> Iterator[tuple[int, int, bytes, bool]]:
                 yield match.start(), match.end(), data, is_packed
                 end = match.end()
                 break
+
+
+def _may_be_packed(run: str) -> bool:
+    return (
+        run[:2].translate(_WITH_SIGNS) in _BEGINNINGS
+        or run[:4].lower() in _BEGINNINGS
+        or run[12:16] == _DUCKDB
+        or run[:2] == "0x"
+    )
 
 
 def _of_hex(run: str) -> bytes:

@@ -51,6 +51,8 @@ _OPAQUE = (
 """How files begin whose texts are packed in ways that are not known here: zstd, LZ4, 7z, RAR, compress, bare LZMA;
 Parquet, Arrow, ORC, Avro, HDF5, PDF, and the older files of Excel and Word."""
 _DUCKDB, _DUCKDB_AT = b"DUCK", slice(8, 12)
+MARKS = (_DATABASE, _ZIP, *(mark for mark, _ in _PACKED), *_ZLIB, *_OPAQUE)
+"""How files begin whose texts do not stand in them as they are."""
 DIRECTORY_BYTES_MAX = 8 * 1024 * 1024
 """What the directory of a zip file may have: some 100,000 files of usual names."""
 _JOURNAL_MODES = slice(18, 20)
