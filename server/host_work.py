@@ -226,6 +226,20 @@ def checkpoint() -> None:
         meter.check()
 
 
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Let other long work compute while the block waits for another process."""
+    meter = _METER.get()
+    gate = None if meter is None else meter.gate
+    if gate is not None:
+        gate.leave()
+    try:
+        yield
+    finally:
+        if gate is not None:
+            gate.enter()
+
+
 def checked(items: Iterable[_T], *, every: int = _ITEMS_PER_CHECK) -> Iterator[_T]:
     """Give the items, with a checkpoint before one of so many."""
     meter = _METER.get()
@@ -307,7 +321,7 @@ class _Meter:
 
     def __init__(self, payer: Account | None, gate: _Gate | None) -> None:
         self._payer = payer
-        self._gate = gate
+        self.gate = gate
         self._charged = self._yielded = time.thread_time()
 
     def check(self) -> None:
@@ -316,9 +330,9 @@ class _Meter:
             self._payer.check()
         if self._charged - self._yielded >= _SLICE_SECONDS:
             time.sleep(_YIELD_SECONDS)  # a bare release of the interpreter's lock is mostly taken back at once
-            if self._gate is not None:
+            if self.gate is not None:
                 _PAUSE.look()
-                self._gate.pass_on()
+                self.gate.pass_on()
                 if self._payer is not None:
                     self._payer.check()
             self._yielded = self._charged

@@ -11,6 +11,7 @@ import codecs
 import re
 
 from ..errors import PrivacyFailed
+from ..privacy.reading.file_texts import hides_texts
 from ..privacy.tokens.parts import Exchange, Text
 
 _TEXT_TYPE = re.compile(
@@ -26,7 +27,11 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codec
 def exchanged_base64(encoded: str, mime_type: str, exchange: Exchange) -> str:
     """Return bytes in base64 with another text in them, where they are text. Raises `PrivacyFailed`."""
     try:
-        if _TEXT_TYPE.match(mime_type) is None and not _may_be_text(base64.b64decode(encoded[:_LOOKED_AT])):
+        beginning = base64.b64decode(encoded[:_LOOKED_AT])
+        if hides_texts(beginning):
+            shown = str(exchange(Text(encoded)))  # as packed bytes within a text are judged
+            return encoded if shown == encoded else base64.b64encode(shown.encode()).decode()
+        if _TEXT_TYPE.match(mime_type) is None and not _may_be_text(beginning):
             return encoded
         content = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):

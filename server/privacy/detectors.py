@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Generator
 from pathlib import Path
@@ -16,6 +19,19 @@ if TYPE_CHECKING:
     from ...sandbox.host.readers import Readers
     from .reader import ReaderOptions
     from .remote import RemoteDetector
+
+
+_REFUSED = 3
+_JUDGE = f"""
+import sys
+from pathlib import Path
+from {__package__}.detection.detect import recognizers_of_file
+try:
+    recognizers_of_file(Path(sys.argv[1]))
+except ValueError as error:
+    print(error, end="")
+    sys.exit({_REFUSED})
+"""
 
 
 class Detectors:
@@ -43,11 +59,20 @@ class Detectors:
                 self._made = shown, learned
             return self._made
 
-    def texts_of(self, file: IO[bytes]) -> Generator[Json, None, None]:
-        """Give the texts of a file, from a reader. Blocks. Raises `PrivacyFailed`, `HostWorkRefused`."""
+    def texts_of(self, file: IO[bytes], *, complete: bool = False) -> Generator[Json, None, None]:
+        """Give the texts of a file, from a reader; with `complete` all that bytes to be shown may hold. Blocks.
+
+        Raises `PrivacyFailed`, `HostWorkRefused`.
+        """
         from .remote import texts_of_file
 
-        return texts_of_file(self._running, file)
+        return texts_of_file(self._running, file, complete=complete)
+
+    def text_of_any(self, data: bytes) -> str:
+        """Return the text that bytes may be, from a reader. Blocks. Raises `PrivacyFailed`, `HostWorkRefused`."""
+        from .remote import text_of_any
+
+        return text_of_any(self._running, data)
 
     def close(self) -> None:
         """End the readers. Blocks."""
@@ -85,15 +110,26 @@ class Detectors:
 
 
 def judge_recognizers(settings: Settings, home: Path) -> None:
-    """Read the file of recognizers, which takes a second or two. Raises `SettingsError` where it cannot be used."""
-    from .detection import detect
+    """Have a process that ends read the file of recognizers: it imports Presidio, which takes a second or two.
 
+    Raises `SettingsError` where it cannot be used.
+    """
     file = _recognizers_file(settings, home)
     assert file is not None
-    try:
-        detect.recognizers_of_file(file)
-    except ValueError as error:
-        raise SettingsError(f"PRIVACY_RECOGNIZERS: {error}") from None
+    path = {"PYTHONPATH": os.pathsep.join(os.path.abspath(each) for each in sys.path if each)}
+    ended = subprocess.run(
+        [sys.executable, "-P", "-s", "-X", "utf8", "-c", _JUDGE, file],
+        env=path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+    )
+    if ended.returncode == _REFUSED:
+        raise SettingsError(f"PRIVACY_RECOGNIZERS: {ended.stdout}")
+    if ended.returncode:
+        last = ended.stderr.strip().rpartition("\n")[2]
+        raise SettingsError(f"PRIVACY_RECOGNIZERS: {file} could not be read: {last}. Correct it, or leave it out.")
 
 
 def _recognizers_file(settings: Settings, home: Path) -> Path | None:

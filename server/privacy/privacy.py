@@ -6,14 +6,17 @@ Nothing is loaded before it is needed: the vault opens with the first value, det
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import IO, TYPE_CHECKING, TypeVar, cast
 
 from ...sandbox.job import Json
 from ...skills_db import DATABASE_FILE
@@ -29,6 +32,7 @@ from ..scopes import is_brief, tokens_of
 from ..settings import PrivacyLevel as Mode
 from ..settings import Settings
 from .detectors import Detectors, judge_recognizers
+from .packed import RUNS_MAX, Judge, without_packed
 from .token_texts import TOKEN, tokens_in
 from .tokens.audit_notes import AuditNotes, RecordLinks, Told
 from .tokens.known_values import KnownValues
@@ -39,9 +43,11 @@ if TYPE_CHECKING:
     from ...skills_db.engine import Database
     from ...skills_db.vault import Vault, VaultTotals
     from .tokens.restoring import Allows, Restored
-    from .tokens.sanitizer import HiddenParts, KnownPlace, Sanitizer
+    from .tokens.sanitizer import HiddenParts, KnownPlace, Sanitizer, Window
 
 MODEL = "model"
+UNREAD = "UNREAD"
+"""What counts as a type where bytes could not be looked through."""
 GUESSES_MAX = 1000
 """Tokens that a scope may ask for in vain, before it has to wait for `GUESSES_SECONDS`."""
 GUESSES_SECONDS = 60.0
@@ -52,6 +58,8 @@ That lasts for `TRIALS_SECONDS`, and twice as long each time that it was used up
 """
 TRIALS_SECONDS = 60.0
 
+_LEAST_IN_BYTES = 6
+"""Shorter values stand in any bytes by chance."""
 PURGE_SECONDS = 600.0
 """How often what has outlived its time is removed."""
 _TEXTS_LOOKED_AT = 1000
@@ -206,9 +214,26 @@ class Privacy:
     async def hide_window(self, scope: str, text: str, start: int, end: int) -> str:
         """Return `text[start:end]` with tokens in it; windows read one after the other are the whole text."""
         scope = tokens_of(scope)
-        window = await self._run([Text(text)], lambda: self.sanitizer().hide_window(scope, text, start, end))
+        withheld: Counter[str] = Counter()
+
+        def hide() -> Window:
+            without_packed(Text(text), self._judge(scope, None, withheld))
+            if withheld:
+                raise PrivacyFailed(
+                    f"The text holds bytes that may not be shown ({', '.join(sorted(withheld))}). Work on it in code."
+                )
+            return self.sanitizer().hide_window(scope, text, start, end)
+
+        window = await self._run([Text(text)], hide)
         self._notes.add(scope, "hide", MODEL, window.types)
         return window.text
+
+    async def types_packed(self, scope: str, file: IO[bytes]) -> Collection[str]:
+        """Return the types of what is personal in a packed file that is not going to be shown.
+
+        Raises `PrivacyFailed` where it could not be looked through.
+        """
+        return await self._run([Text("")], lambda: self._types_packed(tokens_of(scope), file, None))
 
     async def types_in(self, scope: str, text: str) -> Mapping[str, int]:
         """Return the types of what is personal in a text that is not going to be shown."""
@@ -422,10 +447,49 @@ class Privacy:
         if is_brief(scope) and self._forgets(scope):
             self._brief[scope] = None
         scope = tokens_of(scope)
-        hidden = self.sanitizer().hide(scope, parts, kept, run_tokens=run_tokens)
+        withheld: Counter[str] = Counter()
+        judge = self._judge(scope, run_tokens, withheld)
+        hidden = self.sanitizer().hide(
+            scope, [without_packed(part, judge) for part in parts], kept, run_tokens=run_tokens
+        )
+        if withheld:
+            hidden = replace(hidden, types=withheld + Counter(hidden.types))
         if destination is not None:
             self._notes.add(scope, "hide", destination, hidden.types, run=run)
         return hidden
+
+    def _judge(self, scope: str, run_tokens: RunTokens | None, withheld: Counter[str]) -> Judge:
+        """Return what judges bytes within texts; the types for which some are `withheld` are counted. It blocks."""
+        judged = 0
+
+        def judge(data: bytes, is_packed: bool) -> str | None:
+            nonlocal judged
+            judged += is_packed
+            types: Collection[str] | None = None
+            with suppress(PrivacyFailed, HostWorkRefused):
+                if not is_packed:
+                    types = self._types_known(scope, data)
+                elif judged <= RUNS_MAX:
+                    types = self._types_packed(scope, io.BytesIO(data), run_tokens)
+            if types is None:
+                withheld[UNREAD] += 1
+                return f"[{len(data)} bytes withheld: they could not be looked through for personal data]"
+            withheld.update(types)
+            return f"[{len(data)} bytes withheld: they hold {', '.join(sorted(types))}]" if types else None
+
+        return judge
+
+    def _types_packed(self, scope: str, file: IO[bytes], run_tokens: RunTokens | None) -> Collection[str]:
+        """Return the types of what is personal in the first text of packed bytes that holds any."""
+        with closing(self.detectors.texts_of(file, complete=True)) as texts:
+            hidden = (self.sanitizer().hide(scope, [part_of(text)], run_tokens=run_tokens).types for text in texts)
+            return set(next(filter(None, hidden), ()))
+
+    def _types_known(self, scope: str, data: bytes) -> Collection[str]:
+        """Return the types of known values in bytes that are neither packed nor text, such as those of a pickle."""
+        said = [data.decode("utf-8", "replace"), data.replace(b"\0", b"").decode("latin-1")]
+        places = self.sanitizer().known_in(scope, said)
+        return {str(place.span.type) for place in places if len(place.text) >= _LEAST_IN_BYTES}
 
     def _learn(self, scope: str, part: Part, run_tokens: RunTokens | None) -> Sequence[str]:
         _refuse_too_long([part])

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -17,11 +18,12 @@ from typing import Any, BinaryIO, cast
 from ...sandbox.job import Json
 from .detection.detect import ENTRY_POINTS, Detector, DetectorOptions, Mode, added_recognizers
 from .detection.findings import Finding, KeyedText
+from .reading.any_bytes import text_of_any
 from .reading.file_texts import texts_of
 
 SHOWN, LEARNED = "shown", "learned"
 """The names of the two detectors: of what is shown to the model, and of what is only learned."""
-LEAVES, COLUMN, LOG, TEXTS = "leaves", "column", "log", "texts"
+LEAVES, COLUMN, LOG, TEXTS, ALL_TEXTS, ANY_TEXT = "leaves", "column", "log", "texts", "all texts", "any text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,11 @@ class ReaderOptions:
 def readers(options: Json) -> Mapping[str, Callable[..., object]]:
     """Return what a reader runs, everything loaded: each function of each detector."""
     made = ReaderOptions(**cast("Mapping[str, Any]", options)).made()
-    functions: dict[str, Callable[..., object]] = {TEXTS: _texts}
+    functions: dict[str, Callable[..., object]] = {
+        TEXTS: _texts,
+        ALL_TEXTS: partial(_texts, complete=True),
+        ANY_TEXT: _any_text,
+    }
     for name, detector in ((SHOWN, Detector(made)), (LEARNED, Detector(replace(made, mode=Mode.FAST)))):
         detector.warm()
         functions |= {f"{name} {what}": _answering(answer, detector) for what, answer in _ANSWERS.items()}
@@ -88,8 +94,12 @@ def _log(detector: Detector, text: str) -> Json:
     return _written(detector.find_log(text))
 
 
-def _texts(file: BinaryIO, _data: bytes) -> Iterator[bytes]:
-    for text in texts_of(file, os.fstat(file.fileno()).st_size):
+def _any_text(data: bytes) -> bytes:
+    return json.dumps(text_of_any(data)).encode()
+
+
+def _texts(file: BinaryIO, _data: bytes, *, complete: bool = False) -> Iterator[bytes]:
+    for text in texts_of(file, os.fstat(file.fileno()).st_size, complete=complete):
         yield json.dumps(text).encode()
 
 

@@ -11,8 +11,8 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import IO, Any, NotRequired, TypedDict
 
 from ...sandbox.errors import Busy, ReadFailed, ReadOverran, SandboxError
@@ -20,10 +20,10 @@ from ...sandbox.host.fair_queue import Owner
 from ...sandbox.host.readers import Readers
 from ...sandbox.job import Json
 from ..errors import HostWorkRefused, PrivacyFailed
-from ..host_work import OWNER, account
+from ..host_work import OWNER, account, waiting
 from .detection.findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText
 from .detection.log_lines import is_log
-from .reader import COLUMN, LEAVES, LOG, TEXTS
+from .reader import ALL_TEXTS, ANY_TEXT, COLUMN, LEAVES, LOG, TEXTS
 
 SECONDS_MAX = 30.0
 """What one request may take where no run's time limit says less."""
@@ -77,9 +77,9 @@ class RemoteDetector:
 
     def _asked(self, what: str, asked: Json) -> Any:
         try:
-            answer = self._readers().read(
-                f"{self._name} {what}", json.dumps(asked).encode(), once=False, **_of_the_run()
-            )
+            data = json.dumps(asked).encode()
+            with waiting():
+                answer = self._readers().read(f"{self._name} {what}", data, once=False, **_of_the_run())
         except (Busy, ReadOverran) as error:
             raise HostWorkRefused(str(error)) from error
         except SandboxError as error:
@@ -88,7 +88,15 @@ class RemoteDetector:
             return json.loads(answer)
 
 
-def texts_of_file(readers: Callable[[], Readers], file: IO[bytes]) -> Generator[Json, None, None]:
+def text_of_any(readers: Callable[[], Readers], data: bytes) -> str:
+    """Return the text that bytes may be, as `reading.any_bytes` does. Blocks. Raises as `texts_of_file`."""
+    with _refusing():
+        return str(json.loads(readers().read(ANY_TEXT, data, **_of_the_run())))
+
+
+def texts_of_file(
+    readers: Callable[[], Readers], file: IO[bytes], *, complete: bool = False
+) -> Generator[Json, None, None]:
     """Give the texts of a file and the rows of its tables, as `reading.file_texts` does, read by a reader. Blocks.
 
     Raises `PrivacyFailed` where it cannot be looked through, and `HostWorkRefused` at the end of the run's time.
@@ -99,18 +107,30 @@ def texts_of_file(readers: Callable[[], Readers], file: IO[bytes]) -> Generator[
         copied.flush()
         only_read = os.open(f"/proc/self/fd/{copied.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            with closing(readers().read_file(TEXTS, only_read, **_of_the_run())) as pieces:
-                for piece in pieces:
+            of_file = readers().read_file(ALL_TEXTS if complete else TEXTS, only_read, **_of_the_run())
+            with _refusing(), closing(of_file) as pieces:
+                while (piece := _next(pieces)) is not None:
                     yield json.loads(piece)
-        except (Busy, ReadOverran) as error:
-            raise HostWorkRefused(str(error)) from error
-        except (SandboxError, ValueError, RecursionError) as error:
-            # Not its words, which may be what stands in the file.
-            raise PrivacyFailed(
-                "The file could not be looked through for personal data. Export what is needed as CSV or JSON."
-            ) from error
         finally:
             os.close(only_read)
+
+
+def _next(pieces: Generator[bytes, None, None]) -> bytes | None:
+    with waiting():
+        return next(pieces, None)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except (Busy, ReadOverran) as error:
+        raise HostWorkRefused(str(error)) from error
+    except (SandboxError, ValueError, RecursionError) as error:
+        # Not its words, which may be what stands in the file.
+        raise PrivacyFailed(
+            "The file could not be looked through for personal data. Export what is needed as CSV or JSON."
+        ) from error
 
 
 class _OfTheRun(TypedDict):

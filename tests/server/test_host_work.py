@@ -20,7 +20,7 @@ from sealab.server import host_work
 from sealab.server.caller import Caller
 from sealab.server.errors import HostWorkBusy, HostWorkRefused, PrivacyFailed
 from sealab.server.host_functions.broker import TEXT_CHARS_MAX, Handler
-from sealab.server.host_work import THREADS, Account, Kind, charged_to, checked, checkpoint, in_thread
+from sealab.server.host_work import THREADS, Account, Kind, charged_to, checked, checkpoint, in_thread, waiting
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.privacy.tokens.parts import CHARS_MAX, Text, Tree, is_longer, is_small
 from sealab.server.settings import PrivacyMode, Settings
@@ -184,6 +184,24 @@ async def test_long_texts_of_several_runs_are_looked_through_in_turns() -> None:
     await asyncio.gather(run("a"), run("b"))
     assert order.index("b") < 5
     assert order.index("a") < 5
+
+
+async def test_a_long_text_that_waits_for_a_reader_stops_no_other_long_text() -> None:
+    begun, release = threading.Event(), threading.Event()
+
+    def wait() -> bool:
+        with waiting():
+            begun.set()
+            return release.wait(20)
+
+    first = asyncio.create_task(in_thread(Kind.LONG_PRIVACY, wait))
+    try:
+        await asyncio.to_thread(begun.wait, 20)
+        async with asyncio.timeout(10):
+            assert await in_thread(Kind.LONG_PRIVACY, lambda: 42) == 42
+    finally:
+        release.set()
+    assert await first
 
 
 async def test_old_objects_are_left_alone_while_a_long_text_is_looked_through() -> None:

@@ -23,7 +23,7 @@ from .recognizers.latin_prose import latin_prose
 from .recognizers.lines import lines
 from .recognizers.markup import markup
 from .recognizers.network import devices
-from .recognizers.numbers import cards, ibans, social_security_numbers, wallets
+from .recognizers.numbers import cards, fixed_widths, ibans, social_security_numbers, wallets
 from .recognizers.people import people
 from .recognizers.phones import phones
 from .recognizers.secrets import long_secrets, secrets
@@ -46,6 +46,7 @@ RECOGNIZERS: Sequence[tuple[Find, tuple[PiiType, ...]]] = (
     (emails, (PiiType.EMAIL,)),
     (cards, (PiiType.CARD,)),
     (ibans, (PiiType.IBAN,)),
+    (fixed_widths, (PiiType.IBAN, PiiType.CARD)),
     (social_security_numbers, (PiiType.SSN,)),
     (wallets, (PiiType.CRYPTO,)),
     (devices, (PiiType.IP, PiiType.MAC)),
@@ -87,6 +88,7 @@ OF_LATIN_FORM = frozenset(
         emails,
         cards,
         ibans,
+        fixed_widths,
         social_security_numbers,
         wallets,
         devices,
@@ -128,8 +130,7 @@ def own_pattern(name: str, pattern: str) -> Find:
     group = 1 if compiled.groups else 0
 
     def find(text: str) -> Iterator[Finding]:
-        # Concurrent: what the operator wrote may take long, and other threads go on meanwhile.
-        for match in compiled.finditer(text, timeout=_OWN_PATTERN_SECONDS, concurrent=True):
+        for match in compiled.finditer(text, timeout=_OWN_PATTERN_SECONDS):
             if match.end(group) > match.start(group) >= 0:
                 yield Finding(match.start(group), match.end(group), name, 1.0)
 

@@ -8,12 +8,10 @@ nothing or wholly one type, so are the others. Every other cell is looked at as 
 from __future__ import annotations
 
 import re
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ...host_work import checked, checkpoint
 from .fields.judging import KEYS_OF_THINGS, KeyJudge
 from .fields.name_keys import is_company, is_placeholder
 from .fields.rules import LIKELY, FieldVerdict
@@ -62,11 +60,10 @@ class _Column:
 
 
 class ColumnFinder:
-    """Looks through columns with a detector; safe to use from several threads."""
+    """Looks through columns with a detector."""
 
     def __init__(self, detector: Looks) -> None:
         self._detector = detector
-        self._changing = threading.Lock()
         self._columns: OrderedDict[tuple[tuple[str, ...], str | None], _Column] = OrderedDict()
 
     def find(self, path: tuple[str, ...], texts: Sequence[str], headings: Iterable[str] = ()) -> Found:
@@ -81,7 +78,7 @@ class ColumnFinder:
         found = Found()
         rest: list[str] = []
         unjudged = self._names(judge, column, texts, found, is_thing=is_thing)
-        for text in checked(unjudged):
+        for text in unjudged:
             verdict = judge(text) if text == text.strip() else None
             if verdict is None or not self._counts(verdict, text, is_thing=is_thing):
                 rest.append(text)
@@ -103,7 +100,7 @@ class ColumnFinder:
             return texts
         rest: list[str] = []
         people: list[str] = []
-        for text in checked(texts):
+        for text in texts:
             if _NAME.fullmatch(text) and not _is_odd_name(text) and self._counts(verdict, text, is_thing=is_thing):
                 people.append(text)
             else:
@@ -115,7 +112,7 @@ class ColumnFinder:
     def _look_at(self, path: tuple[str, ...], column: _Column, texts: Sequence[str], found: Found) -> None:
         """Judge cells by those of their form that were looked at before, and look at the others."""
         waiting: list[tuple[str, _CellForm | None]] = []
-        for text in checked(texts):
+        for text in texts:
             if not text or text.isspace():
                 continue
             form = self._form_of(column, text)
@@ -144,7 +141,6 @@ class ColumnFinder:
     ) -> None:
         if not waiting:
             return
-        checkpoint()
         leaves = [KeyedText(path, text) for text, _form in waiting]
         if column.thing is not None:
             leaves.append(KeyedText((*path[:-1], column.thing), ""))
@@ -164,11 +160,10 @@ class ColumnFinder:
 
     def _column(self, path: tuple[str, ...], thing: str | None) -> _Column:
         key = (tuple(each for each in path if not each.isdecimal()), thing)
-        with self._changing:
-            column = self._columns.setdefault(key, _Column(thing))
-            self._columns.move_to_end(key)
-            while len(self._columns) > _COLUMNS_MAX:
-                self._columns.popitem(last=False)
+        column = self._columns.setdefault(key, _Column(thing))
+        self._columns.move_to_end(key)
+        while len(self._columns) > _COLUMNS_MAX:
+            self._columns.popitem(last=False)
         return column
 
 

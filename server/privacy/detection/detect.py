@@ -7,7 +7,6 @@ A security boundary: what is not found here is shown to the model. Whatever goes
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,8 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import HostWorkRefused
-from ...host_work import checked, checkpoint
 from .columns import ColumnFinder
 from .fields.judging import KEYS_OF_THINGS, in_words, judge
 from .fields.rules import LIKELY, FieldVerdict
@@ -101,14 +98,13 @@ class DetectorOptions:
 
 
 class Detector:
-    """Finds personal data. Safe to use from several threads; each call is CPU-heavy: use a thread.
+    """Finds personal data, for one thread at a time, which a call keeps busy: the server asks it in readers.
 
     Nothing heavy is loaded before the first call or `warm()`.
     """
 
     def __init__(self, options: DetectorOptions | None = None) -> None:
         self.options = options or DetectorOptions()
-        self._loading = threading.Lock()
         self._analyzer: Analyzer | None = None
         self._names: NamesInProse | None = None
         self._columns = ColumnFinder(self)
@@ -144,13 +140,13 @@ class Detector:
         of their own with an empty path.
         Raises `DetectionFailed`.
         """
-        paths = headed([(leaf.path, leaf.text) for leaf in checked(leaves)])
+        paths = headed([(leaf.path, leaf.text) for leaf in leaves])
         things = {path[:-1] for path in paths if path and path[-1].lower() in KEYS_OF_THINGS}
         pieces: list[str] = []
         starts: list[int] = []
         told: list[Finding] = []
         at = 0
-        for leaf, path in checked(zip(leaves, paths, strict=True)):
+        for leaf, path in zip(leaves, paths, strict=True):
             # Laid out as lines of a form: the words before a value are its context, as in any text.
             label = _label(path)
             pieces += (label, leaf.text, "\n")
@@ -180,7 +176,7 @@ class Detector:
         try:
             self._load()
             return self._find(text, told)
-        except (DetectionFailed, HostWorkRefused):
+        except DetectionFailed:
             raise
         except Exception as error:
             raise DetectionFailed(
@@ -191,16 +187,13 @@ class Detector:
     def _load(self) -> None:
         if self._analyzer is not None:
             return
-        with self._loading:
-            if self._analyzer is not None:
-                return
-            from .analyzer import analyzer
+        from .analyzer import analyzer
 
-            if self.options.mode is Mode.BALANCED:
-                from .ner.prose import NamesInProse
+        if self.options.mode is Mode.BALANCED:
+            from .ner.prose import NamesInProse
 
-                self._names = NamesInProse()
-            self._analyzer = analyzer(self.options.patterns, self.options.recognizers)
+            self._names = NamesInProse()
+        self._analyzer = analyzer(self.options.patterns, self.options.recognizers)
 
     def _find(self, text: str, told: Sequence[Finding]) -> list[Finding]:
         by_rules = without_names_of_code(text, self._by_rules(text))
@@ -212,10 +205,7 @@ class Detector:
         return [each for each in found if not self.options.types or each.type in self.options.types]
 
     def _by_rules(self, text: str) -> list[Finding]:
-        """Run the recognizers over blocks that overlap by more than anything personal is long, so no seam cuts it.
-
-        Blocks are small, since an expression lets no other thread run while it looks through one.
-        """
+        """Run the recognizers over blocks that overlap by more than anything personal is long, so no seam cuts it."""
         assert self._analyzer is not None
         from .analyzer import FAR_LOOKING, OF_LATIN_FORM, RECOGNIZES
 
@@ -226,8 +216,7 @@ class Detector:
             view = apart if find in OF_LATIN_FORM else words if find in RECOGNIZES else text
             block, seam = _FAR_CHARS if find in FAR_LOOKING else (_BLOCK_CHARS, _SEAM_CHARS)
             for start in range(0, max(len(text) - seam, 1), block):
-                checkpoint()
-                found = checked(find(view[start : start + block + seam]))
+                found = find(view[start : start + block + seam])
                 results += (Finding(f.start + start, f.end + start, f.type, f.score) for f in found) if start else found
         if self._analyzer.added is not None:
             results += self._analyzer.added.find(text)
@@ -237,7 +226,7 @@ class Detector:
         options = self.options
         return [
             part
-            for each in fitted(text, checked(findings))
+            for each in fitted(text, findings)
             if each.score >= options.thresholds.get(each.type, options.threshold)
             for part in self._allowed.remaining(text, each)
         ]
@@ -311,7 +300,7 @@ def _by_leaf(leaves: Sequence[KeyedText], starts: Sequence[int], findings: Seque
     """Give each leaf what lies in it; a finding that reaches over a border is cut there."""
     each: list[list[Finding]] = []
     index = 0
-    for leaf, start in checked(zip(leaves, starts, strict=True)):
+    for leaf, start in zip(leaves, starts, strict=True):
         end = start + len(leaf.text)
         mine: list[Finding] = []
         while index < len(findings) and findings[index].end <= start:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...host_work import checked
 from .scripts import readable
 
 _COLUMNS = frozenset(("columns", "column_names", "columnnames", "headers", "header", "fields", "cols", "schema"))
@@ -23,7 +22,7 @@ def headed(leaves: Sequence[tuple[_Path, str]]) -> list[_Path]:
     """Return the path of each leaf, with the heading of its column in place of its number where it stands in a row."""
     named: dict[_Path, dict[str, str]] = {}
     first_rows: dict[_Path, dict[str, str]] = {}
-    for path, text in checked(leaves):
+    for path, text in leaves:
         if len(path) >= _FEWEST_COLUMNS and path[-1].isdecimal() and path[-2].lower() in _COLUMNS:
             named.setdefault(path[:-2], {})[path[-1]] = text
         elif path[-3:-2] and path[-3].lower() in _COLUMNS and path[-2].isdecimal() and path[-1].lower() in _NAMES:
@@ -37,7 +36,7 @@ def headed(leaves: Sequence[tuple[_Path, str]]) -> list[_Path]:
     }
     if not named and not tables:
         return [path for path, _ in leaves]
-    return [_with_heading(path, named, tables) for path, _ in checked(leaves)]
+    return [_with_heading(path, named, tables) for path, _ in leaves]
 
 
 def _with_heading(path: _Path, named: dict[_Path, dict[str, str]], tables: dict[_Path, dict[str, str]]) -> _Path:

@@ -8,12 +8,10 @@ is personal, and nothing else, so it is in the others. A record is a line with a
 from __future__ import annotations
 
 import re
-import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ...host_work import checked, checkpoint
 from .findings import Finding, Looks
 
 LEAST_CHARS = 20_000
@@ -63,11 +61,10 @@ def is_log(text: str) -> bool:
 
 
 class LogFinder:
-    """Looks through long logs with a detector; safe to use from several threads."""
+    """Looks through long logs with a detector."""
 
     def __init__(self, detector: Looks) -> None:
         self._detector = detector
-        self._changing = threading.Lock()
         self._forms: OrderedDict[str, _RecordForm] = OrderedDict()
 
     def find(self, text: str) -> list[Finding]:
@@ -75,7 +72,7 @@ class LogFinder:
         found: list[Finding] = []
         waiting: list[tuple[int, str, _RecordForm | None]] = []
         chars = 0
-        for start, record, form in checked(self._records(text)):
+        for start, record, form in self._records(text):
             settled = None if form is None else form.settled
             if settled is None:
                 waiting.append((start, record, form))
@@ -98,7 +95,6 @@ class LogFinder:
         """Give where each record begins, the record, and its form unless it is very long."""
         bare = text
         for taken_out, mark in _STEPS:
-            checkpoint()
             bare = taken_out.sub(mark, bare)
         lines, forms = text.split("\n"), bare.split("\n")
         at = first = start = 0
@@ -114,15 +110,14 @@ class LogFinder:
         return start, "\n".join(lines), self._form(key) if len(key) <= _FORM_CHARS_MAX else None
 
     def _form(self, key: str) -> _RecordForm:
-        with self._changing:
-            form = self._forms.get(key)
-            if form is None:
-                form = self._forms[key] = _RecordForm()
-                if len(self._forms) > _FORMS_MAX:
-                    self._forms.popitem(last=False)
-            else:
-                self._forms.move_to_end(key)
-            return form
+        form = self._forms.get(key)
+        if form is None:
+            form = self._forms[key] = _RecordForm()
+            if len(self._forms) > _FORMS_MAX:
+                self._forms.popitem(last=False)
+        else:
+            self._forms.move_to_end(key)
+        return form
 
     def _looked_at(self, records: Sequence[tuple[int, str, _RecordForm | None]]) -> Iterator[Finding]:
         """Look at records as at any text, and remember what came of their forms."""

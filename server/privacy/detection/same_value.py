@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...host_work import checked
 from .findings import Finding, PiiType
 from .scripts import HANGUL, UNSPACED
 
@@ -56,7 +55,7 @@ def same_values(text: str, found: Sequence[Finding]) -> list[Finding]:
     for candidates in by_first_word.values():
         candidates.sort(key=len, reverse=True)
     more = list(_unspaced(text, values, taken))
-    for word in checked(_WORD.finditer(text) if by_first_word else ()):
+    for word in _WORD.finditer(text) if by_first_word else ():
         start = word.start()
         for value in by_first_word.get(word[0], ())[:_MOST_CANDIDATES]:
             end = start + len(value)
@@ -77,7 +76,7 @@ def _unspaced(text: str, values: Mapping[str, str], taken: bytearray) -> Iterato
         return
     for candidates in by_start.values():
         candidates.sort(key=len, reverse=True)
-    for letter in checked(_UNSPACED.finditer(text)):
+    for letter in _UNSPACED.finditer(text):
         start = letter.start()
         for value in by_start.get(text[start : start + 2], ())[:_MOST_CANDIDATES]:
             end = start + len(value)

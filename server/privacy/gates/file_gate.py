@@ -7,31 +7,24 @@ the first line. Files hold real values, so offsets and sizes count the real text
 from __future__ import annotations
 
 import base64
-import codecs
-import re
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
+from typing import IO, cast
 
 from ....workspace.store import Contents, Encoding, Workspace
 from ...errors import RequestRefused
-from ...host_work import Kind, checked, checkpoint, in_thread
+from ...host_work import Kind, in_thread
 from ..privacy import Privacy
+from ..reading.any_bytes import CHAR_BYTES_MAX
+from ..reading.encodings import SAMPLE_BYTES
+from ..reading.file_texts import hides_texts
 
 _WHOLE_BYTES_MAX = 1_000_000
 """Files up to this size are judged whole."""
 _AROUND_CHARS = 8_000
 """How much is read before and after a slice of a larger one."""
 _FIRST_LINE_MAX = 4_000
-_CHAR_BYTES_MAX = 4
-_ENCODINGS = (("utf-8", 1), ("cp1252", 1), ("utf-16-le", 2), ("utf-16-be", 2), ("utf-32-le", 4), ("utf-32-be", 4))
-"""What a text may be in, and how many bytes a unit of it has: it may begin at any of them."""
-_PRINTED_SHARE = 0.95
-_LETTER = rb"[\x20-\x7e\xa0-\xff\t\r\n]"
-_PRINTED = re.compile(
-    rb"[\x20-\x7e\t\r\n]{6,}|(?:%b\0){6,}|(?:\0%b){6,}|(?:%b\0\0\0){6,}|(?:\0\0\0%b){6,}" % ((_LETTER,) * 4)
-)
-"""Printable text in whatever else there is, in ASCII, UTF-16 or UTF-32, wherever it begins."""
 
 
 async def shown_slice(
@@ -48,8 +41,9 @@ async def shown_slice(
     read = partial(_read, partial(workspace.read, filename, owner=scope))
     asked = await read(offset, limit, encoding)
     if encoding == "base64":
+        await _refuse_packed(privacy, scope, partial(workspace.read, filename, owner=scope))
         small = asked.size <= _WHOLE_BYTES_MAX
-        from_byte = 0 if small else max(0, offset - _AROUND_CHARS) // _CHAR_BYTES_MAX * _CHAR_BYTES_MAX
+        from_byte = 0 if small else max(0, offset - _AROUND_CHARS) // CHAR_BYTES_MAX * CHAR_BYTES_MAX
         around = await read(from_byte, None if limit is None or small else limit + 2 * _AROUND_CHARS, encoding)
         head = (await read(0, _FIRST_LINE_MAX, encoding)).content if from_byte else ""
         await _refuse_personal(privacy, scope, head, around.content)
@@ -70,12 +64,34 @@ async def shown_slice(
     return replace(asked, filename=await privacy.hide_text(scope, filename), content=content)
 
 
+async def _refuse_packed(privacy: Privacy, scope: str, read: Callable[..., Contents]) -> None:
+    """Refuse a packed file with something personal in it: what a slice of it says, the other slices say."""
+    file = _Pieces(read)
+    beginning = await in_thread(Kind.FILES, partial(file.read, SAMPLE_BYTES))
+    if hides_texts(beginning):
+        _refuse(await privacy.types_packed(scope, cast("IO[bytes]", _Pieces(read))), "base64 would show it")
+
+
+class _Pieces:
+    """A file of the workspace, read from its beginning on."""
+
+    def __init__(self, read: Callable[..., Contents]) -> None:
+        self._read = read
+        self._at = 0
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to so many bytes more, none at the end."""
+        some = base64.b64decode(self._read(self._at, size, encoding="base64").content)
+        self._at += len(some)
+        return some
+
+
 async def _refuse_personal(privacy: Privacy, scope: str, head: str, around: str) -> None:
     """Refuse bytes that are text with something personal in it, which base64 would carry past every filter.
 
     Both are base64; of the head, which is the start of the file, the first line counts.
     """
-    readings = await in_thread(Kind.FILES, partial(_readings, head, around))
+    readings = await in_thread(Kind.PRIVACY, partial(_readings, privacy.detectors.text_of_any, head, around))
     _refuse(await privacy.types_in(scope, readings), "base64 would show it", "Read it as utf-8, or work")
 
 
@@ -86,38 +102,10 @@ def _refuse(types: Collection[str], why: str, do: str = "Work") -> None:
         )
 
 
-def _readings(head: str, around: str) -> str:
-    first_line = _reading(base64.b64decode(head)).partition("\n")[0]
-    return f"{first_line}\n{_reading(base64.b64decode(around))}" if first_line else _reading(base64.b64decode(around))
-
-
-def _reading(data: bytes) -> str:
-    """Return the text that bytes are, or one after the other all that they may be: nothing need say which it is.
-
-    They begin at a multiple of `_CHAR_BYTES_MAX` in their file, or texts in other encodings would be read askew.
-    """
-    first = next((at for at, byte in enumerate(data[:_CHAR_BYTES_MAX]) if byte & 0xC0 != 0x80), 0)  # noqa: PLR2004 - RFC 3629
-    try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(data[first:])  # an edge may cut a character
-        if "\0" not in text:
-            return text
-    except UnicodeDecodeError:
-        pass
-    readings = [part.translate(None, b"\0").decode("latin-1") for part in _PRINTED.findall(data)]
-    for encoding, unit_bytes in _ENCODINGS:
-        for start in range(unit_bytes):
-            checkpoint()
-            text = data[start:].decode(encoding, "replace").replace("\0", "")
-            if _is_plausible(text):
-                readings.append(text)
-    return "\n".join(dict.fromkeys(readings))
-
-
-def _is_plausible(text: str) -> bool:
-    """Return whether nearly all of a text can be printed, as of random bytes in no encoding."""
-    written = "".join(text.split())
-    printed = sum(map(str.isprintable, checked(written))) - written.count("\ufffd")
-    return printed >= _PRINTED_SHARE * len(written)
+def _readings(text_of: Callable[[bytes], str], head: str, around: str) -> str:
+    first_line = text_of(base64.b64decode(head)).partition("\n")[0] if head else ""
+    text = text_of(base64.b64decode(around))
+    return f"{first_line}\n{text}" if first_line else text
 
 
 async def _read(read: Callable[..., Contents], offset: int, limit: int | None, encoding: Encoding) -> Contents:

@@ -1,7 +1,7 @@
 """The texts that a file holds, piece by piece, also where they are packed or in a database.
 
-A security boundary: files come from anywhere. Of a packed file no more is in memory than a piece; how much there is in
-all is bounded by the run's account, which each piece is charged to. A database is opened from memory, read-only, and
+A security boundary: files come from anywhere, so this runs in a reader, which its deadline and its memory limit end.
+Of a packed file no more is in memory than a piece. A database is opened from memory, read-only, and
 nothing that its schema names is run: see "Defense Against The Dark Arts" of SQLite's documentation.
 """
 
@@ -13,6 +13,7 @@ import gzip
 import io
 import lzma
 import sqlite3
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +22,8 @@ from typing import IO, Protocol, cast
 
 from ....sandbox.job import Json
 from ...errors import PrivacyFailed
-from ...host_work import checkpoint
 from . import spreadsheets
+from .any_bytes import text_of_any
 from .encodings import SAMPLE_BYTES, encoding_of
 from .legacy_encodings import encodings_of
 
@@ -42,6 +43,18 @@ _PACKED: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
     (b"BZh", bz2.BZ2File),
     (b"\xfd7zXZ\0", lzma.LZMAFile),
 )
+_ZLIB = (b"\x78\x01", b"\x78\x9c", b"\x78\xda")
+_OPAQUE = (
+    *(bytes.fromhex(each) for each in ("28b52ffd", "04224d18", "377abcaf271c", "526172211a07", "1f9d", "5d0000")),
+    *(b"PAR1", b"ARROW1", b"ORC", b"Obj\x01", b"\x89HDF\r\n\x1a\n", b"%PDF-", bytes.fromhex("d0cf11e0a1b11ae1")),
+)
+"""How files begin whose texts are packed in ways that are not known here: zstd, LZ4, 7z, RAR, compress, bare LZMA;
+Parquet, Arrow, ORC, Avro, HDF5, PDF, and the older files of Excel and Word."""
+_DUCKDB, _DUCKDB_AT = b"DUCK", slice(8, 12)
+MARKS = (_DATABASE, _ZIP, *(mark for mark, _ in _PACKED), *_ZLIB, *_OPAQUE)
+"""How files begin whose texts do not stand in them as they are."""
+DIRECTORY_BYTES_MAX = 8 * 1024 * 1024
+"""What the directory of a zip file may have: some 100,000 files of usual names."""
 _JOURNAL_MODES = slice(18, 20)
 _ROLLBACK = b"\x01\x01"
 _READING = frozenset(
@@ -53,28 +66,43 @@ _READING = frozenset(
         sqlite3.SQLITE_RECURSIVE,
     }
 )
-_STEPS = 10_000
 _VALUE_BYTES_MAX = 16 * 1024 * 1024
 
 
 def is_packed(beginning: bytes) -> bool:
     """Return whether the bytes with which a file begins are those of one whose texts do not stand in it as they are."""
-    return beginning.startswith((_DATABASE, _ZIP, *(mark for mark, _ in _PACKED)))
+    return beginning.startswith((_DATABASE, _ZIP)) or _opener(beginning) is not None
 
 
-def texts_of(file: IO[bytes], size: int, *, deep: int = 0) -> Iterator[Json]:
+def _opener(beginning: bytes) -> Callable[[IO[bytes]], IO[bytes]] | None:
+    for mark, opened in _PACKED:
+        if beginning.startswith(mark):
+            return opened
+    with suppress(zlib.error):
+        if beginning.startswith(_ZLIB):
+            zlib.decompressobj().decompress(beginning, 1)
+            return lambda file: cast("IO[bytes]", _Inflated(file))
+    return None
+
+
+def hides_texts(beginning: bytes) -> bool:
+    """Return whether the texts of a file that begins so do not stand in it as they are, whoever can read them."""
+    return is_packed(beginning) or beginning.startswith(_OPAQUE) or beginning[_DUCKDB_AT] == _DUCKDB
+
+
+def texts_of(file: IO[bytes], size: int, *, complete: bool = False, deep: int = 0) -> Iterator[Json]:
     """Give the texts of a file, and the rows of its tables; nothing of one that holds no text.
 
-    Raises `PrivacyFailed` where a packed file cannot be looked through.
+    With `complete`, of bytes that are about to be shown: texts in whatever else there is as well, and nothing is passed
+    over. Raises `PrivacyFailed` where a packed file cannot be looked through, with `complete` to its end.
     """
     beginning = file.read(SAMPLE_BYTES)
     file.seek(0)
-    for mark, opened in _PACKED:
-        if beginning.startswith(mark):
-            yield from _unpacked(opened(file), deep)
-            return
+    if (opened := _opener(beginning)) is not None:
+        yield from _unpacked(opened(file), complete, deep)
+        return
     if beginning.startswith(_ZIP):
-        yield from _of_zip(file, deep)
+        yield from _of_zip(file, complete, deep)
         return
     if beginning.startswith(_DATABASE):
         if size > WHOLE_BYTES_MAX:
@@ -84,28 +112,46 @@ def texts_of(file: IO[bytes], size: int, *, deep: int = 0) -> Iterator[Json]:
             )
         yield from _of_database(file.read())
         return
-    if encodings := encodings_of(beginning):
+    if complete:
+        yield from _of_any(file, beginning)
+    elif encodings := encodings_of(beginning):
         yield from _pieces(file, encodings)
 
 
-def _unpacked(file: IO[bytes], deep: int) -> Iterator[Json]:
+def _of_any(file: _Reads, beginning: bytes) -> Iterator[str]:
+    if hides_texts(beginning):
+        _refuse_rest()
+    whole = _whole(file)
+    if whole:
+        yield text_of_any(whole)
+
+
+def _refuse_rest() -> None:
+    raise PrivacyFailed("Some of it could not be unpacked, so it was not looked through for personal data.")
+
+
+def _unpacked(file: IO[bytes], complete: bool, deep: int) -> Iterator[Json]:
     if deep >= _DEEP:
+        if complete:
+            _refuse_rest()
         return
-    rest = _Unpacking(file)
+    rest = _Unpacking(file, complete)
     beginning = rest.peek(SAMPLE_BYTES)
     if is_packed(beginning):
         whole = _whole(rest)
-        yield from texts_of(io.BytesIO(whole), len(whole), deep=deep + 1)
+        yield from texts_of(io.BytesIO(whole), len(whole), complete=complete, deep=deep + 1)
+        return
+    if complete:
+        yield from _of_any(rest, beginning)
         return
     is_tape = beginning[_TAPE_AT].startswith(_TAPE)
     if encodings := encodings_of(beginning.replace(b"\0", b"") if is_tape else beginning):
         yield from _pieces(rest, encodings)
 
 
-def _whole(file: _Unpacking) -> bytes:
+def _whole(file: _Reads) -> bytes:
     read = bytearray()
     while some := file.read(SAMPLE_BYTES):
-        checkpoint()
         read += some
         if len(read) > WHOLE_BYTES_MAX:
             raise PrivacyFailed(
@@ -115,11 +161,33 @@ def _whole(file: _Unpacking) -> bytes:
     return bytes(read)
 
 
-class _Unpacking:
-    """What is packed in a file, as far as it can be unpacked: code gets no more of one that is damaged or locked."""
+class _Inflated:
+    """A bare stream of zlib, as `zlib.compress` makes it (RFC 1950)."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
+        self._inflates = zlib.decompressobj()
+
+    def read1(self, size: int) -> bytes:
+        """Return some of what is packed; nothing at its end. Raises `zlib.error`, `EOFError`."""
+        while not self._inflates.eof:
+            packed = self._inflates.unconsumed_tail or self._file.read(SAMPLE_BYTES)
+            if not packed:
+                raise EOFError
+            if some := self._inflates.decompress(packed, size):
+                return some
+        return b""
+
+
+class _Unpacking:
+    """What is packed in a file, as far as it can be unpacked: code gets no more of one that is damaged or locked.
+
+    Where it is to be `complete`, what cannot be unpacked raises `PrivacyFailed`.
+    """
+
+    def __init__(self, file: IO[bytes], complete: bool) -> None:
+        self._file = file
+        self._complete = complete
         self._held = b""
 
     def peek(self, size: int) -> bytes:
@@ -139,6 +207,8 @@ class _Unpacking:
         try:
             return cast("io.BufferedReader", self._file).read1(SAMPLE_BYTES)
         except (RuntimeError, OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile):
+            if self._complete:
+                _refuse_rest()
             return b""
 
 
@@ -150,7 +220,6 @@ def _pieces(file: _Reads, encodings: Sequence[str]) -> Iterator[str]:
     """Give a text in pieces, in each of its encodings."""
     readings = [_Reading(encoding) for encoding in encodings]
     while some := file.read(SAMPLE_BYTES):
-        checkpoint()
         for reading in readings:
             yield from reading.pieces(some)
     for reading in readings:
@@ -180,18 +249,52 @@ def _first_line(text: str) -> str:
     return line + end if end else ""
 
 
-def _of_zip(file: IO[bytes], deep: int) -> Iterator[Json]:
+class _BoundedReads(io.RawIOBase):
+    """A file of which `zipfile` gets no more at once than a directory may have: it reads that in one piece."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__()
+        self._file = file
+        self.seek, self.tell = file.seek, file.tell  # type: ignore[method-assign]  # the file's own
+
+    def seekable(self) -> bool:
+        """Return that its place can be changed."""
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read so many bytes. Raises `PrivacyFailed` where that is more than a directory may have."""
+        data = self._file.read(min(size if size >= 0 else sys.maxsize, DIRECTORY_BYTES_MAX + 1))
+        if len(data) > DIRECTORY_BYTES_MAX:
+            raise PrivacyFailed(
+                f"The directory of the zip file has more than {DIRECTORY_BYTES_MAX} bytes, so the file was not looked "
+                "through for personal data. Pack fewer files in one."
+            )
+        return data
+
+
+def _of_zip(file: IO[bytes], complete: bool, deep: int) -> Iterator[Json]:
     if deep >= _DEEP:
+        if complete:
+            _refuse_rest()
         return
-    with suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as archive:
+    with _passing_over(complete), zipfile.ZipFile(cast("IO[bytes]", _BoundedReads(file))) as archive:
         names = archive.namelist()
         yield list(names)
         if spreadsheets.WORKBOOK in names:
             yield from _of_spreadsheet(archive, names)
         for member in archive.infolist():
-            # One that has a password, or is packed in a way that is not known here.
-            with suppress(RuntimeError, zipfile.BadZipFile), archive.open(member) as packed:
-                yield from _unpacked(packed, deep)
+            with _passing_over(complete), archive.open(member) as packed:
+                yield from _unpacked(packed, complete, deep)
+
+
+@contextmanager
+def _passing_over(complete: bool) -> Iterator[None]:
+    """Pass over what is damaged, has a password, or is packed in a way that is not known here."""
+    try:
+        yield
+    except (RuntimeError, zipfile.BadZipFile):
+        if complete:
+            _refuse_rest()
 
 
 def _of_spreadsheet(archive: zipfile.ZipFile, names: Sequence[str]) -> Iterator[Json]:
@@ -205,21 +308,20 @@ def _of_spreadsheet(archive: zipfile.ZipFile, names: Sequence[str]) -> Iterator[
 
 def _member(archive: zipfile.ZipFile, name: str) -> str:
     with suppress(RuntimeError, zipfile.BadZipFile), archive.open(name) as packed:
-        return _whole(_Unpacking(packed)).decode("utf-8", "replace")
+        return _whole(_Unpacking(packed, complete=False)).decode("utf-8", "replace")
     return ""
 
 
 def _of_database(data: bytes) -> Iterator[Json]:
     patched = bytearray(data)
     patched[_JOURNAL_MODES] = _ROLLBACK  # one with a write-ahead log cannot be opened from memory
-    with _looking_through(), closing(sqlite3.connect(":memory:", check_same_thread=False)) as database:
+    with _looking_through(), closing(sqlite3.connect(":memory:")) as database:
         database.text_factory = lambda text: text.decode("utf-8", "replace")
         database.deserialize(bytes(patched))
         for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON", "mmap_size = 0"):
             database.execute(f"PRAGMA {pragma}")
         database.set_authorizer(_judged)
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_BYTES_MAX)
-        database.set_progress_handler(checkpoint, _STEPS)
         # A virtual table has no page of its own; to read one would run the module that its statement names.
         tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
         for (table,) in tables:
@@ -231,7 +333,6 @@ def _looking_through() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        checkpoint()  # the library takes what its handler raises for an error of its own
         raise PrivacyFailed(
             f"The database could not be looked through for personal data: {error}. Export it as CSV or JSON."
         ) from None

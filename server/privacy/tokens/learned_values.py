@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ...errors import HostWorkRefused
 from ...host_work import checkpoint
 from ..token_texts import Span
+from .forms.spellings import DIGITS_WITHIN, NEVER_WITHIN, WITHIN_LEAST, WITHIN_MOST
 
 LEARNED_MAX = 16_000_000
 """Values that one of these holds: 176 MB."""
@@ -58,6 +59,7 @@ class LearnedValues:
         self._kinds: tuple[str, ...] = ()
         self._most_words = 0
         self._lengths: frozenset[int] = frozenset()
+        self._lengths_within: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return sum(len(hashes) for hashes, _marks, _runs in self._tiers)
@@ -173,6 +175,8 @@ class LearnedValues:
         words = view.words_within(starts, ends)
         spans = view.unspaced_within(starts, ends)
         stands_out = view.stands_out(starts, ends, is_name=kind == "PERSON")
+        lengths = ends - starts
+        within = (words == 1) & (lengths >= WITHIN_LEAST) & (lengths <= WITHIN_MOST) & view.has_number(starts, ends)
         usable = (words <= WORDS_MAX) | spans
         left += (texts[int(each)] for each in kept[~usable])
         # What does not stand out is not looked for, but known where it is asked for by itself.
@@ -193,7 +197,8 @@ class LearnedValues:
                 new &= ~there
             self._keep(hashes[new], marks[new] | np.uint8(self._kinds.index(kind)), run)
             self._most_words = max(self._most_words, int(words[usable].max(initial=0)))
-            self._lengths |= set((ends - starts)[usable & spans & stands_out].tolist())
+            self._lengths |= set(lengths[usable & spans & stands_out].tolist())
+            self._lengths_within |= set(() if kind in NEVER_WITHIN else lengths[within].tolist())
         return hashes
 
     def _keep(self, hashes: _Hashes, marks: _Marks, run: int) -> None:
@@ -235,6 +240,24 @@ class LearnedValues:
             for length in sorted(self._lengths):
                 lows = places[places + length <= len(text)]
                 yield from self._spans(view, lows, lows + length, _ANYWHERE, one_word=False)
+
+        if self._lengths_within:
+            yield from self._within(view, starts, ends)
+
+    def _within(self, view: _View, starts: _Places, ends: _Places) -> Iterator[Span]:
+        """Give the numbers that touch further digits or letters."""
+        long = (ends - starts > min(self._lengths_within)) & view.has_number(starts, ends)
+        places = [np.arange(low, high) for low, high in zip(starts[long], ends[long], strict=True)]
+        if not places:
+            return
+        lows, most = np.concatenate(places), np.repeat(ends[long], (ends - starts)[long])
+        for length in sorted(self._lengths_within):
+            checkpoint()
+            there = lows[lows + length <= most]
+            there = there[view.has_number(there, there + length)]
+            for span in self._spans(view, there, there + length, _AS_WORDS, one_word=False):
+                if span.type not in NEVER_WITHIN:
+                    yield span
 
     def _spans(self, view: _View, lows: _Places, highs: _Places, mark: int, *, one_word: bool) -> Iterator[Span]:
         marks = self._marks_of(view.hashes(lows, highs))
@@ -313,6 +336,10 @@ class _View:
         if is_name:
             enough &= (letters == 0) | (self._counted(self._classes & _UPPER != 0, starts, ends) > 0)
         return enough & ((letters > 0) | (digits >= _DIGITS_LEAST))
+
+    def has_number(self, starts: _Places, ends: _Places) -> NDArray[np.bool_]:
+        """Return which stretches have as many digits as a number that is looked for within longer runs."""
+        return self._counted(self._classes & _DIGIT != 0, starts, ends) >= DIGITS_WITHIN
 
     @staticmethod
     def _counted(flags: NDArray[np.bool_], starts: _Places, ends: _Places) -> _Places:

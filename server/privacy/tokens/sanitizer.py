@@ -29,6 +29,7 @@ from ..detection.findings import DetectionFailed, KeyedText
 from ..token_texts import Mention, Span, gaps, mentions_in, restored, spliced, tokens_in
 from . import structured
 from .answer_parts import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_of, text_sheet
+from .forms.escapes import encoded
 from .grid_hiding import GridHiding, grouped, kinds_of
 from .grids import LEAST_CHARS as LONG_CHARS
 from .grids import Grid, grid_of
@@ -456,6 +457,7 @@ class Sanitizer:
                 found = [[Span(each.start, each.end, str(each.type)) for each in lines]]
             else:
                 found = _detect(detector, leaves)
+            found = _with_encoded(detector, leaves, found)
             size = _size(found)
             if size > FOUND_SPANS_MAX:
                 return found
@@ -785,6 +787,8 @@ class _Scope:
 _SHOWN_PER_VALUE = 4
 """So many texts that were shown take as much memory as one value."""
 _ENTRY_CHARS_MAX = 256
+_ENCODED_LEAST = 8
+"""Characters that base64 says, from which on these are looked through as any text is."""
 _MANY = 100_000
 """Values of tables that are stored at once: the database's other writers wait for as long."""
 _BATCH = 500
@@ -843,6 +847,19 @@ def _detect(detector: Detection, leaves: Sequence[Leaf]) -> list[list[Span]]:
         [Span(finding.start, finding.end, finding.type) for finding in found]
         for found in checked(detector.find_leaves(asked))
     ]
+
+
+def _with_encoded(detector: Detection, leaves: Sequence[Leaf], found: list[list[Span]]) -> list[list[Span]]:
+    """Return what was found in each leaf, with what is detected in texts that stand in it as base64 or hexadecimal."""
+    said = [(number, each) for number, leaf in enumerate(leaves) for each in encoded(leaf.text)]
+    said = [(number, each) for number, each in said if len(each.text) >= _ENCODED_LEAST]
+    if not said:
+        return found
+    found = [list(spans) for spans in found]
+    detected = detector.find_leaves([KeyedText((), each.text) for _number, each in said])
+    for (number, each), findings in zip(said, detected, strict=True):
+        found[number] += (Span(*each.place(one.start, one.end), str(one.type)) for one in findings)
+    return found
 
 
 def _found_in(detector: Detection, text: str) -> Sequence[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,6 +69,15 @@ def test_bytes_that_are_text_are_filtered_and_written_again(guard: Guarded, toke
         content = {"uri": "file:///a", "mimeType": mime_type, "blob": blob}
         (shown,) = guard.result({"contents": [content]}, "resources/read")["contents"]
         assert base64.b64decode(shown["blob"]).decode(charset) == f"José writes to {token} today", mime_type
+
+
+def test_a_packed_resource_is_shown_where_nothing_personal_is_in_it(guard: Guarded) -> None:
+    for text, passes in (("size,colour\n7,red\n", True), (f"email\n{MAIL}\n", False)):
+        blob = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+        content = {"uri": "file:///a", "mimeType": "application/gzip", "blob": blob}
+        (shown,) = guard.result({"contents": [content]}, "resources/read")["contents"]
+        assert (shown == content) is passes
+        assert passes or b"bytes withheld: they hold EMAIL]" in base64.b64decode(shown["blob"])
 
 
 def test_bytes_that_are_no_text_pass_and_what_is_no_base64_does_not(guard: Guarded) -> None:

@@ -68,7 +68,7 @@ def made_safe(recognizer: EntityRecognizer, shown: str) -> None:
 
 
 class _BoundedExpression:
-    """An expression as `PatternRecognizer` uses it, which ends in time and lets other threads run meanwhile."""
+    """An expression as `PatternRecognizer` uses it, which ends in time."""
 
     def __init__(self, compiled: Any) -> None:  # a pattern of the package `regex`, which has no types
         self._compiled = compiled
@@ -76,7 +76,7 @@ class _BoundedExpression:
     def finditer(self, text: str, **_: object) -> Iterator[Any]:
         """Yield matches. Raises `ExpressionTooSlow`: Presidio would go on after a `TimeoutError`."""
         try:
-            yield from self._compiled.finditer(text, timeout=_EXPRESSION_SECONDS, concurrent=True)
+            yield from self._compiled.finditer(text, timeout=_EXPRESSION_SECONDS)
         except TimeoutError:
             raise ExpressionTooSlow(f"one of its expressions took more than {_EXPRESSION_SECONDS:g} seconds") from None
 

@@ -18,7 +18,6 @@ from presidio_analyzer import AnalyzerEngine, EntityRecognizer, RecognizerRegist
 from presidio_analyzer.context_aware_enhancers import LemmaContextAwareEnhancer
 from presidio_analyzer.nlp_engine import NlpArtifacts, NlpEngine
 
-from ....host_work import checkpoint
 from ..findings import DetectionFailed, Finding
 from .bounds import ExpressionTooSlow, own_name
 
@@ -35,7 +34,7 @@ class _AtWork:
 
 
 class AddedRecognizers:
-    """Asks the recognizers that the operator added. Safe to use from several threads, if they are."""
+    """Asks the recognizers that the operator added."""
 
     def __init__(self, engine: AnalyzerEngine, recognizers: Sequence[EntityRecognizer]) -> None:
         self._engine = engine
@@ -46,7 +45,6 @@ class AddedRecognizers:
         clean = text.translate(_SURROGATES) if not text.isascii() else text
         start = 0
         while True:
-            checkpoint()
             end = _border(clean, start + _BLOCK_CHARS + _SEAM_CHARS)
             for found in self._bounded(clean[start:end]):
                 yield Finding(found.start + start, found.end + start, found.type, found.score)

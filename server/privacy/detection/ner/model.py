@@ -20,7 +20,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ....host_work import checkpoint
 from .stored_bert import Floats
 from .wordpiece import WordPiece
 from .words import Word
@@ -106,7 +105,6 @@ class Rampart:
         index = 0
         dull: Counter[str] = Counter()
         for window in _windows(text, words, wanted, dull):
-            checkpoint()
             while index < len(words) and words[index].start < window.core_start:
                 index += 1
             pieces = self._run(clean, window, settled)

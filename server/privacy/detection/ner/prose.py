@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ....host_work import checked
 from ...token_texts import tokens_in
 from ..fields.judging import is_label
 from ..findings import Finding, PiiType
@@ -67,8 +66,8 @@ class NamesInProse:
     def find(self, text: str, covered: Sequence[Finding]) -> list[Finding]:
         """Return names and addresses outside, or around, what is covered by findings already (in order, disjoint)."""
         settled = sorted([*((each.start, each.end) for each in covered), *comments(text), *tokens_in(text)])
-        said = list(checked(words(text, settled)))
-        likely = self._model.judge(text, said, [is_asked(text, word) for word in checked(said)], settled)
+        said = list(words(text, settled))
+        likely = self._model.judge(text, said, [is_asked(text, word) for word in said], settled)
         judged = [_believed(text, word, chances) for word, chances in likely]
         return [*_names(text, judged), *_addresses(text, judged)]
 

@@ -67,7 +67,7 @@ def readings(text: str) -> Iterator[Reading]:
         read = _unescaped(text)
         if read is not None:
             yield read
-    yield from _encoded(text)
+    yield from encoded(text)
 
 
 def _unescaped(text: str) -> Reading | None:
@@ -118,7 +118,8 @@ def _from_bytes(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-def _encoded(text: str) -> Iterator[Reading]:
+def encoded(text: str) -> Iterator[Reading]:
+    """Yield what base64 and hexadecimal digits within a text say, where that is text."""
     for start, end in checked(_runs(text)):
         source = text[start:end]
         if len(source) > _RUN_MAX:

@@ -280,6 +280,15 @@ def chains(folded: Folded) -> Stretches:
     return np.concatenate(found_starts), np.concatenate(found_ends), keys
 
 
+def windows(folded: Folded, length: int) -> Numbers:
+    """Return the key of each stretch of so many letters."""
+    sums = np.asarray(folded.sums, np.uint64)
+    keys: Numbers = (sums[length:] - sums[:-length]) * _powers(len(sums))[1][: max(0, len(sums) - length)]
+    keys ^= keys >> np.uint64(32)
+    keys *= np.uint64(_LAST)
+    return keys
+
+
 def chain_words(letters: str) -> int:
     """Return how many words a stretch that begins with these letters may have to be looked for by its own hash."""
     return _WORDS_WITH_DIGITS if "0" <= letters[:1] <= "9" else _WORDS_OF_LETTERS

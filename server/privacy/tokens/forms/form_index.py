@@ -20,9 +20,21 @@ import numpy as np
 from ....host_work import checked, checkpoint
 from .dates import dates_in, dates_said
 from .escapes import readings
-from .folding import Folded, Stretches, chain_words, chains, folded, folded_letters, folded_small, is_alone, keys_of
+from .folding import (
+    Folded,
+    Numbers,
+    Stretches,
+    chain_words,
+    chains,
+    folded,
+    folded_letters,
+    folded_small,
+    is_alone,
+    keys_of,
+    windows,
+)
 from .key_table import KeyTable
-from .spellings import Rule, fits, parts_of_name, spellings
+from .spellings import WITHIN_LEAST, Rule, fits, fits_within, parts_of_name, spellings, stands_within
 
 _SMALL_CHARS = 400
 _CHUNK_CHARS = 1 << 17
@@ -59,6 +71,7 @@ class FormIndex:
         self._turn = threading.Lock()
         self._table = KeyTable()
         self._lengths: dict[int, tuple[int, ...]] = {}
+        self._lengths_within: dict[int, tuple[int, ...]] = {}
         self._days: dict[date, int] = {}
         self._years: frozenset[str] = frozenset()
         self._begun: tuple[list[tuple[str, int]], int] = ([], 0)
@@ -103,12 +116,15 @@ class FormIndex:
         letters: list[str] = []
         numbers: list[int] = []
         begun: list[tuple[str, int]] = []
+        within: list[tuple[str, int]] = []
         for number in range(start, end):
             text, kind = self._values[number]
             self._longest = max(self._longest, len(text))
             for spelling in spellings(text, kind):
                 letters.append(spelling.letters)
                 numbers.append(number)
+                if stands_within(kind, spelling.letters):
+                    within.append((spelling.letters[:WITHIN_LEAST], len(spelling.letters)))
                 if len(spelling.letters) > chain_words("") and is_alone(spelling.letters[0]):
                     begun.append((spelling.letters[: chain_words("")], len(spelling.letters)))
             for first, whole in _first_words(text, kind):
@@ -118,15 +134,23 @@ class FormIndex:
                     self._days.setdefault(day, number)
         if letters:
             self._table.add(keys_of(letters), np.array(numbers, np.uint32))
-        if begun:
-            keys = keys_of([first for first, _ in begun])
-            new = np.fromiter((key not in self._lengths for key in keys.tolist()), np.bool_, len(keys))
-            self._table.add(np.unique(keys[new]), np.full(len(np.unique(keys[new])), start, np.uint32))
-            for key, (_, length) in zip(keys.tolist(), begun, strict=True):
-                known = self._lengths.get(key, ())
-                if length not in known:
-                    self._lengths[key] = tuple(sorted((*known, length), reverse=True))
+        self._take_beginnings(begun, self._lengths, start)
+        self._take_beginnings(within, self._lengths_within, start)
         self._years = frozenset(f"{day.year:04}" for day in self._days)
+
+    def _take_beginnings(
+        self, begun: Sequence[tuple[str, int]], lengths: dict[int, tuple[int, ...]], start: int
+    ) -> None:
+        """Have forms looked for by their first letters; `begun` has these, and how many letters the form has."""
+        if not begun:
+            return
+        keys = keys_of([first for first, _ in begun])
+        new = np.fromiter((key not in lengths for key in keys.tolist()), np.bool_, len(keys))
+        self._table.add(np.unique(keys[new]), np.full(len(np.unique(keys[new])), start, np.uint32))
+        for key, (_, length) in zip(keys.tolist(), begun, strict=True):
+            known = lengths.get(key, ())
+            if length not in known:
+                lengths[key] = tuple(sorted((*known, length), reverse=True))
 
     def in_small(self, said: Folded, text: str) -> Iterator[Hit]:
         """Yield the forms that stand in a short text."""
@@ -138,17 +162,27 @@ class FormIndex:
                 if table.may_hold(key):
                     candidates.append((start, ends[last], key))
         yield from self._in_words(said, text, candidates)
+        if self._lengths_within and len(said.letters) > WITHIN_LEAST:
+            keys = [said.key(place, place + WITHIN_LEAST) for place in range(len(said.letters) - WITHIN_LEAST + 1)]
+            some = [(place, key) for place, key in enumerate(keys) if table.may_hold(key)]
+            yield from self._within(said, text, some)
         if self._days and said.letters:
             yield from self._dates(text)
 
-    def in_large(self, said: Folded, text: str, stretches: Stretches) -> Iterator[Hit]:
-        """Yield the forms that stand in a long text, of which `stretches` are all that may be some."""
+    def in_large(self, said: Folded, text: str, stretches: Stretches, beginnings: Numbers) -> Iterator[Hit]:
+        """Yield the forms that stand in a long text, of which `stretches` are all that may be some.
+
+        `beginnings` are the keys at each of its letters by which numbers within longer ones are looked for.
+        """
         if not said.letters:
             return
         starts, ends, keys = stretches
         places = self._table.held(keys)
         rows = zip(starts[places].tolist(), ends[places].tolist(), keys[places].tolist(), strict=True)
         yield from self._in_words(said, text, checked(rows))
+        if self._lengths_within:
+            places = self._table.held(beginnings)
+            yield from self._within(said, text, zip(places.tolist(), beginnings[places].tolist(), strict=True))
         if self._days:
             yield from self._dates_of_large(said, text)
 
@@ -171,6 +205,27 @@ class FormIndex:
                     number = next(self._numbers(said.letters[start:last], surface, said.key(start, last)), None)
                     if number is not None:
                         yield self._hit(said, start, last, text, number)
+
+    def _within(self, said: Folded, text: str, candidates: Iterable[tuple[int, int]]) -> Iterator[Hit]:
+        """Yield the forms that touch further digits or letters; those that are whole words are found as such."""
+        taken, free = 0, 0
+        for start, key in checked(candidates):
+            for length in self._lengths_within.get(key, ()):
+                end = start + length
+                if start < free and length <= taken:
+                    break
+                if end > len(said.letters) or (_is_in(said.starts, start) and _is_in(said.ends, end)):
+                    continue
+                whole = said.key(start, end)
+                if not self._table.may_hold(whole):
+                    continue
+                surface = text[slice(*_surface(said, start, end, text))]
+                numbers = self._numbers(said.letters[start:end], surface, whole)
+                number = next((each for each in numbers if fits_within(surface, _core(self._values[each][0]))), None)
+                if number is not None:
+                    yield self._hit(said, start, end, text, number)
+                    taken, free = length, end
+                    break
 
     def _numbers(self, letters: str, surface: str, key: int) -> Iterator[int]:
         """Yield the values that some letters, as they stand in the text, are a form of."""
@@ -278,9 +333,9 @@ def _in_plain(text: str, indexes: Sequence[FormIndex]) -> Iterator[Hit]:
             begin = max(0, start - 2)  # what parts words is seen
             part = text[begin : start + size + reach]
             said = folded(part)
-            stretches = chains(said)
+            stretches, beginnings = chains(said), windows(said, WITHIN_LEAST)
             for index in indexes:
-                for hit in index.in_large(said, part, stretches):
+                for hit in index.in_large(said, part, stretches, beginnings):
                     if start <= hit.start + begin < start + size:
                         yield Hit(hit.start + begin, hit.end + begin, hit.kind)
     if "..." in text or "…" in text:
@@ -327,6 +382,11 @@ def _first_words(text: str, kind: str) -> Iterator[tuple[str, str]]:
         most = chain_words(words.letters)
         if len(words.starts) > most:
             yield words.letters[: int(words.ends[most - 1])], words.letters
+
+
+def _is_in(places: Sequence[int], place: int) -> bool:
+    at = bisect_left(places, place)
+    return at < len(places) and places[at] == place
 
 
 def _surface(said: Folded, start: int, end: int, text: str) -> tuple[int, int]:

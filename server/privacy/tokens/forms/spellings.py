@@ -38,6 +38,14 @@ _NATIONAL_LEAST = 7
 _EXTENSION = re.compile(r"(?i)\s*(?:x|ext\.?|#|;ext=)\s*\d{1,6}\s*\Z")
 _ABROAD = re.compile(r"\+|00|011")
 _AS_WRITTEN = frozenset({"IP"})
+NEVER_WITHIN = frozenset({"PERSON", "EMAIL", "DOB", "ADDRESS", "LOCATION", "ZIP", "USERNAME", "IP"})
+"""Types whose values are part of others': 1.2.3.4 of 1.2.3.45, a day of a number."""
+WITHIN_LEAST, WITHIN_MOST = 8, 40
+"""Letters of a form that is looked for within longer runs: eight digits stand in one of 100,000,000 places by chance."""
+DIGITS_WITHIN = 6
+"""Digits among them."""
+_GROUPED_LEAST = 15
+_IN_GROUPS = re.compile(r"[^\W_]{2,6}(?:([ .\u00a0\u202f-])[^\W_]{1,6})(?:\1[^\W_]{1,6})*+")
 _UNCASED = "\u0590"
 """From this letter on scripts have no initials."""
 
@@ -300,6 +308,21 @@ def _as_written(text: str) -> str:
 
 def _without_marks(text: str) -> str:
     return text if text.isascii() else "".join(each for each in text if not unicodedata.combining(each))
+
+
+def stands_within(kind: str, letters: str) -> bool:
+    """Return whether a form is looked for within longer runs of digits and letters: no other number has it by chance."""
+    if kind in NEVER_WITHIN or not WITHIN_LEAST <= len(letters) <= WITHIN_MOST:
+        return False
+    digits = sum(map(str.isdecimal, letters))
+    return digits >= DIGITS_WITHIN if kind != "PHONE" else digits == len(letters)
+
+
+def fits_within(surface: str, value: str) -> bool:
+    """Return whether what has the letters of a form is one though it touches others: as written, or in even groups."""
+    if surface.isalnum() or surface.casefold() == value.casefold():
+        return True
+    return len(surface) >= _GROUPED_LEAST and _IN_GROUPS.fullmatch(surface) is not None
 
 
 _APOSTROPHES = {ord(each): None for each in "'’ʼ`"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-import threading
 from itertools import pairwise
 
 import pytest
@@ -219,17 +218,6 @@ def test_what_crosses_the_seam_of_two_blocks_is_found_once_and_whole(
     for padding in range(0, 70, 3):
         text = " " * padding + "iban DE89370400440532013000 and mail jo.public@example.org"
         assert found(fast, text)[-2:] == [("DE89370400440532013000", "IBAN"), ("jo.public@example.org", "EMAIL")]
-
-
-def test_several_threads_may_use_one_detector_from_the_start() -> None:
-    detector = Detector(DetectorOptions(mode=Mode.FAST))
-    answers: list[list[tuple[str, str]]] = []
-    threads = [threading.Thread(target=lambda: answers.append(found(detector, "jo@example.org"))) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == [[("jo@example.org", "EMAIL")]] * 6
 
 
 def test_nothing_heavy_is_imported_before_the_first_text() -> None:

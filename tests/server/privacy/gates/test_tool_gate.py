@@ -227,3 +227,46 @@ names = gzip.decompress(read_file(handle, encoding=None)).decode()
 print(names.splitlines()[3])
 """)
     assert TOKEN.fullmatch(report["output"].strip()), report["error"]
+
+
+async def test_a_number_with_digits_around_it_goes_to_no_tool_that_may_not_have_it(caller: Caller) -> None:
+    for glued in ("'9' + card + '9'", "f'{card}{7:010d}'", "''.join(map(str, rows[1].values()))"):
+        code = ROWS + f"card = str(rows[1]['card'])\nawait tools.vault.send(to='x', subject='', body={glued})"
+        report = await caller.run(code)
+        assert report["privacy"]["left"][0]["values"]["CARD"] == 1, glued
+    assert not sent(caller, "vault")
+
+
+RECORDS = """
+lines = [f"{n:04d}{row['iban'].replace(' ', ''):<34}{n * 100:012d}{row['card']}{row['phone'].strip('+').replace(' ', '')}EUR\\n"
+         for n, row in enumerate(rows)]
+"""
+
+
+@pytest.mark.parametrize(
+    "shows",
+    [
+        "print(''.join(lines))",
+        "write_file('bank.dat', ''.join(lines))\nprint(open('bank.dat').read())",
+        "result = [line.encode().hex() for line in lines] + [int(str(row['card']) + '0007') for row in rows]",
+        "print(*(f\"{row['iban'].replace(' ', '')}{5:010d}\" for row in rows))",
+        "print(*(''.join(map(str, row.values())) for row in rows))",
+    ],
+)
+async def test_a_record_of_fixed_width_shows_no_number_that_a_tool_gave(caller: Caller, shows: str) -> None:
+    seen = (await caller.call("execute_code", code=ROWS + RECORDS + shows)).model_dump_json()
+    for row in customers(COUNT):
+        for value in (str(row["card"]), row["iban"], row["iban"].replace(" ", "")):
+            assert value not in seen
+            assert value.encode().hex() not in seen
+
+
+async def test_a_record_of_fixed_width_is_read_from_the_workspace_without_its_numbers(caller: Caller) -> None:
+    await caller.call("execute_code", code=ROWS + RECORDS + "write_file('bank.dat', ''.join(lines))")
+    seen = (await caller.call("read_workspace_file", filename="bank.dat")).model_dump_json()
+    written = (caller.home / "workspace" / "bank.dat").read_text()
+    for row in customers(COUNT):
+        assert str(row["card"]) in written
+        assert str(row["card"]) not in seen
+        assert row["iban"].replace(" ", "") not in seen
+    assert TOKEN.search(seen)

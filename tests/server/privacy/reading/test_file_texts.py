@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from sealab.sandbox.job import Json
-from sealab.server.errors import HostWorkRefused, PrivacyFailed
-from sealab.server.host_work import Account, Kind, charged_to, in_thread
+from sealab.server.errors import PrivacyFailed
 from sealab.server.privacy.reading import file_texts, spreadsheets
 from sealab.server.privacy.reading.file_texts import PIECE_CHARS, texts_of
 
@@ -110,11 +109,29 @@ def test_a_database_that_is_too_large_is_said(monkeypatch: pytest.MonkeyPatch, t
         texts(gzip.compress(gzip.compress(bytes(5000), 0)))
 
 
-async def test_a_file_that_unpacks_without_an_end_ends_with_its_account() -> None:
-    bomb = gzip.compress(b"a line of it\n" * 5_000_000)
+def test_a_zip_file_with_a_larger_directory_than_may_be_is_said_before_any_of_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for number in range(1500):
+            archive.writestr(f"{number:030}", b"")
+    assert len(texts(file.getvalue())) == 1
+    monkeypatch.setattr(file_texts, "DIRECTORY_BYTES_MAX", 100_000)
+    monkeypatch.setattr(zipfile, "ZipInfo", pytest.fail)
+    with pytest.raises(PrivacyFailed, match="directory of the zip file has more than 100000 bytes"):
+        texts(file.getvalue())
 
-    def look() -> int:
-        return sum(1 for _ in texts_of(io.BytesIO(bomb), len(bomb)))
 
-    with charged_to(Account(0.01)), pytest.raises(HostWorkRefused, match="processor"):
-        await in_thread(Kind.FILES, look)
+def test_of_bytes_to_be_shown_nothing_is_passed_over() -> None:
+    def all_of(data: bytes) -> list[Json]:
+        return list(texts_of(io.BytesIO(data), len(data), complete=True))
+
+    assert "Ann Krug" in str(all_of(gzip.compress(b"\x80\x04" + "Ann Krug".encode("utf-16-le") + b"\xff\x00")))
+    assert all_of(gzip.compress(HEAD.encode())) == [HEAD]
+    deep = HEAD.encode()
+    for _ in range(4):
+        deep = gzip.compress(deep)
+    for data in (gzip.compress(HEAD.encode())[:-9], deep, gzip.compress(b"PAR1" + bytes(9)), b"PK\3\4" + bytes(99)):
+        with pytest.raises(PrivacyFailed, match="could not be unpacked"):
+            all_of(data)

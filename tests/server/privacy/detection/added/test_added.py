@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,6 +124,22 @@ def test_a_file_of_recognizers_that_cannot_be_used_ends_the_start(tmp_path: Path
     with pytest.raises(SettingsError, match=r"PRIVACY_RECOGNIZERS: .*mine\.yaml, line 1: there is no list"):
         Privacy(Settings(privacy_recognizers="mine.yaml"), tmp_path, pytest.fail)
     assert "mine.yaml, line 1" in run(tmp_path, "1", SEALAB_PRIVACY_RECOGNIZERS="mine.yaml").refusal()
+
+
+def test_presidio_is_in_no_process_of_the_server_but_that_of_readers(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "recognizers: [{name: Projects, supported_entity: PROJECT, deny_list: [Bluebird]}]"
+    )
+    program = f"""
+import sys
+from pathlib import Path
+from sealab.server.privacy.privacy import Privacy
+from sealab.server.settings import Settings
+Privacy(Settings(privacy_recognizers="mine.yaml"), Path({str(tmp_path)!r}), lambda: None)
+print([each for each in ("presidio_analyzer", "spacy", "regex") if each in sys.modules])
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == "[]\n"
 
 
 def test_the_file_of_recognizers_hides_on_the_way_to_the_model(tmp_path: Path) -> None:
