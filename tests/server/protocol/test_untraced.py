@@ -114,7 +114,6 @@ async def test_neither_spans_nor_trace_contexts_tell_of_calls(tmp_path: Path, mo
                 "try:\n    await tools.w.look()\nexcept ToolError as error:\n    result = str(error)"
             )
             assert SECRET in ran["result"]
-            assert SECRET in await caller.refusal("execute_code", code="1", isolation=SECRET)
     assert [each.partition(" {")[0] for each in told] == ["its own: that the test sees"]
     messages = [json.loads(line) for line in sent.read_text().splitlines()]
     assert "tools/call" in [each["method"] for each in messages]

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,7 +15,8 @@ from pydantic import BaseModel, ValidationError
 
 from sealab.server.privacy.gates.log_gate import WithoutInputs, WithoutValues
 
-from ...conftest import SEALAB, environment, stdio
+from ...command_line import sealab
+from ...conftest import stdio
 from ...upstream_tools.test_registry import configure
 
 MAIL = "jane.roe@corp.example"
@@ -116,13 +116,16 @@ for line in sys.stdin:
 """
 
 
-def test_a_malformed_notification_leaves_its_kind_and_no_value_in_the_log(tmp_path: Path) -> None:
+def test_a_malformed_notification_leaves_its_kind_and_no_value_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "notifying.py").write_text(NOTIFYING.replace("MAIL", MAIL))
     command = {"command": sys.executable, "args": [str(tmp_path / "notifying.py")], "approve": "never"}
     configure(tmp_path, w=command)
     (tmp_path / "code.py").write_text("await tools.w.look()\nresult = 7")
-    command = [*SEALAB, "run", str(tmp_path / "code.py"), "--home", str(tmp_path)]
-    ran = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True, timeout=60)
+    monkeypatch.setattr(logging.root, "handlers", [])  # the command sets the log up as in a process of its own
+    ran = sealab("run", str(tmp_path / "code.py"), "--home", str(tmp_path))
+    assert ran.returncode == 0, ran.stderr
     assert MAIL not in ran.stderr
     assert "Failed to validate notification: notifications/message (ValidationError at " in ran.stderr
 
