@@ -217,7 +217,7 @@ async def test_the_sign_in_at_a_terminal_is_judged_alike(answer: dict[str, str],
         assert here.asked == ["/mcp"]
 
 
-async def test_an_issuer_far_away_cannot_send_a_request_on_to_this_machine() -> None:
+async def test_a_redirect_of_an_issuer_is_not_followed() -> None:
     async with service() as here, service() as other, issuer_client() as client:
         here.answers["/.well-known/oauth-authorization-server"] = (302, {"location": f"{other.url}/inside"}, {})
         with pytest.raises(SignInFailed):
