@@ -1,8 +1,8 @@
 """Changes libraries that would draw on a terminal or in a browser, when they are imported, ahead or by the code.
 
 The bars of tqdm become the progress of the run, and those of DuckDB, which would fill the output, are off; figures of
-matplotlib and charts of plotly and altair that are shown come into the report. `IPython.display` is there without
-IPython. No library is imported here.
+matplotlib that are shown come into the report, and charts of plotly and altair into its notes. `IPython.display` is
+there without IPython. No library is imported here.
 
 threadpoolctl, which scikit-learn asks in many of its methods, finds no libraries to inspect. To find them it reads
 /proc/self/maps, which workers do not see, or has C call back into Python (dl_iterate_phdr(3)). For that ctypes needs
@@ -176,17 +176,17 @@ def _find_none(_controller: object) -> None:
 
 
 def _change_plotly(module: Any) -> None:
-    """Have `show` bring a figure into the report."""
+    """Have `show` say in the report how a figure is kept."""
     module.BaseFigure.show = _show
 
 
 def _change_altair(module: Any) -> None:
-    """Have `show` and `display` bring a chart into the report."""
+    """Have `show` and `display` say in the report how a chart is kept."""
     module.TopLevelMixin.show = module.TopLevelMixin.display = _show
 
 
 def _show(chart: Any, *_arguments: Any, **_options: Any) -> None:
-    """Show the chart in the report."""
+    """Have the report say how the chart is kept."""
     if GUEST.draw is not None:
         GUEST.draw(chart)
 
