@@ -8,7 +8,7 @@ in their order.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -401,3 +401,26 @@ def _runs_of(session: Session, names: Sequence[str]) -> dict[str, tuple[int, dat
     if len(names) <= _NAMES_IN_QUERY:
         wanted = wanted.where(col(SkillRow.name).in_(names))
     return {name: (runs, last) for name, runs, last in session.connection().execute(wanted)}
+
+
+def redact_recordings(database: Database, redacted: Callable[[Json], Json], *, changes: bool) -> list[str]:
+    """Replace the recordings of every version by what `redacted` makes of them, and name those that it makes differ.
+
+    Only where `changes`. It is the one change of a stored version: its hash becomes that of what it now holds.
+    """
+    named: list[str] = []
+    with database.transaction() as session:
+        rows = session.exec(select(SkillRow.name, VersionRow).where(VersionRow.skill_id == SkillRow.id)).all()
+        for name, row in rows:
+            recordings = redacted(row.recordings)  # type: ignore[arg-type]  # it is JSON, as it was stored
+            if recordings == row.recordings:
+                continue
+            named.append(f"{name} {row.number}")
+            if changes:
+                row.recordings = recordings
+                draft = draft_of(name, row)
+                row.content_hash, row.size = draft.content_hash(), draft.size
+                session.add(row)
+        if named and changes:
+            session.exec(sa.update(RevisionRow).values(number=col(RevisionRow.number) + 1))
+    return named

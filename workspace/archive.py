@@ -20,7 +20,7 @@ import stat
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -233,3 +233,33 @@ def _drop(folder: Folder, name: str) -> None:
                 with contextlib.suppress(OSError):
                     _clear(inside, leaf)
         folder.remove(name)
+
+
+def rewrite_kept(workspace: Workspace, changed: Callable[[bytes], bytes], *, changes: bool) -> Iterator[str]:
+    """Give the names of kept files that `changed` makes differ, and replace them where it `changes`.
+
+    Names are as their owners read them. What is dropped meanwhile is passed over.
+    """
+    workspace.settle_runs()
+    kept = getattr(workspace, "kept", None)
+    if kept is not None:
+        yield from kept.rewrite(changed, changes=changes)
+        return
+    for entry in list(workspace.beside.walk()):
+        run_id = run_in(entry.parts[0])
+        if run_id is None or not entry.is_plain:
+            continue
+        try:
+            handle, _ = workspace.beside.open_file(Name(entry.parts), os.O_RDWR if changes else os.O_RDONLY)
+        except WorkspaceError:
+            continue
+        with open(handle, "r+b" if changes else "rb", buffering=0) as file:
+            before = file.read() or b""
+            after = changed(before)
+            if after == before:
+                continue
+            if changes:
+                file.seek(0)
+                write_all(handle, after)
+                file.truncate(len(after))
+        yield "/".join((RUNS, run_id, *entry.parts[1:]))
