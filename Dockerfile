@@ -5,7 +5,7 @@
 #
 # Docker's default profile leaves the level `landlock`: `docker run --rm sealab doctor` says so.
 #
-# For servers that share a database, with the extras `policy`, `postgres` and `pods`:
+# For servers that share a database, with the extras `policy`, `postgres` and `store`:
 #
 #   docker build -t sealab --build-arg REQUIREMENTS=requirements/team.txt .
 ARG BASE=python:3.13-slim

@@ -2,6 +2,6 @@
 
 Import from the modules. `host` runs in the server's process, and so does its half of `container`; `worker`, `dialect`,
 `full_python`, `guest_api`, `guest_modules`, `report`, `guest` and `skill_source` run beside hostile code. Neither side
-imports the other: they meet in `wire`, `confine`, `job` and `errors`. Two modules cross: through `guest_names` the
-server reads what code can name, and `package_check` compiles packages for a command.
+imports the other: they meet in `wire`, `confine`, `job` and `errors`. One module crosses: through `guest_names` the
+server reads what code can name, and what the dialect refuses of a package.
 """

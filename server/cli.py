@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -41,7 +40,6 @@ _PIPE_CHARS_MAX = 1 << 40
 """Characters of a run's output for another program: more than a run can give, so that nothing is cut."""
 _OF_TENANTS = frozenset({"runs", "approvals", "skills", "pii"})
 """The groups of commands that work on what one tenant has."""
-_DISCOVERY_FILE = "discovery_config.json"
 _DOCTOR_EXIT_CODES = (
     "Exit codes: 0 the required level is reached and all works, 1 it is not reached, 2 wrong usage, 3 it is reached, "
     "but something else does not work."
@@ -131,7 +129,6 @@ def _command_first(given: Sequence[str]) -> list[str]:
     `help servers` is `servers --help`, and options without a command are those of `serve`.
     """
     options, rest = _leading_options(given)
-    rest = _translated_command(rest)
     match rest:
         case []:
             return ["serve", *options]
@@ -147,23 +144,6 @@ def _command_first(given: Sequence[str]) -> list[str]:
         return rest  # which asks for help, or lacks a command
     named = 2 if in_group else 1
     return [*rest[:named], *options, *rest[named:]]
-
-
-def _translated_command(given: Sequence[str]) -> list[str]:
-    """Return a command line of the enhanced edition (`mcp-exec FILE ARGUMENTS`) in the words of this one."""
-    match given:
-        case ["mcp-exec", file, *rest] if not file.startswith("-"):
-            own = [word for word in rest if word != "--sandbox"]  # which it always is
-            return ["run", file, *(["--", *own] if own else [])]
-        case ["mcp-exec", *rest]:
-            return ["run", *rest]
-        case ["mcp-generate", *rest]:
-            return ["tools", "generate", "servers", *rest]
-        case ["mcp-generate-discovery", *rest]:
-            return ["tools", "learn", "--propose", _DISCOVERY_FILE, *rest]
-        case ["mcp-discover", *rest]:
-            return ["tools", "learn", "--from", _DISCOVERY_FILE, *rest]
-    return [*given]
 
 
 def _leading_options(given: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -352,7 +332,6 @@ def _serve(chosen: argparse.Namespace) -> int:
     from .stats.watchdog import WatchedLoop
 
     home, settings = _home_and_settings(chosen)
-    _print_former_settings(home)
     raise_descriptor_limit()
     exposure = Exposure.parse(
         authenticates=settings.auth is not Auth.OFF,
@@ -413,23 +392,6 @@ async def _warm_full_python(app: App) -> None:
         await can_start(app.executor)
 
 
-def _print_former_settings(home: Home) -> None:
-    """Say what takes the place of settings of earlier systems that are still set."""
-    from .former_settings import BRIDGE, of_bridge, of_sandbox
-
-    if any(name.startswith(BRIDGE) for name in os.environ):
-        for told in of_bridge(os.environ):
-            print_error(f"sealab: {told}")
-    if home.servers_file.exists():
-        from ..tools_registry.configuration import read_document
-        from ..tools_registry.errors import ConfigurationRefused
-
-        with suppress(ConfigurationRefused):  # which is said when the servers are needed
-            block = read_document(home.servers_file).get("sandbox")
-            for told in of_sandbox(block, home.servers_file) if isinstance(block, dict) else ():
-                print_error(f"sealab: {told}")
-
-
 def _import_stdio() -> Callable[[App], Awaitable[None]]:
     from .protocol.serving import serve_stdio
 
@@ -444,7 +406,6 @@ def _import_http(address: Address, exposure: Exposure) -> Callable[[App], Awaita
 
 def _run(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
-    _print_former_settings(home)
     code = read_source(chosen.file)
     import asyncio
 

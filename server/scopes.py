@@ -70,14 +70,9 @@ def owner_of(ctx: ServerRequestContext[Any, Any]) -> Owner:
 def kept_identity(told: object, scope: str) -> Identity:
     """Return whose a run is that was kept with its scope; one that goes on has the rights that it began with.
 
-    A run of a principal of which no identity can be read has no rights. One of before there were identities has all.
+    A run of which no identity can be read has no rights.
     """
-    found = identity_from(told)
-    if found is not None:
-        return found
-    if told is None and not scope.startswith(_PRINCIPAL):
-        return LOCAL_IDENTITY
-    return Identity(DEFAULT_TENANT, scope.removeprefix(_PRINCIPAL), frozenset())
+    return identity_from(told) or Identity(DEFAULT_TENANT, scope.removeprefix(_PRINCIPAL), frozenset())
 
 
 def _identity_of(ctx: ServerRequestContext[Any, Any]) -> Identity | None:

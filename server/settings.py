@@ -383,9 +383,7 @@ class Settings:
     the background, from the index that pip uses. Until then the code is refused, and told to come back.
     """
     container_runtime: str | None = _setting(_text, None)
-    """`podman`, `docker` or a path, with `:runsc` for gVisor. By default what is found. `kubernetes`, perhaps with `:`
-    and a RuntimeClass, runs containers as [pods](../kubernetes.md#container-isolation-in-pods).
-    """
+    """`podman`, `docker` or a path, with `:runsc` for gVisor. By default what is found."""
     container_image: str | None = _setting(_text, None)
     """The image for `container`. By default the one that `sealab container build` makes."""
     approve_container: bool = _setting(_yes_or_no, False)

@@ -5,7 +5,7 @@
     │   └── DatabaseUnreachable   its server cannot be reached, or does not answer in time
     ├── DatabaseDamaged       the file is not a database, or a damaged one; it was not touched
     ├── DatabaseNewer         a newer sealab has changed its tables; this one would misread them
-    ├── DatabaseOlder         it lacks tables that this sealab needs, and its user may not make them
+    ├── DatabaseOlder         it was made before the first release, or lacks tables that its user may not make
     ├── CommitUnknown        the connection went away while a change was being committed
     ├── SkillNotFound         no skill, or no version of it, has this name
     ├── SkillRefused          what was to be stored is too large, or no text that a database can hold
@@ -63,7 +63,7 @@ class DatabaseNewer(SkillsDbError):
 
 
 class DatabaseOlder(SkillsDbError):
-    """The tables lack what this version needs, and the user of the database may not change them."""
+    """The tables are of before the first release, or lack what the user of the database may not add."""
 
     code = "database_older"
 

@@ -44,8 +44,9 @@ class Migration:
 
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(
-        "0001_skills",
+        "0001_tables",
         (
+            # Skills and the runs of them.
             """CREATE TABLE sealab_revision (
                 id INTEGER PRIMARY KEY CHECK (id = 1),
                 number BIGINT NOT NULL,
@@ -81,8 +82,11 @@ MIGRATIONS: tuple[Migration, ...] = (
                 extra TEXT NOT NULL,
                 created_at {time} NOT NULL,
                 deleted_at {time},
+                size BIGINT NOT NULL,
                 UNIQUE (skill_id, number)
             )""",
+            # Their sum is read from the index alone, without the rows.
+            "CREATE INDEX sealab_skill_version_by_size ON sealab_skill_version (size)",
             """CREATE TABLE sealab_run (
                 id {identity},
                 run_id TEXT NOT NULL UNIQUE,
@@ -95,11 +99,7 @@ MIGRATIONS: tuple[Migration, ...] = (
                 version INTEGER
             )""",
             "CREATE INDEX sealab_run_by_skill ON sealab_run (skill)",
-        ),
-    ),
-    Migration(
-        "0002_vault",
-        (
+            # The vault of personal data.
             """CREATE TABLE sealab_vault (
                 id INTEGER PRIMARY KEY CHECK (id = 1),
                 key_mark TEXT,
@@ -118,6 +118,7 @@ MIGRATIONS: tuple[Migration, ...] = (
                 UNIQUE (scope, token),
                 UNIQUE (scope, lookup)
             )""",
+            "CREATE INDEX sealab_vault_value_by_scope ON sealab_vault_value (scope, id)",
             "CREATE INDEX sealab_vault_value_by_expires ON sealab_vault_value (expires)",
             """CREATE TABLE sealab_vault_audit (
                 id {identity},
@@ -126,25 +127,9 @@ MIGRATIONS: tuple[Migration, ...] = (
                 action TEXT NOT NULL,
                 destination TEXT NOT NULL,
                 type TEXT NOT NULL,
-                count_of BIGINT NOT NULL
+                count_of BIGINT NOT NULL,
+                run TEXT NOT NULL
             )""",
-        ),
-    ),
-    Migration(
-        "0003_bounds",
-        (
-            "CREATE INDEX sealab_vault_value_by_scope ON sealab_vault_value (scope, id)",
-            "ALTER TABLE sealab_skill_version ADD COLUMN size BIGINT NOT NULL DEFAULT 0",
-            """UPDATE sealab_skill_version SET size = length(code) + length(signature) + length(parameters)
-                + length(description) + length(tests) + length(recordings) + length(extra)""",
-            # Their sum is read from the index alone, without the rows.
-            "CREATE INDEX sealab_skill_version_by_size ON sealab_skill_version (size)",
-        ),
-    ),
-    Migration(
-        "0004_persons",
-        (
-            "ALTER TABLE sealab_vault_audit ADD COLUMN run TEXT NOT NULL DEFAULT ''",
             "CREATE INDEX sealab_vault_audit_by_run ON sealab_vault_audit (run)",
             """CREATE TABLE sealab_vault_link (
                 id {identity},
@@ -154,11 +139,6 @@ MIGRATIONS: tuple[Migration, ...] = (
                 UNIQUE (scope, record, token)
             )""",
             "CREATE INDEX sealab_vault_link_by_token ON sealab_vault_link (scope, token)",
-        ),
-    ),
-    Migration(
-        "0005_vault_totals",
-        (
             # Counting ten million values takes ten seconds.
             """CREATE TABLE sealab_vault_total (
                 scope TEXT PRIMARY KEY,
@@ -166,14 +146,7 @@ MIGRATIONS: tuple[Migration, ...] = (
                 bytes_of BIGINT NOT NULL,
                 purges BIGINT NOT NULL
             )""",
-            """INSERT INTO sealab_vault_total (scope, values_of, bytes_of, purges)
-                SELECT scope, count(*), sum(length(sealed)), (SELECT purges FROM sealab_vault WHERE id = 1)
-                FROM sealab_vault_value GROUP BY scope""",
-        ),
-    ),
-    Migration(
-        "0006_journal",
-        (
+            # Journals of runs.
             """CREATE TABLE sealab_journal_run (
                 id {identity},
                 run_id TEXT NOT NULL UNIQUE,
@@ -207,11 +180,7 @@ MIGRATIONS: tuple[Migration, ...] = (
                 sealed {bytes} NOT NULL,
                 PRIMARY KEY (run_id, number)
             )""",
-        ),
-    ),
-    Migration(
-        "0007_background",
-        (
+            # Runs in the background.
             """CREATE TABLE sealab_background_run (
                 id {identity},
                 run_id TEXT NOT NULL UNIQUE,
@@ -234,11 +203,7 @@ MIGRATIONS: tuple[Migration, ...] = (
             )""",
             "CREATE INDEX sealab_background_run_by_status ON sealab_background_run (status, leased_until)",
             "CREATE INDEX sealab_background_run_by_owner ON sealab_background_run (owner, status)",
-        ),
-    ),
-    Migration(
-        "0008_tokens",
-        (
+            # Who may call.
             """CREATE TABLE sealab_token (
                 id {identity},
                 token_id TEXT NOT NULL UNIQUE,
@@ -255,11 +220,6 @@ MIGRATIONS: tuple[Migration, ...] = (
             )""",
             "CREATE INDEX sealab_token_by_mark ON sealab_token (mark)",
             "CREATE INDEX sealab_token_by_tenant ON sealab_token (tenant, id)",
-        ),
-    ),
-    Migration(
-        "0009_tenants",
-        (
             """CREATE TABLE sealab_tenant (
                 id TEXT PRIMARY KEY,
                 created {float} NOT NULL,
@@ -267,12 +227,8 @@ MIGRATIONS: tuple[Migration, ...] = (
                 changed {float} NOT NULL,
                 proof TEXT
             )""",
-        ),
-    ),
-    Migration("0010_audit", audit.TABLES, audit.TRIGGERS),
-    Migration(
-        "0011_cpu_days",
-        (
+            # The audit log, and what its callers have used.
+            *audit.TABLES,
             """CREATE TABLE sealab_cpu_day (
                 day TEXT NOT NULL,
                 tenant TEXT NOT NULL,
@@ -280,11 +236,7 @@ MIGRATIONS: tuple[Migration, ...] = (
                 seconds {float} NOT NULL,
                 PRIMARY KEY (day, tenant, principal)
             )""",
-        ),
-    ),
-    Migration(
-        "0012_sign_ins",
-        (
+            # Sign-ins to upstream servers.
             """CREATE TABLE sealab_sign_in (
                 owner TEXT PRIMARY KEY,
                 person TEXT NOT NULL,
@@ -309,11 +261,7 @@ MIGRATIONS: tuple[Migration, ...] = (
             )""",
             "CREATE INDEX sealab_sign_in_flow_by_owner ON sealab_sign_in_flow (owner, asked)",
             "CREATE INDEX sealab_sign_in_flow_by_expires ON sealab_sign_in_flow (expires)",
-        ),
-    ),
-    Migration(
-        "0013_replicas",
-        (
+            # Servers on one database.
             """CREATE TABLE sealab_replica (
                 id TEXT PRIMARY KEY,
                 term BIGINT NOT NULL,
@@ -333,12 +281,7 @@ MIGRATIONS: tuple[Migration, ...] = (
                 taken {float} NOT NULL
             )""",
             "CREATE INDEX sealab_session_lease_by_taken ON sealab_session_lease (taken)",
-        ),
-    ),
-    Migration("0014_shared_state", shared_state.TABLES, shared_state.TRIGGERS),
-    Migration(
-        "0015_workspace_counts",
-        (
+            *shared_state.TABLES,
             """CREATE TABLE sealab_workspace_count (
                 id INTEGER PRIMARY KEY CHECK (id = 1),
                 bytes BIGINT NOT NULL,
@@ -358,16 +301,15 @@ MIGRATIONS: tuple[Migration, ...] = (
                 owner TEXT NOT NULL,
                 until BIGINT NOT NULL
             )""",
-        ),
-    ),
-    Migration(
-        "0016_histories",
-        (
             """CREATE TABLE sealab_history (
                 history TEXT PRIMARY KEY,
                 since {float} NOT NULL
             )""",
         ),
+        only={
+            "sqlite": audit.TRIGGERS["sqlite"],
+            "postgresql": (*audit.TRIGGERS["postgresql"], *shared_state.TRIGGERS["postgresql"]),
+        },
     ),
 )
 
@@ -399,7 +341,8 @@ def apply(engine: sa.Engine, steps: tuple[Migration, ...] = MIGRATIONS) -> tuple
     """Apply the steps that the database lacks and return their names.
 
     Raises `DatabaseNewer` when it has one that is not among `steps` and that these cannot work with, and
-    `DatabaseOlder` when it lacks one and its role may not change tables; then nothing is changed.
+    `DatabaseOlder` when it has steps but not the first of these, or lacks one and its role may not change tables; then
+    nothing is changed.
     """
     missing = missing_steps(engine, steps)
     if not missing:
@@ -416,7 +359,7 @@ def apply(engine: sa.Engine, steps: tuple[Migration, ...] = MIGRATIONS) -> tuple
 
 
 def missing_steps(engine: sa.Engine, steps: tuple[Migration, ...] = MIGRATIONS) -> tuple[str, ...]:
-    """Return the names of the steps that the database lacks. Raises `DatabaseNewer`."""
+    """Return the names of the steps that the database lacks. Raises `DatabaseNewer`, `DatabaseOlder` as `apply`."""
     with engine.execution_options(sealab="read").connect() as connection:
         applied = _applied(connection)
         _refuse_unknown(connection, applied, steps)
@@ -464,6 +407,12 @@ def _applied(connection: sa.Connection) -> dict[str, str]:
 
 
 def _refuse_unknown(connection: sa.Connection, applied: dict[str, str], steps: tuple[Migration, ...]) -> None:
+    if applied and steps[0].name not in applied:
+        raise DatabaseOlder(
+            f"The database was made before the first release of sealab (step {max(applied)}), and is not read any "
+            "more. Name another one by DATABASE_URL, or move the file away. `sealab skills backup` of the program that "
+            "made it and `sealab skills restore` of this one carry skills over."
+        )
     known = {step.name for step in steps}
     unknown = sorted(set(applied) - known)
     if not unknown:

@@ -26,8 +26,6 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from .erasing.persons import holds, person_of
-from .erasing.vault_links import DROP_ORPHANS, VaultLinks
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
 from .sql import sa
 from .vault_entries import (
@@ -44,6 +42,7 @@ from .vault_entries import (
     VaultTotals,
 )
 from .vault_keys import AKIN_CHARS, ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
+from .vault_links import DROP_ORPHANS, VaultLinks, holds, person_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,21 +14,19 @@ budget of its own (`kept` runs, `bytes_max` bytes) beside the workspace's quota.
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import os
 import stat
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from .errors import NameRefused, NotFound, WorkspaceError
+from .errors import NameRefused, WorkspaceError
 from .names import RUNS, Name, judge_run_id, run_folder, run_in, shown
-from .paths import Folder, Root, refusing, write_all
-from .quota import LEDGER
+from .paths import Folder, refusing, write_all
 from .store import Workspace
 
 What: TypeAlias = Literal["code.py", "output.txt", "stderr.txt", "result.json", "dry_run.json", "displayed.json"]
@@ -63,7 +61,6 @@ class RunArchive:
         self._until_look = 0
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._refused = False
-        _move_out(workspace.root, workspace.beside)
         workspace.before_runs_are_read(self.settle)
 
     @property
@@ -176,41 +173,6 @@ class RunArchive:
         self._bytes = sum(size for _, size in self._runs)
 
 
-def _move_out(workspace: Root, beside: Root) -> None:
-    """Move what earlier versions kept in the workspace itself to its place, for the owner of the home.
-
-    What cannot be moved is logged and stays. Several processes may do this at once.
-    """
-    try:
-        with workspace.open_folder(()) as top, workspace.open_folder((RUNS,)) as old, beside.open_folder(()) as new:
-            for name in old.names():
-                if run_in(name) == name and new.status(name) is None:
-                    _move(old, name, new)
-                elif name.startswith(_NEW):
-                    _drop(old, name)
-                elif name == LEDGER.leaf:
-                    old.unlink(name)
-            top.remove(RUNS)
-    except NotFound:
-        pass
-    except (OSError, WorkspaceError) as error:
-        _LOG.warning("Runs in the workspace's folder %s could not be moved out of it: %s", RUNS, error)
-
-
-def _move(old: Folder, name: str, new: Folder) -> None:
-    try:
-        old.rename(name, name, into=new)
-    except FileNotFoundError:
-        return  # another process was first
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        with old.enter(name) as inside:
-            files = {leaf: inside.read(leaf) for leaf in inside.names()}
-        _put(new, name, files, None)
-        _drop(old, name)
-
-
 def _put(folder: Folder, name: str, files: dict[str, bytes], again: str | None) -> None:
     """Make a run's folder, out of the folder `again` where there is one. Raises `OSError`, leaving nothing."""
     if folder.status(name) is not None:
@@ -271,3 +233,33 @@ def _drop(folder: Folder, name: str) -> None:
                 with contextlib.suppress(OSError):
                     _clear(inside, leaf)
         folder.remove(name)
+
+
+def rewrite_kept(workspace: Workspace, changed: Callable[[bytes], bytes], *, changes: bool) -> Iterator[str]:
+    """Give the names of kept files that `changed` makes differ, and replace them where it `changes`.
+
+    Names are as their owners read them. What is dropped meanwhile is passed over.
+    """
+    workspace.settle_runs()
+    kept = getattr(workspace, "kept", None)
+    if kept is not None:
+        yield from kept.rewrite(changed, changes=changes)
+        return
+    for entry in list(workspace.beside.walk()):
+        run_id = run_in(entry.parts[0])
+        if run_id is None or not entry.is_plain:
+            continue
+        try:
+            handle, _ = workspace.beside.open_file(Name(entry.parts), os.O_RDWR if changes else os.O_RDONLY)
+        except WorkspaceError:
+            continue
+        with open(handle, "r+b" if changes else "rb", buffering=0) as file:
+            before = file.read() or b""
+            after = changed(before)
+            if after == before:
+                continue
+            if changes:
+                file.seek(0)
+                write_all(handle, after)
+                file.truncate(len(after))
+        yield "/".join((RUNS, run_id, *entry.parts[1:]))

@@ -297,14 +297,11 @@ class Workspace:
 
     def remove_temporary(self, name: str) -> None:
         """Remove a run's temporary folder and all that is in it; what cannot be removed stays. Blocks."""
-        self._remove_tree(self.beside, name)
-
-    def _remove_tree(self, root: Root, name: str) -> None:
         with contextlib.suppress(WorkspaceError, OSError), self.ledger.locked():
-            found = sorted(root.walk((name,)), key=lambda entry: -len(entry.parts))
+            found = sorted(self.beside.walk((name,)), key=lambda entry: -len(entry.parts))
             gone_bytes = gone = 0
             for entry in (*found, Found((name,), 0, 0, is_folder=True, is_plain=False)):
-                with contextlib.suppress(WorkspaceError, OSError), root.open_folder(entry.parts[:-1]) as folder:
+                with contextlib.suppress(WorkspaceError, OSError), self.beside.open_folder(entry.parts[:-1]) as folder:
                     (folder.remove if entry.is_folder else folder.unlink)(entry.parts[-1])
                     gone_bytes += entry.size
                     gone += 1
@@ -319,20 +316,19 @@ class Workspace:
             top.remove(name)
 
     def _remove_old_temporary(self) -> None:
-        """Remove what runs left that ended together with their server; earlier versions left it in the workspace."""
-        for root in (self.beside, self.root):
-            with root.open_folder(()) as top:
-                old = [
-                    name
-                    for name, status in top.entries()
-                    if name.startswith((TEMPORARY_PREFIX, LANDING_PREFIX))
-                    and time.time() - status.st_mtime > _TEMPORARY_SECONDS
-                ]
-            for name in old:
-                if name.startswith(TEMPORARY_PREFIX):
-                    self._remove_tree(root, name)
-                elif root is self.beside:
-                    self.remove_landing(name)
+        """Remove what runs left that ended together with their server."""
+        with self.beside.open_folder(()) as top:
+            old = [
+                name
+                for name, status in top.entries()
+                if name.startswith((TEMPORARY_PREFIX, LANDING_PREFIX))
+                and time.time() - status.st_mtime > _TEMPORARY_SECONDS
+            ]
+        for name in old:
+            if name.startswith(TEMPORARY_PREFIX):
+                self.remove_temporary(name)
+            else:
+                self.remove_landing(name)
 
     def _removed_bytes(self) -> int:
         return sum(files.removed_bytes() for files in list(self.live))

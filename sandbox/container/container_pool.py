@@ -26,11 +26,8 @@ from ..wire.zygote_config import ZygoteConfig
 from . import engine, image
 from .container_workers import Containers, Setup
 from .engine import Engine
-from .engine_process import EngineProcess
+from .engine_process import EngineProcess, StartContainer
 from .image import ContainerImage
-from .pods.pod_engine import PodEngine
-from .pods.pod_engine import find as find_cluster
-from .running_container import StartContainer
 
 _LOG = logging.getLogger(__name__)
 
@@ -54,7 +51,7 @@ class ContainerPool:
 
     def __init__(self, settings: ContainerSettings) -> None:
         self._settings = settings
-        self._engine: Engine | PodEngine | None = None
+        self._engine: Engine | None = None
         self._pool: Pool | None = None
         self._starting = asyncio.Lock()
         self._busy = 0
@@ -71,8 +68,6 @@ class ContainerPool:
             self._rest.cancel()
         await asyncio.gather(*self._resting)
         await self._end()
-        if isinstance(self._engine, PodEngine):
-            await self._engine.close()
 
     async def ready(self) -> None:
         """Wait until a job could start at once. Raises `ContainerMissing` when none ever can."""
@@ -135,17 +130,16 @@ class ContainerPool:
         def launch(config: ZygoteConfig) -> Containers:
             # They do not concern what is outside; the container itself separates the files.
             inside = replace(config, workspace=None, required=Level.LIMITS)
-            by_engine = found.cpus_held or isinstance(found, PodEngine)
-            if by_engine:
+            if found.cpus_held:
                 inside = replace(inside, cpus=None)
             return Containers(
                 Setup(
                     found,
                     start,
-                    settings.pool.workspace is not None and not isinstance(found, PodEngine),
+                    settings.pool.workspace is not None,
                     inside,
                     processes=settings.pool.maximum.pids_max,
-                    cpus=config.cpus if by_engine else None,
+                    cpus=config.cpus if found.cpus_held else None,
                 )
             )
 
@@ -155,22 +149,13 @@ class ContainerPool:
     async def _starter(self) -> StartContainer:
         """Find the engine, once, and return what starts a container with it. Raises `ContainerMissing`."""
         settings = self._settings
-        if self._engine is None:
-            self._engine = await self._found()
-            _LOG.info("Containers run with %s.", self._engine.title)
-        if isinstance(self._engine, PodEngine):
-            return self._engine.start
         code = await asyncio.to_thread(image.code, settings.folder)
+        if self._engine is None:
+            state, cpus = settings.folder / "engine", settings.pool.cpus is not None
+            self._engine = await engine.find(settings.wanted, settings.image, code, state, cpus=cpus)
+            _LOG.info("Containers run with %s.", self._engine.title)
         workspace = None if settings.pool.workspace is None else Path(settings.pool.workspace)
         return partial(EngineProcess.start, self._engine, settings.image, code, workspace)
-
-    async def _found(self) -> Engine | PodEngine:
-        settings = self._settings
-        if engine.wants_pods(settings.wanted):
-            return await find_cluster(settings.wanted or "", settings.image.name)
-        code = await asyncio.to_thread(image.code, settings.folder)
-        with_cpus = settings.pool.cpus is not None
-        return await engine.find(settings.wanted, settings.image, code, settings.folder / "engine", cpus=with_cpus)
 
     def _stop_when_idle(self) -> None:
         if self._busy:

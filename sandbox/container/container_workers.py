@@ -22,9 +22,9 @@ from ..errors import ContainerMissing, WorkerLost
 from ..host.worker_process import WorkerProcess
 from ..wire.zygote_config import ZygoteConfig
 from ..wire.zygote_packets import ProcessExit
-from .engine import SCRATCH_MB, new_name
+from .engine import SCRATCH_MB, Engine, new_name
+from .engine_process import ContainerNeeds, EngineProcess, StartContainer
 from .host_link import HostLink
-from .running_container import ContainerNeeds, EngineTraits, RunningContainer, StartContainer
 
 KILL_SECONDS = 1.0
 """How long a worker may take to end when asked to, before its container is ended."""
@@ -49,7 +49,7 @@ class Setup:
     `sees_workspace` says that the workspace's files should be there to read.
     """
 
-    engine: EngineTraits
+    engine: Engine
     start: StartContainer
     sees_workspace: bool
     config: ZygoteConfig
@@ -152,7 +152,7 @@ class _Container:
         self._setup = setup
         self._done = done
         self._name = new_name()
-        self._running: RunningContainer | None = None
+        self._running: EngineProcess | None = None
         self._link: HostLink | None = None
         self._receiving: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -373,7 +373,7 @@ class _ContainedWorker:
         self.exit.set_result(ended)
 
 
-def check_limits(engine: EngineTraits, hello: Mapping[str, Any]) -> None:
+def check_limits(engine: Engine, hello: Mapping[str, Any]) -> None:
     """Raise `ContainerMissing` for a limit that neither the engine nor the container's inside can hold."""
     inner = cast("Mapping[str, bool]", hello["limits"])
     for limit, held in (("memory", engine.memory_held), ("processes", engine.processes_held)):

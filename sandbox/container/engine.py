@@ -34,8 +34,6 @@ from .messages import CONTROL_FD
 NOBODY = 65534
 SCRATCH_MB = 64
 ENGINES = ("podman", "docker")
-PODS = "kubernetes"
-"""What stands for an engine where containers are to be pods (`pods`)."""
 OTHER_RUNTIMES: Mapping[str, tuple[str, ...]] = {"podman": ("", "runc", "crun"), "docker": ("",)}
 """OCI runtimes to try with each engine; "" is its own choice."""
 
@@ -210,11 +208,6 @@ async def find(wanted: str | None, image: ContainerImage, code: Path, state: Pat
     raise ContainerMissing(
         f"No container could be run ({'; '.join(reasons)}). {machine}Look into the engine's own messages."
     )
-
-
-def wants_pods(wanted: str | None) -> bool:
-    """Return whether the operator wants pods of the cluster that this server runs in, and no engine."""
-    return (wanted or "").partition(":")[0] == PODS
 
 
 def is_there(wanted: str | None) -> bool:

@@ -7,8 +7,9 @@ import os
 import socket
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..wire.zygote_config import PACKETS
@@ -16,13 +17,22 @@ from . import engine
 from .engine import Engine
 from .host_link import DirectHostLink, HostLink, StreamHostLink
 from .image import ContainerImage
-from .running_container import ContainerNeeds
 
 _COMPLAINT_BYTES = 4000
 
 
+@dataclass(frozen=True, slots=True)
+class ContainerNeeds:
+    """What one container has to hold: its name, memory in MB, processes with threads, and perhaps processors."""
+
+    name: str
+    memory_mb: int
+    processes: int
+    cpus: float | None = None
+
+
 class EngineProcess:
-    """A container that an engine's process runs, which ends with it (`RunningContainer`)."""
+    """A container that an engine's process runs until both are gone. The end of its link ends it."""
 
     def __init__(self, found: Engine, name: str) -> None:
         self._engine = found
@@ -62,12 +72,12 @@ class EngineProcess:
         return self._link
 
     async def wait(self) -> None:
-        """Wait until the engine has ended."""
+        """Wait until the engine has ended. May be called anew after it was cancelled."""
         assert self._process is not None
         await self._process.wait()
 
     async def remove(self) -> None:
-        """Have the engine end the container."""
+        """Have the engine end the container. Raises OSError where the engine cannot be reached."""
         await self._engine.remove(self._name)
 
     def give_up(self) -> None:
@@ -119,3 +129,7 @@ class EngineProcess:
         assert process.stdin is not None
         assert process.stdout is not None
         self._link = StreamHostLink(process.stdout, process.stdin)
+
+
+StartContainer = Callable[[ContainerNeeds], Awaitable[EngineProcess]]
+"""Starts a container whose first process is the fork server. Raises `ContainerMissing`, `WorkerLost`, OSError."""

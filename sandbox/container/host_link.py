@@ -105,23 +105,10 @@ class DirectHostLink:
             self._control.close()
 
 
-class ByteSink(Protocol):
-    """Where bytes are written, as `asyncio.StreamWriter` takes them."""
-
-    def write(self, data: bytes, /) -> None:
-        """Write soon."""
-
-    async def drain(self) -> None:
-        """Wait until what was written is on its way, as far as it should be before more is written."""
-
-    def close(self) -> None:
-        """End it."""
-
-
 class StreamHostLink:
     """The container's standard streams, which also transport the worker's bytes and its output."""
 
-    def __init__(self, reading: asyncio.StreamReader, writing: ByteSink) -> None:
+    def __init__(self, reading: asyncio.StreamReader, writing: asyncio.StreamWriter) -> None:
         self._reading = reading
         self._writing = writing
         self._forwarded: _ForwardedWorker | None = None

@@ -27,7 +27,7 @@ from ..guest.program_values import NO_LITERALS, put_in
 from ..guest.runtime import Program
 from ..guest_api.hosted_skills import source_of
 from ..job import Json
-from ..report.newer_syntax import explained
+from ..report.hints_by_message import newer_syntax
 from ..report.results import result_of
 from . import event_loop, green_threads, guest_modules
 from .classes import keep_unmade
@@ -376,7 +376,7 @@ def _judged(
         if error.filename == _NO_FILE:
             error.filename = filename
             line = source.split("\n", error.lineno)[error.lineno - 1] if error.lineno else ""
-            error.msg = explained(error.msg, line) or error.msg
+            error.msg = newer_syntax(error.msg, line) or error.msg
             error.args = (error.msg, *((filename, *where[1:]) for where in error.args[1:]))
         raise
     except (RecursionError, MemoryError):

@@ -1,8 +1,9 @@
 """Changes libraries that would draw on a terminal or in a browser, when they are imported, ahead or by the code.
 
 The bars of tqdm become the progress of the run, and those of DuckDB, which would fill the output, are off; figures of
-matplotlib and charts of plotly and altair that are shown come into the report. `IPython.display` is there without
-IPython. No library is imported here.
+matplotlib that are shown come into the report, and charts of plotly and altair into its notes. `IPython.display` is
+there without IPython, for code that was written for a notebook. No library is imported here. Where pandas was imported,
+it does once, in the zygote, what most programs do: what it imports and compiles at first use is there then.
 
 threadpoolctl, which scikit-learn asks in many of its methods, finds no libraries to inspect. To find them it reads
 /proc/self/maps, which workers do not see, or has C call back into Python (dl_iterate_phdr(3)). For that ctypes needs
@@ -26,9 +27,9 @@ from types import ModuleType
 from typing import Any, Final
 
 from ..guest.guest import GUEST
+from ..guest_api.displaying import display
 from ..guest_api.hosted_runs import progress
 from ..job import FONTS_FOLDER
-from . import notebook_names
 from .reads import native_reads
 
 _MESSAGE_CHARS_MAX: Final = 100
@@ -54,7 +55,7 @@ class _Finder(MetaPathFinder):
         self, fullname: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
         change = self._changes.get(fullname)
-        if self._asks or (change is None and fullname not in notebook_names.NAMES):
+        if self._asks or (change is None and fullname not in _NOTEBOOK):
             return None
         self._asks = True
         try:
@@ -64,7 +65,7 @@ class _Finder(MetaPathFinder):
         finally:
             self._asks = False
         if change is None:
-            return notebook_names.stand_in(fullname) if spec is None else spec
+            return _notebook_spec(fullname) if spec is None else spec
         if spec is not None and spec.loader is not None:
             spec.loader = _LOADERS.get(fullname, _Changing)(spec.loader, change)
         return spec
@@ -176,17 +177,17 @@ def _find_none(_controller: object) -> None:
 
 
 def _change_plotly(module: Any) -> None:
-    """Have `show` bring a figure into the report."""
+    """Have `show` say in the report how a figure is kept."""
     module.BaseFigure.show = _show
 
 
 def _change_altair(module: Any) -> None:
-    """Have `show` and `display` bring a chart into the report."""
+    """Have `show` and `display` say in the report how a chart is kept."""
     module.TopLevelMixin.show = module.TopLevelMixin.display = _show
 
 
 def _show(chart: Any, *_arguments: Any, **_options: Any) -> None:
-    """Show the chart in the report."""
+    """Have the report say how the chart is kept."""
     if GUEST.draw is not None:
         GUEST.draw(chart)
 
@@ -203,3 +204,80 @@ _LOADERS: Final[Mapping[str, type[_Changing]]] = {
     "duckdb": _ChangingDuckdb,
     "matplotlib.font_manager": _PreparingFonts,
 }
+
+
+_TEXT = "key,number,day\nx,1,2020-01-01\ny,2.5,2020-01-02\nx,,2020-01-03\n"
+
+
+def sum_by_group() -> None:
+    """Add up a table of three rows: each page of memory that this writes to is then a worker's own."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        return
+    with suppress(Exception):
+        frame = pandas.read_csv(io.StringIO(_TEXT))
+        frame.groupby("key")["number"].sum().to_dict()
+        repr(frame)
+
+
+def rehearse() -> None:
+    """Work on a table of three rows, where pandas was imported; whatever fails concerns the code that does it."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        return
+    with suppress(Exception):
+        frame = pandas.read_csv(io.StringIO(_TEXT), parse_dates=["day"])
+        frame.groupby("key")["number"].agg(["sum", "mean"])
+        frame.groupby("key").number.sum().to_dict()
+        frame.merge(frame, on="key").sort_values("day")
+        frame.pivot_table(index="key", values="number", columns="day")
+        frame.set_index("day").resample("D").number.sum()
+        frame[frame.number > 1].assign(upper=frame.key.str.upper())
+        frame.isna().sum()
+        frame.describe()
+        frame.value_counts()
+        frame.to_csv(io.StringIO())
+        frame.to_dict("records")
+        frame.info(buf=io.StringIO())
+        repr(frame)
+
+
+_PACKAGE: Final = "IPython"
+_NOTEBOOK: Final = frozenset({_PACKAGE, f"{_PACKAGE}.display"})
+
+
+def _notebook_spec(name: str) -> ModuleSpec:
+    """Return what a module of `_NOTEBOOK` is loaded by."""
+    return ModuleSpec(name, _Notebook(), is_package=name == _PACKAGE)
+
+
+class _Text(str):
+    """A text that a notebook would set in its own way; it is shown as the text it is."""
+
+    __slots__ = ()
+
+
+def _image(
+    data: Any = None, *_arguments: Any, filename: str | os.PathLike[str] | None = None, **_options: Any
+) -> bytes:
+    """Return the bytes of an image, which a report shows as one. Raises OSError where there is no such file."""
+    if isinstance(data, bytes):
+        return data
+    path: Any = filename if data is None else data  # as IPython takes them
+    with open(path, "rb") as file:
+        return bytes(file.read())
+
+
+def _clear_output(*_arguments: Any, **_options: Any) -> None:
+    """Leave everything: what was displayed stays in the report."""
+
+
+class _Notebook(Loader):
+    def create_module(self, spec: ModuleSpec) -> None:
+        del spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module).update(display=display, get_ipython=lambda: None)
+        if module.__name__ != _PACKAGE:
+            texts = dict.fromkeys(("HTML", "Markdown", "Latex", "Math", "Pretty"), _Text)
+            vars(module).update(texts, Image=_image, clear_output=_clear_output)

@@ -1,6 +1,8 @@
-"""The figures of matplotlib that code shows or leaves open, and the charts of plotly and altair, as PNG images.
+"""The figures of matplotlib that code shows or leaves open, as PNG images.
 
-matplotlib itself is imported by the code, or ahead by the zygote, never here.
+matplotlib itself is imported by the code, or ahead by the zygote, never here. Images of plotly's and altair's charts
+are made by a browser (kaleido) and by V8 (vl-convert), which ends a process that may not make machine code: neither is
+tried, and the report says what shows such a chart.
 """
 
 from __future__ import annotations
@@ -13,12 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import sqrt
 from types import ModuleType
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from ..guest.guest import GUEST
 from ..wire.frames import FIGURE_BYTES_MAX, FIGURES_MAX
 from ..wire.shown_frames import CAPTION_CHARS_MAX
-from . import altair_charts, box_plots, chart_drawing, plotly_charts
+from . import box_plots
 from .figure_captions import caption_of
 
 FIGURES_BYTES_MAX = 8 * 1024 * 1024
@@ -33,6 +35,12 @@ TOKENS_MAX = 1_600
 ALL_TOKENS_MAX = 8_000
 _SHARE = 4
 _TOKENS_LEAST = 200
+
+_NO_CHARTS = (
+    "Charts of plotly and altair are not shown as images: these are made by a browser or by machine code, which the "
+    "sandbox does not run. Draw with matplotlib or seaborn, or keep the chart as a page: write_html(path) of plotly, "
+    "save('chart.html') of altair."
+)
 
 _SIZE = struct.Struct(">II")
 _SIZE_AT = 16  # in a PNG's first chunk
@@ -62,6 +70,7 @@ class Figures:
         self._captions: list[str] = []
         self._tokens_left = ALL_TOKENS_MAX
         self._left_out: list[str] = []
+        self._charts = ""
 
     def take_over(self) -> None:
         """Have `show` bring figures here, where matplotlib was imported."""
@@ -98,6 +107,7 @@ class Figures:
         self._images.clear()
         self._captions.clear()
         self._left_out.clear()
+        self._charts = ""
         self._tokens_left = ALL_TOKENS_MAX
 
     def images(self) -> tuple[bytes, ...]:
@@ -116,7 +126,8 @@ class Figures:
         What holds a figure is taken for it: axes, and grids of panels.
         """
         if is_chart(value):
-            return self._take_chart(value)
+            self._charts = _NO_CHARTS
+            return None
         figures = sys.modules.get("matplotlib.figure")
         if figures is None:
             return None
@@ -130,29 +141,15 @@ class Figures:
             pyplot.close(figure)
         return len(self._images) if len(self._images) > shown else None
 
-    def _take_chart(self, chart: Any) -> int | None:
-        """Show what plotly's or altair's own images would show, drawn here from its data."""
-        library = "plotly" if _is_plotly(chart) else "altair"
-        shown = len(self._images)
-        try:
-            panels, title = (plotly_charts if library == "plotly" else altair_charts).panels_of(chart)
-            figure = chart_drawing.drawn(panels, title)
-        except Exception as error:  # noqa: BLE001 - a library may raise anything at the code's own objects
-            why = str(error)[:200] if isinstance(error, chart_drawing.NotDrawable) else type(error).__name__
-            number = len(self._images) + len(self._left_out) + 1
-            self._left_out.append(f"figure {number}, of {library}, cannot be drawn: {why}; matplotlib and seaborn can")
-            return None
-        self._take(figure, f" (Drawn by matplotlib from the chart's data: {library}'s own images need a browser.)")
-        return len(self._images) if len(self._images) > shown else None
-
     def notes(self) -> dict[str, str]:
         """Say which figures are missing, and why."""
-        if not self._left_out:
-            return {}
-        told = "; ".join(self._left_out[:FIGURES_MAX])
-        return {"images": f"{told}. Save such figures with savefig(path) and bring them home with keep(path)."}
+        said = [self._charts] if self._charts else []
+        if self._left_out:
+            left_out = "; ".join(self._left_out[:FIGURES_MAX])
+            said.append(f"{left_out}. Save such figures with savefig(path) and bring them home with keep(path).")
+        return {"images": " ".join(said)} if said else {}
 
-    def _take(self, figure: _Figure, said: str = "") -> None:
+    def _take(self, figure: _Figure) -> None:
         number = len(self._images) + len(self._left_out) + 1
         if len(self._images) >= FIGURES_MAX:
             self._left_out.append(f"figure {number} is more than the {FIGURES_MAX} that a report shows")
@@ -165,8 +162,7 @@ class Figures:
         except Exception as error:  # noqa: BLE001 - drawing runs the code's own objects
             self._left_out.append(f"figure {number} could not be drawn ({type(error).__name__}: {str(error)[:200]})")
             return
-        said += smaller
-        self._add(image, f"{caption[: CAPTION_CHARS_MAX - len(said)]}{said}")
+        self._add(image, f"{caption[: CAPTION_CHARS_MAX - len(smaller)]}{smaller}")
 
     def _add(self, image: bytes, caption: str) -> None:
         number = len(self._images) + len(self._left_out) + 1
@@ -187,13 +183,10 @@ class Figures:
 
 def is_chart(value: object) -> bool:
     """Return whether a value is a figure of plotly or a chart of altair."""
-    altair = sys.modules.get("altair")
-    return _is_plotly(value) or (altair is not None and isinstance(value, altair.TopLevelMixin))
-
-
-def _is_plotly(value: object) -> bool:
-    plotly = sys.modules.get("plotly.basedatatypes")
-    return plotly is not None and isinstance(value, plotly.BaseFigure)
+    plotly, altair = sys.modules.get("plotly.basedatatypes"), sys.modules.get("altair")
+    if plotly is not None and isinstance(value, plotly.BaseFigure):
+        return True
+    return altair is not None and isinstance(value, altair.TopLevelMixin)
 
 
 @contextmanager

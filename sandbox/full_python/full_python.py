@@ -6,12 +6,14 @@ reason; no protection depends on that.
 
 from __future__ import annotations
 
+import _imp
 import ast
 import asyncio
 import builtins
 import ctypes
 import errno
 import faulthandler
+import gc
 import importlib
 import importlib.util
 import linecache
@@ -23,8 +25,9 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from importlib.machinery import FileFinder
 from inspect import CO_COROUTINE
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn, cast
 
 from ..guest.guest import GUEST
@@ -33,12 +36,13 @@ from ..guest.program_values import NO_LITERALS, put_in
 from ..guest.runtime import PRELOADED, Program, RunExtras
 from ..guest_api import host_modules, hosted_skills
 from ..job import Json, Start
+from ..report import disclosure
 from ..report.results import result_of
 from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import changed_libraries, first_times, local_files, own_paths
+from . import changed_libraries, local_files
 from .figures import Figures
 from .plain_values import PlainValues
 from .reads import native_reads, told_reads
@@ -142,7 +146,7 @@ class FullPython:
                     _import_ahead(name)
                     self._begin_anew_without(name)
             if _REHEARSAL not in self._late:
-                first_times.rehearse()
+                changed_libraries.rehearse()
                 self._begin_anew_without(_REHEARSAL)
         sys.argv[:] = [""]
         docstrings.preload()
@@ -173,7 +177,7 @@ class FullPython:
 
     def seal(self) -> None:
         """Leave everything changeable, full Python promises nothing about itself; but name no folder of the host."""
-        own_paths.forget()
+        _forget_own_paths()
 
     def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
         """Make a module `__main__` that holds the preloaded modules and `helpers`."""
@@ -241,7 +245,7 @@ class FullPython:
         for name in self._late:
             if name != _REHEARSAL:
                 _import_ahead(name)
-        first_times.sum_by_group()
+        changed_libraries.sum_by_group()
 
     def begin(self) -> None:
         """Drop figures and notes of earlier runs, and have libraries tell what they read, if that is to be told."""
@@ -366,3 +370,39 @@ def _exec(source: Any, variables: Any = None, own: Any = None, /, **more: Any) -
 def _exit(code: object = None) -> NoReturn:
     """End the code."""
     raise SystemExit(code)
+
+
+_PROGRAM = __package__.partition(".")[0]
+_IN_PLACE = "<sealab>"
+
+
+def _forget_own_paths() -> None:
+    """Forget the paths of this program's modules, and search for modules only where there is something to find.
+
+    Nothing of this program can be imported afterwards; what was imported stays. Call it in the root of the workers.
+    """
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")
+    own = [module for name, module in sys.modules.items() if name.partition(".")[0] == _PROGRAM]
+    for item in gc.get_objects():
+        if type(item) is FunctionType and item.__code__.co_filename.startswith(folder):
+            # As importlib does where a compiled file was moved.
+            _imp._fix_co_filename(item.__code__, _IN_PLACE)  # type: ignore[attr-defined]  # not in the stubs
+    for module in own:
+        _forget_origin(module)
+    sys.path[:] = [path for path in sys.path if os.path.exists(path)]
+    for path in [path for path, finder in sys.path_importer_cache.items() if not _finds(path, finder)]:
+        del sys.path_importer_cache[path]
+    disclosure.update_known_folders()
+
+
+def _forget_origin(module: ModuleType) -> None:
+    variables = vars(module)
+    for name in ("__file__", "__cached__"):
+        variables.pop(name, None)
+    module.__spec__ = module.__loader__ = None
+    if "__path__" in variables:
+        module.__path__ = []
+
+
+def _finds(path: str, finder: object) -> bool:
+    return isinstance(finder, FileFinder) and os.path.exists(path)

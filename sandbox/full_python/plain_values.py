@@ -10,7 +10,7 @@ larger one as its head and tail, and the whole of it becomes a file in the works
 | larger table | `{rows, columns, file, read_with, head, tail}` |
 | array of up to `CELLS_MAX` values, Index, polars Series | (nested) list |
 | larger array | `{shape, dtype, min, max, mean, file, read_with, head, tail}` |
-| figure of matplotlib or plotly, chart of altair | `{image}`: its number among the images of the report |
+| figure of matplotlib | `{image}`: its number among the images of the report |
 | missing value | null |
 """
 
@@ -86,8 +86,8 @@ class PlainValues:
             number = self._show_figure(value)
             return repr_of(value) if number is None else {"image": number}
         if is_chart(value):
-            number = self._show_figure(value)
-            return f"<{type_name(type(value))}>" if number is None else {"image": number}
+            self._show_figure(value)
+            return f"<{type_name(type(value))}>"
         if artists is not None and isinstance(value, artists.Artist):
             return repr_of(value)
         shown = table_of(value)

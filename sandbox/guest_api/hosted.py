@@ -12,7 +12,7 @@ from typing import cast
 from ..guest.facade import Facade
 from ..guest.guest import GUEST
 from ..job import Json
-from . import displaying, hosted_privacy, hosted_runs, hosted_skills, hosted_tools
+from . import displaying, hosted_runs, hosted_skills, hosted_tools
 from .answers import awaitable
 
 _SLICE = 3 * 1024 * 1024
@@ -118,6 +118,23 @@ def delete_file(filename: str) -> object:
     return awaitable(GUEST.call_host("delete_file", {"filename": filename}))
 
 
+def sanitize_pii(content: object) -> object:
+    """Return a text, or a value made of JSON's types, with a token in place of everything personal in it.
+
+    The same value always has the same token, so that values can be compared with tokens. Raises TypeError for what is
+    not JSON, RuntimeError where it could not be looked for.
+    """
+    return GUEST.call_host("sanitize_pii", {"content": cast("Json", content)})
+
+
+def restore_pii(content: object) -> object:
+    """Return a text, or a value made of JSON's types, with the values that its tokens stand for.
+
+    Tokens that the vault does not know stay. Raises PermissionError where values may not be given back.
+    """
+    return GUEST.call_host("restore_pii", {"content": cast("Json", content)})
+
+
 def helpers() -> dict[str, object]:
     """Give every helper by the name under which code finds it."""
     return {
@@ -127,7 +144,8 @@ def helpers() -> dict[str, object]:
         "delete_file": delete_file,
         **hosted_tools.helpers(),
         **hosted_skills.helpers(),
-        **hosted_privacy.helpers(),
+        "sanitize_pii": sanitize_pii,
+        "restore_pii": restore_pii,
         **hosted_runs.helpers(),
         **displaying.helpers(),
     }

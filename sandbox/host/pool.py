@@ -27,7 +27,6 @@ from ..errors import ContainerMissing, LevelMissing, LimitRefused, WorkerLost
 from ..job import HostCalls, Isolation, Job, Limits, Outcome, Rebuild, Recorder
 from ..wire.zygote_config import ZygoteConfig
 from .free_memory import Memory
-from .late_imports import LateImports
 from .repl_sessions import SessionRoom, Sessions, SessionState
 from .run_bounds import RunBounds
 from .run_folders import RunFolder, RunFolders
@@ -35,7 +34,7 @@ from .scheduler import Room, Scheduler, Seat
 from .worker import WorkerHandle
 from .worker_process import Launches
 from .zygote_launcher import ZygoteLauncher
-from .zygotes import Zygotes
+from .zygotes import LateImports, Zygotes
 
 WORKER_BYTES = 128 * 1024 * 1024
 """What a worker may hold besides its job's memory: the interpreter with its libraries, and its output."""

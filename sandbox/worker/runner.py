@@ -37,7 +37,6 @@ from ..skill_source import facts
 from ..wire import output
 from ..wire.frames import EXIT_WITHOUT_REPORT, FRAME_BYTES_MAX, NAME_CHARS_MAX, encode
 from ..wire.job_frame import encode_job
-from . import skill_modules
 
 _WARM_SOURCES = (
     """
@@ -154,7 +153,7 @@ class Worker:
         GUEST.call_host = self.channel.call
         GUEST.call_host_async = self.channel.call_async
         GUEST.namespace = self._namespace
-        GUEST.define = skill_modules.definer(dialect)
+        GUEST.define = definer(dialect)
         GUEST.run = 0
 
     def rehearse(self) -> None:
@@ -365,3 +364,40 @@ def _report(
         "error": None if error is None else asdict(error),
         "notes": dict(notes),
     }
+
+
+Define = Callable[[str, str, str], dict[str, object]]
+
+
+class SkillRefused(Exception):
+    """A skill's source may not run at this isolation."""
+
+    __module__ = "builtins"
+
+
+def _refusal_text(refusal: Refused) -> str:
+    """Say what was refused and, after the semicolon, what to do about it."""
+    if GUEST.wider:
+        return f'{refusal.message}; ask for isolation="{GUEST.wider[0]}", which can run it'
+    instead = f"; {refusal.instead}" if refusal.instead else ""
+    return f"{refusal.message} (full Python could run it, which is not offered here){instead}"
+
+
+def definer(dialect: Dialect) -> Define:
+    """Return what `GUEST.define` is to be: `(source, filename, name)` in, the module's variables out.
+
+    It raises `SkillRefused` for source that the dialect refuses, and whatever the source raises.
+    """
+
+    def define(source: str, filename: str, name: str) -> dict[str, object]:
+        try:
+            program = dialect.compile(source, filename)
+        except Refused as refusal:
+            where = "" if refusal.line is None else f" in line {refusal.line}"
+            raise SkillRefused(f"{filename} was refused{where}: {_refusal_text(refusal)}") from None
+        if program.is_async:
+            raise SkillRefused(f"{filename} awaits at its top level. Put that into an async function.")
+        helpers = {**hosted.helpers(), **data_helpers.helpers(), **hosted_tools.bridge_names(source)}
+        return dialect.module(program, name, helpers)
+
+    return define

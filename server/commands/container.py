@@ -12,7 +12,6 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from ...sandbox.container import engine, image
-from ...sandbox.container.running_container import EngineTraits
 from ...sandbox.errors import ContainerMissing
 from ...sandbox.job import Isolation
 from ..errors import Exit, UsageError
@@ -68,8 +67,6 @@ def _build(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     for package in chosen.packages:
         if meant := misnamed(package):
             raise UsageError(f"{package} is a module of {meant}. Write `--with {meant}`.")
-    if engine.wants_pods(settings.container_runtime):
-        raise UsageError("Pods run the image that CONTAINER_IMAGE names. Build it from the Dockerfile.")
     home.prepare()
     copied = engine.needs_copy(settings.container_runtime)
     if copied:
@@ -111,12 +108,10 @@ async def _status_of(settings: Settings, home: Home) -> ContainerStatus:
     """Run a container, if there is an image for it, and see."""
     chosen = chosen_image(settings, home)
     allowed = Isolation.CONTAINER in allowed_isolations(settings)
-    found: EngineTraits | None = None
+    found: engine.Engine | None = None
     problem = None if allowed else "ALLOWED_ISOLATION leaves out container. Add it to use containers."
     try:
-        if engine.wants_pods(settings.container_runtime):
-            found = await _cluster(settings)
-        elif chosen is not None:
+        if chosen is not None:
             code = await asyncio.to_thread(image.code, home.containers)
             state, cpus = home.containers / "engine", settings.cpus is not None
             found = await engine.find(settings.container_runtime, chosen, code, state, cpus=cpus)
@@ -137,12 +132,3 @@ async def _status_of(settings: Settings, home: Home) -> ContainerStatus:
         packages={} if chosen is None else dict(chosen.packages or {}),
         problem=problem,
     )
-
-
-async def _cluster(settings: Settings) -> EngineTraits:
-    """Find the cluster that pods would run in."""
-    from ...sandbox.container.pods.pod_engine import find
-
-    found = await find(settings.container_runtime or "", settings.container_image)
-    await found.close()
-    return found

@@ -109,7 +109,7 @@ def _check(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
 
 
 def _judged(folder: Path, top: str) -> list[Module]:
-    from ...sandbox.package_check import judged
+    from ...sandbox.guest_names import judged
 
     return [
         {

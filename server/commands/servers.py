@@ -286,14 +286,7 @@ def _import_report(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> 
         ],
         "files": [str(path) for path in plan.files],
         "problems": [{"file": str(path), "why": why} for path, why in plan.problems],
-        "sandbox": _sandboxes(plan),
     }
-
-
-def _sandboxes(plan: ImportPlan) -> list[str]:
-    from ..former_settings import of_sandbox
-
-    return [told for path, block in plan.sandboxes for told in of_sandbox(block, path)]
 
 
 def _print_import(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> None:
@@ -311,8 +304,6 @@ def _print_import(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> N
             print(f"{'':<{_WIDTH}} {one_line(note)}")
     for path, why in plan.problems:
         print_error(f"sealab: {path}: {why}")
-    for told in _sandboxes(plan):
-        print_error(f"sealab: {told}")
     count = len(plan.added)
     servers = f"{count} server{'s' * (count != 1)}"
     if not plan.found:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from ...sandbox.job import Json
-from ...skills_db.erasing.redaction import redact_skills
 from ...skills_db.journal.records import RUNNING
+from ...skills_db.redaction import redact_skills
+from ...workspace.archive import rewrite_kept
 from ...workspace.errors import WorkspaceError
-from ...workspace.rewriting import rewrite_kept
 from ..errors import HostWorkRefused, PrivacyFailed
 from .reading.encodings import encoding_of
 from .reading.file_texts import is_packed

@@ -77,8 +77,6 @@ class PeerLink:
         self._heard: dict[str, float] = {}
         self._eras: dict[str, str] = {}
         """Those of servers that have begun a new one; see `seals`."""
-        self._marking: set[str] = set()
-        """Servers that have marked an answer: those of a former version do not."""
 
     async def reach(self, peer: ReplicaRow) -> None:
         """Return once another server is known to answer, which a stopped one does not, though it takes connections.
@@ -162,21 +160,15 @@ class PeerLink:
             raise PeerUnreached(f"{type(error).__name__} at {peer.address}") from error
         except httpx2.HTTPError as error:
             raise PeerLost(f"{type(error).__name__} at {peer.address}") from error
-        if response.status_code < _FAILED_FROM and not self._is_marked(peer, seal, response):
+        if response.status_code < _FAILED_FROM and not self._is_marked(seal, response):
             await response.aclose()
             raise PeerLost(f"What answers at {peer.address} is not {peer.id}.")
         return response
 
-    def _is_marked(self, peer: ReplicaRow, seal: str, response: httpx2.Response) -> bool:
-        """Return whether an answer is that of a server with the key, or may be one of a former version."""
-        mark = response.headers.get(ANSWER_HEADER)
-        if mark is None:
-            return peer.id not in self._marking
+    def _is_marked(self, seal: str, response: httpx2.Response) -> bool:
+        """Return whether an answer is that of a server with the key."""
         right = answer_mark(self._keys.seal, seal, response.status_code)
-        if not hmac.compare_digest(mark.encode(), right.encode()):
-            return False
-        self._marking.add(peer.id)
-        return True
+        return hmac.compare_digest(response.headers.get(ANSWER_HEADER, "").encode(), right.encode())
 
     async def ask(
         self, peer: ReplicaRow, question: Mapping[str, object], *, seconds: float = ASK_SECONDS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,8 +23,6 @@ from ..settings import Settings
 from ..storage.opening import shown_folder
 
 NO_IMAGE = "There is no image for containers yet. Run `sealab container build`, or set CONTAINER_IMAGE."
-
-NO_POD_IMAGE = "Pods need CONTAINER_IMAGE, an image that holds this version of sealab. Set it."
 
 AUTO = "auto"
 """What a request asks for that leaves the choice to sealab."""
@@ -139,10 +136,6 @@ def chosen_image(settings: Settings, home: Home) -> ContainerImage | None:
 
 
 def _no_container(settings: Settings, image: ContainerImage | None) -> str | None:
-    if engine.wants_pods(settings.container_runtime):
-        from ...sandbox.container.pods.pod_engine import why_not
-
-        return why_not(os.environ) or (NO_POD_IMAGE if settings.container_image is None else None)
     if not engine.is_there(settings.container_runtime):
         return f"There is no {settings.container_runtime or 'container engine'} here. {engine.HOW_TO_INSTALL}"
     return NO_IMAGE if image is None else None
@@ -173,8 +166,7 @@ def _container_pool(settings: Settings, home: Home, bounds: RunBounds, image: Co
     pool = _pool_settings(settings, home, bounds, Isolation.CONTAINER)
     return ContainerPool(
         ContainerSettings(
-            # A pod takes longer to start than a container, so as many are kept warm as there are spares elsewhere.
-            pool=pool if engine.wants_pods(settings.container_runtime) else replace(pool, spares=min(pool.spares, 1)),
+            pool=replace(pool, spares=min(pool.spares, 1)),
             image=image,
             folder=home.containers.absolute(),
             wanted=settings.container_runtime,

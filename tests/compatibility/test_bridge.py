@@ -12,8 +12,6 @@ import pytest
 from sealab.sandbox.container import engine
 from sealab.sandbox.container.image import ContainerImage
 from sealab.sandbox.errors import ContainerMissing
-from sealab.server.former_settings import of_bridge
-from sealab.server.settings import read_settings
 
 from ..server.command_line import sealab
 from ..server.conftest import Caller, in_this_process
@@ -190,38 +188,6 @@ async def test_configurations_are_found_at_start(found: Path) -> None:
 
 
 # Settings
-
-
-VARIABLES = {
-    "RUNTIME": ("podman", "SEALAB_CONTAINER_RUNTIME=podman"),
-    "IMAGE": ("python:3.14-slim", "container build"),
-    "TIMEOUT": ("30s", "SEALAB_TIMEOUT_SECONDS=30"),
-    "MAX_TIMEOUT": ("120", "SEALAB_MAX_TIMEOUT_SECONDS=120"),
-    "MEMORY": ("1g", "SEALAB_MEMORY_MB=1024"),
-    "PIDS": ("128", "SEALAB_PIDS_MAX=128"),
-    "CPUS": ("2", "SEALAB_CPUS=2"),
-    "CONTAINER_USER": ("65534:65534", "65534:65534"),
-    "RUNTIME_IDLE_TIMEOUT": ("300s", "idle_seconds"),
-    "STATE_DIR": ("./.mcp-bridge", "SEALAB_HOME"),
-    "OUTPUT_MODE": ("toon", "SEALAB_OUTPUT_FORMAT=toon"),
-    "LOG_LEVEL": ("INFO", "SEALAB_LOG_LEVEL=INFO"),
-}
-
-
-def test_variables_of_the_bridge_are_named_with_their_successor(tmp_path: Path) -> None:
-    env = {f"MCP_BRIDGE_{name}": value for name, (value, _) in VARIABLES.items()}
-    ended = sealab("run", "-", "--home", str(tmp_path), stdin="1", **env)
-    lines = {line.split()[1]: line for line in ended.stderr.splitlines() if "MCP_BRIDGE_" in line}
-    assert len(lines) == len(VARIABLES)
-    for name, (_, successor) in VARIABLES.items():
-        assert successor in lines[f"MCP_BRIDGE_{name}"]
-
-
-def test_every_successor_is_a_setting_with_that_value(tmp_path: Path) -> None:
-    told = " ".join(of_bridge({f"MCP_BRIDGE_{name}": value for name, (value, _) in VARIABLES.items()}))
-    named = dict(word.split("=", 1) for word in told.split() if word.startswith("SEALAB_") and "=" in word)
-    assert len(named) >= 8
-    read_settings(file=tmp_path / "none", file_required=False, environment=named, command_line={})
 
 
 async def test_help_with_a_podman_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from sealab.server.former_settings import of_sandbox
-
 from ..server.command_line import sealab
 from ..server.conftest import Caller, environment, in_this_process
 from ..server.upstream_tools.test_registry import ONE_SPARE, configure, upstream
@@ -174,10 +172,10 @@ def test_one_client_for_all_transports_with_env_and_headers(tmp_path: Path) -> N
         assert read(done(home, "run", "-", stdin=code)) == ["k-2", "k-2", "k-1"]
 
 
-def _project(folder: Path, **more: Any) -> Path:
+def _project(folder: Path) -> Path:
     """A project with an `mcp_config.json` as the enhanced edition has it."""
     folder.mkdir()
-    document = {"mcpServers": {"up": upstream(), "off": upstream(disabled=True)}, **more}
+    document = {"mcpServers": {"up": upstream(), "off": upstream(disabled=True)}}
     (folder / "mcp_config.json").write_text(json.dumps(document))
     return folder
 
@@ -192,36 +190,6 @@ def test_mcp_config_json_is_read(tmp_path: Path) -> None:
     listed = read(done(tmp_path / "home", "servers", "list", "--json"))["servers"]
     assert [(each["name"], each["disabled"]) for each in listed] == [("up", False), ("off", True)]
     assert done(tmp_path / "home", "run", "-", stdin="await tools.up.add(left=1)") == "2\n"
-
-
-SANDBOX = {
-    "enabled": False,
-    "runtime": "podman",
-    "image": "python:3.11-slim",
-    "memory_limit": "512m",
-    "cpu_limit": "1.0",
-    "timeout": 30,
-    "max_timeout": 120,
-}
-
-
-def test_sandbox_block_of_mcp_config_json(tmp_path: Path) -> None:
-    told = _imported(tmp_path / "home", _project(tmp_path / "project", sandbox=SANDBOX))
-    said = " ".join(told["sandbox"])
-    for line in (
-        "CONTAINER_RUNTIME=podman",
-        "MEMORY_MB=512",
-        "CPUS=1.0",
-        "TIMEOUT_SECONDS=30",
-        "MAX_TIMEOUT_SECONDS=120",
-    ):
-        assert line in said
-    assert "always runs in a sandbox" in said
-    assert len(of_sandbox(SANDBOX | {"network": "none"}, Path("mcp.json"))) == len(SANDBOX) + 1, "each key is named"
-    home = tmp_path / "home"
-    (home / "mcp.json").write_text(json.dumps({"mcpServers": {}, "sandbox": {"timeout": 5}}))
-    ended = sealab("run", "-", "--home", str(home), stdin="1")
-    assert "Set TIMEOUT_SECONDS=5 instead." in ended.stderr
 
 
 # Typed wrappers
@@ -300,17 +268,10 @@ def test_discovery_over_discovery_config_json(home: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "never").exists()
 
 
-def test_commands_of_the_enhanced_edition(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_script_runs_with_arguments_and_always_in_the_sandbox(home: Path) -> None:
     env = {"SEALAB_HOME": str(home)}
-    assert sealab("mcp-exec", str(home / "adding.py"), "--left", "1", "--sandbox", **env).stdout == "2 m\n"
-    assert sealab("mcp-generate-discovery", **env).returncode == 0
-    (tmp_path / "discovery_config.json").write_text('{"up__add": {"left": 1}}')
-    assert sealab("mcp-discover", **env).returncode == 0
-    assert sealab("mcp-generate", **env).returncode == 0
-    assert (tmp_path / "servers" / "up" / "add.py").exists()
-    (tmp_path / "s.py").write_text("import socket\n")
-    assert sealab("mcp-exec", "s.py", "--sandbox", **env).returncode == 3, "and without the flag too"
+    assert sealab("run", str(home / "adding.py"), "--", "--left", "1", **env).stdout == "2 m\n"
+    assert sealab("run", "-", stdin="import socket\n", **env).returncode == 3
 
 
 # The run time

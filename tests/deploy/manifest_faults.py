@@ -105,13 +105,6 @@ def of_references(manifests: list[Manifest]) -> Iterator[str]:
             yield f"there are no volumes {missing}"
     for scaler in of_kind(manifests, "HorizontalPodAutoscaler"):
         wanted.append((scaler["spec"]["scaleTargetRef"]["kind"], scaler["spec"]["scaleTargetRef"]["name"]))
-    for binding in of_kind(manifests, "RoleBinding"):
-        wanted.append((binding["roleRef"]["kind"], binding["roleRef"]["name"]))
-        wanted += [(subject["kind"], subject["name"]) for subject in binding["subjects"]]
-        if any(
-            subject.get("namespace") != binding["metadata"].get("namespace", "-") for subject in binding["subjects"]
-        ):
-            yield "a role is bound to an account of another namespace"
     services = {each["metadata"]["name"]: each["spec"]["ports"] for each in of_kind(manifests, "Service")}
     for ingress in of_kind(manifests, "Ingress"):
         for rule in ingress["spec"]["rules"]:
@@ -135,7 +128,7 @@ def of_confinement(manifests: list[Manifest]) -> Iterator[str]:
     pod = pod_of(manifests)
     if not pod["securityContext"]["runAsNonRoot"] or pod["securityContext"]["seccompProfile"]["type"] == "Unconfined":
         yield "the pod is not confined"
-    if pod["automountServiceAccountToken"] and not of_kind(manifests, "Role"):
+    if pod["automountServiceAccountToken"]:
         yield "a token of the cluster's API is mounted that nothing needs"
     for container in (*pod["containers"], *pod["initContainers"]):
         confined = container["securityContext"]

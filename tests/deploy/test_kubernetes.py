@@ -15,12 +15,9 @@ import kubernetes_validate
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from sealab.sandbox.container.engine import wants_pods
-from sealab.sandbox.container.pods.pod_manifest import LABEL, LABELLED
-
 from ..server.conftest import http_server
 from ..server.protocol.web.raw import get
-from .manifest_faults import SECRET, all_faults, environment
+from .manifest_faults import SECRET, all_faults
 from .rendering import KUBERNETES, OVERLAYS, Manifest, of_kind, pod_of, rendered, server_of
 
 ROOT = KUBERNETES.parents[1]
@@ -82,20 +79,6 @@ def test_several_servers_keep_nothing_on_a_pod_and_one_keeps_all_on_its_volume()
     assert "persistentVolumeClaim" in next(each for each in pod_of(one)["volumes"] if each["name"] == "state")
     assert of_kind(one, "Deployment")[0]["spec"]["strategy"] == {"type": "Recreate"}
     assert "SEALAB_DATABASE_URL" not in {each["name"] for each in server_of(one)["env"]}
-
-
-def test_the_account_may_do_what_the_adapter_for_pods_asks_and_its_pods_reach_nothing() -> None:
-    manifests = rendered("pods")
-    (role,) = of_kind(manifests, "Role")
-    may = {resource: set(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
-    assert may == {"pods": {"create", "get", "list", "delete"}, "pods/attach": {"create", "get"}}
-    assert pod_of(manifests)["automountServiceAccountToken"]
-    (closed,) = [each for each in of_kind(manifests, "NetworkPolicy") if each["metadata"]["name"] == "sealab-sandbox"]
-    assert closed["spec"] == {"podSelector": {"matchLabels": {LABEL: LABELLED}}, "policyTypes": ["Ingress", "Egress"]}
-    given = dict(environment(manifests))
-    assert given["SEALAB_CONTAINER_IMAGE"] == server_of(manifests)["image"]
-    assert wants_pods(given["SEALAB_CONTAINER_RUNTIME"])
-    assert {"POD_NAME", "POD_UID"} <= set(given)
 
 
 def test_no_secret_is_in_the_manifests() -> None:

@@ -48,7 +48,7 @@ _CACHES = frozenset(
         "sealab.sandbox.dialect.facades.identity._of_kept",
         "sealab.sandbox.dialect.facades.stand_ins.held_callables._entered",
         "sealab.sandbox.dialect.facades.stand_ins.asyncio_._current",
-        "sealab.sandbox.dialect.facades.stand_ins.expat_parsers._parents",
+        "sealab.sandbox.dialect.facades.stand_ins.held_callables._parents",
         "sealab.sandbox.dialect.facades.stand_ins.log_records._level_names",
         "sealab.sandbox.dialect.facades.stand_ins.log_records._levels",
         "base64._b32rev",

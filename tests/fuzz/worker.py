@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from sealab.sandbox.dialect.compiling import compile_program, run_program
 from sealab.sandbox.dialect.restricted_python import RestrictedPython
 from sealab.sandbox.guest.guest import GUEST
-from sealab.sandbox.worker.skill_modules import definer
+from sealab.sandbox.worker.runner import definer
 from tests.sandbox import facades_walk
 
 from .composer import Composer

@@ -31,7 +31,7 @@ from sealab.sandbox.dialect.namespace import new_namespace
 from sealab.sandbox.dialect.restricted_python import RestrictedPython
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.guest_api import data_helpers, hosted
-from sealab.sandbox.worker.skill_modules import definer
+from sealab.sandbox.worker.runner import definer
 
 _OUT = (
     "open exec eval compile __import__ input breakpoint getattr setattr delattr vars globals locals memoryview help"

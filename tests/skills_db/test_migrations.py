@@ -107,12 +107,34 @@ def test_a_newer_database_is_refused_with_the_version_that_made_it(place: Place,
         assert (tables(database), applied(database)) == before
 
 
+def test_a_database_of_before_the_first_release_is_refused_and_kept_as_it_was(place: Place):
+    with place.open() as database:
+        with database.transaction() as session:
+            session.connection().exec_driver_sql("UPDATE sealab_migration SET name = '0016_histories'")
+        before = tables(database), applied(database)
+        with pytest.raises(DatabaseOlder, match=r"before the first release .*\(step 0016_histories\).*\. Name another"):
+            place.open()
+        assert (tables(database), applied(database)) == before
+
+
 def test_a_program_goes_on_with_steps_that_only_expand_and_with_what_they_need(place: Place):
     """A server of the version before opens the database, as for a new tenant, while the later version serves."""
     with place.open() as database:
         migrations.apply(database.durable, (*MIGRATIONS, LATER))
         with place.open() as of_before:
             SkillStore(of_before).save(SkillDraft(name="a", code="pass"))
+            RunStore(of_before).record(
+                RunRecord(
+                    run_id="r",
+                    started_at=datetime.now(UTC),
+                    duration_ms=1,
+                    status="ok",
+                    isolation="restricted",
+                    skill="a",
+                    version=1,
+                )
+            )
+        assert SkillStore(database).load("a").runs == 1
         assert migrations.apply(database.durable, (*MIGRATIONS, LATER, CONTRACTING)) == (CONTRACTING.name,)
         assert migrations.missing_steps(database.durable, (*MIGRATIONS, LATER)) == ()
         with pytest.raises(DatabaseNewer):
@@ -130,29 +152,6 @@ def test_a_step_that_removes_or_renames_says_what_programs_must_know():
         text = " ".join((*step.statements, *(each for group in step.only.values() for each in group))).upper()
         takes_away = re.search(r"\b(DROP (TABLE|COLUMN)|RENAME|SET NOT NULL|ALTER COLUMN)\b", text)
         assert step.needs is not None or takes_away is None, step.name
-
-
-def test_the_version_before_goes_on_to_work_on_the_expanded_tables(place: Place, monkeypatch: pytest.MonkeyPatch):
-    """A program with all steps but the last opens the database of this version, and works with what it knows."""
-    with place.open() as database:
-        before = MIGRATIONS[:-1]
-        with monkeypatch.context() as older:
-            older.setattr(migrations.apply, "__defaults__", (before,))
-            with place.open() as of_before:
-                assert SkillStore(of_before).save(SkillDraft(name="a", code="pass")).version == 1
-                RunStore(of_before).record(
-                    RunRecord(
-                        run_id="r",
-                        started_at=datetime.now(UTC),
-                        duration_ms=1,
-                        status="ok",
-                        isolation="restricted",
-                        skill="a",
-                        version=1,
-                    )
-                )
-        assert SkillStore(database).load("a").runs == 1
-        assert applied(database) == [step.name for step in MIGRATIONS]
 
 
 def test_a_user_without_the_right_to_change_tables_is_told_which_step_is_missing(postgres_place: Place):
@@ -204,22 +203,3 @@ def test_programs_that_open_an_empty_database_at_once_make_the_tables_once(place
         assert sorted(threads.map(use, range(8))) == list(range(1, 9))
     with place.open() as database:
         assert applied(database) == [step.name for step in MIGRATIONS]
-
-
-def test_skills_of_an_older_version_count_for_their_size(place: Place):
-    with place.open() as database:
-        SkillStore(database).save(SkillDraft(name="a", code="#" * 5_000, tests="#" * 2_000))
-        with database.transaction() as session:
-            connection = session.connection()
-            for statement in (
-                "DELETE FROM sealab_migration WHERE name = '0003_bounds'",
-                "DROP INDEX sealab_skill_version_by_size",
-                "DROP INDEX sealab_vault_value_by_scope",
-                "ALTER TABLE sealab_skill_version DROP COLUMN size",
-            ):
-                connection.exec_driver_sql(statement)
-        assert migrations.apply(database.durable) == ("0003_bounds",)
-        with database.read() as session:
-            size = session.connection().exec_driver_sql("SELECT size FROM sealab_skill_version").scalar_one()
-        assert 7_000 <= size < 8_000
-        assert SkillStore(database).load("a").draft.code == "#" * 5_000

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from sealab.skills_db.content import SkillDraft, SkillKind
 from sealab.skills_db.engine import open_database
-from sealab.skills_db.erasing.redaction import SkillTraces, redact_skills
 from sealab.skills_db.errors import SkillNotFound, SkillRefused, StoreFull
+from sealab.skills_db.redaction import SkillTraces, redact_skills
 from sealab.skills_db.runs import RunRecord, RunStore
 from sealab.skills_db.skills import SkillCounts, SkillStore
 

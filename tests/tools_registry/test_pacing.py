@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sealab.tools_registry.upstream import pacing, sse_transport
-from sealab.tools_registry.upstream.pacing import Pace
+from sealab.tools_registry.upstream import reading, sse_transport
+from sealab.tools_registry.upstream.reading import Pace
 from sealab.tools_registry.upstream.sse_transport import EndpointMissing
 
 
@@ -40,16 +40,16 @@ async def test_beyond_a_burst_all_streams_of_a_server_wait_together(monkeypatch:
         slept += seconds
         now += seconds
 
-    monkeypatch.setattr(pacing, "asyncio", SimpleNamespace(sleep=sleep))
-    monkeypatch.setattr(pacing, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(reading, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(reading, "time", SimpleNamespace(monotonic=lambda: now))
     pace = Pace()
     for _ in range(4):
         async for _piece in pace.of(stream(b"\n" * 50_000)):
             pass
-    assert slept == pytest.approx((200_000 - pacing.LINES_AT_ONCE) / pacing.LINES_PER_SECOND, rel=0.05)
+    assert slept == pytest.approx((200_000 - reading.LINES_AT_ONCE) / reading.LINES_PER_SECOND, rel=0.05)
     now += 3600
     slept = 0.0
-    async for _piece in pace.of(stream(b"\n" * pacing.LINES_AT_ONCE)):
+    async for _piece in pace.of(stream(b"\n" * reading.LINES_AT_ONCE)):
         pass
     assert slept == 0
 

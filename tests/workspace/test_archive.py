@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import errno
 import json
 import os
@@ -186,49 +185,6 @@ def test_nothing_of_any_run_and_nothing_that_is_locked_lies_in_the_workspace_its
     archive_in(workspace).keep("r1", owner=OWNER, code="x", output="y")
     assert os.listdir(folder) == ["f"]
     assert stat.S_IMODE(os.stat(kept_in(folder)).st_mode) == 0o700
-
-
-@pytest.mark.parametrize("across", [False, True], ids=["renamed", "copied to another file system"])
-def test_runs_that_an_earlier_version_kept_in_the_workspace_are_moved_out_of_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, *, across: bool
-) -> None:
-    old = folder / ".runs"
-    for run_id in ("r1", "r2"):
-        (old / run_id).mkdir(parents=True)
-        (old / run_id / "code.py").write_text(run_id)
-    (old / "r2" / "output.txt").write_bytes(b"whole \xff")
-    (old / ".new-r3").mkdir()
-    (old / ".ledger").write_bytes(b"")
-    if across:
-        rename = os.rename
-
-        def refuse_first(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
-            if src_dir_fd != dst_dir_fd:
-                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
-            rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
-
-        monkeypatch.setattr(os, "rename", refuse_first)
-    with Workspace(folder, quota_bytes=1000) as workspace:
-        archive_in(workspace)
-        assert not old.exists()
-        assert workspace.read(".runs/r1/code.py", owner=OWNER).content == "r1"
-        assert base64.b64decode(workspace.read(".runs/r2/output.txt", encoding="base64", owner=OWNER).content) == (
-            b"whole \xff"
-        )
-        assert _runs(folder) == {"r1", "r2"}
-
-
-def test_a_link_where_an_earlier_version_kept_runs_is_not_followed(
-    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    other = tmp_path / "other"
-    (other / "r1").mkdir(parents=True)
-    folder.mkdir(parents=True)
-    (folder / ".runs").symlink_to(other)
-    with Workspace(folder, quota_bytes=1000) as workspace:
-        archive_in(workspace)
-    assert os.listdir(other) == ["r1"]
-    assert "could not be moved" in caplog.text
 
 
 def test_what_a_crash_left_half_made_is_dropped_when_it_is_old(workspace: Workspace, folder: Path) -> None:

@@ -267,9 +267,8 @@ def test_a_rename_between_file_systems_says_so_and_copying_works(
 
 def test_what_a_dead_server_left_is_removed_after_a_day(tmp_path: Path) -> None:
     top = tmp_path / "w.runs"
-    for name, age in (("old", 0), ("new", None), ("w", 0)):
-        # Earlier versions left theirs in the workspace itself.
-        folder = (tmp_path / "w" if name == "w" else top) / f"{TEMPORARY_PREFIX}{name}"
+    for name, age in (("old", 0), ("new", None)):
+        folder = top / f"{TEMPORARY_PREFIX}{name}"
         (folder / "sub").mkdir(parents=True)
         (folder / "sub" / "f").write_text("x")
         if age is not None:

@@ -50,15 +50,11 @@ class FoundServer:
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """What an import would do; `problems` are files that could not be read, and why.
-
-    `sandboxes` are the `sandbox` blocks beside servers, which earlier systems had.
-    """
+    """What an import would do; `problems` are files that could not be read, and why."""
 
     found: tuple[FoundServer, ...]
     problems: tuple[tuple[Path, str], ...]
     files: tuple[Path, ...]
-    sandboxes: tuple[tuple[Path, Mapping[str, object]], ...] = ()
 
     @property
     def added(self) -> dict[str, Entry]:
@@ -84,7 +80,6 @@ def plan(
     found: list[FoundServer] = []
     problems: list[tuple[Path, str]] = []
     files: list[Path] = []
-    sandboxes: list[tuple[Path, Mapping[str, object]]] = []
     concealer = Concealer(environment)
     known = dict(present)
     for place in places(user, project, environment):
@@ -98,13 +93,12 @@ def plan(
         if document is None:
             continue
         files.append(place.path)
-        sandboxes += [(place.path, block) for _, block in documents.objects_at(document, ("sandbox",))]
         for server in _servers(place, document, user, project):
             judged = _judged(server, known, concealer, copy_secrets=copy_secrets)
             if judged.action is Action.ADD:
                 known[judged.name] = judged.entry
             found.append(judged)
-    return ImportPlan(tuple(found), tuple(problems), tuple(files), tuple(sandboxes))
+    return ImportPlan(tuple(found), tuple(problems), tuple(files))
 
 
 def _check_known(asked: Collection[str]) -> None:

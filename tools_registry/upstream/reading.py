@@ -1,13 +1,20 @@
-"""Reads the messages of servers: a large one elsewhere, so that the event loop goes on meanwhile.
+"""Reads the messages of servers: a large one elsewhere, and many paced, so that the event loop goes on meanwhile.
 
 An answer that cannot be taken becomes an error for the one call it was for; the connection goes on. Over HTTP the SDK
 reads messages itself, in the event loop: there a small one stands in for a large one until the SDK has handed it on.
+
+Each line of a stream takes work in the event loop, blank ones and comments too. A server may send a burst; beyond it
+its streams together are read no faster than `LINES_PER_SECOND`, so that TCP makes the server wait.
 """
 
 from __future__ import annotations
 
+import asyncio
+import itertools
+import re
+import time
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from typing import Self
 
 from mcp.shared.message import SessionMessage
@@ -16,7 +23,6 @@ from mcp.types import CallToolResult, JSONRPCError, JSONRPCMessage, JSONRPCRespo
 from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong, is_costly
 from ..short_values import holds_more
 from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
-from .pacing import Pace
 
 BLOCKS_MAX = 5_000
 """Blocks of content in one answer: each is validated in the event loop, against each kind of block that there is."""
@@ -158,7 +164,7 @@ class LargeMessages:
     async def of_events(self, stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
         """Give a stream of events with small answers in the places of large ones.
 
-        An answer stands on one line, `data: {…}`; whatever else there is goes through, no faster than `pacing` allows,
+        An answer stands on one line, `data: {…}`; whatever else there is goes through, no faster than `Pace` allows,
         to a reader that takes `EVENT_BYTES_MAX` of an event.
         Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
         """
@@ -192,3 +198,45 @@ class LargeMessages:
         text = line.removeprefix(_DATA).strip()
         small = await self.stand_in(text) if line.startswith(_DATA) and text.endswith(b"}") else None
         return line if small is None else b"data: " + small
+
+
+LINES_PER_SECOND = 5_000
+LINES_AT_ONCE = 20_000
+"""A burst: what a server that was silent may send without a pause."""
+
+_PIECE_LINES = 250
+"""Lines that are given on in one step of the event loop: a hundredth of a second of work."""
+_LINE_END = re.compile(rb"[\r\n]")
+
+
+class Pace:
+    """How many lines the streams of one server may still bring. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._left = float(LINES_AT_ONCE)
+        self._at = time.monotonic()
+
+    async def of(self, stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        """Give what a stream brings, in pieces of few lines, when there is room for them."""
+        async for chunk in stream:
+            for piece in _pieces(chunk):
+                await self._take(piece.count(b"\n") + piece.count(b"\r"))
+                yield piece
+
+    async def _take(self, lines: int) -> None:
+        now = time.monotonic()
+        self._left = min(float(LINES_AT_ONCE), self._left + (now - self._at) * LINES_PER_SECOND) - lines
+        self._at = now
+        if self._left < 0:
+            await asyncio.sleep(-self._left / LINES_PER_SECOND)
+        elif lines >= _PIECE_LINES:
+            await asyncio.sleep(0)
+
+
+def _pieces(chunk: bytes) -> Iterator[bytes]:
+    start = 0
+    for end in itertools.islice(_LINE_END.finditer(chunk), _PIECE_LINES - 1, None, _PIECE_LINES):
+        yield chunk[start : end.end()]
+        start = end.end()
+    if start < len(chunk):
+        yield chunk[start:]

@@ -16,7 +16,7 @@ import re
 import statistics
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from doctest import TestResults
 from types import DynamicClassAttribute, FunctionType
 from typing import Any
@@ -28,7 +28,6 @@ from ..classes import shown_type
 from ..guards import keep_descriptors, leads_nowhere
 from . import given_values, identity, late_annotations
 from .binding import bind_methods
-from .read_only_table import table
 from .stand_ins import (
     array_values,
     asyncio_,
@@ -37,16 +36,15 @@ from .stand_ins import (
     contextvars_,
     copy_,
     csv_,
-    datetime_,
-    decimal_signals,
+    decimal_,
     enum_,
     error_texts,
-    expat_parsers,
     functools_,
     held_callables,
     held_items,
     inspect_,
     itertools_,
+    time_,
     typing_,
     weakref_,
 )
@@ -70,7 +68,7 @@ def seal() -> int:
     gc.unfreeze()  # what follows finds caches and functions by the collector, which passes over what is frozen
     copy_.replace_real_copying()
     identity.show()
-    datetime_.read_clock()
+    time_.read_clock()
     enum_.keep_names()
     collections_.keep_mappings()
     asyncio_.keep_loops()
@@ -78,11 +76,11 @@ def seal() -> int:
     asyncio_.hold_callbacks()
     contextvars_.keep_variables()
     event_loop.keep_contexts()
-    decimal_signals.keep_owners()
+    decimal_.keep_owners()
     array_values.convert_first()
     byte_buffers.keep()
     error_texts.keep_to_the_object()
-    expat_parsers.parse_one_text_at_a_time()
+    held_callables.parse_one_text_at_a_time()
     held_callables.hold()
     held_items.hold()
     csv_.read_alone()
@@ -144,7 +142,7 @@ def _keep_tables() -> None:
     for cls in _classes():
         for name, value in list(vars(cls).items()):
             if type(value) in {dict, list} and not name.startswith("_"):
-                type.__setattr__(cls, name, table(dict(value)) if type(value) is dict else tuple(value))
+                type.__setattr__(cls, name, _table(dict(value)) if type(value) is dict else tuple(value))
 
 
 def _blunt_annotations() -> None:
@@ -195,3 +193,16 @@ def _classes() -> Iterator[type]:
             seen.add(cls)
             yield cls
             waiting.extend(type.__subclasses__(cls))
+
+
+def _table(entries: dict[Any, Any]) -> Mapping[Any, Any]:
+    """Return a read-only mapping of `entries`, which looks them up as fast as a dictionary.
+
+    It never hands out what is behind it, as a `MappingProxyType` does that is compared or joined.
+    """
+    names = ("__getitem__", "__contains__", "__iter__", "__len__", "__repr__", "copy", "get")
+    methods = {name: getattr(entries, name) for name in names}  # bound, and `__self__` is not for code
+    kind: type[Mapping[Any, Any]] = type(
+        "Table", (Mapping,), {"__slots__": (), "__module__": __name__, "__doc__": "A read-only table.", **methods}
+    )
+    return kind()

@@ -3,6 +3,12 @@
 Whatever of their functions opens files is told of them by its arguments: paths, lists and patterns of paths, and names
 within SQL. Where the arguments do not say which file it is, all of the workspace are told: so it is with SQL that
 computes a name, and with file systems of Arrow, which open any file later.
+
+SQL is not parsed: whatever stands between quotes of any kind, and every word with a dot, may be the name of a file
+(DuckDB reads `from people.csv` as well as `from 'people.csv'`). A text that computes a name may read any file.
+
+SQLite says which databases a connection attaches before it opens the file, to the authorizer of the connection
+(sqlite.org, sqlite3_set_authorizer); the audit hook sees what is connected to.
 """
 
 from __future__ import annotations
@@ -16,11 +22,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from types import FunctionType
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...guest.guest import GUEST
-from . import attached_databases, sql_files
-from .told_reads import WORKSPACE, as_own, is_own, tell_everything, tell_path
+from .told_reads import WORKSPACE, as_own, database_paths, is_own, tell_everything, tell_path
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _FILES_MAX: Final = 10_000
 _PATTERN: Final = re.compile(r"[*?\[]")
@@ -57,8 +65,8 @@ def changes() -> dict[str, Callable[[Any], None]]:
         "pyarrow.fs": _change_pyarrow_fs,
         "polars": _change_polars,
         "duckdb": _change_duckdb,
-        "sqlite3": attached_databases.change,
-        "sqlite3.dbapi2": attached_databases.change,
+        "sqlite3": _change_sqlite,
+        "sqlite3.dbapi2": _change_sqlite,
     }
     return {name: _once_needed(change) for name, change in changing.items()}
 
@@ -202,8 +210,8 @@ class _Named:
                 return
             yield from self._named(_SCHEME.sub("", text))
             if len(text.split(maxsplit=_SQL_LEAST)) >= _SQL_LEAST:
-                self.computes = self.computes or sql_files.computes_names(text)
-                for name in dict.fromkeys(sql_files.names_in(text)):
+                self.computes = self.computes or computes_names(text)
+                for name in dict.fromkeys(names_in(text)):
                     yield from self._named(_SCHEME.sub("", name))
         elif isinstance(given, list | tuple | set | frozenset):
             for each in given:
@@ -256,3 +264,75 @@ def _if_of_workspace(path: str) -> Iterator[str]:
 def _is_of_workspace(path: str) -> bool:
     real = os.path.realpath(path)
     return real == WORKSPACE or real.startswith(f"{WORKSPACE}/")
+
+
+_QUOTED: Final = re.compile(r"'((?:[^']|'')+)'|\"((?:[^\"]|\"\")+)\"")
+_SEAM: Final = re.compile(r"['\"]|\$\w*\$")
+"""Where a text within quotes begins or ends; whether it does is not asked, since comments have apostrophes."""
+_DOTTED: Final = re.compile(r"\w+(?:\.\w+)+")
+
+_LITERAL: Final = r"(?:'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\w*)\$.*?\$\1\$)"
+_PLAIN: Final = re.compile(
+    rf"\s*(?:{_LITERAL}|\[\s*(?:'(?:[^']|'')*'\s*,?\s*)*\]|\?\d*|[$:]\w+)\s*[,)]", re.DOTALL | re.IGNORECASE
+)
+"""What is no expression where the name of a file stands: a literal, a list of them, or a parameter."""
+_READING: Final = re.compile(r"\b(?:read_\w+|\w+_scan|sniff_\w+|parquet_\w+|glob)\s*\(", re.IGNORECASE)
+_COMPUTING: Final = re.compile(
+    r"\bquery(?:_table)?\s*\(|\bgetvariable\s*\(|\bfile_search_path\b|\bexecute\s+\w+\s*\(|\be'[^']*\\", re.IGNORECASE
+)
+"""SQL that is put together within SQL, values that SQL has set, names with escapes, and folders that are searched."""
+
+
+def names_in(text: str) -> Iterator[str]:
+    """Give all that may be the name of a file, or a pattern of such names."""
+    for quoted in _QUOTED.findall(text):
+        yield "".join(quoted).replace("''", "'").replace('""', '"')
+    yield from _SEAM.split(text)
+    yield from _DOTTED.findall(text)
+
+
+def computes_names(text: str) -> bool:
+    """Return whether it may read files whose names do not stand in it, nor are given with it."""
+    if _COMPUTING.search(text):
+        return True
+    return any(not _PLAIN.match(text, call.end()) for call in _READING.finditer(text))
+
+
+_OK: Final = 0
+_DENY: Final = 1
+_ATTACH: Final = 24
+"""Of sqlite3.h; the module is loaded, and changed, when code imports it."""
+
+
+def _change_sqlite(module: Any) -> None:
+    """Give each connection that `sqlite3` makes an authorizer; code may set one of its own in its place."""
+    if not hasattr(module.connect, "__wrapped__"):  # of `sqlite3.dbapi2` it may have come changed
+        module.connect = _with_authorizer(module.connect)
+
+
+def _with_authorizer(connect: Callable[..., sqlite3.Connection]) -> Callable[..., sqlite3.Connection]:
+    @wraps(connect)
+    def connected(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*arguments, **options)
+        if GUEST.tells_reads and not is_own():
+            connection.set_authorizer(_judge)
+        return connection
+
+    return connected
+
+
+def _judge(action: int, name: str | None, *_more: str | None) -> int:
+    """Have the host know what a database holds before it is attached; without, it is not."""
+    if action != _ATTACH or not GUEST.tells_reads:
+        return _OK
+    try:
+        if name is None:  # it is no literal, and SQLite does not say what it is
+            tell_everything()
+        else:
+            for path in database_paths(name):
+                if tell_path(path):
+                    break
+    except Exception as error:  # noqa: BLE001 - SQLite takes any for a no, and says nothing of it
+        warnings.warn(f"The database is not attached: {error}", stacklevel=2)
+        return _DENY
+    return _OK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sealab.sandbox.full_python.reads.sql_files import computes_names, names_in
+from sealab.sandbox.full_python.reads.native_reads import computes_names, names_in
 
 
 @pytest.mark.parametrize(

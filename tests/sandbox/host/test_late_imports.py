@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from sealab.sandbox.host import pool as pool_module
-from sealab.sandbox.host.late_imports import LateImports
 from sealab.sandbox.host.pool import Pool, PoolSettings
+from sealab.sandbox.host.zygotes import LateImports
 from sealab.sandbox.job import Isolation, Job, Json, Limits, Status
 
 from ..conftest import no_calls

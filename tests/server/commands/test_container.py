@@ -118,13 +118,10 @@ def test_an_engine_that_is_stopped_is_not_missing_and_not_offered(tmp_path: Path
     assert not (home / "container").exists() or not list((home / "container").glob("build-*"))
 
 
-def test_pods_outside_of_a_cluster_or_without_an_image_are_not_offered_and_nothing_is_built_for_them(
-    tmp_path: Path,
-) -> None:
-    pods = {"SEALAB_CONTAINER_RUNTIME": "kubernetes:gvisor"}
-    refusal = sealab(tmp_path, "run", "-", "--isolation", "container", code="1", **pods).refusal(3)
-    assert "this is no pod with a service account" in refusal
-    status = sealab(tmp_path, "container", "status", "--json", SEALAB_CONTAINER_IMAGE="sealab:0.1.0", **pods)
+def test_an_engine_that_is_not_there_is_named_and_containers_are_not_offered(tmp_path: Path) -> None:
+    other = {"SEALAB_CONTAINER_RUNTIME": "kubernetes"}
+    refusal = sealab(tmp_path, "run", "-", "--isolation", "container", code="1", **other).refusal(3)
+    assert "There is no kubernetes here" in refusal
+    status = sealab(tmp_path, "container", "status", "--json", SEALAB_CONTAINER_IMAGE="sealab:0.1.0", **other)
     assert status.returncode == 1
-    assert "this is no pod with a service account" in json.loads(status.stdout)["problem"]
-    assert "Build it from the Dockerfile" in sealab(tmp_path, "container", "build", **pods).refusal()
+    assert "There is no container engine kubernetes" in json.loads(status.stdout)["problem"]

@@ -83,10 +83,10 @@ async def test_who_took_the_address_of_a_server_is_sent_no_program(
     assert other.got == ["still", "sessions"]
 
 
-async def test_a_server_of_a_version_that_marks_nothing_is_still_heard(link: PeerLink) -> None:
+async def test_an_answer_without_a_mark_is_that_of_a_stranger_from_the_first(link: PeerLink) -> None:
     async with await asyncio.start_server(Answering(None), "127.0.0.1", 0) as server:
-        for _ in range(2):
-            assert await link.ask(row(server), {"kind": "still"}) == {}
+        with pytest.raises(PeerLost, match="is not"):
+            await link.ask(row(server), {"kind": "still"})
 
 
 @pytest.mark.parametrize("said", [b"[]", b"{", b"[" * 100_000, b'{"a": "' + b"x" * peer_link._ANSWER_BYTES_MAX + b'"}'])

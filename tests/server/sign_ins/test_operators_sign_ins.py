@@ -121,17 +121,17 @@ async def test_what_a_home_had_in_its_file_is_taken_over_once_and_counts_for_all
     assert not [each for each in upstream.told("secrets") if each.encode() in bytes(stored[0])]
 
 
-async def test_a_program_of_the_former_version_on_the_same_home_renews_nothing_that_was_taken_over(
+async def test_a_program_that_read_the_file_before_renews_nothing_that_was_taken_over(
     upstream: Accounts, server: ServerConfig, two: list[OperatorsSignIns], tmp_path: Path
 ) -> None:
     upstream.set(lasts=11)
     file = in_file(tmp_path / "a" / "registry" / SIGN_INS, await granted(server))
-    former = kept_sign_in(server, file.parent)
+    by_file = kept_sign_in(server, file.parent)
     upstream.set(lasts=3600)
     assert await token(two[0], server) is not None
     seen = upstream.told("seen")
     with pytest.raises(SignInNeeded, match="sealab servers test accounts"):
-        async with httpx2.AsyncClient(auth=former) as client:
+        async with httpx2.AsyncClient(auth=by_file) as client:
             await client.post(server.url)
     assert upstream.told("reused") == []
     assert upstream.told("seen") == seen

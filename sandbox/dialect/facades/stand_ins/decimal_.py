@@ -4,6 +4,9 @@ Written in C, many operations hold the current context without keeping it, and t
 number for its numerator, a new number its digits, a format its keys. Where that made another context current, flags
 were written into whatever took the memory of the first one (CPython 3.11 to 3.13). So contexts that were current are
 kept; once they are many, `localcontext` takes one of them that nothing else holds.
+
+A context also lives for as long as code holds its flags or its traps: they are written in C and point into the memory
+of their context, which they do not keep alive.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import decimal
 import sys
 from collections import deque
 from typing import Any, Final
+
+from ....guest.type_flags import replace_method
 
 __all__ = ["localcontext", "setcontext"]
 
@@ -99,3 +104,38 @@ def _references_when_only_kept() -> int:
 
 _UNUSED: Final = _references_when_only_kept()
 """References to a context that only `_contexts` and `_to_use` hold."""
+
+
+_PROBE: Final = decimal.Context()
+_KIND_OF_SIGNALS: Final = type(_PROBE.flags)
+_SWEPT_FROM: Final = 1_024
+_kept: Final[dict[int, tuple[decimal.Context, object]]] = {}
+"""Contexts, each with flags or traps that code asked for, by the identity of those."""
+
+
+def keep_owners() -> None:
+    """Return flags or traps that keep their context alive."""
+    replace_method(decimal.Context, "__getattribute__", _get_kept)
+
+
+def _get_kept(context: decimal.Context, name: str, /) -> object:
+    value = _get(context, name)
+    if type(value) is _KIND_OF_SIGNALS and id(value) not in _kept:
+        if len(_kept) >= _SWEPT_FROM and len(_kept).bit_count() == 1:  # a power of two
+            _forget_unused()
+        _kept[id(value)] = context, value
+    return value
+
+
+def _forget_unused() -> None:
+    for pair in list(_kept.values()):
+        if _references_to_signals(pair) <= _UNUSED_SIGNALS:
+            _kept.pop(id(pair[1]), None)
+
+
+def _references_to_signals(pair: tuple[decimal.Context, object]) -> int:
+    return sys.getrefcount(pair[1])
+
+
+_UNUSED_SIGNALS: Final = _references_to_signals((_PROBE, _PROBE.flags))
+"""Those of signals that only their context and a pair hold."""

@@ -1,17 +1,19 @@
-"""`time`: clocks, sleeping and formatting. All clocks are that of the run; nothing sets one."""
+"""`time`: clocks, sleeping and formatting. All clocks, those of `datetime` too, are that of the run."""
 
 from __future__ import annotations
 
 import _strptime  # type: ignore[import-not-found]  # the part of `time` that is written in Python
+import datetime as dt
 import errno
 import os
 import time as real
 from collections.abc import Callable, Mapping
 from time import struct_time
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from ....guest import clock
+from ....guest.type_flags import replace_method
 from ... import green_threads
 
 __all__ = [
@@ -138,3 +140,40 @@ def sleep(seconds: float, /) -> None:
         green_threads.sleep(seconds)
     else:
         clock.sleep(seconds)
+
+
+_Day = TypeVar("_Day", bound=dt.date)
+_Moment = TypeVar("_Moment", bound=dt.datetime)
+
+_of: Final[Callable[..., Callable[..., Any]]] = dt.datetime.__dict__["fromtimestamp"].__get__
+_NS_OF_MICROSECOND: Final = 1000
+
+
+def read_clock() -> None:
+    """Let the classes ask the clock of the run; C would ask the machine."""
+    for cls, method in ((dt.datetime, now), (dt.datetime, utcnow), (dt.date, today)):
+        method.__qualname__ = f"{cls.__name__}.{method.__name__}"
+        replace_method(cls, method.__name__, classmethod(method))  # type: ignore[arg-type]  # a descriptor of one
+
+
+def _seconds() -> float:
+    return clock.time_ns() // _NS_OF_MICROSECOND / 1e6
+
+
+def now(cls: type[_Moment], tz: dt.tzinfo | None = None) -> _Moment:
+    """Return the current date and time, of the given zone or the local one."""
+    if tz is not None and not isinstance(tz, dt.tzinfo):
+        raise TypeError(f"tzinfo argument must be None or of a tzinfo subclass, not type {type(tz).__name__!r}")
+    moment: _Moment = _of(None, cls)(_seconds(), tz)
+    return moment
+
+
+def utcnow(cls: type[_Moment]) -> _Moment:
+    """Return the current date and time of UTC, without a zone."""
+    moment = dt.datetime.fromtimestamp(_seconds(), dt.UTC)
+    return cls(moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second, moment.microsecond)
+
+
+def today(cls: type[_Day]) -> _Day:
+    """Return the current local date, or date and time."""
+    return cls.fromtimestamp(clock.time())

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..content import Json
-from ..models import RevisionRow, RunRow, SkillRow, VersionRow
-from ..skills import draft_of, next_revision
-from ..sql import col, sa, select
+from .content import Json
+from .models import RevisionRow, RunRow, SkillRow, VersionRow
+from .skills import draft_of, next_revision
+from .sql import col, sa, select
 
 if TYPE_CHECKING:
-    from ..engine import Database
-    from ..sql import Session
+    from .engine import Database
+    from .sql import Session
 
 _TOLD = ("description", "tags")
 _RUNS = ("code", "tests", "signature", "parameters", "modules", "tools", "skills", "extra")
