@@ -20,12 +20,13 @@ LATE = {
     "sqlmodel": "skills_db/sql.py",
     "cryptography": "skills_db/cipher.py",
     "jwt": "server/access/jose.py",
+    "onnxruntime": "server/privacy/detection/ner/model.py",
     "phonenumbers": "server/privacy/detection/recognizers/phones.py",
     **dict.fromkeys(
-        ("jsonschema", "keyring", "numpy", "onnxruntime", "presidio_analyzer", "psycopg", "rapidfuzz", "referencing"),
+        ("jsonschema", "keyring", "numpy", "presidio_analyzer", "psycopg", "rapidfuzz", "referencing"),
         "",
     ),
-    **dict.fromkeys(("Stemmer", "json5", "psutil", "regex", "threadpoolctl", "yaml"), ""),
+    **dict.fromkeys(("Stemmer", "json5", "psutil", "regex", "yaml"), ""),
 }
 """Packages that threads import, and the one module that does, where there is one.
 

@@ -66,11 +66,10 @@ class IsolationFinding(TypedDict):
 
 
 class PrivacyFinding(TypedDict):
-    """What is done about personal data, how it is looked for, and what is missing for that, if anything is."""
+    """What is done about personal data, and how it is looked for."""
 
     privacy: str
     mode: str
-    note: str | None
 
 
 class DatabaseFinding(TypedDict):
@@ -157,7 +156,7 @@ def examined(settings: Settings, home: Home) -> Findings:
         required_level=settings.required_level.value,
         layers=own + found,
         isolations=isolations,
-        privacy=_privacy(settings),
+        privacy=PrivacyFinding(privacy=settings.privacy.value, mode=settings.privacy_mode.value),
         database=database,
         files=files,
         policy=policy,
@@ -175,13 +174,6 @@ def _language(*, active: bool) -> LayerFinding:
         return LayerFinding(layer=_LANGUAGE, available=False, active=active, why=why, do=do)
     why = f"the dialect was examined on this version of Python ({version})"
     return LayerFinding(layer=_LANGUAGE, available=True, active=active, why=why, do="")
-
-
-def _privacy(settings: Settings) -> PrivacyFinding:
-    from ..privacy.detection.detect import Mode, slower_engine
-
-    note = None if settings.privacy is PrivacyLevel.OFF else slower_engine(Mode(settings.privacy_mode.value))
-    return PrivacyFinding(privacy=settings.privacy.value, mode=settings.privacy_mode.value, note=note)
 
 
 def _policy(settings: Settings, home: Home) -> PolicyFinding:
@@ -331,7 +323,7 @@ def as_lines(findings: Findings) -> Iterator[str]:
             yield f"{'':<14}to do: {isolation['do']}"
     privacy = findings["privacy"]
     state = "off" if privacy["privacy"] == PrivacyLevel.OFF else f"{privacy['privacy']}, {privacy['mode']}"
-    yield f"{'privacy':<14}{state:<24}{privacy['note'] or ''}".rstrip()
+    yield f"{'privacy':<14}{state}"
     database = findings["database"]
     files = findings["files"]
     yield f"{'files':<14}{'usable' if files['ok'] else 'not usable':<24}{files['note']}"

@@ -29,7 +29,7 @@ def _of_project(extras: Sequence[str], groups: Sequence[str]) -> list[str]:
 OF_PROJECT = {
     "requirements/base.txt": _of_project((), ["build"]),
     "requirements/team.txt": _of_project(TEAM, ["build"]),
-    "requirements/dev.txt": _of_project(["ner", *TEAM], ["build", "test", "lint", "bench", "lock"]),
+    "requirements/dev.txt": _of_project(TEAM, ["build", "test", "lint", "bench", "lock"]),
 }
 """What `uv pip compile` is given, by the lock that it writes."""
 

@@ -16,7 +16,7 @@ from sealab.tools_registry.itself import starts_sealab
         ({"command": "/opt/bin/sealab", "args": ["serve"]}, True),
         ({"command": "C:\\Tools\\sealab.exe"}, True),
         ({"command": "uvx", "args": ["sealab@latest"]}, True),
-        ({"command": "uvx", "args": ["--from", "sealab[ner]==1.0", "sealab"]}, True),
+        ({"command": "uvx", "args": ["--from", "sealab[store]==1.0", "sealab"]}, True),
         ({"command": "python3", "args": ["-m", "sealab.server"]}, True),
         ({"command": "python3", "args": ["-m", "sealab.server.cli"]}, True),
         ({"command": "python3", "args": ["-m", "sealab.server.commands.demonstration.demo_upstream"]}, False),
@@ -31,7 +31,10 @@ from sealab.tools_registry.itself import starts_sealab
         ({"command": "sealab", "args": ["guard", "--", "npx", "crm-server"]}, False),
         ({"command": "uvx", "args": ["sealab", "--home", "guard"]}, True),
         (
-            {"command": "uvx", "args": ["--from", "sealab[ner]", "sealab", "guard", "--url", "https://a.example/mcp"]},
+            {
+                "command": "uvx",
+                "args": ["--from", "sealab[store]", "sealab", "guard", "--url", "https://a.example/mcp"],
+            },
             False,
         ),
         ({"command": "python3", "args": ["-m", "sealab.server", "guard", "--", "uvx", "sealab"]}, True),

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,13 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "KeyedText", "Mode", "PiiType"]
 
 
-_SLOWER = (
-    "Names in prose are looked for with numpy, at about five times the cost of onnxruntime. Install that with "
-    "pip install 'sealab[ner]' where much prose is looked through, or set PRIVACY_MODE=fast."
-)
 ENTRY_POINTS = "sealab.recognizers"
 """The group of entry points by which installed packages add recognizers."""
-_FAST_ENGINE = "onnxruntime"
 _BLOCK_CHARS = 49_152
 _SEAM_CHARS = 4_096
 _FAR_CHARS = (262_144, 16_384)
@@ -262,11 +256,6 @@ def added_recognizers(file: Path | None) -> tuple[EntityRecognizer, ...]:
         return (*of_file, *installed_recognizers(ENTRY_POINTS))
     except ValueError as error:
         raise DetectionFailed(f"Nothing can be looked for, so every text is withheld. {error}") from error
-
-
-def slower_engine(mode: Mode) -> str | None:
-    """Return what to know where a mode runs the model and the extra `ner`, its faster engine, is not installed."""
-    return _SLOWER if mode is Mode.BALANCED and find_spec(_FAST_ENGINE) is None else None
 
 
 def _settled(findings: Sequence[Finding]) -> list[Finding]:
