@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Protocol, TypeAlias, Union, cast
-
-from .shown_values import Held, Table
 
 Json: TypeAlias = Union[bool, int, float, str, Sequence["Json"], Mapping[str, "Json"], None]  # noqa: UP007 - recursive
 
@@ -213,6 +211,55 @@ class Refusal:
 
     module: str | None = None
     modules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table; `nulls` counts its missing values, None where that was not counted."""
+
+    name: str
+    dtype: str
+    nulls: int | None = 0
+    is_index: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table or array that a result holds at `place`, such as `result.top`.
+
+    `kind` is its class. `shape` counts rows, and columns without those of the index. `columns` begin with the index;
+    `columns_left_out` more are not named. `shown` rows stand in the result: where that is not all, the result has its
+    head and tail, and `file` is where the whole lies in the workspace, which `read_with` reads. `why_not_kept` says why
+    there is no file.
+    """
+
+    place: str
+    kind: str
+    shape: tuple[int, ...]
+    columns: tuple[Column, ...] = ()
+    columns_left_out: int = 0
+    shown: int = 0
+    file: str | None = None
+    read_with: str | None = None
+    why_not_kept: str | None = None
+
+    def to_json(self) -> Mapping[str, Json]:
+        """Return it as it travels from a worker."""
+        return cast("Mapping[str, Json]", asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A variable that a session holds: its class, about how many bytes it takes, and how much is in it, in words."""
+
+    name: str
+    kind: str
+    bytes: int
+    extent: str = ""
+
+    def to_json(self) -> Mapping[str, Json]:
+        """Return it as it travels from a worker."""
+        return cast("Mapping[str, Json]", asdict(self))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, Final
 
+from ..job import Column, Table
 from ..report.disclosure import repr_of, type_name
-from ..shown_values import Column, Table
 from ..wire.shown_frames import COLUMNS_MAX, TABLES_MAX, TEXT_CHARS_MAX
 from .figures import is_chart
 from .table_files import BYTES_MAX, Kept, kept_as

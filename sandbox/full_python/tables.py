@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final, Protocol
 
-from ..shown_values import Column
+from ..job import Column
 from .table_files import Kept, kept_as
 
 NULLS_COUNTED_MAX: Final = 200_000_000

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Protocol
 
-from ..job import Json, Start
-from ..shown_values import Table
+from ..job import Json, Start, Table
 from ..wire.output import Output
 from .host_channel import HostChannel
 from .program_values import NO_LITERALS

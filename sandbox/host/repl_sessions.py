@@ -15,8 +15,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 
 from ..errors import SessionNotRebuilt, SessionRefused, WorkerLost
-from ..job import HostCalls, Isolation, Job, Outcome, Rebuild, Rebuilt, Recorder, Status
-from ..shown_values import Held
+from ..job import Held, HostCalls, Isolation, Job, Outcome, Rebuild, Rebuilt, Recorder, Status
 from .fair_queue import Owner, of_one_caller
 from .scheduler import Seat
 from .worker import WorkerHandle

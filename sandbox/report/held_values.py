@@ -16,7 +16,7 @@ from ..guest.facade import Facade
 from ..guest.guest import GUEST
 from ..guest.real_classes import derives
 from ..guest.spelling import demangle
-from ..shown_values import Held
+from ..job import Held
 from ..wire.shown_frames import HELD_MAX, NAME_CHARS_MAX
 from .disclosure import type_name
 

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from ..errors import FrameError
-from ..job import Failure, Json, Refusal, Status
-from ..shown_values import Held, Table
+from ..job import Failure, Held, Json, Refusal, Status, Table
 from .bounded_json import DEPTH_MAX, STEP_CHARS, is_light, read, read_in_steps, write, write_in_steps
 from .shown_frames import captions_of, displayed_of, held_of, tables_of
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
 from ..errors import FrameError
-from ..job import Json
-from ..shown_values import Column, Held, Table
+from ..job import Column, Held, Json, Table
 
 TABLES_MAX: Final = 20
 """Tables that a report describes."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -41,65 +41,7 @@ TOOLS_ASKED_MAX = 20
 """Tools that one question is about; calls of others are asked about when they are made."""
 
 _REFUSED_SHOWN = 20
-_SAID = ("granted", "declined", "asked", "one_by_one")
-"""What a user says in a run, as `Approvals` calls it."""
 _LEAVE_OUT = "Leave these calls out."
-
-
-@dataclass(slots=True)
-class Approvals:
-    """What the user said in one run: the tools that may be called without asking again, and those that may not.
-
-    A yes to more than one call covers the code that the run had when it was asked for: once it takes in a version of a
-    skill that it did not have then, its calls are asked about anew.
-    """
-
-    granted: set[str] = field(default_factory=set)
-    """Tools, each behind what `taken` was when a user was asked about it."""
-    declined: set[str] = field(default_factory=set)
-    asked: set[str] = field(default_factory=set)
-    """Those about which a question was answered while the run was going on: the next covers the rest of the run."""
-    one_by_one: set[str] = field(default_factory=set)
-    """Those of which the user wants to be asked about each call."""
-    asking: dict[str, asyncio.Lock] = field(default_factory=dict)
-    signed_in: set[str] = field(default_factory=set)
-    """Servers to which the user was asked to sign in."""
-    taken: int = 0
-    """How often the run was given the code of a version of a skill that it did not have."""
-    codes: set[str] = field(default_factory=set)
-    """The versions that it has, as `name@version=hash`."""
-    versions: dict[str, int] = field(default_factory=dict)
-    """What names of skills mean in the run, from the first time on that it asks for one."""
-
-    def take(self, name: str, version: int, content_hash: str, *, again: bool = False) -> None:
-        """Give the code of a skill to the run, or `again` to one that goes on elsewhere, whose `taken` has it."""
-        code = f"{name}@{version}={content_hash}"
-        self.taken += code not in self.codes and not again
-        self.codes.add(code)
-
-    def grant(self, tools: Iterable[str], taken: int) -> None:
-        """Take a yes to further calls of tools, which was asked for when `taken` was that."""
-        self.granted.update(f"{taken} {tool}" for tool in tools)
-
-    def grants(self, tool: str) -> bool:
-        """Return whether a yes covers further calls of a tool, by all code that the run has."""
-        return f"{self.taken} {tool}" in self.granted
-
-    def signing_in(self, server: str) -> asyncio.Lock:
-        """Return what lets one call at a time have the user sign in to a server: that is for all that wait here."""
-        return self.asking.setdefault(f"\0{server}", asyncio.Lock())
-
-    def told(self) -> dict[str, tuple[str, ...]]:
-        """Return what was said as names of tools, so that a run that goes on elsewhere does not ask again."""
-        said = {name: getattr(self, name) for name in _SAID}
-        told = {name: tuple(sorted(tools)) for name, tools in said.items() if tools}
-        return told | ({"taken": (str(self.taken),)} if self.taken else {})
-
-    def restore(self, said: Mapping[str, Iterable[str]]) -> None:
-        """Take what `told` told."""
-        for name in _SAID:
-            getattr(self, name).update(said.get(name, ()))
-        self.taken = max(map(int, said.get("taken", ())), default=0)
 
 
 @dataclass(frozen=True, slots=True)

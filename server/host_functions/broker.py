@@ -28,7 +28,7 @@ from ..journal.changes import Change, before_change
 from ..privacy.gates.read_gate import LearnedFiles
 from ..privacy.tokens.run_tokens import RunTokens
 from ..rights import HOST_FUNCTIONS, require
-from .approval_questions import Approvals
+from .approvals import Approvals
 from .attachments import Attachments
 from .call_log import CallLog, Entry
 

@@ -12,8 +12,7 @@ from typing_extensions import TypedDict
 from ...sandbox.confine.levels import LayerFinding, Level, Probe
 from ...sandbox.host.pool import PoolStats
 from ...sandbox.host.repl_sessions import SessionState
-from ...sandbox.job import Isolation
-from ...sandbox.shown_values import Held
+from ...sandbox.job import Held, Isolation
 from ...skills_db.errors import SkillsDbError
 from ..app import App
 from ..caller import Caller

@@ -7,7 +7,7 @@ from typing import Final, NotRequired
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from ....sandbox.shown_values import Column, Table
+from ....sandbox.job import Column, Table
 
 _COLUMNS_IN_TEXT: Final = 30
 _MATRIX: Final = 2

@@ -10,8 +10,7 @@ import pytest
 
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.host.pool import Pool
-from sealab.sandbox.job import HostCalls, Isolation, Job, Json, Outcome, Status
-from sealab.sandbox.shown_values import Column
+from sealab.sandbox.job import Column, HostCalls, Isolation, Job, Json, Outcome, Status
 
 from . import conftest
 from .conftest import needs

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sealab.sandbox.errors import FrameError
-from sealab.sandbox.job import Json
-from sealab.sandbox.shown_values import Column, Held, Table
+from sealab.sandbox.job import Column, Held, Json, Table
 from sealab.sandbox.wire.shown_frames import captions_of, displayed_of, held_of, tables_of
 
 COLUMN = Column("n", "int64", 1, is_index=True)
