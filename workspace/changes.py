@@ -34,8 +34,10 @@ _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_C
 _OPAQUE = "user.overlay.opaque"
 _ORIGIN = "user.overlay.origin"
 _SPILLED_TO = ".tmp"
-_SPILLED = re.compile(r"duckdb_temp_[\w-]*(?:\.tmp|\.block)?")
-"""The names that DuckDB gives such files, and who owns them: `duckdb_temp_19663_0_storage_S32K-0.tmp`."""
+_SPILLED = re.compile(r"duckdb_temp_(?:\d+_\d+_)?(?:storage_[A-Z0-9]+-\d+\.tmp|block-\d+\.block|owner)")
+"""The names that DuckDB gives such files: `duckdb_temp_19663_0_storage_S32K-0.tmp`."""
+_SPILLS = re.compile(r"duckdb_temp_\d+_\d+_owner")
+"""What stands in each folder that DuckDB made for them."""
 _NOT_WHOLE = frozenset({"user.overlay.metacopy", "user.overlay.redirect"})
 _DELETED = (-1,)
 _REPLACED = (-2,)
@@ -105,6 +107,7 @@ class ChangedFolder:
         return changes
 
     def _read(self, folder: int, above: tuple[str, ...], changes: Changes) -> None:
+        spilled = bool(above) and above[-1].endswith(_SPILLED_TO) and any(map(_SPILLS.fullmatch, os.listdir(folder)))
         for name, status in _entries(folder):
             self._entries += 1
             if self._entries > ENTRIES_MAX:
@@ -114,7 +117,8 @@ class ChangedFolder:
             if len(parts) > DEPTH_MAX or (why := _why_unspeakable(parts)) is not None:
                 changes.refuse(parts, "it is too deep" if len(parts) > DEPTH_MAX else str(why))
             elif kind == stat.S_IFREG:
-                if not _is_spilled(parts):
+                # What DuckDB put beside its database, since memory could not hold it, is of no use without its process.
+                if not (spilled and _SPILLED.fullmatch(name)):
                     self._note_file(parts, status, changes)
             elif kind == stat.S_IFDIR:
                 self._read_folder(folder, parts, changes)
@@ -176,11 +180,6 @@ _KINDS = {
     stat.S_IFCHR: "it is a device",
     stat.S_IFBLK: "it is a device",
 }
-
-
-def _is_spilled(parts: tuple[str, ...]) -> bool:
-    """Return whether DuckDB put a file beside its database because memory could not hold it: its process is gone."""
-    return len(parts) > 1 and parts[-2].endswith(_SPILLED_TO) and _SPILLED.fullmatch(parts[-1]) is not None
 
 
 def _entries(folder: int) -> Iterator[tuple[str, os.stat_result]]:

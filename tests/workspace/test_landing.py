@@ -389,6 +389,19 @@ def test_what_a_database_spilled_to_disk_is_no_file_of_the_run(workspace: Worksp
     assert not (workspace_folder(upper) / ".tmp").exists()
 
 
+def test_files_of_ones_own_that_are_named_as_spilled_ones_come_home(workspace: Workspace, upper: Path) -> None:
+    for folder in ("x.tmp", "spilled.tmp"):
+        (upper / folder).mkdir()
+        for name in ("duckdb_temp_mine", "duckdb_temp_mine.tmp"):
+            (upper / folder / name).write_text("x")
+    (upper / "x.tmp" / "duckdb_temp_storage_DEFAULT-0.tmp").write_text("no database made this folder")
+    (upper / "spilled.tmp" / "duckdb_temp_1_0_owner").touch()
+    assert sorted(landed(workspace, upper).new) == [
+        *("spilled.tmp/duckdb_temp_mine", "spilled.tmp/duckdb_temp_mine.tmp"),
+        *("x.tmp/duckdb_temp_mine", "x.tmp/duckdb_temp_mine.tmp", "x.tmp/duckdb_temp_storage_DEFAULT-0.tmp"),
+    ]
+
+
 def test_a_reader_sees_the_old_content_or_the_new_one_whole(workspace: Workspace, upper: Path) -> None:
     old, new = "o" * 400_000, "n" * 300_000
     workspace.write("f", old)
