@@ -2,7 +2,8 @@
 
 Expat reads on in its own buffer after the call; more text may have moved that. Nor does a handler go that is taken out
 of the parser while it runs: C calls it by the reference that stood there. A parser that was made from another reads
-the document type of that one, which therefore stays (CPython 3.11 to 3.13).
+the document type of that one, which therefore stays (CPython 3.11 to 3.13). What changes the buffer of text
+gives its content to the handler first, in C that does not expect the handler to do so again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from pyexpat import XMLParserType
-from typing import Any
+from typing import Any, Final
 
 from ....guest.type_flags import replace_method
 
@@ -22,6 +23,8 @@ def parse_one_text_at_a_time() -> None:
     replace_method(XMLParserType, "__setattr__", _set_and_keep)
     replace_method(XMLParserType, "ExternalEntityParserCreate", _make_child)
 
+
+_OF_BUFFER: Final = frozenset({"buffer_text", "buffer_size"})
 
 _at_work: dict[int, list[object]] = {}
 """For each parser at work, what was exchanged in it since it was given the text."""
@@ -55,5 +58,7 @@ def _alone(parse: Callable[..., Any]) -> Callable[..., Any]:
 def _set_and_keep(self: XMLParserType, name: str, value: object, /) -> None:
     kept = _at_work.get(id(self))
     if kept is not None:
+        if name in _OF_BUFFER:
+            raise RuntimeError(f"the parser is at work: set its {name} before it is given the text")
         kept.append(getattr(self, name, None))
     object.__setattr__(self, name, value)
