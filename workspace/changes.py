@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias, TypeVar
 
 from .errors import NameRefused
 from .names import DEPTH_MAX, Name, shown
@@ -41,9 +42,17 @@ _SPILLS = re.compile(r"duckdb_temp_\d+_\d+_owner")
 _NOT_WHOLE = frozenset({"user.overlay.metacopy", "user.overlay.redirect"})
 _DELETED = (-1,)
 _REPLACED = (-2,)
+_CHUNK_BYTES = 1 << 20
+_DIGEST_BYTES = 16
 
+_T = TypeVar("_T")
+
+Steps: TypeAlias = Generator[None, None, _T]
+"""Work in steps of some milliseconds, to go on after each in any thread; what it returns is the last one's."""
 Mark = tuple[int, ...]
-"""What an entry was when it was read: it is read again only where it is another by now."""
+"""What an entry was when it was read: it is read again only where it is another by now.
+
+A session writes to what it has mapped without a change of any time (mmap(2)), so such a file has a digest as well."""
 
 
 class WrittenFile(NamedTuple):
@@ -85,12 +94,14 @@ class TooManyChanges(Exception):
 class ChangedFolder:
     """The upper layer at a path of the host, pinned at opening. Use it as a context; raises `OSError`.
 
-    `known` holds the marks of what was read before, by name: it is left out.
+    `known` holds the marks of what was read before, by name: it is left out. `mapped` are the inode numbers of files
+    that a process has mapped, which is stopped now and writes there later.
     """
 
-    def __init__(self, path: str, known: dict[str, Mark]) -> None:
+    def __init__(self, path: str, known: dict[str, Mark], mapped: frozenset[int] = frozenset()) -> None:
         self._handle = os.open(path, _FOLDER_FLAGS)
         self.known = known
+        self._mapped = mapped
         self._entries = 0
 
     def __enter__(self) -> Self:
@@ -99,16 +110,17 @@ class ChangedFolder:
     def __exit__(self, *_: object) -> None:
         os.close(self._handle)
 
-    def read(self) -> Changes:
+    def read(self) -> Steps[Changes]:
         """Look at all entries. Raises `TooManyChanges` and `OSError`."""
         changes = Changes()
         self._entries = 0
-        self._read(self._handle, (), changes)
+        yield from self._read(self._handle, (), changes)
         return changes
 
-    def _read(self, folder: int, above: tuple[str, ...], changes: Changes) -> None:
+    def _read(self, folder: int, above: tuple[str, ...], changes: Changes) -> Steps[None]:
         spilled = bool(above) and above[-1].endswith(_SPILLED_TO) and any(map(_SPILLS.fullmatch, os.listdir(folder)))
         for name, status in _entries(folder):
+            yield
             self._entries += 1
             if self._entries > ENTRIES_MAX:
                 raise TooManyChanges
@@ -119,31 +131,37 @@ class ChangedFolder:
             elif kind == stat.S_IFREG:
                 # What DuckDB put beside its database, since memory could not hold it, is of no use without its process.
                 if not (spilled and _SPILLED.fullmatch(name)):
-                    self._note_file(parts, status, changes)
+                    yield from self._note_file(folder, parts, status, changes)
             elif kind == stat.S_IFDIR:
-                self._read_folder(folder, parts, changes)
+                yield from self._read_folder(folder, parts, changes)
             elif kind == stat.S_IFCHR and status.st_rdev == 0:
                 self._note_mark(parts, _DELETED, changes.deleted, changes)
             else:
                 changes.refuse(parts, _KINDS.get(kind, "it is no regular file"))
 
-    def _read_folder(self, folder: int, parts: tuple[str, ...], changes: Changes) -> None:
+    def _read_folder(self, folder: int, parts: tuple[str, ...], changes: Changes) -> Steps[None]:
         try:
             with _opened(parts[-1], folder) as inside:
                 before = len(changes.files)
                 changes.folders.append(parts)
                 if _attribute(inside, _OPAQUE) == b"y":
                     self._note_mark(parts, _REPLACED, changes.replaced, changes)
-                self._read(inside, parts, changes)
+                yield from self._read(inside, parts, changes)
                 if parts[-1] == _SPILLED_TO and changes.folders[-1] == parts and len(changes.files) == before:
                     changes.folders.pop()
         except OSError as error:
             changes.refuse(parts, f"it cannot be opened ({error.strerror})")
 
-    def _note_file(self, parts: tuple[str, ...], status: os.stat_result, changes: Changes) -> None:
-        mark = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        if self.known.get("/".join(parts)) != mark:
+    def _note_file(self, folder: int, parts: tuple[str, ...], status: os.stat_result, changes: Changes) -> Steps[None]:
+        mark: Mark = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        known, plain = self.known.get("/".join(parts), ()), len(mark)
+        is_mapped, was_mapped = status.st_ino in self._mapped, len(known) > plain
+        if is_mapped or (was_mapped and known[:plain] == mark):
+            mark = (*mark, (yield from _digest(parts[-1], folder)))
+        if known[:plain] != mark[:plain] or (was_mapped and known != mark):
             changes.files.append(WrittenFile(parts, status.st_size, status.st_mtime_ns, mark))
+        elif is_mapped:
+            self.known["/".join(parts)] = mark
 
     def _note_mark(self, parts: tuple[str, ...], mark: Mark, marked: list[tuple[str, ...]], changes: Changes) -> None:
         key = "/".join(parts)
@@ -210,6 +228,20 @@ def _opened(name: str, folder: int) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
+
+
+def _digest(name: str, folder: int) -> Steps[int]:
+    """Return a digest of a file's content. Raises `OSError`."""
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    handle = _opened_file(name, folder)
+    try:
+        if stat.S_ISREG(os.fstat(handle).st_mode):
+            while data := os.read(handle, _CHUNK_BYTES):
+                digest.update(data)
+                yield
+    finally:
+        os.close(handle)
+    return int.from_bytes(digest.digest(), "big")
 
 
 def _opened_file(name: str, folder: int) -> int:
