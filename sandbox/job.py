@@ -127,12 +127,14 @@ class WrittenFolder:
 
     All that is in it is hostile. `known` is kept for as long as the worker lives, in a session over many jobs: it is
     for whoever reads the folder to note there what was read already. `made_ns` is when the worker got it, in
-    nanoseconds since the epoch.
+    nanoseconds since the epoch. `mapped` are the inode numbers of the files that the worker has in its memory and can
+    go on writing, in a session, which sets no time of the file.
     """
 
     path: str
     known: dict[bytes, bytes]
     made_ns: int
+    mapped: frozenset[int] = frozenset()
 
 
 TakesHome: TypeAlias = Callable[["Outcome", WrittenFolder], Awaitable["Outcome"]]

@@ -13,7 +13,7 @@ import gc
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from enum import Enum
@@ -161,20 +161,45 @@ def charged(timeout_seconds: float) -> Iterator[Account]:
         yield own
 
 
-async def in_thread(kind: Kind, work: Callable[[], _T], *, charged: bool = True) -> _T:
+async def in_thread(kind: Kind, work: Callable[[], _T], *, charged: bool = True, outlives: bool = False) -> _T:
     """Do blocking work in a thread of its kind, and charge it. Raises `HostWorkRefused`, and as such `HostWorkBusy`.
 
-    Not `charged` is what is done once for all, such as loading.
+    Not `charged` is what is done once for all, such as loading. What `outlives` its account is charged and not ended.
     Cancelled, work that has not begun never begins; other work goes on to its next checkpoint after its account's end.
     """
     payer = _ACCOUNT.get() if charged else None
-    if payer is not None:
+    if payer is not None and not outlives:
         payer.check()
-    metered = partial(copy_context().run, _metered, kind, payer, work)
+    metered = partial(copy_context().run, _metered, kind, payer, work, outlives=outlives)
     if payer is None:
         return await _done(kind, metered)
     async with payer.turn(kind):
         return await _done(kind, metered)
+
+
+async def in_turns(kind: Kind, steps: Generator[None, None, _T]) -> _T:
+    """Do blocking work that comes in steps, some at a time in a turn of its caller, and charge it.
+
+    It is not ended with its account: a part of it would be of no use. Raises `HostWorkBusy`.
+    """
+    try:
+        while not (ended := await in_thread(kind, partial(_some, steps), outlives=True)):
+            pass
+    except Exception:
+        await in_thread(kind, steps.close, charged=False)  # where the steps themselves failed, that does nothing
+        raise
+    return ended[0]
+
+
+def _some(steps: Generator[None, None, _T]) -> list[_T]:
+    """Do steps for `_SLICE_SECONDS`; return what they return where they have ended, else nothing."""
+    end = time.monotonic() + _SLICE_SECONDS
+    try:
+        while time.monotonic() < end:
+            next(steps)
+    except StopIteration as ended:
+        return [ended.value]
+    return []
 
 
 async def ended_within(seconds: float, work: Callable[[], object]) -> bool:
@@ -344,7 +369,7 @@ class _Meter:
         self._charged = now
 
 
-def _metered(kind: Kind, payer: Account | None, work: Callable[[], _T]) -> _T:
+def _metered(kind: Kind, payer: Account | None, work: Callable[[], _T], *, outlives: bool) -> _T:
     gate = _LONG if kind is Kind.LONG_PRIVACY else None
     if gate is not None:
         gate.enter()
@@ -352,7 +377,7 @@ def _metered(kind: Kind, payer: Account | None, work: Callable[[], _T]) -> _T:
     try:
         meter = _Meter(payer, gate)
         _METER.set(meter)
-        if payer is not None:
+        if payer is not None and not outlives:
             payer.check()
         try:
             return work()

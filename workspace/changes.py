@@ -18,9 +18,9 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias, TypeVar
 
 from .errors import NameRefused
 from .names import DEPTH_MAX, Name, shown
@@ -35,12 +35,20 @@ _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_C
 _OPAQUE = "user.overlay.opaque"
 _ORIGIN = "user.overlay.origin"
 _SPILLED_TO = ".tmp"
-_SPILLED = re.compile(r"duckdb_temp_[\w-]*(?:\.tmp|\.block)?")
-"""The names that DuckDB gives such files, and who owns them: `duckdb_temp_19663_0_storage_S32K-0.tmp`."""
+_SPILLED = re.compile(r"duckdb_temp_(?:\d+_\d+_)?(?:storage_[A-Z0-9]+-\d+\.tmp|block-\d+\.block|owner)")
+"""The names that DuckDB gives such files: `duckdb_temp_19663_0_storage_S32K-0.tmp`."""
+_SPILLS = re.compile(r"duckdb_temp_\d+_\d+_owner")
+"""What stands in each folder that DuckDB made for them."""
 _NOT_WHOLE = frozenset({"user.overlay.metacopy", "user.overlay.redirect"})
 _DELETED = (-1,)
 _REPLACED = (-2,)
+_CHUNK_BYTES = 1 << 20
+DIGEST_BYTES = 16
 
+_T = TypeVar("_T")
+
+Steps: TypeAlias = Generator[None, None, _T]
+"""Work in steps of some milliseconds, to go on after each in any thread; what it returns is the last one's."""
 Mark = tuple[int, ...]
 """What an entry was when it was read: it is read again only where it is another by now."""
 
@@ -52,6 +60,8 @@ class WrittenFile(NamedTuple):
     size: int
     modified_ns: int
     mark: Mark
+    content: bytes = b""
+    """A digest of what is in it, where a session has it mapped or had: it writes there without a change of any time."""
 
 
 @dataclass(slots=True)
@@ -86,11 +96,14 @@ class ChangedFolder:
 
     `known` holds digests of the marks of what was read before, by digests of names: it is left out. What is not there
     any more is forgotten, so that a session keeps no more than stands in its folder, whatever it made and removed.
+    `mapped` are the inode numbers of files that a process has mapped, which is stopped now and writes there later
+    without a change of any time (mmap(2)): behind their marks, `known` has digests of what was in them.
     """
 
-    def __init__(self, path: str, known: dict[bytes, bytes]) -> None:
+    def __init__(self, path: str, known: dict[bytes, bytes], mapped: frozenset[int] = frozenset()) -> None:
         self._handle = os.open(path, _FOLDER_FLAGS)
         self._known = known
+        self._mapped = mapped
         self._met: set[bytes] = set()
         self._is_whole = True
         self._entries = 0
@@ -101,34 +114,36 @@ class ChangedFolder:
     def __exit__(self, *_: object) -> None:
         os.close(self._handle)
 
-    def read(self) -> Changes:
+    def read(self) -> Steps[Changes]:
         """Look at all entries. Raises `TooManyChanges` and `OSError`."""
         changes = Changes()
         self._entries = 0
         self._met, self._is_whole = set(), True
-        self._read(self._handle, (), changes)
+        yield from self._read(self._handle, (), changes)
         for gone in self._known.keys() - self._met if self._is_whole else ():
             del self._known[gone]
         return changes
 
     def is_known(self, file: WrittenFile) -> bool:
         """Return whether a file of that name was read before."""
-        return _digest("/".join(file.parts)) in self._known
+        return digest("/".join(file.parts)) in self._known
 
     def remember(self, changes: Changes) -> None:
         """Leave these changes out from now on."""
         for file in changes.files:
-            self._known[_digest("/".join(file.parts))] = _digest(repr(file.mark))
+            self._known[digest("/".join(file.parts))] = digest(repr(file.mark)) + file.content
         for name, mark in changes.marks.items():
-            self._known[_digest(name)] = _digest(repr(mark))
+            self._known[digest(name)] = digest(repr(mark))
 
-    def _is_new(self, name: str, mark: Mark) -> bool:
-        key = _digest(name)
+    def _remembered(self, name: str) -> bytes:
+        key = digest(name)
         self._met.add(key)
-        return self._known.get(key) != _digest(repr(mark))
+        return self._known.get(key, b"")
 
-    def _read(self, folder: int, above: tuple[str, ...], changes: Changes) -> None:
+    def _read(self, folder: int, above: tuple[str, ...], changes: Changes) -> Steps[None]:
+        spilled = bool(above) and above[-1].endswith(_SPILLED_TO) and any(map(_SPILLS.fullmatch, os.listdir(folder)))
         for name, status in _entries(folder):
+            yield
             self._entries += 1
             if self._entries > ENTRIES_MAX:
                 raise TooManyChanges
@@ -137,39 +152,47 @@ class ChangedFolder:
             if len(parts) > DEPTH_MAX or (why := _why_unspeakable(parts)) is not None:
                 changes.refuse(parts, "it is too deep" if len(parts) > DEPTH_MAX else str(why))
             elif kind == stat.S_IFREG:
-                if not _is_spilled(parts):
-                    self._note_file(parts, status, changes)
+                # What DuckDB put beside its database, since memory could not hold it, is of no use without its process.
+                if not (spilled and _SPILLED.fullmatch(name)):
+                    yield from self._note_file(folder, parts, status, changes)
             elif kind == stat.S_IFDIR:
-                self._read_folder(folder, parts, changes)
+                yield from self._read_folder(folder, parts, changes)
             elif kind == stat.S_IFCHR and status.st_rdev == 0:
                 self._note_mark(parts, _DELETED, changes.deleted, changes)
             else:
                 changes.refuse(parts, _KINDS.get(kind, "it is no regular file"))
 
-    def _read_folder(self, folder: int, parts: tuple[str, ...], changes: Changes) -> None:
+    def _read_folder(self, folder: int, parts: tuple[str, ...], changes: Changes) -> Steps[None]:
         try:
             with _opened(parts[-1], folder) as inside:
                 before = len(changes.files)
                 changes.folders.append(parts)
                 if _attribute(inside, _OPAQUE) == b"y":
                     self._note_mark(parts, _REPLACED, changes.replaced, changes)
-                self._read(inside, parts, changes)
+                yield from self._read(inside, parts, changes)
                 if parts[-1] == _SPILLED_TO and changes.folders[-1] == parts and len(changes.files) == before:
                     changes.folders.pop()
         except OSError as error:
             self._is_whole = False
             changes.refuse(parts, f"it cannot be opened ({error.strerror})")
 
-    def _note_file(self, parts: tuple[str, ...], status: os.stat_result, changes: Changes) -> None:
-        mark = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        if self._is_new("/".join(parts), mark):
-            changes.files.append(WrittenFile(parts, status.st_size, status.st_mtime_ns, mark))
+    def _note_file(self, folder: int, parts: tuple[str, ...], status: os.stat_result, changes: Changes) -> Steps[None]:
+        mark: Mark = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        known, now, content = self._remembered("/".join(parts)), digest(repr(mark)), b""
+        is_mapped, was_mapped = status.st_ino in self._mapped, len(known) > DIGEST_BYTES
+        is_marked_so = known[:DIGEST_BYTES] == now
+        if is_mapped or (was_mapped and is_marked_so):
+            content = yield from _content_digest(parts[-1], folder)
+        if not is_marked_so or (was_mapped and known[DIGEST_BYTES:] != content):
+            changes.files.append(WrittenFile(parts, status.st_size, status.st_mtime_ns, mark, content))
+        elif is_mapped:
+            self._known[digest("/".join(parts))] = now + content
 
     def _note_mark(self, parts: tuple[str, ...], mark: Mark, marked: list[tuple[str, ...]], changes: Changes) -> None:
-        key = "/".join(parts)
-        if self._is_new(key, mark):
+        name = "/".join(parts)
+        if self._remembered(name) != digest(repr(mark)):
             marked.append(parts)
-            changes.marks[key] = mark
+            changes.marks[name] = mark
 
     @contextlib.contextmanager
     def open(self, file: WrittenFile) -> Iterator[int]:
@@ -202,16 +225,6 @@ _KINDS = {
 }
 
 
-def _digest(text: str) -> bytes:
-    """Return what stands for a name or a mark where many are kept: names may have a kilobyte each."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
-
-
-def _is_spilled(parts: tuple[str, ...]) -> bool:
-    """Return whether DuckDB put a file beside its database because memory could not hold it: its process is gone."""
-    return len(parts) > 1 and parts[-2].endswith(_SPILLED_TO) and _SPILLED.fullmatch(parts[-1]) is not None
-
-
 def _entries(folder: int) -> Iterator[tuple[str, os.stat_result]]:
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -240,6 +253,25 @@ def _opened(name: str, folder: int) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
+
+
+def digest(text: str) -> bytes:
+    """Return what stands for a name or a mark where many are kept: names may have a kilobyte each."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=DIGEST_BYTES).digest()
+
+
+def _content_digest(name: str, folder: int) -> Steps[bytes]:
+    """Return a digest of what is in a file. Raises `OSError`."""
+    made = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    handle = _opened_file(name, folder)
+    try:
+        if stat.S_ISREG(os.fstat(handle).st_mode):
+            while data := os.read(handle, _CHUNK_BYTES):
+                made.update(data)
+                yield
+    finally:
+        os.close(handle)
+    return made.digest()
 
 
 def _opened_file(name: str, folder: int) -> int:

@@ -7,15 +7,16 @@ import errno
 import os
 import secrets
 
+from .changes import Steps
 from .names import PART_PREFIX
 from .paths import Folder
 
 _CHUNK_BYTES = 1 << 20
-_COPY_BYTES = 1 << 30
+_COPY_BYTES = 1 << 24
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
-def copy(source: int, folder: Folder, leaf: str, *, sync: bool) -> None:
+def copy(source: int, folder: Folder, leaf: str, *, sync: bool) -> Steps[None]:
     """Copy an open file, from its start, to a new one. Raises `OSError`."""
     target = folder.create(leaf)
     try:
@@ -23,8 +24,9 @@ def copy(source: int, folder: Folder, leaf: str, *, sync: bool) -> None:
         at = 0
         while at < size:
             at += _copied_range(source, target, at, size - at)
-        if sync:
-            _sync(target)
+            if sync:
+                _sync(target)
+            yield
     finally:
         os.close(target)
 
@@ -47,7 +49,8 @@ def copy_over(beside: Folder, leaf: str, folder: Folder, to: str) -> None:
     source = beside.open_plain(leaf)
     part = PART_PREFIX + secrets.token_hex(8)
     try:
-        copy(source, folder, part, sync=True)
+        for _ in copy(source, folder, part, sync=True):
+            pass
         folder.rename(part, to)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -57,11 +60,12 @@ def copy_over(beside: Folder, leaf: str, folder: Folder, to: str) -> None:
         os.close(source)
 
 
-def same_content(one: int, other: int, size: int) -> bool:
+def same_content(one: int, other: int, size: int) -> Steps[bool]:
     """Return whether the first `size` bytes of two open files are the same. Raises `OSError`."""
     for at in range(0, size, _CHUNK_BYTES):
         if os.pread(one, _CHUNK_BYTES, at) != os.pread(other, _CHUNK_BYTES, at):
             return False
+        yield
     return True
 
 

@@ -1,9 +1,9 @@
 """Brings what a run wrote to an overlay home into the workspace: all of it, or nothing with the reason.
 
-First everything is copied to files beside the workspace, then the lock is taken, the quota judged for all changes
-together, and each file takes its place by `rename(2)`: who reads meanwhile sees the old content or the new one. Where
-the run only opened a file for writing, and left it as it was, nothing is done. Of two runs that change one file at a
-time, the one that ends last wins.
+First everything is copied to files beside the workspace, then the quota is judged for all changes together, and each
+file takes its place by `rename(2)`: who reads meanwhile sees the old content or the new one. Where the run only opened
+a file for writing, and left it as it was, nothing is done. Of two runs that change one file at a time, the one that
+ends last wins. All of that is done in steps, between which neither a thread nor the workspace is held.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import secrets
 import stat
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
-from .changes import REFUSED_MAX, ChangedFolder, Changes, WrittenFile
+from .changes import REFUSED_MAX, ChangedFolder, Changes, Steps, WrittenFile
 from .copying import copy, copy_over, same_content, whole
 from .errors import NotAFile, NotFound, WorkspaceError
 from .names import LANDING_PREFIX, Name
 from .paths import Folder, Found, is_plain, refusing
+from .quota import Part
 from .store import Workspace
 
 STORED_BYTES_MAX = 256 * 1024 * 1024
@@ -45,18 +47,15 @@ class Landed:
         return bool(self.new or self.changed or self.deleted)
 
 
-def land(workspace: Workspace, changed: ChangedFolder, changes: Changes, *, begun_ns: int) -> Landed:
-    """Apply changes that a run made which began at `begun_ns`, and say what was done. Blocks.
+def land(workspace: Workspace, changed: ChangedFolder, changes: Changes, *, begun_ns: int) -> Steps[Landed]:
+    """Apply changes that a run made which began at `begun_ns`, and say what was done. Each step blocks.
 
     Raises `WorkspaceError` where they do not all fit the quota, or the disk refuses: then nothing is done. Where the
     disk refuses in the middle, what was not done is in `not_kept`, with what was refused when the changes were read.
     """
     landing = _Landing(workspace, changed, begun_ns)
     landed = Landed(not_kept=dict(changes.refused), more_not_kept=changes.more_refused)
-    if workspace.is_stored:
-        landing.store(changes, landed)
-    else:
-        landing.apply(changes, landed)
+    yield from landing.store(changes, landed) if workspace.is_stored else landing.apply(changes, landed)
     return landed
 
 
@@ -77,12 +76,13 @@ def read_kept(
     begun_ns: int,
     bytes_max: int,
     files_max: int,
-) -> KeptFiles:
-    """Read what a run wrote, the smallest files first, as far as `bytes_max` and `files_max` go. Blocks."""
+) -> Steps[KeptFiles]:
+    """Read what a run wrote, the smallest files first, as far as `bytes_max` and `files_max` go. Each step blocks."""
     landing = _Landing(workspace, changed, begun_ns)
     kept = KeptFiles(left_out=dict(changes.refused), more_left_out=changes.more_refused)
     for file in sorted(changes.files, key=lambda each: each.size):
         name = "/".join(file.parts)
+        yield
         try:
             if file.size > bytes_max:
                 why = f"its {file.size} bytes are too many to be kept"
@@ -90,7 +90,7 @@ def read_kept(
                 why = "there are too many files to keep them all"
             else:
                 with changed.open(file) as source:
-                    if not landing.is_as_before(file, source):
+                    if not (yield from landing.is_as_before(file, source)):
                         kept.files[name] = whole(source, file.size)
                         bytes_max -= file.size
                 continue
@@ -129,43 +129,43 @@ class _Landing:
         status = self._status(file.parts)
         return status is not None and status.st_ctime_ns >= self._begun_ns
 
-    def is_as_before(self, file: WrittenFile, source: int) -> bool:
+    def is_as_before(self, file: WrittenFile, source: int) -> Steps[bool]:
         """Return whether an open file of the run is what the workspace has."""
         before = self._before(Name(file.parts))
         if before is None:
             return False
         try:
-            return self._is_same(file, source, before)
+            return os.fstat(before).st_size == file.size and (yield from same_content(source, before, file.size))
         finally:
             os.close(before)
 
     # In a folder.
 
-    def apply(self, changes: Changes, landed: Landed) -> None:
+    def apply(self, changes: Changes, landed: Landed) -> Steps[None]:
         workspace = self._workspace
         with _stage(workspace) as stage, contextlib.ExitStack() as stack:
             self._judge(changes)  # before anything is copied
-            staged = [made for file in changes.files if (made := self._staged(file, stage, landed)) is not None]
+            staged: list[_Staged] = []
+            for file in changes.files:
+                yield from self._stage(file, stage, staged, landed)
             beside = stack.enter_context(workspace.beside.open_folder((stage,)))
-            with workspace.ledger.locked():
-                leaving, staying = self._leaving(changes, landed)
-                gone = {each.parts for each in leaving}
-                folders = [parts for parts in changes.folders if staying.isdisjoint(_upwards(parts))]
-                staged = [made for made in staged if self._takes_place(made, gone, staying, landed)]
-                more_bytes, more_entries = self._difference(staged, folders, leaving)
-                try:
-                    with workspace.ledger.change(more_bytes=more_bytes, more_entries=more_entries):
-                        for found in leaving:
-                            self._remove(found, landed)
-                        for parts in folders:
-                            self._make_folder(parts)
-                        for made in staged:
-                            self._put(made, beside, landed)
-                except WorkspaceError as error:
-                    if not landed.is_anything:
-                        raise
-                    _note_the_rest(leaving, staged, landed, str(error))
-                    return
+            leaving, staying = yield from self._leaving(changes, landed)
+            gone = {each.parts for each in leaving}
+            folders = [parts for parts in changes.folders if staying.isdisjoint(_upwards(parts))]
+            staged = yield from self._taking_place(staged, gone, staying, landed)
+            moves = [Part(partial(self._remove, found, landed), -found.size, -1) for found in leaving]
+            yield from self._add_folders(moves, folders, gone)
+            yield from self._add_files(moves, staged, gone, beside, landed)
+            try:
+                yield from workspace.ledger.change_in_steps(moves)
+            except WorkspaceError as error:
+                if not landed.is_anything:
+                    for made in staged:
+                        beside.unlink(made.leaf)
+                        yield
+                    raise
+                _note_the_rest(leaving, staged, landed, str(error))
+                return
         self._changed.remember(changes)  # for the next call of a session
 
     def _judge(self, changes: Changes) -> None:
@@ -177,24 +177,25 @@ class _Landing:
             with ledger.locked():
                 ledger.judge(more_bytes=written, more_entries=entries)
 
-    def _staged(self, file: WrittenFile, stage: str, landed: Landed) -> _Staged | None:
-        """Copy a file to the folder beside the workspace; None where it stayed behind, or is as it was before."""
+    def _stage(self, file: WrittenFile, stage: str, staged: list[_Staged], landed: Landed) -> Steps[None]:
+        """Copy a file to the folder beside the workspace, unless it stays behind, or is as it was before."""
         name = Name(file.parts)
+        yield
         try:
             with self._changed.open(file) as source:
-                if self.is_as_before(file, source):
-                    return None
+                if (yield from self.is_as_before(file, source)):
+                    return
                 if self._was_overtaken(file, source):
                     landed.not_kept[str(name)] = _OVERTAKEN
-                    return None
+                    return
                 leaf = secrets.token_hex(8)
                 replaces = self._status(file.parts) is not None
                 with refusing(name), self._workspace.beside.open_folder((stage,)) as folder:
-                    copy(source, folder, leaf, sync=replaces)
+                    yield from copy(source, folder, leaf, sync=replaces)
         except OSError as error:
             landed.not_kept[str(name)] = error.strerror or "it cannot be read"
-            return None
-        return _Staged(file, leaf)
+        else:
+            staged.append(_Staged(file, leaf))
 
     def _before(self, name: Name) -> int | None:
         """Open what has a name in the workspace now; None where that is nothing, or no plain file."""
@@ -203,10 +204,15 @@ class _Landing:
         except WorkspaceError:
             return None
 
-    def _is_same(self, file: WrittenFile, source: int, before: int) -> bool:
-        """Return whether a file is what the workspace has."""
-        status = os.fstat(before)
-        return status.st_size == file.size and same_content(source, before, file.size)
+    def _taking_place(
+        self, staged: list[_Staged], gone: Collection[tuple[str, ...]], staying: set[tuple[str, ...]], landed: Landed
+    ) -> Steps[list[_Staged]]:
+        taking = []
+        for made in staged:
+            if self._takes_place(made, gone, staying, landed):
+                taking.append(made)
+            yield
+        return taking
 
     def _takes_place(
         self,
@@ -233,28 +239,37 @@ class _Landing:
             return folder.status(parts[-1])
         return None
 
-    def _leaving(self, changes: Changes, landed: Landed) -> tuple[list[Found], set[tuple[str, ...]]]:
-        """Find what is deleted, the deepest first, and what stays since it is no plain file; call with the lock held.
+    def _leaving(self, changes: Changes, landed: Landed) -> Steps[tuple[list[Found], set[tuple[str, ...]]]]:
+        """Find what is deleted, the deepest first, and what stays since it is no plain file.
 
         Raises `WorkspaceError` where the workspace cannot be looked at.
         """
         found: dict[tuple[str, ...], Found] = {}
-        written = {file.parts for file in changes.files}
-        there = written | set(changes.folders)
-        for parts in changes.deleted:
-            found.update({each.parts: each for each in self._below(parts, itself=True)})
-        for parts in changes.replaced:
-            found.update({each.parts: each for each in self._below(parts) if each.parts not in there})
-        for parts in written:
-            # A file where a folder was: the folder was deleted.
-            found.update({each.parts: each for each in self._below(parts, itself=True, folders_alone=True)})
-        for parts in changes.folders:
-            found.update({each.parts: each for each in self._file_at(parts)})
+        for each in self._in_the_way(changes):
+            if each is not None:
+                found[each.parts] = each
+            yield
         staying = {each.parts for each in found.values() if not each.is_folder and not each.is_plain}
         for parts in staying:
             del found[parts]
             landed.not_kept["/".join(parts)] = "it is no regular file with one name, so it is not deleted"
         return sorted(found.values(), key=lambda each: -len(each.parts)), staying
+
+    def _in_the_way(self, changes: Changes) -> Iterator[Found | None]:
+        """Give what is deleted, and None where nothing was found for a while."""
+        written = {file.parts for file in changes.files}
+        there = written | set(changes.folders)
+        for parts in changes.deleted:
+            yield from self._below(parts, itself=True)
+        for parts in changes.replaced:
+            yield from (None if each.parts in there else each for each in self._below(parts))
+        for parts in written:
+            # A file where a folder was: the folder was deleted.
+            yield from self._below(parts, itself=True, folders_alone=True)
+            yield None
+        for parts in changes.folders:
+            yield from self._file_at(parts)
+            yield None
 
     def _below(self, parts: tuple[str, ...], *, itself: bool = False, folders_alone: bool = False) -> Iterator[Found]:
         with contextlib.suppress(NotFound, NotAFile):
@@ -273,24 +288,29 @@ class _Landing:
         if status is not None and not stat.S_ISDIR(status.st_mode):
             yield _found(parts, status)
 
-    def _difference(
-        self, staged: list[_Staged], folders: list[tuple[str, ...]], leaving: list[Found]
-    ) -> tuple[int, int]:
-        """Return by how many bytes and entries the workspace grows."""
-        gone = {each.parts for each in leaving}
-        more_bytes = -sum(each.size for each in leaving)
-        more_entries = -len(leaving)
-        for made in staged:
-            more_bytes += made.file.size
-            status = None if made.file.parts in gone else self._status(made.file.parts)
-            if status is None:
-                more_entries += 1
-            else:
-                more_bytes -= status.st_size
+    def _add_folders(
+        self, moves: list[Part], folders: list[tuple[str, ...]], gone: Collection[tuple[str, ...]]
+    ) -> Steps[None]:
         for parts in folders:
-            status = self._status(parts)
-            more_entries += status is None or parts in gone
-        return more_bytes, more_entries
+            is_new = self._status(parts) is None or parts in gone
+            moves.append(Part(partial(self._make_folder, parts), 0, int(is_new)))
+            yield
+
+    def _add_files(
+        self,
+        moves: list[Part],
+        staged: list[_Staged],
+        gone: Collection[tuple[str, ...]],
+        beside: Folder,
+        landed: Landed,
+    ) -> Steps[None]:
+        for made in staged:
+            more_bytes = made.file.size
+            status = None if made.file.parts in gone else self._status(made.file.parts)
+            if status is not None:
+                more_bytes -= status.st_size
+            moves.append(Part(partial(self._put, made, beside, landed), more_bytes, int(status is None)))
+            yield
 
     def _remove(self, found: Found, landed: Landed) -> None:
         name = Name(found.parts)
@@ -334,27 +354,29 @@ class _Landing:
 
     # In an object store.
 
-    def store(self, changes: Changes, landed: Landed) -> None:
+    def store(self, changes: Changes, landed: Landed) -> Steps[None]:
         """Apply changes where the files are in an object store, one after the other."""
         workspace = self._workspace
         self._judge(changes)
-        for found in self._leaving(changes, landed)[0]:
+        for found in (yield from self._leaving(changes, landed))[0]:
+            yield
             if not found.is_folder:
                 with contextlib.suppress(NotFound):
                     workspace.delete(str(Name(found.parts)))
                     landed.deleted.append(str(Name(found.parts)))
         for file in changes.files:
-            self._store_file(file, landed)
+            yield from self._store_file(file, landed)
         self._changed.remember(changes)
 
-    def _store_file(self, file: WrittenFile, landed: Landed) -> None:
+    def _store_file(self, file: WrittenFile, landed: Landed) -> Steps[None]:
         name = str(Name(file.parts))
+        yield
         if file.size > STORED_BYTES_MAX:
             landed.not_kept[name] = f"{STORED_BYTES_MAX} bytes are the most that one file may have in an object store"
             return
         try:
             with self._changed.open(file) as source:
-                if self.is_as_before(file, source):
+                if (yield from self.is_as_before(file, source)):
                     return
                 if self._was_overtaken(file, source):
                     landed.not_kept[name] = _OVERTAKEN

@@ -3,8 +3,8 @@
 The count is kept in a small file, whose `flock(2)` is also the lock under which anything is changed. It lies beside the
 workspace: code that sees the workspace could lock it with no right but to read. A process that is killed in the middle
 of a change leaves the ledger marked as changing. The next process that takes the lock counts the files anew. What other
-programs add or remove by hand is noticed within `RECOUNT_SECONDS`, and within `RECOUNT_FULL_SECONDS` before anything is
-refused.
+programs add or remove by hand, and what is missing of a change in steps that a process was killed in, is noticed within
+`RECOUNT_SECONDS`, and within `RECOUNT_FULL_SECONDS` before anything is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import NamedTuple
 
 from .errors import NotAFile, NotFound, QuotaFull, Unavailable
 from .names import PART_PREFIX, TEMPORARY_PREFIX, Name
@@ -24,10 +25,20 @@ from .paths import Found, Root, refusing
 RECOUNT_SECONDS = 30.0
 RECOUNT_FULL_SECONDS = 1.0
 LOCK_SECONDS = 20.0
+_STEP_SECONDS = 0.005
+"""How long a change of many parts holds the lock at a time."""
 
 LEDGER = Name((".ledger",))
 _RECORD = struct.Struct("<8sQQB")
 _MAGIC = b"sealab-1"
+
+
+class Part(NamedTuple):
+    """A part of a change: what does it, and by how much the workspace grows."""
+
+    act: Callable[[], None]
+    more_bytes: int
+    more_entries: int
 
 
 class Ledger:
@@ -55,6 +66,7 @@ class Ledger:
         self.entries = 0
         self._root = root
         self._beside = beside
+        self._pending_bytes = self._pending_entries = 0
         self._turn = threading.Lock()
         self._counted_at: float | None = None
         self._handle = self._open()
@@ -148,7 +160,7 @@ class Ledger:
         for parts in leftovers:
             with contextlib.suppress(OSError, NotFound, NotAFile), self._root.open_folder(parts[:-1]) as folder:
                 folder.unlink(parts[-1])
-        self.used_bytes, self.entries = used_bytes, entries
+        self.used_bytes, self.entries = used_bytes + self._pending_bytes, entries + self._pending_entries
         self._counted_at = time.monotonic()
         self._note(changing=False)
 
@@ -174,9 +186,47 @@ class Ledger:
             return
         self._note(changing=True)
         yield
+        self._count(more_bytes, more_entries)
+
+    def _count(self, more_bytes: int, more_entries: int) -> None:
         self.used_bytes = max(0, self.used_bytes + more_bytes)
         self.entries = max(0, self.entries + more_entries)
         self._note(changing=False)
+
+    def change_in_steps(self, parts: Sequence[Part]) -> Generator[None, None, None]:
+        """Do a change of many parts, which is counted first, in steps between which others take the lock.
+
+        Raises as `change`, and as a part does, after which the rest is not done.
+        """
+        more_bytes, more_entries = sum(part.more_bytes for part in parts), sum(part.more_entries for part in parts)
+        with self.locked():
+            self.judge(more_bytes=more_bytes, more_entries=more_entries)
+            self._count(more_bytes, more_entries)
+            self._pending(more_bytes, more_entries)
+        at = 0
+        try:
+            while at < len(parts):
+                yield
+                with self.locked():
+                    end = time.monotonic() + _STEP_SECONDS
+                    for part in parts[at:]:
+                        part.act()
+                        self._pending(-part.more_bytes, -part.more_entries)
+                        at += 1
+                        if time.monotonic() > end:
+                            break
+        finally:
+            if at < len(parts):
+                with self.locked():
+                    self._pending(
+                        -sum(part.more_bytes for part in parts[at:]), -sum(part.more_entries for part in parts[at:])
+                    )
+                    self._note(changing=True)
+
+    def _pending(self, more_bytes: int, more_entries: int) -> None:
+        """Note what is counted and not done yet; call with the lock held."""
+        self._pending_bytes += more_bytes
+        self._pending_entries += more_entries
 
     def judge(self, *, more_bytes: int, more_entries: int) -> None:
         """Raise `QuotaFull` where there is no room for a change of this size; call with the lock held."""
@@ -189,9 +239,7 @@ class Ledger:
     def give_back(self, *, entries: int, bytes_: int = 0) -> None:
         """Count what is gone; call with the lock held."""
         if entries:
-            self.used_bytes = max(0, self.used_bytes - bytes_)
-            self.entries = max(0, self.entries - entries)
-            self._note(changing=False)
+            self._count(-bytes_, -entries)
 
     def _too_much(self, more_bytes: int, more_entries: int) -> str | None:
         used_bytes = self.used_bytes + self._removed_bytes() if more_bytes > 0 else 0

@@ -90,7 +90,8 @@ def _forbid(plan: Plan, keep_fds: frozenset[int], also_changeable: tuple[str, ..
             if rules is None
             else rules
         )
-    privileges.set_dumpable(False)
+    # Its host has to see which removed files it holds: where that is no root, by the right of its owner (proc(5)).
+    privileges.set_dumpable(plan.seen_by_owner and bool(also_changeable))
     privileges.close_others(keep_fds)
     if plan.filter is not None:
         plan.filter.load()

@@ -105,6 +105,7 @@ def _confine(
     namespaced = probe.has("namespaces")
     proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if namespaced else -1
     notes = move_in(files, proc_fd) if namespaced else ()
+    as_root = os.geteuid() == 0
     privileges.leave_root()
     privileges.drop_capabilities()
     privileges.set_dumpable(False)
@@ -133,6 +134,7 @@ def _confine(
         notes=notes,
         own_init=namespaced and isolation is not Isolation.RESTRICTED,
         has_run_folders=bool(files.changeable),
+        seen_by_owner=not as_root,
     )
 
 

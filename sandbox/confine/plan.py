@@ -23,6 +23,8 @@ class Plan:
     with a name (`self_test` tries). To make and remove one takes the kernel as long as all other namespaces together.
     `has_run_folders` says that the root shows the folders of workers, and `overlays` that each worker that has one may
     write to the workspace; see `overlay`.
+    `seen_by_owner` says that those are open to the programs of the user who runs the server, who is not root: they may
+    be traced, by processes that can name them, and so by no worker.
     `ruleset_fd` is the Landlock domain, made ahead where it is the same for all workers. `notes` say, in sentences,
     what works less well on this machine, though nothing is less safe.
     """
@@ -43,6 +45,7 @@ class Plan:
     own_init: bool = False
     has_run_folders: bool = False
     overlays: bool = False
+    seen_by_owner: bool = False
     notes: tuple[str, ...] = ()
 
     def status_of_worker(self, status: int) -> int:

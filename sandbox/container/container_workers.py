@@ -319,6 +319,7 @@ class _ContainedWorker:
         self._container = container
         self._overdue: asyncio.TimerHandle | None = None
         self.pid = 0
+        self.code_pid: int | None = None
         self.exit: asyncio.Future[ProcessExit] = asyncio.get_running_loop().create_future()
 
     def kill(self) -> None:

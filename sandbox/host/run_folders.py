@@ -5,11 +5,16 @@ looks at sizes there while the worker lives: it opens directories, relative to d
 and no file. It reads files once all processes of the worker are gone, or stopped. A worker that holds more than is
 allowed is ended.
 
-What it has removed and still has open or mapped is not seen: one page of a mapping keeps a file. No kernel bounds that
-for users who own nothing of the machine (project quotas and images on loop devices need its administrator), so the disk
-itself is watched: before it is full, or has no inodes left, every worker ends that wrote since its share of the disk
-began to go. How often it is looked at follows from how much is free, and from how fast memory can be written and files
-can be made; nothing takes disk faster, since the filter allows no fallocate(2).
+What has no name there, since it was removed or never had one (O_TMPFILE), is found by what the worker has open or
+mapped. Nothing else keeps a file: the filter allows no descriptor to be sent (SCM_RIGHTS), no io_uring, no table of
+descriptors for one thread, and no sendfile(2), which waits for a pipe. For each look the worker is stopped, so that
+nothing moves behind the look. Record locks, which no control group counts (CVE-2022-0480), are counted there too.
+
+A look comes only so often, so the disk itself is watched: before it is full, or has no inodes left, every worker ends
+that wrote since its share of the disk began to go. How often it is looked at follows from how much is free, and from
+how fast memory can be written and files can be made; nothing takes disk faster, since the filter allows no
+fallocate(2). No kernel bounds that for users who own nothing of the machine: project quotas and images on loop devices
+need its administrator.
 
 The folder is removed with its worker. Each is locked (flock(2)) by the process that made it, so what a killed server
 left is told from what another one uses.
@@ -20,24 +25,30 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import itertools
 import logging
 import os
 import secrets
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
+from ..confine import layout
 from ..confine.overlay import SCRATCH, UPPER, WORK
 from ..confine.privileges import NOBODY
 from ..job import WrittenFolder
+from .process_state import HeldFiles, held_files
 
 ENTRIES_MAX = 100_000
 """Files and folders that one worker may hold."""
 DEPTH_MAX = 64
 """Folders one in the other; deeper ones are not looked into, so nobody may have them."""
+LOCKS_MAX = 1_000
+"""Record locks that one worker may hold (fcntl(2), F_SETLK): a database takes a few for each connection."""
 DISK_RESERVE_BYTES = 1_000_000_000
 """Where less of the disk is free, or less than half of what was free before its run, a worker is ended that writes."""
 DISK_RESERVE_FILES = 100_000
@@ -57,6 +68,8 @@ _LATER_LOOK_SECONDS = 1.0
 """A worker that lives so long is a session, and idle most of the time."""
 _LOOKING_SHARE = 5
 """A look that takes long is followed by a pause so many times as long."""
+_LARGEST_SHARE = 0.95
+"""The share of one file of what a worker may hold is nine tenths, in MiB (RLIMIT_FSIZE)."""
 _BLOCK_BYTES = 512  # of st_blocks, stat(2)
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _REMOVED_DEPTH = 32
@@ -241,10 +254,12 @@ class RunFolder:
     _turn: threading.Lock = field(default_factory=threading.Lock)
     _closed: bool = False
 
-    @property
-    def written(self) -> WrittenFolder:
-        """What the worker changed of the workspace, to be read when its processes are gone or stopped."""
-        return WrittenFolder(os.path.join(self.path, UPPER), self.known, self.made_ns)
+    def written(self, pid: int | None) -> WrittenFolder:
+        """Return what the worker changed of the workspace, to be read when its processes are gone or stopped.
+
+        `pid` is that of the stopped one that goes on. Raises OSError where it cannot be seen what that has mapped.
+        """
+        return WrittenFolder(os.path.join(self.path, UPPER), self.known, self.made_ns, frozenset(_held(pid).mapped))
 
     def is_changed(self) -> bool:
         """Return whether the worker changed anything in the workspace, or whether that cannot be seen."""
@@ -264,14 +279,17 @@ class RunFolder:
             self._closed = True
             os.close(self.handle)
 
-    def excess(self) -> str | None:
-        """Say what of it is too much, or None."""
+    def excess(self, pid: int | None) -> str | None:
+        """Say what is too much of it, or of what the stopped process `pid` holds without a name; else None."""
         with self._turn:  # its number must not be another's by then
-            return None if self._closed else self._excess()
+            return None if self._closed else self._excess(_held(pid))
 
-    def _excess(self) -> str | None:
+    def _excess(self, held: HeldFiles) -> str | None:
+        if held.locks > LOCKS_MAX:
+            return f"it held more than {LOCKS_MAX} locks on files"
         try:
             used = _Usage(self.all.bytes_max)
+            used.add_removed(held.removed.values())
             used.add(self.handle, DEPTH_MAX)
         except _TooMuchError as excess:
             return str(excess)
@@ -294,32 +312,35 @@ class RunFolder:
         status = os.fstatvfs(self.handle)
         return status.f_favail if status.f_files else _NO_INODES
 
-    def watch(self, on_excess: Callable[[str], None]) -> Watch:
+    def watch(self, stopped: Stopped, on_excess: Callable[[str], None]) -> Watch:
         """Look at it again and again until the watch is stopped, and call `on_excess` once where it holds too much."""
-        return Watch(self, on_excess)
+        return Watch(self, stopped, on_excess)
+
+
+Stopped = Callable[[], AbstractAsyncContextManager[int | None]]
+"""Stops a worker for as long as the context lasts, and gives the process that runs its code; None where that ended.
+
+Raises TimeoutError where it does not stop."""
 
 
 class Watch:
     """Looks at a folder while its worker lives, for the first time after a moment: most runs are over by then."""
 
-    def __init__(self, folder: RunFolder, on_excess: Callable[[str], None]) -> None:
+    def __init__(self, folder: RunFolder, stopped: Stopped, on_excess: Callable[[str], None]) -> None:
         self._folder = folder
+        self._stopped = stopped
         self._on_excess = on_excess
-        self._stopped = False
-        self._looks = 0
         self._times = folder.times()
         self._least_bytes = min(DISK_RESERVE_BYTES, folder.free_bytes() // 2)
         self._least_files = min(DISK_RESERVE_FILES, folder.free_files() // 2)
         self.spare_seconds = 0.0
         """How soon, at the least, so much of the disk can be taken, by whomever, that it is ended for that."""
-        self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(_FIRST_LOOK_SECONDS, self._look)
+        self._looking = asyncio.create_task(self._look_again_and_again())
         folder.all.watch_disk_for(self)
 
     def stop(self) -> None:
         """Look no more."""
-        self._stopped = True
-        self._timer.cancel()
+        self._looking.cancel()
         self._folder.all.drop(self)
 
     def look_at_disk(self) -> None:
@@ -344,22 +365,26 @@ class Watch:
         self.stop()
         self._on_excess(excess)
 
-    def _look(self) -> None:
-        began = self._loop.time()
-        looking = self._loop.run_in_executor(_LOOKING, self._folder.excess)
-        looking.add_done_callback(lambda done: self._looked(done, self._loop.time() - began))
+    async def _look_again_and_again(self) -> None:
+        await asyncio.sleep(_FIRST_LOOK_SECONDS)
+        for looks in itertools.count(1):
+            began = time.monotonic()
+            try:
+                async with self._stopped() as pid:
+                    loop = asyncio.get_running_loop()
+                    excess = await loop.run_in_executor(_LOOKING, self._folder.excess, pid)
+            except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows what the worker holds
+                excess = f"its files cannot be looked at ({error})"
+            if excess is not None:
+                self._end(excess)
+                return
+            pause = _LOOK_SECONDS if looks < _FREQUENT_LOOKS else _LATER_LOOK_SECONDS
+            await asyncio.sleep(max(pause, (time.monotonic() - began) * _LOOKING_SHARE))
 
-    def _looked(self, done: asyncio.Future[str | None], seconds: float) -> None:
-        if self._stopped or done.cancelled():
-            return
-        error = done.exception()
-        excess = f"its files cannot be looked at ({error})" if error is not None else done.result()
-        if excess is not None:
-            self._end(excess)
-            return
-        self._looks += 1
-        pause = _LOOK_SECONDS if self._looks < _FREQUENT_LOOKS else _LATER_LOOK_SECONDS
-        self._timer = self._loop.call_later(max(pause, seconds * _LOOKING_SHARE), self._look)
+
+def _held(pid: int | None) -> HeldFiles:
+    """Return what a stopped process holds of its folder, or nothing where none goes on. Raises OSError."""
+    return HeldFiles() if pid is None else held_files(pid, (layout.WORKSPACE, layout.SCRATCH), LOCKS_MAX)
 
 
 class _TooMuchError(Exception):
@@ -374,6 +399,16 @@ class _Usage:
         self._bytes = 0
         self._entries = 0
 
+    def add_removed(self, sizes: Iterable[int | None]) -> None:
+        """Add what has no name any more; of a size that cannot be seen, as much as one file may have."""
+        largest = int(self._bytes_max * _LARGEST_SHARE)
+        self._add_bytes(sum(largest if size is None else size for size in sizes))
+
+    def _add_bytes(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > self._bytes_max:
+            raise _TooMuchError(f"it wrote more than {self._bytes_max // 1_000_000} MB of files (SCRATCH_MB)")
+
     def add(self, folder: int, depth: int) -> None:
         """Add what is in an open folder."""
         with os.scandir(folder) as entries:
@@ -383,9 +418,7 @@ class _Usage:
                 except FileNotFoundError:
                     continue
                 self._entries += 1
-                self._bytes += status.st_blocks * _BLOCK_BYTES
-                if self._bytes > self._bytes_max:
-                    raise _TooMuchError(f"it wrote more than {self._bytes_max // 1_000_000} MB of files (SCRATCH_MB)")
+                self._add_bytes(status.st_blocks * _BLOCK_BYTES)
                 if self._entries > ENTRIES_MAX:
                     raise _TooMuchError(f"it made more than {ENTRIES_MAX} files and folders")
                 if stat.S_ISDIR(status.st_mode):

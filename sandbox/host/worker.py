@@ -8,10 +8,11 @@ import os
 import re
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
+from enum import Enum, auto
 from functools import lru_cache, partial
 
 from ..errors import FrameError, HostCallError, LimitRefused, WorkerLost
@@ -64,6 +65,16 @@ _END_CHARS = 2_000
 _OUT_OF_TIME = "The run's time was over before this answer arrived."
 _LOG = logging.getLogger(__name__)
 
+
+class Stop(Enum):
+    """For what a worker is stopped; it goes on when it is stopped for nothing more."""
+
+    TURN = auto()
+    LOOK = auto()
+    FILES = auto()
+    IDLE = auto()
+
+
 _LARGE = ThreadPoolExecutor(max_workers=2, thread_name_prefix="frames")
 """Where large frames are read and written, in steps: two at once take the loop no more than some milliseconds."""
 
@@ -82,6 +93,7 @@ class WorkerHandle:
         self._forked = forked
         self._run_folder = run_folder
         self._watch: Watch | None = None
+        self._stopped_for: set[Stop] = set()
         self._excess: str | None = None
         self._channel = channel
         self._output = shared
@@ -208,7 +220,7 @@ class WorkerHandle:
 
     def computes(self) -> bool | None:
         """Return whether it computes at the moment, or None where that cannot be seen."""
-        return self._forked.computes()
+        return None if Stop.LOOK in self._stopped_for else self._forked.computes()
 
     def cpu_seconds(self) -> float | None:
         """Return its CPU time so far, or None where the machine does not say."""
@@ -219,14 +231,29 @@ class WorkerHandle:
         """Return whether it has asked for something that others have to answer, and for nothing else."""
         return 0 < len(self._answering) <= self._aside
 
-    def suspend(self) -> bool:
-        """Stop it until `resume`; return False where that cannot be done."""
-        return not self._ended and self._forked.suspend()
+    def suspend(self, why: Stop = Stop.TURN) -> bool:
+        """Stop it until `resume` for that reason; return False where that cannot be done."""
+        if self._ended or not self._forked.suspend():
+            return False
+        self._stopped_for.add(why)
+        return True
 
-    def resume(self) -> None:
-        """Let it compute again."""
-        if not self._ended:
-            self._forked.resume()
+    def resume(self, why: Stop = Stop.TURN) -> None:
+        """Let it compute again, unless it is stopped for another reason."""
+        if why in self._stopped_for:
+            self._stopped_for.remove(why)
+            if not self._ended and not self._stopped_for:
+                self._forked.resume()
+
+    @asynccontextmanager
+    async def _stopped(self, why: Stop) -> AsyncIterator[int | None]:
+        """Stop it, and give the process that runs the code. Raises TimeoutError where it does not stop in time."""
+        try:
+            if not self.suspend(why) or not await _until(self._forked.has_stopped):
+                raise TimeoutError("it does not stop")
+            yield self._forked.code_pid
+        finally:
+            self.resume(why)
 
     @contextmanager
     def _working(self) -> Iterator[None]:
@@ -267,6 +294,7 @@ class WorkerHandle:
             self.kill()
             raise WorkerLost(problem)
         await self._look_after_files()
+        self.resume(Stop.IDLE)
         self._output.hand_over()
         self._forked.begin()
         cpu_before = self._forked.cpu_ms()
@@ -304,10 +332,16 @@ class WorkerHandle:
             CLOCK.reset(inherited)
             CALL_SLOT.reset(slot)
             self._drop_calls()
-            self._at_work -= 1
-            if self._to_end:
-                self.end()
+            self._rest(job)
         return outcome
+
+    def _rest(self, job: Job) -> None:
+        """End it where that was put off; stop one of a session, whose threads would go on at nobody's expense."""
+        self._at_work -= 1
+        if self._to_end:
+            self.end()
+        elif job.session is not None and self._isolation is not Isolation.RESTRICTED and not self.gone:
+            self.suspend(Stop.IDLE)
 
     async def _look_after_files(self) -> None:
         """Have a session see the workspace as it is now, and what is written be watched. Raises `WorkerLost`."""
@@ -316,8 +350,7 @@ class WorkerHandle:
         if self._programs:
             await self._forked.see_workspace_anew()
         if self._watch is None:
-            # For as long as it lives: threads of a session go on between its calls.
-            self._watch = self._run_folder.watch(self._end_for_excess)
+            self._watch = self._run_folder.watch(partial(self._stopped, Stop.LOOK), self._end_for_excess)
 
     async def _with_files(self, outcome: Outcome, job: Job) -> Outcome:
         """Have what a run wrote in the workspace taken home, and return the outcome that says so.
@@ -329,32 +362,31 @@ class WorkerHandle:
         if folder is None or job.takes_home is None or not folder.is_changed():
             return outcome
         goes_on = job.session is not None and not self.gone and not self._to_end
-        if not goes_on:
-            self.kill()
-        try:
-            if not await (self._has_stopped() if goes_on else self._has_gone()):
+        async with AsyncExitStack() as stack:
+            try:
+                pid = await stack.enter_async_context(self._stopped(Stop.FILES) if goes_on else self._ended_for_good())
+                written = await asyncio.to_thread(folder.written, pid)
+            except OSError:  # as TimeoutError is
                 self.kill()
                 return _with_files_lost(outcome)
-            taking = asyncio.ensure_future(job.takes_home(outcome, folder.written))
+            taking = asyncio.ensure_future(job.takes_home(outcome, written))
             try:
                 return await asyncio.shield(taking)
             except asyncio.CancelledError:
                 await asyncio.wait([taking])
                 raise
-        finally:
-            if goes_on:
-                self.resume()
 
-    async def _has_gone(self) -> bool:
-        """Wait until no process of it runs any more; return whether that is so."""
+    @asynccontextmanager
+    async def _ended_for_good(self) -> AsyncIterator[None]:
+        """End it, and wait until no process of it runs any more. Raises TimeoutError where that is not so in time."""
+        self.kill()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LEAVING_SECONDS):
                 await asyncio.shield(self._forked.exit)
         # Where its zygote ended, nobody said how it did, nor that it has.
-        return await _until(self._forked.is_gone)
-
-    async def _has_stopped(self) -> bool:
-        return self.suspend() and await _until(self._forked.has_stopped)
+        if not await _until(self._forked.is_gone):
+            raise TimeoutError("it does not end")
+        yield
 
     def _end_for_excess(self, excess: str) -> None:
         self._excess = excess

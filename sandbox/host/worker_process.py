@@ -18,6 +18,11 @@ class WorkerProcess(Protocol):
         ...
 
     @property
+    def code_pid(self) -> int | None:
+        """The process id, on this machine, of the process that runs the code; None where that cannot be seen."""
+        ...
+
+    @property
     def exit(self) -> asyncio.Future[ProcessExit]:
         """How it ended, once it has."""
         ...

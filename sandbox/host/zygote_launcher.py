@@ -77,6 +77,11 @@ class ForkedWorker:
     alone: bool = True
     refresh: Callable[[], Awaitable[None]] | None = None
 
+    @property
+    def code_pid(self) -> int | None:
+        """The process id of the process that runs the code, once there is one."""
+        return process_state.first_child(self.pid) if self.behind_init else self.pid
+
     async def see_workspace_anew(self) -> None:
         """Have it see what was changed in the workspace since it last looked. Raises `WorkerLost` where it cannot."""
         if self.refresh is not None:
@@ -101,7 +106,7 @@ class ForkedWorker:
 
     def cpu_ms(self) -> float | None:
         """Read the CPU clock of the process that runs the code."""
-        pid = process_state.first_child(self.pid) if self.behind_init else None
+        pid = self.code_pid
         seconds = process_state.cpu_seconds(self.pid if pid is None else pid)
         return None if seconds is None else seconds * 1000
 

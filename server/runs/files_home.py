@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Failure, Json, Outcome, Status, WrittenFolder
-from ...workspace.changes import ChangedFolder, Changes, TooManyChanges
+from ...workspace.changes import ChangedFolder, Changes, Steps, TooManyChanges
 from ...workspace.errors import NameRefused, WorkspaceError
 from ...workspace.landing import KeptFiles, Landed, land, read_kept
 from ...workspace.names import RUNS, Name
@@ -22,7 +21,7 @@ from ...workspace.store import Workspace
 from ..errors import RightMissing
 from ..host_functions.attachments import BYTES_MAX, FILES_MAX
 from ..host_functions.broker import Calls
-from ..host_work import Kind, in_thread
+from ..host_work import Kind, in_turns
 from ..privacy.gates.run_gate import ChangedNames, WrittenName
 from ..rights import HOST_FUNCTIONS, require
 from .report import FileChanges, WrittenFile
@@ -80,22 +79,22 @@ class FilesHome:
         except RightMissing as error:
             return _failed(outcome, f"{_NOTHING}. {error}")
         if outcome.status is Status.OK and self.calls.dry_run:
-            return await in_thread(Kind.LANDING, partial(self._note_dry, outcome, folder), charged=False)
-        return await in_thread(Kind.LANDING, partial(self._take, outcome, folder), charged=False)
+            return await in_turns(Kind.LANDING, self._note_dry(outcome, folder))
+        return await in_turns(Kind.LANDING, self._take(outcome, folder))
 
-    def _take(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
+    def _take(self, outcome: Outcome, folder: WrittenFolder) -> Steps[Outcome]:
         begun_ns = folder.made_ns - _CLOCK_NS
         try:
-            with ChangedFolder(folder.path, folder.known) as changed:
-                changes = changed.read()
+            with ChangedFolder(folder.path, folder.known, folder.mapped) as changed:
+                changes = yield from changed.read()
                 if outcome.status is Status.OK:
                     try:
-                        self.landed = land(self.workspace, changed, changes, begun_ns=begun_ns)
+                        self.landed = yield from land(self.workspace, changed, changes, begun_ns=begun_ns)
                     except WorkspaceError as error:
                         outcome = _failed(outcome, f"{_NOTHING}. {error}")
                     else:
                         return _noted(outcome, _not_kept(self.landed))
-                kept = self._keep(outcome, changed, changes, begun_ns)
+                kept = yield from self._keep(outcome, changed, changes, begun_ns)
                 if self.calls.dry_run:
                     changed.remember(changes)
                 return kept
@@ -104,10 +103,10 @@ class FilesHome:
         except OSError as error:
             return _failed(outcome, f"{_NOTHING}: it cannot be read ({error.strerror}).", "Run it again.")
 
-    def _keep(self, outcome: Outcome, changed: ChangedFolder, changes: Changes, begun_ns: int) -> Outcome:
+    def _keep(self, outcome: Outcome, changed: ChangedFolder, changes: Changes, begun_ns: int) -> Steps[Outcome]:
         """Keep with the run what it wrote, and say so: it failed."""
         attachments = self.calls.attachments
-        kept = read_kept(
+        kept = yield from read_kept(
             self.workspace,
             changed,
             changes,
@@ -138,11 +137,11 @@ class FilesHome:
             told += " What it deleted is still there."
         return told + _listed("Not kept", kept.left_out, kept.more_left_out)
 
-    def _note_dry(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
+    def _note_dry(self, outcome: Outcome, folder: WrittenFolder) -> Steps[Outcome]:
         """Note down what a dry run would have changed."""
         try:
-            with ChangedFolder(folder.path, folder.known) as changed:
-                changes = changed.read()
+            with ChangedFolder(folder.path, folder.known, folder.mapped) as changed:
+                changes = yield from changed.read()
                 changed.remember(changes)  # so that the next call of a session does not take it home
         except TooManyChanges:
             return _noted(outcome, "What the code wrote cannot be listed: it made too many files.")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,20 @@ from sealab.sandbox.errors import HostCallError
 from sealab.server import host_work
 from sealab.server.caller import Caller
 from sealab.server.errors import HostWorkBusy, HostWorkRefused, PrivacyFailed
+from sealab.server.fair_line import Owner
 from sealab.server.host_functions.broker import TEXT_CHARS_MAX, Handler
-from sealab.server.host_work import THREADS, Account, Kind, charged_to, checked, checkpoint, in_thread, waiting
+from sealab.server.host_work import (
+    OWNER,
+    THREADS,
+    Account,
+    Kind,
+    charged_to,
+    checked,
+    checkpoint,
+    in_thread,
+    in_turns,
+    waiting,
+)
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.privacy.tokens.parts import CHARS_MAX, Text, Tree, is_longer, is_small
 from sealab.server.settings import PrivacyMode, Settings
@@ -65,6 +78,40 @@ async def test_a_run_may_have_no_more_computed_than_its_budget() -> None:
         assert account.spent_seconds < 10
         with pytest.raises(HostWorkRefused):
             await in_thread(Kind.FILES, pytest.fail)
+
+
+async def test_work_in_steps_lets_others_in_between_and_is_charged_and_not_ended_with_its_run() -> None:
+    stopped, closed = threading.Event(), threading.Event()
+
+    def steps() -> Generator[None, None, str]:
+        try:
+            while not stopped.is_set():
+                yield time.sleep(0.001)
+            return "all of it"
+        finally:
+            closed.set()
+
+    def fails() -> Generator[None, None, None]:
+        yield
+        raise ValueError("a step failed")
+
+    with charged_to(Account(0)) as account:
+        long = [asyncio.create_task(in_turns(Kind.LANDING, steps())) for _ in range(2 * THREADS[Kind.LANDING])]
+        await asyncio.sleep(0.05)
+    OWNER.set(Owner(caller="another"))
+    assert await in_turns(Kind.LANDING, one()) == "one"
+    assert not any(each.done() for each in long)
+    with pytest.raises(ValueError, match="a step failed"):
+        await in_turns(Kind.LANDING, fails())
+    stopped.set()
+    assert await asyncio.gather(*long) == ["all of it"] * len(long)
+    assert account.spent_seconds > 0
+    assert closed.is_set()
+
+
+def one() -> Generator[None, None, str]:
+    yield
+    return "one"
 
 
 async def test_loops_over_many_items_are_interrupted_too() -> None:

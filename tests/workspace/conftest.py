@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar, cast
 
 import pytest
 
@@ -12,6 +13,7 @@ from sealab.skills_db.engine import open_database
 from sealab.skills_db.workspace_counts.workspace_counts import WorkspaceCounts
 from sealab.workspace import paths
 from sealab.workspace.archive import BYTES_MAX, RunArchive
+from sealab.workspace.changes import Steps
 from sealab.workspace.objects.bucket import Bucket
 from sealab.workspace.objects.store_url import StoreUrl
 from sealab.workspace.objects.stored_archive import StoredRunArchive
@@ -22,6 +24,16 @@ from tests.object_stores import S3RVER, S3Server, moto, s3rver
 QUOTA_BYTES = 1_000_000
 FILES_MAX = 50
 OWNER = "home"
+_T = TypeVar("_T")
+
+
+def whole(steps: Steps[_T]) -> _T:
+    """Do all steps of some work, and return what they return."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            return cast("_T", ended.value)
 
 
 def kept_in(folder: Path) -> Path:

@@ -16,12 +16,14 @@ from pathlib import Path
 import pytest
 
 from sealab.workspace import changes as changes_module
-from sealab.workspace import landing
-from sealab.workspace.changes import ChangedFolder, TooManyChanges
+from sealab.workspace import landing, quota
+from sealab.workspace.changes import DIGEST_BYTES, ChangedFolder, TooManyChanges, digest
 from sealab.workspace.errors import QuotaFull
 from sealab.workspace.landing import KeptFiles, Landed, land, read_kept
 from sealab.workspace.paths import Folder
 from sealab.workspace.store import Workspace
+
+from .conftest import whole
 
 QUOTA_BYTES = 1_000_000
 LONG_AGO_NS = 1_600_000_000 * 10**9
@@ -40,15 +42,21 @@ def workspace(tmp_path: Path):
         yield workspace
 
 
-def landed(workspace: Workspace, upper: Path, known: dict[bytes, bytes] | None = None) -> Landed:
-    with ChangedFolder(str(upper), {} if known is None else known) as changed:
-        return land(workspace, changed, changed.read(), begun_ns=time.time_ns() - 10**9)
+def landed(
+    workspace: Workspace,
+    upper: Path,
+    known: dict[bytes, bytes] | None = None,
+    mapped: frozenset[int] = frozenset(),
+) -> Landed:
+    with ChangedFolder(str(upper), {} if known is None else known, mapped) as changed:
+        return whole(land(workspace, changed, whole(changed.read()), begun_ns=time.time_ns() - 10**9))
 
 
 def kept(workspace: Workspace, upper: Path, bytes_max: int, files_max: int = 100) -> KeptFiles:
     with ChangedFolder(str(upper), {}) as changed:
-        read = changed.read()
-        return read_kept(workspace, changed, read, begun_ns=time.time_ns(), bytes_max=bytes_max, files_max=files_max)
+        read = whole(changed.read())
+        begun_ns = time.time_ns()
+        return whole(read_kept(workspace, changed, read, begun_ns=begun_ns, bytes_max=bytes_max, files_max=files_max))
 
 
 def content(workspace: Workspace) -> dict[str, str]:
@@ -154,7 +162,7 @@ def test_a_file_that_was_copied_with_an_old_time_over_another_comes_home(workspa
         os.setxattr(upper / "b", "user.overlay.origin", b"\0")
     os.utime(upper / "b", ns=(LONG_AGO_NS, LONG_AGO_NS))
     with ChangedFolder(str(upper), {}) as changed:
-        told = land(workspace, changed, changed.read(), begun_ns=time.time_ns() + 10**9)
+        told = whole(land(workspace, changed, whole(changed.read()), begun_ns=time.time_ns() + 10**9))
     assert told.changed == {"b": 6}
     assert content(workspace) == {"b": "copied"}
 
@@ -197,10 +205,10 @@ def test_a_link_in_the_place_of_a_folder_that_was_read_is_not_followed(workspace
     (upper / "folder").mkdir()
     (upper / "folder" / "secret").write_text("public")
     with ChangedFolder(str(upper), {}) as changed:
-        read = changed.read()
+        read = whole(changed.read())
         (upper / "folder").rename(upper.parent / "away")
         (upper / "folder").symlink_to(outside)
-        told = land(workspace, changed, read, begun_ns=0)
+        told = whole(land(workspace, changed, read, begun_ns=0))
     assert "folder/secret" in told.not_kept
     assert content(workspace) == {}
 
@@ -209,12 +217,12 @@ def test_a_file_that_is_another_when_it_is_opened_stays_behind(workspace: Worksp
     (upper / "a").write_text("aaa")
     (upper / "fifo").write_text("fff")
     with ChangedFolder(str(upper), {}) as changed:
-        read = changed.read()
+        read = whole(changed.read())
         (upper / "b").write_text("bbb")
         (upper / "b").rename(upper / "a")
         (upper / "fifo").unlink()
         os.mkfifo(upper / "fifo")  # opening it must not wait for a writer
-        told = land(workspace, changed, read, begun_ns=0)
+        told = whole(land(workspace, changed, read, begun_ns=0))
     assert set(told.not_kept) == {"a", "fifo"}
     assert content(workspace) == {}
 
@@ -277,7 +285,7 @@ def test_a_folder_with_too_many_entries_is_not_read(upper: Path, monkeypatch: py
     for number in range(21):
         (upper / str(number)).touch()
     with ChangedFolder(str(upper), {}) as changed, pytest.raises(TooManyChanges):
-        changed.read()
+        whole(changed.read())
 
 
 def test_runs_that_land_at_once_share_the_quota_and_none_lands_in_part(workspace: Workspace, tmp_path: Path) -> None:
@@ -384,7 +392,7 @@ def test_a_session_remembers_no_more_than_stands_in_its_folder_and_of_long_names
         for each in made:
             each.write_text("dry")
         with ChangedFolder(str(upper), known) as changed:  # as a dry run does: no quota counts what it wrote
-            changed.remember(changed.read())
+            changed.remember(whole(changed.read()))
         assert len(known) == 50
         for each in made[1:]:
             each.unlink()
@@ -393,6 +401,58 @@ def test_a_session_remembers_no_more_than_stands_in_its_folder_and_of_long_names
     assert {len(each) for each in (*known, *known.values())} == {16}
     assert landed(workspace, upper, known) == Landed()
     assert not known
+
+
+def test_what_a_session_wrote_to_a_file_in_its_memory_comes_home_though_no_time_of_it_changed(
+    workspace: Workspace, upper: Path
+) -> None:
+    known: dict[bytes, bytes] = {}
+    (upper / "f").write_text("one")
+    mapped = frozenset({(upper / "f").stat().st_ino})
+
+    def write_in_memory(text: str) -> None:
+        before = (upper / "f").stat()
+        (upper / "f").write_text(text)
+        os.utime(upper / "f", ns=(before.st_atime_ns, before.st_mtime_ns))
+        now = (upper / "f").stat()
+        mark = digest(repr((now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)))
+        known[digest("f")] = mark + known[digest("f")][DIGEST_BYTES:]  # as if no time had changed
+
+    assert landed(workspace, upper, known, mapped).new == {"f": 3}
+    write_in_memory("two")
+    assert landed(workspace, upper, known, mapped).changed == {"f": 3}
+    workspace.write("f", "by another")
+    assert landed(workspace, upper, known, mapped) == Landed()  # it has not written since
+    assert content(workspace) == {"f": "by another"}
+    write_in_memory("six")
+    assert landed(workspace, upper, known).changed == {"f": 3}  # before it ended to have it mapped
+    assert content(workspace) == {"f": "six"}
+    assert landed(workspace, upper, known) == Landed()
+    assert landed(workspace, upper, known, mapped) == Landed()
+    write_in_memory("ten")
+    assert landed(workspace, upper, known).changed == {"f": 3}
+
+
+def test_while_a_run_lands_others_write_and_its_room_stays_its_own(
+    workspace: Workspace, upper: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quota, "_STEP_SECONDS", 0.0)
+    monkeypatch.setattr(quota, "RECOUNT_FULL_SECONDS", 0.0)
+    for number in range(20):
+        (upper / f"{number}").write_bytes(bytes(QUOTA_BYTES // 25))
+    between = 0
+    with ChangedFolder(str(upper), {}) as changed:
+        for _ in land(workspace, changed, whole(changed.read()), begun_ns=0):
+            if 0 < len(os.listdir(workspace_folder(upper))) < 20:
+                workspace.write("small", f"{between}")
+                with pytest.raises(QuotaFull):
+                    workspace.write("large", "x" * (QUOTA_BYTES // 4))
+                between += 1
+    assert between >= 10
+    assert len(workspace.list().files) == 21
+    before = workspace.usage()
+    workspace.ledger.recount()
+    assert workspace.usage() == before
 
 
 def test_what_a_database_spilled_to_disk_is_no_file_of_the_run(workspace: Workspace, upper: Path) -> None:
@@ -407,6 +467,19 @@ def test_what_a_database_spilled_to_disk_is_no_file_of_the_run(workspace: Worksp
     (upper / "own" / ".tmp" / "duckdb_temp_report.csv").write_text("a,b")
     assert landed(workspace, upper).new == {"own/.tmp/a": 1, "own/.tmp/duckdb_temp_report.csv": 3}
     assert not (workspace_folder(upper) / ".tmp").exists()
+
+
+def test_files_of_ones_own_that_are_named_as_spilled_ones_come_home(workspace: Workspace, upper: Path) -> None:
+    for folder in ("x.tmp", "spilled.tmp"):
+        (upper / folder).mkdir()
+        for name in ("duckdb_temp_mine", "duckdb_temp_mine.tmp"):
+            (upper / folder / name).write_text("x")
+    (upper / "x.tmp" / "duckdb_temp_storage_DEFAULT-0.tmp").write_text("no database made this folder")
+    (upper / "spilled.tmp" / "duckdb_temp_1_0_owner").touch()
+    assert sorted(landed(workspace, upper).new) == [
+        *("spilled.tmp/duckdb_temp_mine", "spilled.tmp/duckdb_temp_mine.tmp"),
+        *("x.tmp/duckdb_temp_mine", "x.tmp/duckdb_temp_mine.tmp", "x.tmp/duckdb_temp_storage_DEFAULT-0.tmp"),
+    ]
 
 
 def test_a_reader_sees_the_old_content_or_the_new_one_whole(workspace: Workspace, upper: Path) -> None:
@@ -478,7 +551,7 @@ def test_where_the_disk_refuses_in_the_middle_what_was_done_and_what_was_not_is_
         rename(self, leaf, to, into=into)
 
     with ChangedFolder(str(upper), {}) as changed:
-        names = ["/".join(file.parts) for file in changed.read().files]
+        names = ["/".join(file.parts) for file in whole(changed.read()).files]
     second = names[1]
     monkeypatch.setattr(Folder, "rename", refused)
     known: dict[bytes, bytes] = {}

@@ -16,7 +16,7 @@ from sealab.workspace.errors import QuotaFull
 from sealab.workspace.landing import Landed, land
 from sealab.workspace.store import Workspace
 
-from .conftest import QUOTA_BYTES
+from .conftest import QUOTA_BYTES, whole
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def upper() -> Iterator[Path]:
 
 def landed(workspace: Workspace, upper: Path) -> Landed:
     with workspace.brought_whole(), ChangedFolder(str(upper), {}) as changed:
-        return land(workspace, changed, changed.read(), begun_ns=time.time_ns() - 10**9)
+        return whole(land(workspace, changed, whole(changed.read()), begun_ns=time.time_ns() - 10**9))
 
 
 def test_new_changed_and_deleted_files_come_home(workspace: Workspace, upper: Path) -> None:

@@ -30,8 +30,8 @@ _SET_ID = 0o6000
 # Commands of fcntl(2): F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC. Not F_SETOWN and F_SETSIG,
 # which send signals to others.
 _FCNTL_OWN_DESCRIPTOR = (0, 1, 2, 3, 4, 1030)
-# F_GETLK, F_SETLK, F_SETLKW and the three of open file descriptions.
-_FCNTL_LOCKS = (5, 6, 7, 36, 37, 38)
+# F_GETLK, F_SETLK, F_SETLKW. Not those of open file descriptions, of which the kernel does not say whose they are.
+_FCNTL_LOCKS = (5, 6, 7)
 
 # Requests of ioctl(2): TCGETS (is it a terminal?), FIONREAD, FIONBIO, FIONCLEX, FIOCLEX.
 _IOCTL_HARMLESS = (0x5401, 0x541B, 0x5421, 0x5450, 0x5451)
@@ -172,7 +172,6 @@ _FULL_PYTHON = {
     "fchmodat": Rule("its own files, never set-user-id", ((NoBits(2, _SET_ID),),), refuse(errno.EPERM)),
     "utimensat": Rule("shutil.copy2"),
     "copy_file_range": Rule("shutil.copy"),
-    "sendfile": Rule("shutil.copy"),
     "chdir": Rule("os.chdir"),
     "fchdir": Rule("os.fchdir, shutil.rmtree"),
     "umask": Rule("tempfile"),

@@ -210,6 +210,42 @@ PROGRAMS = {
         """,
         ["the parser is at work: gi", "the parser is at work: gi", "b"],
     ),
+    "a buffer of text that its own handler changes": (
+        """
+        import pyexpat
+        told = []
+        def text(given):
+            for name, value in (("buffer_text", False), ("buffer_size", 1)):
+                try:
+                    setattr(parser, name, value)
+                except RuntimeError as error:
+                    told.append(str(error)[:22])
+        parser = pyexpat.ParserCreate()
+        parser.buffer_text, parser.buffer_size = True, 50
+        parser.CharacterDataHandler = text
+        parser.Parse("<a>" + "x" * 40 + "&amp;" + "y" * 40 + "</a>", True)
+        parser.buffer_text = False
+        result = [sorted(set(told)), parser.buffer_text]
+        """,
+        [["the parser is at work:"], False],
+    ),
+    "a date of bytes that are none": (
+        """
+        import datetime
+        told = []
+        class Later(datetime.date):
+            year = 2000
+        for made in (datetime.date(b"\\0\\0\\1\\1"), datetime.datetime(b"\\0\\0\\1\\1" + bytes(6)), Later(b"\\0\\0\\1\\1")):
+            for read in (made.ctime, lambda: datetime.date.ctime(made)):
+                try:
+                    told.append(read())
+                except ValueError as error:
+                    told.append(str(error)[:22])
+        told += [datetime.date(2024, 2, 29).ctime(), datetime.datetime(1, 1, 1, 2).ctime()]
+        result = sorted(set(told))
+        """,
+        ["Mon Jan  1 02:00:00 0001", "Thu Feb 29 00:00:00 2024", "year 0 is out of range"],
+    ),
     "an executor of the code's own gets nothing that can be changed": (
         """
         import asyncio

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -23,6 +24,7 @@ from sealab.sandbox.host import run_folders, worker
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Isolation, Job, Json, Limits, Outcome, Status, WrittenFolder
 
+from ...waiting import until
 from ..conftest import failure, no_calls
 
 SCRATCH_BYTES = 50_000_000
@@ -279,6 +281,31 @@ while not __import__("os").path.exists("log"): pass
     await pool.end_session("threads")
 
 
+async def test_threads_of_a_session_compute_during_its_calls_alone(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_folders, "_FIRST_LOOK_SECONDS", 0.01)  # a look lets none of them go on
+    monkeypatch.setattr(run_folders, "_LOOK_SECONDS", 0.01)
+    code = """
+import threading, time
+counted = 0
+def count():
+    global counted
+    while True:
+        counted += 1
+threading.Thread(target=count, daemon=True).start()
+open("begun", "w").close()
+"""
+    assert (await run(pool, code, session="computes", takes_home=Home())).status is Status.OK
+    worker = pool._sessions._alive["computes"].worker
+    assert worker is not None
+    await until(worker._forked.has_stopped)
+    before = worker.cpu_seconds()
+    await asyncio.sleep(0.3)
+    assert worker.cpu_seconds() == before
+    goes_on = "seen = counted\nwhile counted == seen: time.sleep(0.001)\nTrue"
+    assert (await run(pool, goes_on, session="computes")).result is True
+    await pool.end_session("computes")
+
+
 async def test_more_than_a_run_may_have_on_disk_ends_it(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_folders, "_FIRST_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(run_folders, "_LOOK_SECONDS", 0.01)
@@ -290,6 +317,73 @@ for number in range(1000):
     outcome = await run(pool, code)
     assert outcome.status is Status.ERROR, outcome
     assert "SCRATCH_MB" in failure(outcome).message
+
+
+HOLDING = """
+import ctypes, fcntl, mmap, os, tempfile, threading, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+held = []
+def removed(name):
+    file = os.open(name, os.O_RDWR | os.O_CREAT)
+    os.write(file, bytes(10_000_000))
+    os.remove(name)
+    return file
+"""
+WAYS = {
+    "without a name": "file = tempfile.TemporaryFile(); file.write(bytes(10_000_000)); held.append(file)",
+    "open": "held.append(removed(f'{n}'))",
+    "mapped": "file = removed(f'/tmp/{n}'); libc.mmap(None, 4096, 1, 1, file, 0); os.close(file)",
+    "mapped at a low address": "file = removed(f'/tmp/{n}'); libc.mmap(0x100000 + 4096 * n, 4096, 1, 0x11, file, 0); os.close(file)",
+    "by a thread alone": (
+        "held.append(removed(f'{n}'))\nthreading.Thread(target=time.sleep, args=(20,)).start()\nlibc.syscall(60, 0)"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_removed_file_counts_as_long_as_anything_keeps_it(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(run_folders, "_FIRST_LOOK_SECONDS", 0.5)  # by then it holds all of them
+    outcome = await run(pool, f"{HOLDING}\nfor n in range(6):\n    {WAYS[way]}\ntime.sleep(20)")
+    assert outcome.status is Status.ERROR, outcome
+    assert "SCRATCH_MB" in failure(outcome).message
+
+
+async def test_a_removed_file_counts_no_longer_than_it_is_kept(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_folders, "_FIRST_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(run_folders, "_LOOK_SECONDS", 0.01)
+    code = """
+for n in range(12):
+    os.close(removed("f"))
+    file = removed("/tmp/f")
+    memory = mmap.mmap(file, 0)
+    os.close(file)
+    memory.close()
+held += [removed("/tmp/f"), removed("f")]
+time.sleep(0.2)
+import sqlite3
+with sqlite3.connect("d.sqlite") as database:
+    database.execute("create table t as select 1 as a")
+database.execute("select a from t").fetchone()
+"""
+    assert (await run(pool, HOLDING + code)).result == [1]
+
+
+async def test_more_record_locks_than_a_run_may_hold_end_it(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_folders, "_FIRST_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(run_folders, "_LOOK_SECONDS", 0.01)
+    code = (
+        "import fcntl, time\nfile = open('f', 'w')\nfor n in range(count): fcntl.lockf(file, fcntl.LOCK_EX, 1, 2 * n)\n"
+    )
+    few = await run(pool, f"count = {run_folders.LOCKS_MAX}\n{code}time.sleep(0.2)")
+    assert few.status is Status.OK, few
+    many = await run(pool, f"count = {run_folders.LOCKS_MAX + 1}\n{code}time.sleep(20)")
+    assert failure(many).message == "The code was stopped, since it held more than 1000 locks on files."
+    owned = "import fcntl, struct\nfcntl.fcntl(open('f', 'w'), 37, struct.pack('hhqqi', 1, 0, 0, 1, 0))"
+    assert failure(await run(pool, owned)).type == "PermissionError"  # the kernel does not say whose those are
 
 
 async def test_what_a_run_removes_and_keeps_mapped_ends_it_before_the_disk_is_full(
@@ -384,7 +478,7 @@ import os, shutil
 told = []
 with open("/tmp/claimed", "wb") as file:
     for ask in (
-        lambda: os.posix_fallocate(file.fileno(), 0, 30_000_000),
+        lambda: os.posix_fallocate(file.fileno(), 0, 30_000_000), lambda: os.sendfile(1, file.fileno(), 0, 1),
         lambda: os.statvfs("/workspace"), lambda: os.fstatvfs(file.fileno()), lambda: shutil.disk_usage("/tmp"),
     ):
         try:
@@ -394,7 +488,7 @@ with open("/tmp/claimed", "wb") as file:
     told.append(os.stat(file.fileno()).st_blocks)
 told
 """
-    assert (await run(pool, code)).result == [38, 38, 38, 38, 0]
+    assert (await run(pool, code)).result == [38, 38, 38, 38, 38, 0]
 
 
 async def test_one_file_cannot_be_larger_than_all_may_be(pool: Pool) -> None:
@@ -507,7 +601,7 @@ async def test_removing_what_others_left_keeps_no_folder_from_being_looked_at(
         each.remove_soon()
     write(os.path.join(own.path, UPPER, "large"))
     found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    watch = own.watch(found.set_result)
+    watch = own.watch(lambda: nullcontext(None), found.set_result)
     try:
         async with asyncio.timeout(20):
             assert "SCRATCH_MB" in await found

@@ -272,6 +272,24 @@ async def test_a_session_takes_home_what_each_call_wrote(caller: Caller) -> None
     assert (await full(caller, "open('later.txt').read()", session="s"))["result"] == "later"
 
 
+async def test_what_a_session_writes_to_a_file_in_its_memory_comes_home_with_each_call(caller: Caller) -> None:
+    begins = """
+import mmap
+with open("map", "w+b") as file:
+    file.write(b"a" * 10_000)
+    file.flush()
+    memory = mmap.mmap(file.fileno(), 0)
+memory[0] = ord("b")
+"""
+    changed = {"changed": [{"name": "map", "size": 10_000}]}
+    assert (await full(caller, begins, session="map"))["files"] == {"new": changed["changed"]}
+    assert (await full(caller, "memory[1] = ord('c')", session="map"))["files"] == changed
+    assert (caller.home / "workspace" / "map").read_bytes()[:3] == b"bca"
+    assert "files" not in await full(caller, "memory[2]", session="map")
+    assert (await full(caller, "memory[2] = ord('d')\nmemory.close()", session="map"))["files"] == changed
+    assert (caller.home / "workspace" / "map").read_bytes()[:4] == b"bcda"
+
+
 async def test_what_a_dry_run_wrote_in_a_session_never_comes_home_however_it_ended(caller: Caller) -> None:
     await full(caller, "open('dry', 'w').write('n')", session="dry", dry_run=True)
     report = await full(caller, "open('wet', 'w').write('w')", session="dry")

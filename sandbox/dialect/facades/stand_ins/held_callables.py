@@ -7,6 +7,8 @@ An iterator of a sequence lets go of it twice, where it ends within itself: such
 An Expat parser that calls a handler is given no more text until the handler returns: Expat reads on in its own buffer
 after the call, and more text may have moved that. Nor does a handler go that is taken out of the parser while it runs.
 A parser that was made from another reads the document type of that one, which therefore stays (CPython 3.11 to 3.13).
+What changes its buffer of text gives the content to the handler first, in C that does not expect the handler to do so
+again.
 """
 
 from __future__ import annotations
@@ -90,6 +92,7 @@ def parse_one_text_at_a_time() -> None:
     replace_method(XMLParserType, "ExternalEntityParserCreate", _make_child)
 
 
+_OF_BUFFER: Final = frozenset({"buffer_text", "buffer_size"})
 _at_work: dict[int, list[object]] = {}
 """For each parser at work, what was exchanged in it since it was given the text."""
 
@@ -122,5 +125,7 @@ def _parse_alone(parse: Callable[..., Any]) -> Callable[..., Any]:
 def _set_and_keep(self: XMLParserType, name: str, value: object, /) -> None:
     kept = _at_work.get(id(self))
     if kept is not None:
+        if name in _OF_BUFFER:
+            raise RuntimeError(f"the parser is at work: set its {name} before it is given the text")
         kept.append(getattr(self, name, None))
     object.__setattr__(self, name, value)
