@@ -20,7 +20,7 @@ from ...host_work import checked, checkpoint
 from .columns import ColumnFinder
 from .fields.judging import KEYS_OF_THINGS, in_words, judge
 from .fields.rules import LIKELY, FieldVerdict
-from .findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
+from .findings import ENTRY_POINTS, TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
 from .fitting import Allowed, fitted, without_names_of_code
 from .headed_rows import headed
 from .log_lines import LogFinder, is_log
@@ -41,8 +41,6 @@ _SLOWER = (
     "Names in prose are looked for with numpy, at about five times the cost of onnxruntime. Install that with "
     "pip install 'sealab[ner]' where much prose is looked through, or set PRIVACY_MODE=fast."
 )
-ENTRY_POINTS = "sealab.recognizers"
-"""The group of entry points by which installed packages add recognizers."""
 _FAST_ENGINE = "onnxruntime"
 _BLOCK_CHARS = 49_152
 _SEAM_CHARS = 4_096
