@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .ambiguity import Judgement, judge
+from .ambiguity import Judgement, Use, judge
 from .sources import Expression, expressions
 
 FILE = Path(__file__).parent / "bounded.toml"
@@ -22,18 +22,24 @@ CHARS_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
-    """An exception: `pattern` as it is evaluated, or the source of one that is made at run time."""
+class Exempt:
+    """An exception: `pattern` as it is evaluated, or the source of one that is made at run time.
+
+    Either its input has `chars` at most. Or it is tried at `successive` places, each where the last match ended, and is
+    judged as it is at one. Or it is made at run time: then what it `stands` for is judged.
+    """
 
     module: str
     pattern: str
-    chars: int
     reason: str
+    chars: int = 0
+    successive: bool = False
+    stands: str = ""
 
 
-def bounded() -> list[Bounded]:
+def exempt() -> list[Exempt]:
     """Return the exceptions."""
-    return [Bounded(**each) for each in tomllib.loads(FILE.read_text()).get("expression", [])]
+    return [Exempt(**each) for each in tomllib.loads(FILE.read_text()).get("expression", [])]
 
 
 def worst(expression: Expression) -> Judgement:
@@ -50,7 +56,7 @@ def told(expression: Expression) -> str:
     return pattern if isinstance(pattern, str) else pattern.decode("latin-1")
 
 
-def refused(found: list[Expression], exceptions: list[Bounded]) -> Iterator[str]:
+def refused(found: list[Expression], exceptions: list[Exempt]) -> Iterator[str]:
     """Yield what is wrong: expressions that are not linear and no exceptions, and exceptions that are none."""
     known = {(each.module, each.pattern): each for each in exceptions}
     used = set()
@@ -59,26 +65,34 @@ def refused(found: list[Expression], exceptions: list[Bounded]) -> Iterator[str]
         if judgement.is_linear:
             continue
         key = expression.module, told(expression)
+        exception = known.get(key)
         used.add(key)
         where = f"{expression.module}:{expression.line}: {key[1]!r}"
-        if key not in known:
+        if exception is None:
             yield f"{where} is {judgement}. Write it so that it is linear, or bound its input and say so in {FILE.name}."
         elif judgement.is_exponential:
             yield f"{where} is {judgement}. No bound is small enough for that: write it so that it is linear."
-    for key in known.keys() - used:
-        yield f"{FILE.name}: {key[0]} has no expression {key[1]!r} that needs a bound. Take that out."
+        elif not exception.chars:
+            use = Use.MATCH if exception.successive else Use.SEARCH
+            pattern, flags = (exception.stands, 0) if exception.stands else (expression.pattern, expression.flags)
+            again = Judgement(why_not="made at run time") if pattern is None else judge(pattern, flags, use)
+            if not again.is_linear:
+                yield f"{where} is {again}, also as {FILE.name} has it."
+    for key in sorted(known.keys() - used):
+        yield f"{FILE.name}: {key[0]} has no expression {key[1]!r} that needs an exception. Take that out."
     for each in exceptions:
-        if not (0 < each.chars <= CHARS_MAX and each.reason):
-            yield f"{FILE.name}: {each.module}: {each.pattern!r} needs a reason, and a bound of at most {CHARS_MAX} characters."
+        says = each.successive or each.stands
+        if bool(each.chars) == bool(says) or not 0 <= each.chars <= CHARS_MAX or not each.reason:
+            yield f"{FILE.name}: {each.module}: {each.pattern!r} needs either chars (up to {CHARS_MAX}) or what is judged, and a reason."
 
 
 def main() -> int:
     """Judge them all."""
     found = expressions()
-    wrong = list(refused(found, bounded()))
+    wrong = list(refused(found, exempt()))
     for each in wrong:
         print(each)
-    print(f"{len(found)} regular expressions in the server's process, {len(bounded())} with a bound, {len(wrong)} refused")
+    print(f"{len(found)} regular expressions in the server's process, {len(exempt())} exempt, {len(wrong)} refused")
     return bool(wrong)
 
 

@@ -19,14 +19,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .automaton import ACCEPT, START, Automaton, NotJudged, Sure, automaton_of
 
-STEPS_MAX = 64
-"""Steps a character, as far as repeats with a bound make them: a megabyte in less than a second."""
+STEPS_MAX = 128
+"""Steps a character, as far as repeats with a bound make them: a megabyte in half a second."""
 _STATES_MAX = 400_000
 _T = TypeVar("_T")
+_Ways = Iterator[tuple[Any, int]]
 
 
 class Use(Enum):
@@ -81,6 +82,9 @@ class _Proof:
             if each != START and use is not Use.FULLMATCH and each not in automaton.aside and self._may_end(each)
         )
         self._tried: dict[tuple[int, int, int], list[int]] = {}
+        self._all: dict[tuple[int, int, int], list[int]] = {}
+        self._inner: dict[tuple[int, int], list[tuple[int, list[int]]]] = {}
+        self._alike = automaton.alike()
         failing = [each for each in automaton.letters if each not in self._sure]
         follows = {each: {edge.target for edge in automaton.edges[each]} for each in failing}
         self._part: dict[int, int] = {}
@@ -96,14 +100,14 @@ class _Proof:
         return any(edge.target == ACCEPT and edge.sure is Sure.ALWAYS for edge in self.automaton.edges[position])
 
     def judgement(self) -> Judgement:
-        for part in self._members:
+        for part in range(len(self._members)):
             if (pump := self._twice(part)) is not None:
                 return Judgement(inf, is_exponential=True, pump=pump)
         steps = dict.fromkeys(range(len(self._members)), 1.0)
         pumps = dict.fromkeys(steps, "")
         for number in self._in_order():
             target = self._members[number][0]
-            if (pump := self._from_start(target)) is not None and self._bounds[number] > steps[number]:
+            if (pump := self._from_start(number)) is not None:
                 steps[number], pumps[number] = self._bounds[number], pump
             for other in range(len(self._members)):
                 before = self._members[other][0]
@@ -149,98 +153,113 @@ class _Proof:
                     break
         return self._tried[key]
 
-    def _letters(self, letters: int) -> Iterator[int]:
-        at = 0
-        while letters:
-            if letters & 1:
-                yield at
-            letters, at = letters >> 1, at + 1
+    def _within(self, position: int, before: int, part: int) -> list[tuple[int, list[int]]]:
+        """Return the letters by which a position leads to others of its part, with these."""
+        key = position, before
+        if key not in self._inner:
+            self._inner[key] = [
+                (letter, inner)
+                for letter in range(len(self.automaton.samples))
+                if (inner := [each for each in self._next(position, before, letter) if self._part.get(each) == part])
+            ]
+        return self._inner[key]
 
-    def _steps(self, states: tuple[int, ...], before: int) -> Iterator[tuple[tuple[int, ...], int]]:
-        """Yield where positions together get by one letter, and that letter."""
-        for letter in range(len(self.automaton.samples)):
-            each = [self._next(state, before, letter) for state in states]
-            if all(each):
-                for together in _product(each):
-                    yield together, letter
+    def _starts(self, position: int, other: int) -> list[int]:
+        """Return what may have been read before two positions are left: one letter for all that are the same there."""
+        both = self.automaton.letters[position] & self.automaton.letters.get(other, -1)
+        return list(dict.fromkeys(self._alike[letter] for letter in range(len(self._alike)) if both >> letter & 1))
 
-    def _twice(self, part: list[int]) -> str | None:
+    def _twice(self, part: int) -> str | None:
         """Return a text by which a position of a part leads to itself on two ways."""
-        within = set(part)
 
-        def after(node: tuple[int, int, bool, int]) -> Iterator[tuple[int, int, bool, int]]:
+        def after(node: tuple[int, int, bool, int]) -> _Ways:
             one, other, _, before = node
-            for (first, second), letter in self._steps((one, other), before):
-                if first in within and second in within:
-                    yield first, second, False, letter
+            for letter, firsts in self._within(one, before, part):
+                seconds = [each for each in self._next(other, before, letter) if self._part.get(each) == part]
+                for first, second in _product([firsts, seconds]):
+                    yield (first, second, False, self._alike[letter]), letter
                     # Two edges between the same positions are two ways as well.
-                    if one == other and self._next(one, before, letter).count(first) > 1:
-                        yield first, first, True, letter
+                    if one == other and first == second and firsts.count(first) > 1:
+                        yield (first, first, True, self._alike[letter]), letter
 
-        alike = [(each, each, False, letter) for each in part for letter in self._letters(self.automaton.letters[each])]
-        reached = _search(alike, after)
-        graph = {node: list(after(node)) for node in {*alike, *reached}}
+        alike = [(each, each, False, letter) for each in self._members[part] for letter in self._starts(each, each)]
+        graph = {node: [following for following, _ in after(node)] for node in {*alike, *_search(alike, after)}}
         for circle in _parts(graph):
             apart = next((node for node in circle if node[0] != node[1] or node[2]), None)
             start = next((node for node in circle if node[0] == node[1]), None)
             if apart is not None and start is not None and (len(circle) > 1 or start in graph[start]):
-                return self._pump([start], after, apart) + self._pump([apart], after, start)
+                return self._pump(start, after, apart) + self._pump(apart, after, start)
         return None
 
-    def _from_start(self, target: int) -> str | None:
-        """Return a text for which a position of a part leads to itself, and to which the start or a chain leads."""
-        part = self._part[target]
+    def _from_start(self, part: int) -> str | None:
+        """Return a text for which a part is kept, and to which the start of a search or a sure position leads."""
+        origins = [START] if self.use is Use.SEARCH else []
+        pumps = (self._from(origin, part) for origin in (*origins, *sorted(self._sure)))
+        return next((pump for pump in pumps if pump is not None), None)
 
-        def after(node: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
-            waiting, other, before = node
-            for letter in range(len(self.automaton.samples)):
-                others = [each for each in self._next(other, before, letter) if self._part.get(each) == part]
-                if not others:
-                    continue
-                ways = [START, *self._leaving(before, letter)] if waiting == START else self._next(waiting, before, letter)
-                for way in dict.fromkeys(ways):
-                    for each in dict.fromkeys(others):
-                        yield way, each, letter
+    def _from(self, origin: int, part: int) -> str | None:
+        """Return a text by which an origin is met again, a part is kept, and the origin leads to that part."""
+
+        def after(node: tuple[int, int, int, int]) -> _Ways:
+            again, between, other, before = node
+            for letter, others in self._within(other, before, part):
+                ways = self._next(between, before, letter)
+                if between == START:  # the search is not there yet
+                    ways = [START, *ways]
+                if ways:
+                    firsts = [START] if origin == START else self._any(again, before, letter)
+                    for first, way, each in _product([firsts, ways, others]):
+                        yield (first, way, each, self._alike[letter]), letter
 
         for position in self._members[part]:
-            for letter in self._letters(self.automaton.letters[position]):
-                if (position, position, letter) in _search([(START, position, letter)], after):
-                    return self._pump([(START, position, letter)], after, (position, position, letter))
+            for letter in self._starts(position, origin):
+                start, end = (origin, origin, position, letter), (origin, position, position, letter)
+                if end in _search([start], after):
+                    return self._pump(start, after, end)
         return None
 
-    def _leaving(self, before: int, letter: int) -> list[int]:
-        """Return where a letter leads that may fail, from the start of a search and from every sure position."""
-        found = list(self._next(START, before, letter)) if self.use is Use.SEARCH else []
-        for each in self._sure:
-            if self.automaton.letters[each] >> before & 1:
-                found += self._next(each, before, letter)
-        return found
+    def _any(self, position: int, before: int, letter: int) -> list[int]:
+        """Return where a letter leads, be it that a match ends before it and a search goes on."""
+        key = position, before, letter
+        if key not in self._all:
+            found = [
+                edge.target
+                for edge in self.automaton.edges[position]
+                if edge.target != ACCEPT
+                and self.automaton.letters[edge.target] >> letter & 1
+                and self.automaton.holds(edge.condition, before, letter)
+            ]
+            if self.use is Use.SEARCH and (position == START or position in self._sure):
+                found += [START, *(self._any(START, before, letter) if position != START else [])]
+            self._all[key] = list(dict.fromkeys(found))
+        return self._all[key]
 
     def _in_a_row(self, first: int, second: int) -> str | None:
         """Return a text for which positions of two parts lead to themselves, and the first to the second."""
 
-        def after(node: tuple[int, int, int, int]) -> Iterator[tuple[int, int, int, int]]:
-            for (one, between, other), letter in self._steps(node[:3], node[3]):
-                if self._part.get(one) == first and self._part.get(other) == second:
-                    yield one, between, other, letter
+        def after(node: tuple[int, int, int, int]) -> _Ways:
+            one, between, other, before = node
+            for letter, others in self._within(other, before, second):
+                ones = [each for each in self._next(one, before, letter) if self._part.get(each) == first]
+                for together in _product([ones, self._next(between, before, letter), others]):
+                    yield (*together, self._alike[letter]), letter  # type: ignore[misc]  # of three
 
         for one in self._members[first]:
             for other in self._members[second]:
-                for letter in self._letters(self.automaton.letters[one] & self.automaton.letters[other]):
+                for letter in self._starts(one, other):
                     start, end = (one, one, other, letter), (one, other, other, letter)
                     if end in _search([start], after):
-                        return self._pump([start], after, end)
+                        return self._pump(start, after, end)
         return None
 
-    def _pump(self, starts: list[_T], after: Callable[[_T], Iterator[_T]], node: _T) -> str:
-        """Return the letters of a shortest way, each node of which ends with its letter."""
-        reached = _search(starts, after)
-        text, at = "", node
-        while True:
-            text = self.automaton.samples[at[-1]] + text  # type: ignore[index]
-            at = reached[at]
-            if at in starts:
-                return text
+    def _pump(self, start: _T, after: Callable[[_T], Iterator[tuple[_T, int]]], end: _T) -> str:
+        """Return the letters of a shortest way."""
+        reached = _search([start], after)
+        text, at = "", end
+        while not text or at != start:
+            at, letter = reached[at]
+            text = self.automaton.samples[letter] + text
+        return text
 
 
 def _product(each: list[list[int]]) -> Iterator[tuple[int, ...]]:
@@ -252,16 +271,16 @@ def _product(each: list[list[int]]) -> Iterator[tuple[int, ...]]:
             yield first, *rest
 
 
-def _search(starts: Iterable[_T], after: Callable[[_T], Iterator[_T]]) -> dict[_T, _T]:
-    """Return what is reached by at least one step, each with what it is reached from."""
-    reached: dict[_T, _T] = {}
+def _search(starts: Iterable[_T], after: Callable[[_T], Iterator[tuple[_T, int]]]) -> dict[_T, tuple[_T, int]]:
+    """Return what is reached by at least one step, each with what it is reached from, and by which letter."""
+    reached: dict[_T, tuple[_T, int]] = {}
     begun = set(starts)
     queue = deque(begun)
     while queue:
         node = queue.popleft()
-        for following in after(node):
+        for following, letter in after(node):
             if following not in reached:
-                reached[following] = node
+                reached[following] = node, letter
                 if following not in begun:
                     queue.append(following)
                 if len(reached) > _STATES_MAX:

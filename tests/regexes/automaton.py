@@ -26,6 +26,7 @@ START, ACCEPT = -1, -2
 _WRITTEN_OUT = 64
 """Characters of an expression that is repeated so often and no oftener, up to which it is written out."""
 _EDGES_MAX = 4000
+_REFERENCE_MAX = 8
 
 
 class NotJudged(Exception):
@@ -98,6 +99,13 @@ class Automaton:
     word: int
     """The letters of words."""
 
+    def alike(self) -> list[int]:
+        """Return for each letter the first one that conditions do not tell apart from it where it was read before."""
+        conditions = {edge.condition for edges in self.edges.values() for edge in edges}
+        masks = [*{each.before for each in conditions}, *([self.word] if any(each.word for each in conditions) else [])]
+        first: dict[tuple[int, ...], int] = {}
+        return [first.setdefault(tuple(mask >> at & 1 for mask in masks), at) for at in range(len(self.samples))]
+
     def holds(self, condition: Condition, before: int, after: int) -> bool:
         """Return whether a condition holds between two letters."""
         if not (condition.before >> before & 1 and condition.after >> after & 1):
@@ -123,6 +131,7 @@ class _Making:
         self.nodes: list[_Node] = []
         self.loops: list[float] = []
         self._inner: list[range] = []
+        self._groups: dict[int | None, tuple[Any, int]] = {}
         self.end = self._node()
         self.dead = self._node()
         self._flags = parsed.state.flags
@@ -167,8 +176,16 @@ class _Making:
             letters = self._letters[_key(item, flags)]
             return self._node(ways=[(then, ALWAYS, Sure.ALWAYS)], letters=letters, is_aside=aside)
         if kind is op.SUBPATTERN:
-            _group, added, removed, inner = given
-            return self.sequence(inner, then, aside=aside, flags=(flags | added) & ~removed)
+            group, added, removed, inner = given
+            flags = (flags | added) & ~removed
+            self._groups[group] = inner, flags
+            return self.sequence(inner, then, aside=aside, flags=flags)
+        if kind is op.GROUPREF:
+            # As what the group may be, where that is short.
+            inner, flags = self._groups.get(given) or self._group(given)
+            if _width(inner) > _REFERENCE_MAX:
+                raise NotJudged("a reference to a group without a small bound is not judged")
+            return self.sequence(inner, then, aside=aside, flags=flags)
         if kind is op.ATOMIC_GROUP:
             return self.sequence(given, then, aside=aside, flags=flags)
         if kind is op.BRANCH:
@@ -184,6 +201,11 @@ class _Making:
             ways = [(self.sequence(each or [], then, aside=aside, flags=flags), ALWAYS, Sure.NOT) for each in (yes, no)]
             return self._choice(*ways)
         raise NotJudged(f"{str(kind).lower()} is not judged")
+
+    def _group(self, number: int) -> tuple[Any, int]:
+        """Return a group of the expression, which is made from its end."""
+        found = (item[1] for item, _ in _within(self.parsed, self._flags) if item[0] is op.SUBPATTERN)
+        return next((given[3], self._flags) for given in found if given[0] == number)
 
     def _repeat(self, kind: Any, least: int, most: Any, inner: Any, *, then: int, aside: bool, flags: int) -> int:
         def body(after: int) -> int:
