@@ -141,7 +141,7 @@ class _Making:
     def _classes(self) -> None:
         """Divide characters into classes that no set of the expression tells apart."""
         universe = _universe(tuple(sorted(_mentioned(self.parsed))), is_bytes=self._is_bytes)
-        fixed = (("[\w]", self._flags & re.ASCII), ("[\n]", 0))
+        fixed = ((r"[\w]", self._flags & re.ASCII), (r"[\n]", 0))
         sets = [*dict.fromkeys((*_sets(self.parsed, self._flags), *fixed))]
         told: dict[str, int] = {}
         for number, (node, flags) in enumerate(sets):

@@ -60,6 +60,10 @@ class _Module:
     path: str
     tree: ast.Module
     imports: set[str] = field(default_factory=set)
+    nodes: list[ast.AST] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes = list(ast.walk(self.tree))
 
 
 @cache
@@ -71,7 +75,9 @@ def modules() -> Mapping[str, _Module]:
             path = str(file.relative_to(ROOT))
             found[path] = _Module(path, ast.parse(file.read_text()))
     for module in found.values():
-        module.imports = {path for path in _imported(module) if path in found}
+        imported = {path for path in _imported(module) if path in found}
+        folders = {f"{parent}/__init__.py" for path in imported for parent in Path(path).parents}
+        module.imports = imported | (folders & found.keys())
     return found
 
 
@@ -112,12 +118,12 @@ def found_in(text: str, path: str = "example.py") -> list[Expression]:
 def _of_module(module: _Module, uses: Mapping[tuple[str, str], frozenset[Use] | None]) -> Iterator[Expression]:
     names = {
         id(node.value): target.id
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name)
     }
-    for call in ast.walk(module.tree):
+    for call in module.nodes:
         if not (isinstance(call, ast.Call) and (method := _of_re(call)) and method not in {"escape", "purge"}):
             continue
         given = _given(call, method)
@@ -197,11 +203,11 @@ def _uses_in(among: Mapping[str, _Module]) -> Mapping[tuple[str, str], frozenset
         origins = _origins(module, among)
         methods = {
             id(node.value): node
-            for node in ast.walk(module.tree)
+            for node in module.nodes
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in {*_METHODS, *_NO_USES}
         }
-        calls = {id(node.func): node for node in ast.walk(module.tree) if isinstance(node, ast.Call)}
-        for node in ast.walk(module.tree):
+        calls = {id(node.func): node for node in module.nodes if isinstance(node, ast.Call)}
+        for node in module.nodes:
             if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
                 continue
             origin = origins.get(node.id, (module.path, node.id))
@@ -219,7 +225,7 @@ def _uses_in(among: Mapping[str, _Module]) -> Mapping[tuple[str, str], frozenset
 def _origins(module: _Module, among: Mapping[str, _Module]) -> dict[str, tuple[str, str]]:
     """Return which name of which module each imported name is."""
     found = {}
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.ImportFrom):
             for path in _paths(module, node):
                 if path in among:
@@ -231,11 +237,11 @@ def _imported(module: _Module) -> Iterator[str]:
     """Yield the paths of what a module imports, late too, but not for its annotations alone."""
     for_types = {
         id(inner)
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
         for inner in ast.walk(node)
     }
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.ImportFrom) and id(node) not in for_types:
             yield from _paths(module, node)
 
