@@ -16,7 +16,7 @@ LONG = b"99" * 1_000_000
 
 
 def answer(charset: str, body: bytes) -> Answer:
-    return Answer(200, httpx2.Headers({"content-type": f"text/plain; charset={charset}"}), body)
+    return Answer(200, "OK", httpx2.Headers({"content-type": f"text/plain; charset={charset}"}), body)
 
 
 @pytest.mark.parametrize("charset", ["punycode", "PUNYCODE", "idna", "unicode_escape", "hex", "rot13", "undefined", "no\0ne"])
