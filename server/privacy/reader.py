@@ -1,8 +1,8 @@
 """What a reader runs for privacy, and what crosses to and from it: see `sandbox.host.readers`.
 
 Down go texts as JSON, up come findings. Of a column the answer names cells by their number, so no text comes back. Of a
-file, whose descriptor the reader has, all texts come up. What detects is imported in readers alone: the server's process
-has the names and options of this module, and no recognizer.
+file, whose descriptor the reader has, all texts come up. What detects is imported in readers alone: the server has the
+names and options of this module, and no recognizer.
 """
 
 from __future__ import annotations

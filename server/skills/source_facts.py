@@ -174,7 +174,9 @@ def _schema(name: str, value: Json) -> Mapping[str, Json]:
             "Take fewer, or one dict. Nothing was saved."
         )
     # What should be unique names and cannot be sorted the library compares each with each.
-    if any(len(names) > _UNSORTED_MAX and not all(isinstance(each, str) for each in names) for names in _names_in(value)):
+    if any(
+        len(names) > _UNSORTED_MAX and not all(isinstance(each, str) for each in names) for names in _names_in(value)
+    ):
         raise ValueError
     try:
         Draft202012Validator.check_schema(value)
@@ -193,7 +195,11 @@ def _names_in(schema: Json) -> Iterator[list[Json]]:
         elif isinstance(each, Mapping):
             waiting += each.values()
             required = each.get("dependentRequired")
-            lists = (each.get("required"), each.get("type"), *(required.values() if isinstance(required, Mapping) else ()))
+            lists = (
+                each.get("required"),
+                each.get("type"),
+                *(required.values() if isinstance(required, Mapping) else ()),
+            )
             yield from (names for names in lists if isinstance(names, list))
 
 

@@ -36,13 +36,13 @@ import json
 import tempfile
 import warnings
 import zipfile
-from xml.etree import ElementTree as ET
-from xml.sax.saxutils import escape
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from xml.etree import ElementTree as ET
+from xml.sax.saxutils import escape
 
 import httpx2
 from mcp.types import CallToolResult, ImageContent
@@ -96,10 +96,10 @@ from sealab.tools_registry.upstream.injection import flags
 from sealab.tools_registry.upstream.results import parsed, value_of
 from sealab.tools_registry.upstream.stderr_tail import KEPT_BYTES, StderrTail
 from sealab.workspace import store
-from sealab.workspace.objects import s3_listing
 from sealab.workspace.archive import RunArchive
 from sealab.workspace.errors import WorkspaceError
 from sealab.workspace.names import Name, speakable
+from sealab.workspace.objects import s3_listing
 
 REFUSALS = (
     *(ValueError, TypeError, HostCallError, SandboxError),
@@ -495,8 +495,14 @@ def bytes_of_a_file(text: str) -> object:
 def listing_of_a_bucket(text: str) -> object:
     """A page that a store answered, which is XML."""
     listing = s3_listing.S3Listing("http://store", "", "", "", None, "")
-    page = ET.fromstring(f"<a><Contents><Key>{escape(text)}</Key><Size>1</Size></Contents></a>")
-    return list(listing._objects(page))
+    when = "2026-01-01T00:00:00+00:00"
+    key, page = escape(text), "<a><Contents><Key>{}</Key><Size>1</Size><LastModified>{}</LastModified></Contents></a>"
+    with suppress(OSError):  # how it refuses
+        list(listing._objects(ET.fromstring(page.format(key, key))))
+    try:
+        return list(listing._objects(ET.fromstring(page.format(key, when))))
+    except ET.ParseError:
+        raise ValueError("no XML") from None
 
 
 def line_of_a_server(text: str) -> object:
@@ -534,7 +540,7 @@ def bytes_in_a_message(text: str) -> object:
 
 def text_with_values(text: str) -> object:
     """What the server itself looks through for known values: JSON, and what is escaped or encoded."""
-    return structured.written_leaves(text), structured.Scanner().leaves(text), list(escapes.readings(text))
+    return structured.Scanner().leaves(text), list(escapes.readings(text))
 
 
 def configuration_of_a_client(text: str) -> object:
@@ -555,6 +561,7 @@ def yaml(text: str) -> object:
 
 
 _JSON = json_pieces()
+_DEEP = (("", "[", ""), ("", '{"a":', ""))
 MARKS = (("a", "\u0301\u0316", ""), ("a", "\u0650\u064b", ""))
 """Marks that normalizing sorts."""
 PARSERS: tuple[Parser, ...] = (
@@ -603,12 +610,16 @@ PARSERS: tuple[Parser, ...] = (
     Parser("listing of a bucket", listing_of_a_bucket),
     Parser("line of a server", line_of_a_server, _JSON),
     Parser("answer of a service", answer_of_a_service, _JSON),
-    Parser("refusal of an issuer", lambda text: token_endpoint.error_code(text.encode("utf-8", "replace")), _JSON),
+    Parser("refusal of an issuer", lambda text: token_endpoint.error_code(text.encode("utf-8", "replace")), _DEEP),
     Parser("token of a client", token_of_a_client, _JSON),
-    Parser("rights that a body needs", lambda text: rights_gate.needed_in(text.encode("utf-8", "replace"), None), _JSON),
+    Parser(
+        "rights that a body needs", lambda text: rights_gate.needed_in(text.encode("utf-8", "replace"), None), _DEEP
+    ),
     Parser("bytes in a message", bytes_in_a_message),
-    Parser("text that may hold known values", text_with_values, (*_JSON, ("", '\\"', ""), ('"', '\\"', ""))),
-    Parser("file of a client that gets an entry", configuration_of_a_client, (*_JSON, ("", "/*", "")), at_terminal=True),
+    Parser("text that may hold known values", text_with_values, (("", '\\"', ""),)),
+    Parser(
+        "file of a client that gets an entry", configuration_of_a_client, (*_JSON, ("", "/*", "")), at_terminal=True
+    ),
     Parser("content of a file", content_of_a_file),
     Parser("YAML", yaml, YAML, at_terminal=True),
     Parser("answer of a reader", lambda text: reader_frames.told(b"e" + text.encode("utf-8", "replace"))),

@@ -42,10 +42,9 @@ def test_what_does_not_come_to_its_end_or_breaks_is_found(read, told: str) -> No
 
 
 READS = re.compile(
-    r"\bjson5?\.loads?\b|JSONDecoder|raw_decode|b64decode|a2b_|unhexlify|\.unpack(?:_from)?\(|tomllib\.loads?\b|csv\.\w*reader|"
+    r"\bjson5?\.loads?\b|JSONDecoder|raw_decode|b64decode|a2b_|unhexlify|\.unpack(?:_from)?\(|tomllib\.loads?\b|csv\.(?:DictR|r)eader|"
     r"yaml\.\w*(?:load|parse)|SafeLoader|ZipFile\(|gzip\.|lzma\.|bz2\.|decompress|fromstring\(|iterparse|sqlite3\.connect|"
-    r"incrementaldecoder|validate_json",
-    re.IGNORECASE,
+    r"incrementaldecoder|validate_json"
 )
 """What reads packed bytes; an own reader of text is covered by its regular expressions, see `tests.regexes`."""
 

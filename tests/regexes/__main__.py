@@ -51,7 +51,9 @@ def worst(expression: Expression) -> Judgement:
     """Return the worst of what the uses of an expression take."""
     if expression.pattern is None:
         return Judgement(why_not="made at run time")
-    judged = [judge(expression.pattern, expression.flags, use) for use in sorted(expression.uses, key=lambda use: use.value)]
+    judged = [
+        judge(expression.pattern, expression.flags, use) for use in sorted(expression.uses, key=lambda use: use.value)
+    ]
     return max(judged, key=lambda each: (bool(each.why_not), each.is_exponential, each.steps))
 
 

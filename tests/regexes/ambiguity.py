@@ -125,11 +125,7 @@ class _Proof:
     def _bound(self, part: set[int]) -> float:
         """Return how many characters are taken at most before a part is left."""
         loops = {
-            loop
-            for each in part
-            for edge in self.automaton.edges[each]
-            if edge.target in part
-            for loop in edge.loops
+            loop for each in part for edge in self.automaton.edges[each] if edge.target in part for loop in edge.loops
         }
         return max((self.automaton.loops[loop] for loop in loops), default=inf)
 

@@ -170,7 +170,7 @@ class _Making:
             then = self._item(item, then, aside, flags)
         return then
 
-    def _item(self, item: Any, then: int, aside: bool, flags: int) -> int:  # noqa: PLR0911
+    def _item(self, item: Any, then: int, aside: bool, flags: int) -> int:
         kind, given = item
         if kind in _ONE_CHARACTER:
             letters = self._letters[_key(item, flags)]
@@ -189,7 +189,9 @@ class _Making:
         if kind is op.ATOMIC_GROUP:
             return self.sequence(given, then, aside=aside, flags=flags)
         if kind is op.BRANCH:
-            return self._choice(*((self.sequence(each, then, aside=aside, flags=flags), ALWAYS, Sure.ALWAYS) for each in given[1]))
+            return self._choice(
+                *((self.sequence(each, then, aside=aside, flags=flags), ALWAYS, Sure.ALWAYS) for each in given[1])
+            )
         if kind in {op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT}:
             return self._repeat(kind, *given, then=then, aside=aside, flags=flags)
         if kind is op.AT:
@@ -216,10 +218,10 @@ class _Making:
         letters = self._one_letter(inner, flags)
         # What is possessive ends where no further one could be taken.
         ends = Condition(after=~letters) if kind is op.POSSESSIVE_REPEAT and letters is not None else ALWAYS
-        written_out = least <= 2 or least * size <= _WRITTEN_OUT  # noqa: PLR2004
+        written_out = least <= 2 or least * size <= _WRITTEN_OUT
         more = most - least if written_out else most
         first = then
-        if more <= 2:  # noqa: PLR2004 - that is few
+        if more <= 2:
             for _ in range(int(more)):
                 first = self._ordered(kind, (body(first), ALWAYS, Sure.ALWAYS), (then, ends, Sure.ALWAYS))
         else:
@@ -291,7 +293,7 @@ class _Making:
             node = self.nodes[number]
             if number == self.end or node.letters is not None:
                 edge = Edge(ACCEPT if number == self.end else number, condition, sure, loops)
-                if sum(each.target == edge.target and each.condition == condition for each in found) < 2:  # noqa: PLR2004
+                if sum(each.target == edge.target and each.condition == condition for each in found) < 2:
                     found.append(edge)
                 if len(found) > _EDGES_MAX:
                     raise NotJudged("it has too many ways")
@@ -380,7 +382,13 @@ def _common() -> tuple[str, ...]:
     chosen = list(map(chr, range(0x250)))
     for code in range(0x250, 0x20000):
         character = chr(code)
-        kind = (unicodedata.category(character), character.isspace(), character.isdecimal(), character.isalnum(), code >> 10)
+        kind = (
+            unicodedata.category(character),
+            character.isspace(),
+            character.isdecimal(),
+            character.isalnum(),
+            code >> 10,
+        )
         kinds[kind] = kinds.get(kind, 0) + 1
         if kinds[kind] <= 1:
             chosen.append(character)

@@ -171,18 +171,18 @@ def _value(node: ast.expr, module: _Module) -> object:
     parsed = _Escaped().visit(ast.parse(ast.unparse(node), mode="eval"))
     code = compile(ast.fix_missing_locations(parsed), module.path, "eval")
     try:
-        return eval(code, {"re": re})  # noqa: S307 - it is of this tree
+        return eval(code, {"re": re})
     except NameError:
         pass
     try:
         name = f"sealab.{module.path.removesuffix('.py').removesuffix('/__init__').replace('/', '.')}"
-        return eval(code, vars(importlib.import_module(name)))  # noqa: S307
+        return eval(code, vars(importlib.import_module(name)))
     except (NameError, ImportError, AttributeError, TypeError):
         return None
 
 
 class _Escaped(ast.NodeTransformer):
-    def visit_Call(self, node: ast.Call) -> ast.expr:  # noqa: N802 - the library's name
+    def visit_Call(self, node: ast.Call) -> ast.expr:
         match node.func:
             case ast.Attribute(value=ast.Name(id="re"), attr="escape") if not isinstance(node.args[0], ast.Constant):
                 return ast.Constant("(?s:.)")
@@ -204,7 +204,9 @@ def _uses_in(among: Mapping[str, _Module]) -> Mapping[tuple[str, str], frozenset
         methods = {
             id(node.value): node
             for node in module.nodes
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in {*_METHODS, *_NO_USES}
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.attr in {*_METHODS, *_NO_USES}
         }
         calls = {id(node.func): node for node in module.nodes if isinstance(node, ast.Call)}
         for node in module.nodes:

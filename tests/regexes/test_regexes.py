@@ -56,7 +56,7 @@ def test_flags_and_bytes_count() -> None:
     assert not judge(rb"\s+$", 0, Use.SEARCH).is_linear
 
 
-SOURCE = r'''
+SOURCE = r"""
 import re
 WORD = r"\w+"
 _SEARCHED = re.compile(rf"{WORD}@", re.ASCII)
@@ -69,7 +69,7 @@ def work(text, names):
     re.split(r"\s+$", text, flags=re.MULTILINE)
     re.search(rf"a{re.escape(text)}", text)
     re.compile("|".join(names))
-'''
+"""
 
 
 def test_expressions_are_found_evaluated_and_by_their_uses() -> None:
@@ -85,7 +85,9 @@ def test_expressions_are_found_evaluated_and_by_their_uses() -> None:
 
 
 def test_an_exception_needs_a_bound_and_a_reason_and_is_taken_out_when_it_is_no_longer_needed() -> None:
-    found = found_in(r're.search(r"\s+$", text); re.search(r"(?:a+)+x", text); re.search(named, text)'.replace("re.", "re.", 1))
+    found = found_in(
+        r're.search(r"\s+$", text); re.search(r"(?:a+)+x", text); re.search(named, text)'.replace("re.", "re.", 1)
+    )
     quadratic = Exempt("example.py", r"\s+$", "It is a line.", chars=500)
     exponential = Exempt("example.py", r"(?:a+)+x", "It is short.", chars=20)
     made = Exempt("example.py", "named", "A name.", stands=r"\w+")
@@ -103,6 +105,11 @@ def test_what_the_server_imports_of_what_runs_elsewhere_is_judged_or_named() -> 
     assert elsewhere("server/privacy/reading/encodings.py") == "readers"
     assert elsewhere("sandbox/dialect/compiling.py") == "workers"
     assert elsewhere("sandbox/host/readers.py") is None
-    loaded = {"sealab.server.app", "sealab.server.privacy", "sealab.server.privacy.detection.recognizers.phones", "json"}
+    loaded = {
+        "sealab.server.app",
+        "sealab.server.privacy",
+        "sealab.server.privacy.detection.recognizers.phones",
+        "json",
+    }
     judged = ["server/app.py", "server/privacy/__init__.py"]
     assert list(unjudged(loaded, judged)) == ["sealab.server.privacy.detection.recognizers.phones"]

@@ -19,7 +19,9 @@ def answer(charset: str, body: bytes) -> Answer:
     return Answer(200, "OK", httpx2.Headers({"content-type": f"text/plain; charset={charset}"}), body)
 
 
-@pytest.mark.parametrize("charset", ["punycode", "PUNYCODE", "idna", "unicode_escape", "hex", "rot13", "undefined", "no\0ne"])
+@pytest.mark.parametrize(
+    "charset", ["punycode", "PUNYCODE", "idna", "unicode_escape", "hex", "rot13", "undefined", "no\0ne"]
+)
 def test_a_codec_that_is_no_character_set_of_documents_is_not_used(charset: str) -> None:
     assert charset_named(charset) is None
 
@@ -37,4 +39,6 @@ def test_a_long_answer_in_punycode_is_read_as_utf_8() -> None:
 
 def test_a_long_text_in_punycode_in_a_message_is_filtered_as_what_it_is() -> None:
     encoded = base64.b64encode(LONG).decode()
-    assert exchanged_base64(encoded, "text/plain; charset=punycode", lambda part: "x") == base64.b64encode(b"x").decode()
+    assert (
+        exchanged_base64(encoded, "text/plain; charset=punycode", lambda _part: "x") == base64.b64encode(b"x").decode()
+    )

@@ -448,6 +448,11 @@ def test_a_schema_whose_names_are_no_texts_is_refused_before_they_are_compared(m
 
     monkeypatch.setattr(Draft202012Validator, "check_schema", compared)
     many: list[Any] = [{"a": number} for number in range(10_000)]
-    for hostile in ({"type": many}, {"required": many}, {"dependentRequired": {"a": many}}, {"items": [{"type": many}]}):
+    for hostile in (
+        {"type": many},
+        {"required": many},
+        {"dependentRequired": {"a": many}},
+        {"items": [{"type": many}]},
+    ):
         with pytest.raises(ValueError, match=r"\A\Z"):
             source_facts._schema("wide", {"type": "object", "properties": {"a": hostile}})
