@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from ...sandbox.job import Json
 from .detection.findings import ENTRY_POINTS, Finding, KeyedText
+from .reading.file_texts import texts_of
 
 if TYPE_CHECKING:
     from .detection.detect import Detector, DetectorOptions
@@ -95,8 +96,6 @@ def _log(detector: Detector, text: str) -> Json:
 
 
 def _texts(file: BinaryIO, _data: bytes) -> Iterator[bytes]:
-    from .reading.file_texts import texts_of
-
     for text in texts_of(file, os.fstat(file.fileno()).st_size):
         yield json.dumps(text).encode()
 
