@@ -58,9 +58,10 @@ sources:
 
 checks: lint types imports ## Formatting, style, types and import directions
 
-lint: setup ## Formatting and style
+lint: setup ## Formatting and style, and no regular expression in the server's process that is not linear in search
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python -m tests.regexes
 
 types: setup ## mypy strict
 	$(BIN)/mypy

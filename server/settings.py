@@ -28,7 +28,7 @@ PREFIX = "SEALAB_"
 _DIGITS_MAX = 18
 _SHOWN_CHARS_MAX = 200
 _NOT_SETTINGS = frozenset({"SEALAB_HOME"})
-_HOST = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|[0-9a-f:.]*:[0-9a-f:.]*")
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|[0-9a-f.]*:[0-9a-f:.]*")
 _TYPE = re.compile(r"[A-Z](?:[A-Z0-9_]{0,30}[A-Z0-9])?")
 
 

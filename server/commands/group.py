@@ -21,8 +21,10 @@ Options = Callable[[argparse.ArgumentParser], None]
 
 
 EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused, 4 a limit of time or memory was reached."
-_INVALID_CHOICE = re.compile(r"argument (?P<where>.+): invalid choice: '(?P<given>.*)' \(choose from (?P<known>.*)\)")
-_INVALID_NUMBER = re.compile(r"argument (?P<where>.+): invalid (?P<kind>int|float) value: (?P<given>.*)", re.DOTALL)
+_INVALID_CHOICE = re.compile(
+    r"argument (?P<where>[^:]+): invalid choice: '(?P<given>.*)' \(choose from (?P<known>[^()]*)\)"
+)
+_INVALID_NUMBER = re.compile(r"argument (?P<where>[^:]+): invalid (?P<kind>int|float) value: (?P<given>.*)", re.DOTALL)
 _REQUIRED = re.compile(r"^the following arguments are required: (.*)$")
 
 

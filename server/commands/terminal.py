@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..runs.report import Report
 
 _COMMAND_OF = {"list_skills": "sealab skills list", "search_tools": "sealab tools search WORDS"}
-_MCP_TOOL = re.compile(r"`?\b(list_skills|search_tools)\b(?:\([^)]*\))?`?")
+_MCP_TOOL = re.compile(r"`?\b(list_skills|search_tools)\b(?:\([^()]*\))?`?")
 _ISOLATION = re.compile(r'isolation="(\w+)"')
 _TERMINAL_WORDS = {
     " with memory_mb": " with --memory",

@@ -10,6 +10,7 @@ import binascii
 import codecs
 import re
 
+from ...tools_registry.charsets import charset_named
 from ..errors import PrivacyFailed
 from ..privacy.reading.file_texts import hides_texts
 from ..privacy.tokens.parts import Exchange, Text
@@ -50,7 +51,8 @@ def _read_as(content: bytes, mime_type: str) -> tuple[bytes, str | None]:
         if content.startswith(mark) and _reads(content.removeprefix(mark), charset):
             return mark, charset
     named = _CHARSET.search(mime_type)
-    for charset in (*([named[1]] if named else ()), *_likely(content)):
+    charset_said = charset_named(named[1]) if named else None
+    for charset in (*([charset_said] if charset_said else ()), *_likely(content)):
         if _reads(content, charset):
             return b"", charset
     if _TEXT_TYPE.match(mime_type) is None:

@@ -48,8 +48,9 @@ _INNER = frozenset(
 )
 _KNOWN_TEXTS = _TEXTS | _WORDS | _OF_THE_CLIENT | _HANDLES | _URIS | {"blob", "url"}
 _WORD = re.compile(r"[A-Za-z0-9_.+:/-]{1,100}(?:; ?[a-z-]{1,30}=[\w.\"-]{1,60}){0,4}")
-_OF_THE_PROTOCOL = re.compile(r"(?:[a-z0-9.-]*\.)?(?:modelcontextprotocol|mcp)(?:\.[a-z0-9.-]*)?/.+")
-"""Keys of `_meta` that the protocol has reserved for itself. Source: …/specification/2026-07-28/basic#_meta"""
+_WITH_PREFIX = re.compile(r"([a-z0-9.-]+)/.+")
+_OF_THE_PROTOCOL = frozenset({"mcp", "modelcontextprotocol"})
+"""Labels of prefixes of `_meta` keys that the protocol has reserved. Source: …/specification/2026-07-28/basic#_meta"""
 _TRACE = frozenset({"traceparent", "tracestate"})
 
 _DEFINED_TEXTS = frozenset({"$comment", "description", "instructions", "message", "title"})
@@ -161,7 +162,9 @@ def _whole(key: str, value: Json, exchange: Exchange) -> Mapping[str, Json]:
 def _meta(value: Mapping[str, Json], exchange: Exchange) -> dict[str, Json]:
     made: dict[str, Json] = {}
     for key, inner in value.items():
-        is_of_the_protocol = key in _OF_THE_CLIENT | _TRACE or _OF_THE_PROTOCOL.fullmatch(key) is not None
+        found = _WITH_PREFIX.fullmatch(key)
+        is_reserved = found is not None and not _OF_THE_PROTOCOL.isdisjoint(found[1].split("."))
+        is_of_the_protocol = key in _OF_THE_CLIENT | _TRACE or is_reserved
         made.update({key: inner} if is_of_the_protocol else _whole(key, inner, exchange))
     return made
 

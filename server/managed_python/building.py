@@ -30,8 +30,9 @@ _BUILDS_KEPT = 2
 _INSTALL_SECONDS = 1800
 _MIB = 1024 * 1024
 _SAID_LINES = 3
-_BROKEN_CONNECTION = re.compile(r"after connection broken by '\w+\([\"'](.+?)[\"'][,)]")
-"""What pip says of a connection that it tries again."""
+_BROKEN_CONNECTION = "after connection broken by '"
+"""What pip says of a connection that it tries again, before the error."""
+_ERROR_OF_CONNECTION = re.compile(r"\w+\([\"'](.+?)[\"'][,)]")
 
 Tell = Callable[[str], None]
 
@@ -118,7 +119,8 @@ def _reason_in(said: str) -> str:
     """Return why an installer failed, by what it said last; one that found no index complains of packages there."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     reason = " ".join(lines[-_SAID_LINES:]).rstrip(".") or "the installer failed"
-    if broken := _BROKEN_CONNECTION.findall(said):
+    after = said.split(_BROKEN_CONNECTION)[1:]
+    if broken := [found[1] for each in after if (found := _ERROR_OF_CONNECTION.match(each))]:
         last = lines[-1].removeprefix("ERROR: ").rstrip(".")
         reason = f"the index cannot be reached ({broken[-1].rpartition('>: ')[2]}), so: {last}"
     return reason

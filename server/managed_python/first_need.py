@@ -22,7 +22,7 @@ TRY_AGAIN_SECONDS = (60.0, 300.0, 900.0, 3600.0)
 _LOG = logging.getLogger(__name__)
 _BEGUN = "Full Python, which has it, is being set up and will take some minutes: run the same code again then."
 _REASON_CHARS_MAX = 300
-_OF_THE_HOST = re.compile(r"\w+://\S+|(?<![\w.])/\S+")
+_OF_THE_HOST = re.compile(r"\b\w+://\S+|(?<![\w.])/\S+")
 """Addresses and paths: the log tells them, and code's author has no use for them."""
 
 

@@ -17,7 +17,7 @@ from .access import Action
 
 KNOWN_ANNOTATIONS = frozenset({"id", "approval", "description"})
 _NAME = re.compile(r"[\w.:/-]{1,80}")
-_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|;|"', re.DOTALL)
+_PIECE = re.compile(r'(?<!\\)"(?:[^"\\]|\\.)*"|//[^\r\n]*|;|"', re.DOTALL)
 """What is looked for while a text is split: a string, a comment, the end of a policy, a string without its end.
 
 A lone carriage return ends a comment for Cedar too.

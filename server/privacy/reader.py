@@ -1,7 +1,8 @@
 """What a reader runs for privacy, and what crosses to and from it: see `sandbox.host.readers`.
 
 Down go texts as JSON, up come findings. Of a column the answer names cells by their number, so no text comes back. Of a
-file, whose descriptor the reader has, all texts come up.
+file, whose descriptor the reader has, all texts come up. What detects is imported in readers alone: the server has the
+names and options of this module, and no recognizer.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from ...sandbox.job import Json
-from .detection.detect import ENTRY_POINTS, Detector, DetectorOptions, Mode, added_recognizers
-from .detection.findings import Finding, KeyedText
+from .detection.findings import ENTRY_POINTS, Finding, KeyedText
 from .reading.any_bytes import text_of_any
 from .reading.file_texts import texts_of
+
+if TYPE_CHECKING:
+    from .detection.detect import Detector, DetectorOptions
 
 SHOWN, LEARNED = "shown", "learned"
 """The names of the two detectors: of what is shown to the model, and of what is only learned."""
@@ -48,6 +51,8 @@ class ReaderOptions:
 
     def made(self) -> DetectorOptions:
         """Return the options of a detector. Raises `DetectionFailed` where added recognizers cannot be used."""
+        from .detection.detect import DetectorOptions, Mode, added_recognizers
+
         return DetectorOptions(
             mode=Mode(self.mode),
             types=frozenset(self.types),
@@ -61,6 +66,8 @@ class ReaderOptions:
 
 def readers(options: Json) -> Mapping[str, Callable[..., object]]:
     """Return what a reader runs, everything loaded: each function of each detector."""
+    from .detection.detect import Detector, Mode
+
     made = ReaderOptions(**cast("Mapping[str, Any]", options)).made()
     functions: dict[str, Callable[..., object]] = {
         TEXTS: _texts,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +24,7 @@ SOURCE_CHARS_MAX = 500_000
 SCHEMA_CHARS_MAX = 100_000
 """Characters of the JSON Schema of a skill's parameters: checking so much takes a second."""
 _READING_SECONDS = 20.0
+_UNSORTED_MAX = 100
 _ASKING = re.compile(r'[,.]? or ask for isolation="\w+"\.', re.IGNORECASE)
 """What hints advise to those who may: saving takes no isolation."""
 
@@ -172,11 +173,34 @@ def _schema(name: str, value: Json) -> Mapping[str, Json]:
             f"The parameters of {name} take more than {SCHEMA_CHARS_MAX:,} characters as a JSON Schema. "
             "Take fewer, or one dict. Nothing was saved."
         )
+    # What should be unique names and cannot be sorted the library compares each with each.
+    if any(
+        len(names) > _UNSORTED_MAX and not all(isinstance(each, str) for each in names) for names in _names_in(value)
+    ):
+        raise ValueError
     try:
         Draft202012Validator.check_schema(value)
     except SchemaError:
         raise ValueError from None
     return value
+
+
+def _names_in(schema: Json) -> Iterator[list[Json]]:
+    """Give every list of a schema that is to hold unique names, without recursion."""
+    waiting: list[Json] = [schema]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            waiting += each
+        elif isinstance(each, Mapping):
+            waiting += each.values()
+            required = each.get("dependentRequired")
+            lists = (
+                each.get("required"),
+                each.get("type"),
+                *(required.values() if isinstance(required, Mapping) else ()),
+            )
+            yield from (names for names in lists if isinstance(names, list))
 
 
 def _nonsense(name: str) -> SkillUnfit:

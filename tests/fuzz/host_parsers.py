@@ -18,7 +18,13 @@
 | `server/terminal_escaping.py`, `server/protocol/answers.py` | texts that are shown | characters shown |
 | `server/upstream_tools/approval.py` | arguments that a user is asked about | characters shown |
 | `server/privacy/gates/file_gate.py` | files in any encoding | bytes of one reading |
+| `server/access/signed_tokens.py`, `protocol/web/rights_gate.py` | tokens and bodies of clients | characters; bytes of a body |
+| `tools_registry/json_lines.py`, `openapi/answers.py`, `authorizing/token_endpoint.py` | lines and bodies of servers | bytes |
+| `workspace/store.py`, `objects/s3_listing.py` | contents, listings of a store | bytes of a file, of a page |
+| `server/guard/base64_texts.py`, `privacy/tokens` | bytes and texts in messages | bytes of a message |
 | `server/privacy` | all of these | see `make fuzz-privacy` |
+
+`outside_bytes.toml` has the other modules that read packed bytes, and why none of them is here.
 """
 
 from __future__ import annotations
@@ -35,20 +41,27 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from xml.etree import ElementTree as ET
+from xml.sax.saxutils import escape
 
 import httpx2
 from mcp.types import CallToolResult, ImageContent
 
 from sealab.sandbox.errors import HostCallError, SandboxError
 from sealab.sandbox.skill_source import docstring_types, docstrings
-from sealab.sandbox.wire import bounded_json, frames
+from sealab.sandbox.wire import bounded_json, frames, reader_frames
 from sealab.sandbox.wire.output import Output, create
+from sealab.server.access import signed_tokens
 from sealab.server.arguments import shown
 from sealab.server.errors import ServerError
+from sealab.server.guard import base64_texts
 from sealab.server.host_functions.broker import Calls
 from sealab.server.host_functions.workspace_calls import handlers
 from sealab.server.privacy.gates.file_gate import _reading
+from sealab.server.privacy.tokens import structured
+from sealab.server.privacy.tokens.forms import escapes
 from sealab.server.protocol.answers import answered, bounded, visibly
+from sealab.server.protocol.web import rights_gate
 from sealab.server.runs.truncation import fit
 from sealab.server.skills.name_rules import judge_name
 from sealab.server.skills.skill_arguments import judge_arguments
@@ -60,8 +73,10 @@ from sealab.skills_db.errors import SkillsDbError
 from sealab.skills_db.skill_folders import found as skills_found
 from sealab.skills_db.skill_md import PortableSkill, folder_name, skill_name, written
 from sealab.skills_db.skill_md import read as read_skill
+from sealab.tools_registry import json_lines, yaml_values
+from sealab.tools_registry.authorizing import token_endpoint
 from sealab.tools_registry.catalog import Catalog
-from sealab.tools_registry.clients import documents
+from sealab.tools_registry.clients import documents, insertion
 from sealab.tools_registry.clients.entries import read_entry
 from sealab.tools_registry.clients.secrets import Concealer
 from sealab.tools_registry.configuration import Approve, ServerConfig, Transport, read_server
@@ -71,16 +86,20 @@ from sealab.tools_registry.describing.details import Describer, DetailLevel, fir
 from sealab.tools_registry.describing.learned import observed
 from sealab.tools_registry.errors import RegistryError
 from sealab.tools_registry.names import aliases, fold, identifier
+from sealab.tools_registry.openapi import answers
 from sealab.tools_registry.openapi.call_requests import request_of
 from sealab.tools_registry.openapi.document import Document, LeftOut
+from sealab.tools_registry.openapi.exchange import Answer
 from sealab.tools_registry.openapi.operations import read_service
 from sealab.tools_registry.search.ranking import Searchable, SearchIndex
 from sealab.tools_registry.upstream.injection import flags
 from sealab.tools_registry.upstream.results import parsed, value_of
 from sealab.tools_registry.upstream.stderr_tail import KEPT_BYTES, StderrTail
+from sealab.workspace import store
 from sealab.workspace.archive import RunArchive
 from sealab.workspace.errors import WorkspaceError
 from sealab.workspace.names import Name, speakable
+from sealab.workspace.objects import s3_listing
 
 REFUSALS = (
     *(ValueError, TypeError, HostCallError, SandboxError),
@@ -473,7 +492,76 @@ def bytes_of_a_file(text: str) -> object:
     return [_reading(b"\xff" + text.encode(each, "replace")) for each in ("utf-8", "utf-16-le", "utf-32-be")]
 
 
+def listing_of_a_bucket(text: str) -> object:
+    """A page that a store answered, which is XML."""
+    listing = s3_listing.S3Listing("http://store", "", "", "", None, "")
+    when = "2026-01-01T00:00:00+00:00"
+    key, page = escape(text), "<a><Contents><Key>{}</Key><Size>1</Size><LastModified>{}</LastModified></Contents></a>"
+    with suppress(OSError):  # how it refuses
+        list(listing._objects(ET.fromstring(page.format(key, key))))
+    try:
+        return list(listing._objects(ET.fromstring(page.format(key, when))))
+    except ET.ParseError:
+        raise ValueError("no XML") from None
+
+
+def line_of_a_server(text: str) -> object:
+    """Lines of an upstream server, each no longer than a bound, and the edges of one that is."""
+    data = text.encode("utf-8", "replace")
+    for bytes_max in (1_000, len(data)):
+        lines = json_lines.Lines(bytes_max)
+        for line in (*lines.feed(data), lines.rest()):
+            edges = line.edges if isinstance(line, json_lines.TooLong) else json_lines.Edges.of(line or b"")
+            _ = edges.answers, edges.asks
+    return json_lines.is_costly(data)
+
+
+def answer_of_a_service(text: str) -> object:
+    """A body that an HTTP service answered, in the character set that it names."""
+    data = text.encode("utf-8", "replace")
+    for charset in ("utf-8", "punycode", "idna", "utf-7", "unicode_escape", text[:40]):
+        headers = httpx2.Headers({"content-type": "text/plain; charset=" + charset.encode("ascii", "replace").decode()})
+        answers._decoded(Answer(200, "", headers, data))
+    refused = Answer(400, "", httpx2.Headers({"content-type": "application/json"}), data)
+    return asyncio.run(answers._message(refused))
+
+
+def token_of_a_client(text: str) -> object:
+    encoded = base64.urlsafe_b64encode(text.encode("utf-8", "replace")).rstrip(b"=").decode()
+    return signed_tokens.header_of(text), signed_tokens.header_of(f"{encoded}.a.b")
+
+
+def bytes_in_a_message(text: str) -> object:
+    data = base64.b64encode(text.encode("utf-8", "replace")).decode()
+    for kind in ("text/plain; charset=punycode", "text/plain", f"image/{text}", "application/octet-stream"):
+        base64_texts.exchanged_base64(data, kind, lambda part: part.text if hasattr(part, "text") else part)
+    return None
+
+
+def text_with_values(text: str) -> object:
+    """What the server itself looks through for known values: JSON, and what is escaped or encoded."""
+    return structured.Scanner().leaves(text), list(escapes.readings(text))
+
+
+def configuration_of_a_client(text: str) -> object:
+    for whole in (text, f'{{"a": {text}}}', f"{{/* {text}", f'{{"{text}'):
+        with suppress(REFUSALS):
+            insertion.into_json(whole, ("mcpServers",), "up", {})
+    return insertion.into_yaml(text, ("mcpServers",), "up", {})
+
+
+def content_of_a_file(text: str) -> object:
+    with suppress(REFUSALS):
+        store.encoded(text, "base64")
+    return store.encoded(text, "utf-8")
+
+
+def yaml(text: str) -> object:
+    return yaml_values.read_yaml(text[: 4 << 20].encode("utf-8", "replace"))
+
+
 _JSON = json_pieces()
+_DEEP = (("", "[", ""), ("", '{"a":', ""))
 MARKS = (("a", "\u0301\u0316", ""), ("a", "\u0650\u064b", ""))
 """Marks that normalizing sorts."""
 PARSERS: tuple[Parser, ...] = (
@@ -519,6 +607,22 @@ PARSERS: tuple[Parser, ...] = (
     Parser("traceback of a skill", lambda text: line_of_skill("skill", text)),
     Parser("text that is shown", text_that_is_shown),
     Parser("question to a user", question_to_a_user),
+    Parser("listing of a bucket", listing_of_a_bucket),
+    Parser("line of a server", line_of_a_server, _JSON),
+    Parser("answer of a service", answer_of_a_service, _JSON),
+    Parser("refusal of an issuer", lambda text: token_endpoint.error_code(text.encode("utf-8", "replace")), _DEEP),
+    Parser("token of a client", token_of_a_client, _JSON),
+    Parser(
+        "rights that a body needs", lambda text: rights_gate.needed_in(text.encode("utf-8", "replace"), None), _DEEP
+    ),
+    Parser("bytes in a message", bytes_in_a_message),
+    Parser("text that may hold known values", text_with_values, (("", '\\"', ""),)),
+    Parser(
+        "file of a client that gets an entry", configuration_of_a_client, (*_JSON, ("", "/*", "")), at_terminal=True
+    ),
+    Parser("content of a file", content_of_a_file),
+    Parser("YAML", yaml, YAML, at_terminal=True),
+    Parser("answer of a reader", lambda text: reader_frames.told(b"e" + text.encode("utf-8", "replace"))),
     Parser("bytes of a file", bytes_of_a_file, (("", "a\0", ""), ("", "a\0\0\0", ""), ("", "\0", "a"))),
 )
 

@@ -225,7 +225,7 @@ def error_code(body: bytes) -> str:
     """Return the error code of an answer (RFC 6749, section 5.2); of what else an issuer says nothing is shown."""
     try:
         told = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     code = told.get("error") if isinstance(told, dict) else None
     return code if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""

@@ -13,10 +13,12 @@ from typing import NamedTuple
 from ..errors import ConfigurationRefused
 from .places import Keys
 
-_BLANK = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# A comment or string without its end goes to the end of the text, or each that begins in it would be looked at anew.
+_COMMENT = r"//[^\n]*|/\*[^*]*+(?:\*++[^*/][^*]*+)*+(?:\*++/?)?"
+_BLANK = re.compile(rf"(?:\s|{_COMMENT})*")
+_STRING = re.compile(r'(?<!\\)"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SCALAR = re.compile(r"[^\s,\]}/]+")
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\]]', re.DOTALL)
+_TOKEN = re.compile(rf'(?<!\\)"(?:[^"\\]|\\.)*"|{_COMMENT}|[{{}}\[\]]', re.DOTALL)
 _INDENT = re.compile(r'\n([ \t]+)"')
 _YAML_INDENT = re.compile(r"([ ]+)[^\s#]")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")

@@ -24,12 +24,14 @@ _FORM = re.compile(
     r"|\bxox[abeoprs]-[\w-]{10,}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{30,}|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
     r"|\bntn_\w{20,}|\bsecret_\w{20,}|\bnpm_\w{20,}|\bhf_\w{20,}|\bpypi-[\w-]{20,}|-----BEGIN [A-Z ]*PRIVATE KEY"
 )
+_FORM_CHARS_MAX = 4096
+"""A longer value counts as a secret."""
 _LONG = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z0-9+/_=-]{32,}|[0-9a-f]{32,}")
 # One without its end is taken to the end of the text, or each that begins in it would be looked at anew.
 _REFERENCE = re.compile(r"\$\{[^}]*\}?")
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|ApiKey)\s+", re.IGNORECASE)
 _OPTION = re.compile(r"(-{0,2}[A-Za-z][\w.-]*)=(.+)", re.DOTALL)
-_HEADER = re.compile(r"([A-Za-z][\w-]*)(:\s*)(.+)")
+_HEADER = re.compile(r"([A-Za-z][\w-]*)(:\s*+)(\S.*)")
 _VAGUE = frozenset({"ARGUMENT", "AUTHORIZATION", "COOKIE", "KEY", "PASSWORD", "SECRET", "TOKEN", "API_KEY", "URL"})
 """Names that many servers have a secret of: the server's own name is put before them."""
 _HARMLESS = re.compile(r"(?:true|false|yes|no|on|off|none|null|\d{1,5}|)", re.IGNORECASE)
@@ -147,6 +149,8 @@ def _in_url(where: str, url: str, replace: Replace) -> str:
 def _is_secret(value: str) -> bool:
     if value.startswith(("/", "~", ".", "@")):
         return False
+    if len(value) > _FORM_CHARS_MAX:
+        return True
     return _FORM.search(value) is not None or _LONG.fullmatch(value) is not None
 
 

@@ -24,7 +24,9 @@ _ARGUMENTS_MAX = 15
 _SUMMARY_RETURN_CHARS_MAX = 160
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|no|fig|mr|mrs|dr)|\b[a-z])\.$", re.IGNORECASE)
 _ABBREVIATION_CHARS = 10
-_END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=[\u3002\uff01\uff1f])|\n\s*\n|\n\s*(?=[-*#\u2022]|\d+\.)")
+_END = re.compile(
+    r"(?<=[.!?])\s+(?=[^a-z])|(?<=[\u3002\uff01\uff1f])|\n(?:[^\S\n]*\n)+|\n[^\S\n]*(?=[-*#\u2022]|\d+\.)"
+)
 
 
 class DetailLevel(StrEnum):

@@ -45,7 +45,7 @@ _WRITES_IN_WORDS = re.compile(
 )
 _READS_IN_WORDS = re.compile(r"\bread[- ]?only\b|\bselect (?:query|queries|statements?)\b", re.IGNORECASE)
 _NO_EFFECT = re.compile(r"\b(?:without|does not|never|not) \w+ing\b|\bdoes not \w+\b", re.IGNORECASE)
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WORD = re.compile(r"(?<![A-Z])[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
 _SENTENCE_CHARS_MAX = 300
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
+from ..charsets import charset_named
 from ..json_lines import LARGE_CHARS, ReadJson
 from ..models import Json
 from ..upstream.message_faults import Fault
@@ -65,10 +66,7 @@ async def _json(body: bytes, read_large: ReadJson) -> Json:
 
 def _decoded(answer: Answer) -> str:
     charset = answer.headers.get("content-type", "").partition("charset=")[2].split(";")[0].strip("\"' ") or "utf-8"
-    try:
-        return answer.body.decode(charset, "replace")
-    except (LookupError, ValueError):  # a character set that is none, or not one of text
-        return answer.body.decode("utf-8", "replace")
+    return answer.body.decode(charset_named(charset) or "utf-8", "replace")
 
 
 def _attachment(operation: Operation, answer: Answer) -> Json:

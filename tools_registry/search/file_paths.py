@@ -41,7 +41,7 @@ _WRITES = re.compile(
 )
 _READS = re.compile(r"\b(?:read|open|load|parse|analy[sz]e|summari[sz]e|from|of|using|my|this|these)\b", re.IGNORECASE)
 _PATH = re.compile(
-    r"(?<![\w:/.])(?:[A-Za-z]:\\|~?/|\.{1,2}/)[\w.\\/\-]{0,300}\w"  # one with folders
+    r"(?<![\w:/.\\-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)[\w.\\/\-]{0,300}\w"  # one with folders
     rf"|(?<![\w/@.\-])[\w\-]{{1,100}}\.(?:{'|'.join(_KIND_OF)})\b(?![\w(])",  # or the bare name of a file
     re.IGNORECASE,
 )

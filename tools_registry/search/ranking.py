@@ -295,7 +295,7 @@ _CUT = re.compile(
     re.IGNORECASE,
 )
 _BLANKS = re.compile(r"[^\S\n]+")
-_LINES = re.compile(r"\s*\n\s*")
+_LINES = re.compile(r"(?<!\s)\s*\n\s*")
 
 
 def clauses(text: str) -> list[str]:

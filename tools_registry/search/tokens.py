@@ -16,7 +16,7 @@ from ..names import by_pieces
 
 _ASCII_RUN = re.compile(r"[a-zA-Z0-9]+")
 # Vowel signs of Indic scripts and of Thai are not letters to `re`, but do not end a word.
-_RUN = re.compile(r"(?:[^\W_]|[\u0900-\u0eff])+")
+_RUN = re.compile(r"(?:[^\W_]|(?=\W)[\u0900-\u0eff])+")
 _CASE_CHANGE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 # Thai to Burmese, Khmer, kana, Han, Hangul, and Han of the supplementary planes.
 _UNSPACED = re.compile(r"[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003134f]")

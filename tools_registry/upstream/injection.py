@@ -20,7 +20,7 @@ CHARS_MAX: Final = 200_000
 """Characters of one tool's texts that are looked through."""
 
 _SHOWN_CHARS = 80
-_WINDOW_CHARS = 8_000
+_WINDOW_CHARS = 3_600
 _LONGEST_MATCH = 400
 """Above what any of the patterns spans."""
 _NOTHING: Mapping[str, Json] = MappingProxyType({})
@@ -70,7 +70,7 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = MappingProxyType(
 )
 
 _BLANKS = re.compile(r"[^\S\n]+")
-_LINES = re.compile(r"\s*\n\s*")
+_LINES = re.compile(r"(?<!\s)\s*\n\s*")
 _HIDDEN = frozenset({"Cf", "Co", "Cn"})
 _HARMLESS_FORMAT = frozenset("\u00ad\ufeff\u200c\u200d")
 """Soft hyphen, byte order mark and the joiners of emoji and Indic scripts."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from .columns import ColumnFinder
 from .fields.judging import KEYS_OF_THINGS, in_words, judge
 from .fields.rules import LIKELY, FieldVerdict
-from .findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
+from .findings import ENTRY_POINTS, TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
 from .fitting import Allowed, fitted, without_names_of_code
 from .headed_rows import headed
 from .log_lines import LogFinder, is_log
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "KeyedText", "Mode", "PiiType"]
 
 
-ENTRY_POINTS = "sealab.recognizers"
-"""The group of entry points by which installed packages add recognizers."""
 _BLOCK_CHARS = 49_152
 _SEAM_CHARS = 4_096
 _FAR_CHARS = (262_144, 16_384)

@@ -10,6 +10,8 @@ from typing import Protocol
 
 TYPE_NAME = re.compile(r"[A-Z][A-Z_]{0,30}[A-Z]")
 """What an own type may be called, so that tokens can be distinguished from other text."""
+ENTRY_POINTS = "sealab.recognizers"
+"""The group of entry points by which installed packages add recognizers."""
 
 
 class PiiType(StrEnum):

@@ -23,7 +23,7 @@ LEAST_CHARS = 20_000
 _LEAST_ROWS = 20
 _HEADING = re.compile(r"[^\W\d][\w .,()/#'\u2019&°№-]{0,40}|[№〒][\w .]{0,24}")
 _HEADING_LINE_MAX = 4_000
-_JSON_LEAF = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)')
+_JSON_LEAF = re.compile(r'((?<!\\)"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)')
 _SHAPES_MAX = 200
 """Forms of lines that are remembered; of more, the lines are looked at one by one."""
 _ROWS_PER_CHECK = 2_000

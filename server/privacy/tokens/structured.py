@@ -17,7 +17,8 @@ from ....sandbox.job import Json
 from ...host_work import checkpoint
 
 _LEXEME_OR_NOT = re.compile(
-    r'[^"{}\[\],:\d-]*(?:("[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|["-]|\Z)', re.DOTALL
+    r'(?<![^"{}\[\],:\d-])[^"{}\[\],:\d-]*(?:((?<!\\)"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|["-]|\Z)',
+    re.DOTALL,
 )
 """What stands before a lexeme that matters, and that lexeme; or a quote without its end, a lone minus, or the end."""
 _ESCAPE = re.compile(

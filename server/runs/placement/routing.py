@@ -139,7 +139,7 @@ def skills_in(code: str) -> frozenset[str]:
 
 _SKILL = re.compile(r"""\bskills\s*(?:\.\s*(\w+)|\[\s*["'](\w+))|\bload_skill\(\s*["'](\w+)""")
 _CALLED_SKILL = re.compile(r"""\bcall_skill\(\s*["'](\w+)""")
-_FROM_SKILLS = re.compile(r"\bfrom\s+skills\s+import\s*(\([^)]*\)|[^\n]*)")
+_FROM_SKILLS = re.compile(r"\bfrom\s+skills\s+import\s*(\([^()]*\)|[^\n]*)")
 _NAME = re.compile(r"[^\W\d]\w*")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from sealab.sandbox.job import Failure, Outcome, Status
 from sealab.server.skills import source_facts, testing
@@ -439,3 +440,19 @@ async def test_arguments_that_a_skill_does_not_take_are_answered_with_its_signat
     assert said in error["message"]
     within = (await served.run("skills.pair(1)"))["error"]
     assert within["message"] == "len() takes exactly one argument (2 given)", "this one is the skill's own"
+
+
+def test_a_schema_whose_names_are_no_texts_is_refused_before_they_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared(_schema: object) -> None:
+        raise AssertionError("5,000 of them take half a minute")
+
+    monkeypatch.setattr(Draft202012Validator, "check_schema", compared)
+    many: list[Any] = [{"a": number} for number in range(5_000)]
+    for hostile in (
+        {"type": many},
+        {"required": many},
+        {"dependentRequired": {"a": many}},
+        {"items": [{"type": many}]},
+    ):
+        with pytest.raises(ValueError, match=r"\A\Z"):
+            source_facts._schema("wide", {"type": "object", "properties": {"a": hostile}})

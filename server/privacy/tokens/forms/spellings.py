@@ -35,7 +35,7 @@ _COUNTRY_CODES = frozenset(
 )
 _COUNTRY_CODE_CHARS = 3
 _NATIONAL_LEAST = 7
-_EXTENSION = re.compile(r"(?i)\s*(?:x|ext\.?|#|;ext=)\s*\d{1,6}\s*\Z")
+_EXTENSION = re.compile(r"(?i)(?<!\s)\s*(?:x|ext\.?|#|;ext=)\s*\d{1,6}\s*\Z")
 _ABROAD = re.compile(r"\+|00|011")
 _AS_WRITTEN = frozenset({"IP"})
 NEVER_WITHIN = frozenset({"PERSON", "EMAIL", "DOB", "ADDRESS", "LOCATION", "ZIP", "USERNAME", "IP"})

@@ -1,0 +1,20 @@
+"""The names of character sets that servers give, as far as text is decoded by them in time that grows with its length.
+
+Python has codecs that are no character sets of documents, and one of them, `punycode`, takes the square of the length.
+"""
+
+from __future__ import annotations
+
+import codecs
+
+_OF_NO_DOCUMENT = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
+
+
+def charset_named(name: str) -> str | None:
+    """Return the codec of a character set as Python calls it, or None for what is none or no document's."""
+    try:
+        found = codecs.lookup(name)
+        "".encode(found.name)  # raises for what is not about text
+    except (LookupError, ValueError):
+        return None
+    return None if found.name.replace("_", "-") in _OF_NO_DOCUMENT else found.name
