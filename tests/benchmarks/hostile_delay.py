@@ -10,14 +10,19 @@ more than without. Runs attack code: only on a throw-away machine (`make fuzz-ho
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import lzma
 import math
 import os
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
+from contextlib import closing
 from pathlib import Path
 
 from mcp import Client
@@ -97,6 +102,42 @@ RESTRICTED = {
     "sanitize: hostile, 200 KB": "sanitize_pii('1 Aa ' * 40_000)",
     "sanitize: 200,000 values": "sanitize_pii([['x', 1]] * 66_000)",
 }
+# What an expression or a parser of personal data was found, or may be expected, to take long for.
+SHOWN = {
+    "phones: apostrophes before a number": "('tel' + \"'\" * 48 + '     212-555-0123\\n') * 8",
+    "phones: apostrophes, 200 KB": "(\"tel'\" * 12 + '     212-555-0123\\n') * 3_000",
+    "text: apostrophes": '"\'" * 200_000',
+    "text: addresses without an end": "('a.' * 50 + '@') * 2_000",
+    "text: single digits": "'1 ' * 100_000",
+    "text: titles": "'Dr. ' * 40_000",
+    "text: capitals": "('A' * 60 + ' ') * 3_000",
+    "text: blanks": "'\\t' * 200_000 + 'x'",
+    "text: URLs without a host": "'http://' * 30_000",
+    "text: an IBAN without an end": "'DE89' + ' 3704' * 30_000",
+    "text: tokens without an end": "'[PERSON_' * 30_000",
+    "text: escapes": "'\\\\u00e9' * 40_000",
+    "text: braces": "'{\"a\":' * 30_000",
+    "text: keys": "'name: ' * 40_000",
+    "text: a table of 2,000 columns": "'\\n'.join(['a,' * 2_000] * 60)",
+    "text: base64": "'QUFB' * 60_000",
+}
+READ = {
+    "file: a workbook of open tags": "workbook.xlsx",
+    "file: Latin-1": "latin.txt",
+    "file: Latin-1, packed": "latin.gz",
+    "file: a database that computes": "computes.db",
+    "file: a database that grows": "grows.db",
+    "file: a virtual table behind a line break": "virtual.db",
+    "file: a directory of 200,000 names": "names.zip",
+    "file: 300 MB of nothing, packed": "nothing.xz",
+    "file: packed in packed": "packed.gz",
+    "file: UTF-16 without a mark": "wide.txt",
+}
+PERSONAL = {
+    **{name: f"print({text})" for name, text in SHOWN.items()},
+    **{name: f"print(len(open({file!r}, 'rb').read()))" for name, file in READ.items()},
+    "files: 15,000 come home": "PROCESS:for n in range(15_000):\n    open(f'f{n}', 'w').close()",
+}
 BESIDE = {
     "(nothing)": None,
     "(a run that sleeps)": "import asyncio\nawait asyncio.sleep(60)",
@@ -104,12 +145,51 @@ BESIDE = {
 }
 
 
+def write_file(path: Path) -> None:
+    """Write a file that takes long to read, or would."""
+    latin = b"a" * 100_000 + b" \xe9t\xe9 " * 100
+    match path.name:
+        case "workbook.xlsx":
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr("xl/sharedStrings.xml", "<t " * 60_000 + "</si>")
+        case "latin.txt":
+            path.write_bytes(latin)
+        case "latin.gz":
+            path.write_bytes(gzip.compress(latin * 10))
+        case "computes.db":
+            write_database(path, "instr(hex(zeroblob(2e7)), hex(zeroblob(1e7)) || '1')")
+        case "grows.db":
+            write_database(path, "hex(zeroblob(2e8))")
+        case "virtual.db":
+            with closing(sqlite3.connect(path)) as database:
+                database.execute("CREATE\nVIRTUAL TABLE t USING fts5(a)")
+        case "names.zip":
+            with zipfile.ZipFile(path, "w") as archive:
+                for number in range(200_000):
+                    archive.writestr(f"a{number}", b"")
+        case "nothing.xz":
+            path.write_bytes(lzma.compress(bytes(300_000_000), preset=0))
+        case "packed.gz":
+            path.write_bytes(gzip.compress(gzip.compress(gzip.compress(bytes(100_000_000)))))
+        case "wide.txt":
+            path.write_bytes("Jane Roe, jane@corp.example\n".encode("utf-16-le") * 20_000)
+        case _:
+            raise ValueError(path.name)
+
+
+def write_database(path: Path, expression: str) -> None:
+    """Write a database with 40 rows whose second column is computed when it is read."""
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(f"CREATE TABLE t (a, b GENERATED ALWAYS AS ({expression}) VIRTUAL)")
+        database.executemany("INSERT INTO t (a) VALUES (?)", [(number,) for number in range(40)])
+
+
 async def attack(url: str, name: str, seconds: float) -> None:
     """Send one hostile input over and over, from a process of its own."""
-    code = PROCESS.get(name) or RESTRICTED.get(name) or BESIDE[name]
+    code = PROCESS.get(name) or RESTRICTED.get(name) or PERSONAL.get(name) or BESIDE[name]
     assert code is not None
-    isolation = "process" if name in PROCESS else "restricted"
-    source = FIND + code if name in PROCESS else code.removeprefix("CODE:")
+    isolation = "process" if name in PROCESS or code.startswith("PROCESS:") else "restricted"
+    source = FIND + code if name in PROCESS else code.removeprefix("CODE:").removeprefix("PROCESS:")
     given = {"code": source, "isolation": isolation, "timeout_seconds": seconds, "memory_mb": 700}
     async with Client(url, read_timeout_seconds=120) as client:
         print(READY, flush=True)
@@ -142,7 +222,8 @@ async def delays(url: str, seconds: float) -> list[float]:
 
 def measured(name: str, seconds: float) -> tuple[list[float], int, str]:
     """Return the other caller's delays under one input, how often it was sent, and what came of it."""
-    env = {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_PRIVACY": "tools"}
+    privacy = "auto" if name in PERSONAL else "tools"
+    env = {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_PRIVACY": privacy}
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         (home / "tools").mkdir()
@@ -151,6 +232,9 @@ def measured(name: str, seconds: float) -> tuple[list[float], int, str]:
             for n in range(TOOLS)
         ]
         (home / "tools" / "up.json").write_text(json.dumps({"tools": tools}))
+        if name in READ:
+            (home / "workspace").mkdir()
+            write_file(home / "workspace" / READ[name])
         with http_process(home, **env) as server:
             url = server.url
             if BESIDE.get(name, "") is None:
@@ -175,7 +259,7 @@ def main() -> None:
     print(f"{'milliseconds until another caller has 6 * 7':<52}{'p50':>8}{'p95':>8}{'worst':>8}{'sent':>6}")
     beside: list[float] = []
     above = 0
-    for name in (*BESIDE, *PROCESS, *RESTRICTED):
+    for name in (*BESIDE, *PROCESS, *RESTRICTED, *PERSONAL):
         if wanted and name not in BESIDE and not any(word in name for word in wanted):
             continue
         found, times, last = measured(name, seconds)
