@@ -24,7 +24,51 @@ from .messages import INTERNAL_ERROR, Message, error_answer, id_of, mapping, met
 from .opaque_handles import OpaqueHandles
 from .shown_parts import ShownParts
 from .uri_tokens import with_plain_tokens
-from .values_said import NotSaid, SaidBy
+
+SAID_CHARS_MAX = 1_000_000
+SAID_VALUES_MAX = 50_000
+"""Of a request that says more, every value of the answer counts as said."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaidBy:
+    """The texts and numbers of a request, folded; None where they are too much to look through."""
+
+    text: str | None = ""
+
+    @classmethod
+    def of(cls, params: Mapping[str, Json]) -> SaidBy:
+        """Return what is said in the parameters of a request."""
+        pieces: list[str] = []
+        size, waiting = 0, [value for key, value in params.items() if key != "_meta"]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, Mapping):
+                waiting += [*value.keys(), *value.values()]
+            elif isinstance(value, list):
+                waiting += value
+            elif value is not None and not isinstance(value, bool):
+                pieces.append(str(value))
+                size += len(pieces[-1])
+                if size > SAID_CHARS_MAX or len(pieces) > SAID_VALUES_MAX:
+                    return cls(None)
+        return cls("\n".join(pieces).casefold())
+
+    def has(self, value: str) -> bool:
+        """Return whether a value stands in it."""
+        return self.text is None or value.casefold() in self.text
+
+
+class NotSaid(set[str]):
+    """All values but those that a request said."""
+
+    def __init__(self, said: SaidBy) -> None:
+        super().__init__()
+        self._said = said
+
+    def __contains__(self, value: object) -> bool:
+        return not (isinstance(value, str) and self._said.has(value))
+
 
 WITHHELD = "(withheld: personal data could not be looked for here)"
 _RETURNED_HANDLES = ("cursor", "elicitationId", "requestState", "taskId")

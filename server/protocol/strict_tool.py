@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, cast
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypedDict, cast
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
@@ -23,9 +28,96 @@ from ..rights import TOOLS, require
 from ..scopes import caller_of
 from ..terminal_escaping import visible
 from .answers import bounded, short_in_the_middle, visibly
-from .generated_schemas import Schemas, generated_schemas
 from .message_bounds import check
-from .parameter_texts import description_of
+
+_BY_NAME: Mapping[str, str] = MappingProxyType(
+    {
+        "arguments": "named",
+        "background": "see get_run",
+        "cancel": "end it",
+        "category": "only this",
+        "code": "Python",
+        "content": "all of it",
+        "context_vars": "variables",
+        "detail_level": "detail",
+        "dry_run": "only note writes",
+        "encoding": "of content",
+        "filename": "path",
+        "format": "of tables",
+        "from_run": "run_id or last",
+        "isolation": "kind",
+        "limit": "most",
+        "memory_mb": "limit",
+        "name": "skill",
+        "offset": "start",
+        "query": "words",
+        "record": "for tests",
+        "run_id": "id",
+        "servers": "used ones",
+        "session": "name",
+        "subpath": "folder",
+        "tag": "only this",
+        "tags": "topics",
+        "tests": "asserts",
+        "text": "text",
+        "timeout": "seconds",
+        "timeout_seconds": "limit",
+        "tool_name": "server.tool",
+        "version": "else latest",
+        "wait_seconds": "for end",
+    }
+)
+_OF_ONE_TOOL: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        ("save_skill", "description"): "what it does",
+        ("save_skill", "name"): "function",
+        ("read_workspace_file", "limit"): "characters",
+    }
+)
+
+
+def description_of(tool: str, parameter: str) -> str:
+    """Return what a parameter of a tool is for. Raises `KeyError` for one that this page does not list."""
+    return _OF_ONE_TOOL.get((tool, parameter)) or _BY_NAME[parameter]
+
+
+FILE = Path(__file__).with_name("generated_schemas.json")
+
+
+class _Kept(TypedDict):
+    parameters: dict[str, object]
+    output: dict[str, object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Schemas:
+    """What a tool takes, and what its structured content is."""
+
+    parameters: dict[str, object]
+    output: dict[str, object] | None
+
+
+def generated_schemas(function: Callable[..., object]) -> Schemas | None:
+    """Return the schemas of a tool, with the defaults that its function has now; None for a tool that is not kept."""
+    kept = _all_kept().get(function.__name__)
+    if kept is None:
+        return None
+    parameters = copy.deepcopy(kept["parameters"])
+    properties = parameters["properties"]
+    for name, parameter in inspect.signature(function).parameters.items():
+        if isinstance(properties, dict) and name in properties and parameter.default not in (parameter.empty, None):
+            properties[name]["default"] = parameter.default
+    return Schemas(parameters, copy.deepcopy(kept["output"]))
+
+
+@cache
+def _all_kept() -> Mapping[str, _Kept]:
+    try:
+        kept: Mapping[str, _Kept] = json.loads(FILE.read_bytes())
+    except FileNotFoundError:
+        return {}
+    return kept
+
 
 _LOG = logging.getLogger(__name__)
 _NOISE = frozenset({"title", "description"})

@@ -10,20 +10,38 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
+from ...skills_db import DATABASE_FILE
 from ...skills_db.tenants.tenant_store import Tenant, TenantStatus, TenantStore
 from ..access.names import tenant_name
 from ..app import App, running_tenant
+from ..database import database_of
 from ..errors import KNOWN_ERRORS, TenantRefused, TenantsBusy
+from ..home import Home
 from ..host_work import Kind, in_thread
 from ..identity import DEFAULT_TENANT
+from ..settings import Settings
 from .locks import TenantLock
-from .waiting import runs_wait
+
+
+def runs_wait(settings: Settings, home: Home, now: float) -> bool:
+    """Return whether a background run of a tenant may begin or go on. Blocks. Raises `SkillsDbError`."""
+    from ...skills_db.engine import place_of
+    from ...skills_db.journal.waiting_runs import any_may_begin
+
+    _, file = place_of(settings.database_url, home.root, tenant=home.tenant)
+    if file is not None:
+        return any_may_begin(home.root / DATABASE_FILE, now)
+    from ...skills_db.journal.background_store import may_begin
+
+    with closing(database_of(settings.database_url, home)) as database:
+        return may_begin(database(), now)
+
 
 IDLE_SECONDS = 900.0
 """How long a tenant stays open that nothing uses."""

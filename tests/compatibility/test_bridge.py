@@ -87,7 +87,7 @@ async def test_a_server_is_described_with_its_tools_aliases_and_cwd(caller: Call
         told = await result(
             caller, f"{RUNTIME}first = runtime.describe_server('elsewhere')\nfirst", isolation=isolation
         )
-        assert told["cwd"].startswith("/")
+        assert told["cwd"] is None  # where its program runs is its operator's
         assert {"name", "alias", "description", "input_schema"} == set(told["tools"][0])
         assert "add" in [tool["alias"] for tool in told["tools"]]
         assert told["tool_count"] == len(told["tools"])

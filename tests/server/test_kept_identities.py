@@ -20,7 +20,6 @@ from sealab.server.home import Home
 from sealab.server.identity import (
     ALL_RIGHTS,
     IDENTITY,
-    LOCAL_IDENTITY,
     Identity,
     Right,
     identity_from,
@@ -48,10 +47,8 @@ def test_what_cannot_be_read_has_no_rights(told: object) -> None:
     assert kept_identity(told, "home").rights == frozenset()
 
 
-def test_what_was_kept_before_there_were_identities_is_its_users_own_and_a_right_of_a_later_version_is_left_out() -> (
-    None
-):
-    assert kept_identity(None, "home") == LOCAL_IDENTITY
+def test_what_was_kept_without_an_identity_has_no_rights_and_a_right_of_a_later_version_is_left_out() -> None:
+    assert kept_identity(None, "home").rights == frozenset()
     assert kept_identity(None, "principal ada").rights == frozenset()
     assert identity_from({**identity_told(ADA), "rights": ["run", "fly"]}) == ADA
 

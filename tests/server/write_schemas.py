@@ -9,8 +9,7 @@ from pathlib import Path
 
 from sealab.server.app import running
 from sealab.server.home import Home
-from sealab.server.protocol.generated_schemas import FILE
-from sealab.server.protocol.strict_tool import derived_schemas
+from sealab.server.protocol.strict_tool import FILE, derived_schemas
 from sealab.server.protocol.tools import tools_of
 from sealab.server.settings import Settings
 

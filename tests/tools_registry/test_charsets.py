@@ -32,7 +32,7 @@ def test_character_sets_of_documents_are_known_by_every_name(charset: str) -> No
 
 
 def test_a_long_answer_in_punycode_is_read_as_utf_8() -> None:
-    """By its codec it takes minutes, in the event loop."""
+    """Its codec takes the square of the length, and answers are decoded in the event loop."""
     assert _decoded(answer("punycode", LONG)) == LONG.decode()
     assert _decoded(answer("latin1", b"\xe9t\xe9")) == "été"
 

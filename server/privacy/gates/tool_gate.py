@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
@@ -19,11 +20,51 @@ from ...caller import Caller
 from ...errors import RequestRefused
 from ...policy.restore_rulings import TOOL, RestoreRulings
 from ..privacy import Privacy
-from ..tokens.restore_policy import RestorePolicy
 
 if TYPE_CHECKING:
     from ..tokens.restoring import LeftToken
     from ..tokens.sanitizer import KnownPlace
+
+
+SECRETS = frozenset({"SECRET"})
+"""Types that go nowhere unless the argument is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePolicy:
+    """What one server may be given."""
+
+    rule: object = None
+
+    def allows(self, tool: str, path: Sequence[str], kind: str) -> bool:
+        """Return whether a value of that type may go to a tool at that path of its arguments."""
+        argument = path[0] if path else ""
+        rule = self.rule
+        if kind in SECRETS:
+            return isinstance(rule, Mapping) and f"{tool}.{argument}" in _places(rule.get(kind))
+        if rule is None or isinstance(rule, bool):
+            return rule is not False
+        if isinstance(rule, str | list):
+            return any(_fits(place, tool, argument) for place in _places(rule))
+        if isinstance(rule, Mapping):
+            return any(
+                fnmatchcase(kind, str(kinds).upper()) and any(_fits(place, tool, argument) for place in _places(places))
+                for kinds, places in rule.items()
+            )
+        return False
+
+
+def _places(places: object) -> list[str]:
+    if isinstance(places, bool):
+        return ["*"] if places else []
+    if isinstance(places, str):
+        return [places]
+    return [str(place) for place in places] if isinstance(places, list) else []
+
+
+def _fits(place: str, tool: str, argument: str) -> bool:
+    return fnmatchcase(tool, place) or fnmatchcase(f"{tool}.{argument}", place)
+
 
 _TOLD_MAX = 5
 NOT_GIVEN = "the operator's `restore` does not give it"

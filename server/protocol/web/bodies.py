@@ -5,6 +5,7 @@ One that would cost too much to decode is refused before the SDK sees it.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,9 +14,48 @@ from ....tools_registry.json_lines import LARGE_CHARS
 from ...errors import HostWorkBusy
 from ...fair_line import Owner
 from ..message_bounds import check_message
+from .caller_turns import CallerTurns
 from .callers import header, owner_of
 from .error_responses import refusal
-from .large_bodies import LargeBodies
+
+_ROUNDS = 8
+"""Rounds of the event loop in which the work on one message is done."""
+_SHARE_OF_OTHERS = 3
+"""How long others have the loop after a message, as a multiple of the time that it took."""
+_PAUSE_SECONDS_MAX = 1.0
+
+
+class LargeBodies:
+    """Turns to have a large message decoded. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._turns = CallerTurns()
+        self._is_taken = False
+
+    async def turn(self, owner: Owner) -> None:
+        """Wait for the turn to go on with a large message, after those of other callers that have waited longer."""
+        if self._is_taken:
+            await self._turns.wait(owner)
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        self._is_taken = True
+        loop = asyncio.get_running_loop()
+        loop.call_soon(self._watch, loop.time(), _ROUNDS)
+
+    def _watch(self, since: float, rounds: int) -> None:
+        loop = asyncio.get_running_loop()
+        if rounds:
+            loop.call_soon(self._watch, since, rounds - 1)
+        else:
+            loop.call_later(min((loop.time() - since) * _SHARE_OF_OTHERS, _PAUSE_SECONDS_MAX), self._next)
+
+    def _next(self) -> None:
+        self._is_taken = False
+        if self._turns.serve_next():
+            self._begin()
+
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
 """The largest body of one request."""

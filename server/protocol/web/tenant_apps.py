@@ -14,13 +14,16 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ....skills_db.errors import SkillsDbError
+from ....skills_db.sign_ins.sign_in_keys import SignInKeys
+from ....skills_db.vault_keys import tenants_key
 from ...app import App
 from ...audit.trail import UNAUDITED, AuditTrail, DenialReason
 from ...errors import HomeError, HostWorkBusy, RequestRefused, TenantRefused, TenantsBusy
+from ...host_work import Kind, in_thread
 from ...identity import DEFAULT_TENANT, identity_in
 from ...scopes import mcp_session_of
-from ...tenants.question_places import tenant_of_link
-from ...tenants.sign_in_places import tenant_of_sign_in
+from ...sign_ins.signing_in import CALLBACK
+from ...tenants.question_places import named_tenant, tenant_of_link
 from ...tenants.tenants import Tenants
 from ..draining import OpenRequests
 from ..serving import mcp_server
@@ -32,6 +35,26 @@ from .bodies import BODY_BYTES_MAX
 from .error_responses import refusal
 from .mcp_sessions import CALLERS_WORTH, McpSessions
 from .sign_in_pages import SignInPlace
+
+
+async def tenant_of_sign_in(operators: App, path: str, state: str) -> tuple[str, str] | None:
+    """Return the tenant and the last part of a path, `secret` or `tenant/secret`; None where it was not given out.
+
+    Where `CALLBACK` stands in the place of the secret, it is `state` that was. Raises what reading the operator's key
+    raises.
+    """
+    if (named := named_tenant(path)) is None:
+        return None
+    tenant, last = named
+    kind, secret = ("state", state) if last == CALLBACK else ("link", last)
+
+    def is_own() -> bool:
+        operators_key = operators.privacy.key()
+        key = operators_key if tenant == DEFAULT_TENANT else tenants_key(operators_key, tenant)
+        return SignInKeys(key).is_own(kind, secret)
+
+    return named if await in_thread(Kind.DATABASE, is_own, charged=False) else None
+
 
 MCP_PATH = "/mcp"
 _RETRY_SECONDS = 5

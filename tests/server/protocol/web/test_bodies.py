@@ -15,8 +15,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from sealab.server.fair_line import Owner
-from sealab.server.protocol.web.bodies import Bodies
-from sealab.server.protocol.web.large_bodies import LargeBodies
+from sealab.server.protocol.web.bodies import Bodies, LargeBodies
 from sealab.tools_registry.json_lines import LARGE_CHARS
 
 from ....waiting import wait_until
