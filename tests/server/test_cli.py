@@ -186,7 +186,7 @@ def test_doctor_tells_every_layer_and_fails_below_the_required_level(tmp_path: P
     spoken = sealab("doctor", "--home", str(tmp_path))
     assert spoken.returncode == 0
     assert f"level: {findings['level']} (required: limits)" in spoken.stdout
-    assert findings["privacy"] == {"privacy": "tools", "mode": "balanced", "note": None}
+    assert findings["privacy"] == {"privacy": "tools", "mode": "balanced"}
     assert "tools, balanced" in spoken.stdout
     if findings["level"] != "kernel":
         strict = sealab("doctor", "--json", "--home", str(tmp_path), SEALAB_REQUIRED_LEVEL="kernel")

@@ -72,7 +72,8 @@ class Rampart:
     def __init__(self) -> None:
         """Load it."""
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1  # a zygote with more could not fork
+        # A fork has no thread of a pool but the one that forked.
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
         # An arena would keep, in each reader, what its largest text took.
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
         options.log_severity_level = 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,6 +42,13 @@ def test_pieces_of_words_have_the_labels_that_the_published_model_gives_them() -
         *("jane B-GIVEN_NAME", "doe B-SURNAME", "12 B-BUILDING_NUMBER", "main B-STREET_NAME", "street I-STREET_NAME"),
         *("spring B-CITY", "##field B-CITY", "il B-STATE", "62 B-ZIP_CODE", "##70 B-ZIP_CODE", "##4 B-ZIP_CODE"),
     ]
+
+
+def test_the_model_has_no_threads_of_its_own_which_a_fork_would_lack() -> None:
+    before = psutil.Process().num_threads()
+    loaded = Rampart()
+    assert loaded.logits([wordpiece.number("[CLS]")] * 510).shape[0] == 510
+    assert psutil.Process().num_threads() == before
 
 
 def test_the_model_is_attributed_where_it_stands_and_in_the_notice() -> None:
