@@ -14,8 +14,11 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ....skills_db.errors import SkillsDbError
+from ....skills_db.journal.approval_links import judged
+from ....skills_db.journal.sealing import JournalKeys
 from ....skills_db.sign_ins.sign_in_keys import SignInKeys
 from ....skills_db.vault_keys import tenants_key
+from ...access.names import tenant_name
 from ...app import App
 from ...audit.trail import UNAUDITED, AuditTrail, DenialReason
 from ...errors import HomeError, HostWorkBusy, RequestRefused, TenantRefused, TenantsBusy
@@ -23,7 +26,6 @@ from ...host_work import Kind, in_thread
 from ...identity import DEFAULT_TENANT, identity_in
 from ...scopes import mcp_session_of
 from ...sign_ins.signing_in import CALLBACK
-from ...tenants.question_places import named_tenant, tenant_of_link
 from ...tenants.tenants import Tenants
 from ..draining import OpenRequests
 from ..serving import mcp_server
@@ -35,6 +37,35 @@ from .bodies import BODY_BYTES_MAX
 from .error_responses import refusal
 from .mcp_sessions import CALLERS_WORTH, McpSessions
 from .sign_in_pages import SignInPlace
+
+
+async def tenant_of_link(operators: App, path: str) -> tuple[str, str] | None:
+    """Return the tenant and the token of a link, `token` or `tenant/token`; None where it was not signed for that.
+
+    Raises what reading the operator's key raises.
+    """
+    if (named := named_tenant(path)) is None:
+        return None
+    tenant, token = named
+    if tenant == DEFAULT_TENANT:
+        return DEFAULT_TENANT, token  # its own store judges the token
+
+    def is_signed() -> bool:
+        return judged(JournalKeys(tenants_key(operators.privacy.key(), tenant)), token) is not None
+
+    return (tenant, token) if await in_thread(Kind.DATABASE, is_signed, charged=False) else None
+
+
+def named_tenant(path: str) -> tuple[str, str] | None:
+    """Return the tenant that a path names, and what stands last in it; None for what names none as a link does."""
+    tenant, slash, last = path.rpartition("/")
+    if not slash:
+        return DEFAULT_TENANT, last
+    try:
+        tenant_name(tenant)
+    except RequestRefused:
+        return None
+    return None if tenant == DEFAULT_TENANT else (tenant, last)
 
 
 async def tenant_of_sign_in(operators: App, path: str, state: str) -> tuple[str, str] | None:
