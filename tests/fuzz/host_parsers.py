@@ -57,9 +57,11 @@ from sealab.server.errors import ServerError
 from sealab.server.guard import base64_texts
 from sealab.server.host_functions.broker import Calls
 from sealab.server.host_functions.workspace_calls import handlers
-from sealab.server.privacy.gates.file_gate import _reading
+from sealab.server.privacy.packed import without_packed
+from sealab.server.privacy.reading.any_bytes import text_of_any
 from sealab.server.privacy.tokens import structured
 from sealab.server.privacy.tokens.forms import escapes
+from sealab.server.privacy.tokens.parts import Text
 from sealab.server.protocol.answers import answered, bounded, visibly
 from sealab.server.protocol.web import rights_gate
 from sealab.server.runs.truncation import fit
@@ -489,7 +491,7 @@ def question_to_a_user(text: str) -> object:
 
 
 def bytes_of_a_file(text: str) -> object:
-    return [_reading(b"\xff" + text.encode(each, "replace")) for each in ("utf-8", "utf-16-le", "utf-32-be")]
+    return [text_of_any(b"\xff" + text.encode(each, "replace")) for each in ("utf-8", "utf-16-le", "utf-32-be")]
 
 
 def listing_of_a_bucket(text: str) -> object:
@@ -616,6 +618,11 @@ PARSERS: tuple[Parser, ...] = (
         "rights that a body needs", lambda text: rights_gate.needed_in(text.encode("utf-8", "replace"), None), _DEEP
     ),
     Parser("bytes in a message", bytes_in_a_message),
+    Parser(
+        "bytes in a text that is shown",
+        lambda text: without_packed(Text(text), lambda _bytes, _packed: None),
+        (("", "QUFB" * 15 + "\n", ""), ("", "H4sI" * 8 + " ", ""), ("", "b'" + "a" * 20 + "' ", ""), ("b'", "\\'", "")),
+    ),
     Parser("text that may hold known values", text_with_values, (("", '\\"', ""),)),
     Parser(
         "file of a client that gets an entry", configuration_of_a_client, (*_JSON, ("", "/*", "")), at_terminal=True

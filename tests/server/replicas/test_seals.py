@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from sealab.server.identity import Right
 from sealab.server.replicas.peer_link import PeerLink
 from sealab.server.replicas.replica_keys import ReplicaKeys
 from sealab.server.replicas.seals import (
+    ANSWER_HEADER,
     ERA_HEADER,
     FIRST_ERA,
     FRESH_SECONDS,
@@ -22,6 +24,7 @@ from sealab.server.replicas.seals import (
     SealCheck,
     SealRefused,
     WrongReceiver,
+    answer_mark,
     sealed,
 )
 from sealab.server.rights import REPLICA_PATH
@@ -139,7 +142,8 @@ async def test_a_server_whose_era_has_passed_is_sent_the_request_once_more_with_
                 writer.write(f"HTTP/1.1 409 C\r\n{ERA_HEADER}: {checks.era}\r\ncontent-length: 0\r\n".encode())
             else:
                 taken += 1
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n")
+                mark = answer_mark(SECRET, fields[HEADER], 200)
+                writer.write(f"HTTP/1.1 200 OK\r\n{ANSWER_HEADER}: {mark}\r\ncontent-length: 2\r\n".encode())
             writer.write(b"connection: close\r\n\r\n" + (b"{}" if taken else b""))
             await writer.drain()
 
@@ -184,7 +188,7 @@ def test_a_server_refuses_what_is_forged_or_sent_twice_and_sends_nothing_on_a_se
     keys = ReplicaKeys(bytes.fromhex(KEY))
     alice = team.token("acme", "alice")
     session = opened(second.url, **bearer(alice))
-    identity = {"tenant": "acme", "principal": "alice", "rights": ["run"], "credential": ""}
+    identity = {"tenant": "acme", "principal": "alice", "rights": [*Right], "credential": ""}
     head = {
         "kind": "mcp",
         "headers": [["mcp-session-id", session], ["content-type", "application/json"], ["accept", "*/*"]],
