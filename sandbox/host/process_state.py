@@ -77,6 +77,11 @@ def family_computes(pid: int) -> bool | None:
     return False if seen else None
 
 
+def has_stopped(pid: int) -> bool:
+    """Return whether the first thread of a process is stopped, or has ended."""
+    return _state(f"/proc/{pid}/stat") in _AT_REST
+
+
 def family_has_stopped(pid: int) -> bool:
     """Return whether every thread of a process and of those below it is stopped, or has ended."""
     for each in family(pid):

@@ -62,7 +62,7 @@ _BOOT_FULL_PYTHON = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class ForkedWorker:
     """A worker process that the zygote forked: `pidfd` belongs to the receiver.
 
@@ -76,6 +76,9 @@ class ForkedWorker:
     behind_init: bool = False
     alone: bool = True
     refresh: Callable[[], Awaitable[None]] | None = None
+    _is_suspended: bool = False
+    _stopped_itself: bool = False
+    """Whether the code had stopped its process before it was suspended: then it stays stopped, until its time is over."""
 
     @property
     def code_pid(self) -> int | None:
@@ -116,6 +119,9 @@ class ForkedWorker:
 
     def suspend(self) -> bool:
         """Stop it and all below it, by a signal that cannot be caught."""
+        if not self._is_suspended:
+            pid = self.code_pid
+            self._is_suspended, self._stopped_itself = True, pid is not None and process_state.has_stopped(pid)
         self._signal(signal.SIGSTOP)
         return True
 
@@ -125,7 +131,9 @@ class ForkedWorker:
 
     def resume(self) -> None:
         """Let them compute again."""
-        self._signal(signal.SIGCONT)
+        self._is_suspended = False
+        if not self._stopped_itself:
+            self._signal(signal.SIGCONT)
 
     def is_gone(self) -> bool:
         """Return whether no process of it runs any more; the first of a pid namespace ends after all others there."""

@@ -352,6 +352,15 @@ async def test_a_removed_file_counts_as_long_as_anything_keeps_it(
     assert "SCRATCH_MB" in failure(outcome).message
 
 
+async def test_code_that_stops_itself_stays_stopped_whenever_its_files_are_looked_at(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_folders, "_FIRST_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(run_folders, "_LOOK_SECONDS", 0.01)
+    outcome = await run(pool, "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", timeout_seconds=1.0)
+    assert outcome.status is Status.TIMEOUT, outcome
+
+
 async def test_a_removed_file_counts_no_longer_than_it_is_kept(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_folders, "_FIRST_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(run_folders, "_LOOK_SECONDS", 0.01)
