@@ -1,4 +1,4 @@
-"""The files of a dry run: what it changes it finds changed, and the workspace stays as it is.
+"""The files of a run, and those of a dry run: what it changes it finds changed, and the workspace stays as it is.
 
 What it writes lies in a folder of the run's own beside the workspace, the upper layer, which counts against the quota
 and is gone when the run ends. A file of the workspace is copied there before the run changes it. What the run removed
@@ -20,6 +20,19 @@ from .run_files import HERE, READ_BYTES_MAX, Entry, Mode, Place, RunFiles, Statu
 from .store import File, Listing, Workspace
 
 _PIECE_BYTES = 1024 * 1024
+
+
+def files_of_run(workspace: Workspace, owner: str | None = None, *, dry_run: bool = False) -> RunFiles:
+    """Return what a run of this owner does with the files of a workspace."""
+    if dry_run:
+        return DryRunFiles(workspace, owner)
+    if not workspace.is_stored:
+        return RunFiles(workspace, owner)
+    from .objects.stored_files import StoredRunFiles
+    from .objects.stored_workspace import StoredWorkspace
+
+    assert isinstance(workspace, StoredWorkspace)
+    return StoredRunFiles(workspace, owner)
 
 
 class DryRunFiles(RunFiles):

@@ -21,7 +21,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self, TypeAlias
+from typing import ClassVar, Literal, Protocol, Self, TypeAlias
 
 from .errors import ContentRefused, NameRefused, NotAFile, NotFound, Reserved, Unavailable, WorkspaceError
 from .names import (
@@ -38,7 +38,6 @@ from .names import (
 )
 from .paths import Folder, Found, Root, judge, refusing, write_all
 from .quota import Ledger
-from .run_files import RunFiles
 
 Encoding: TypeAlias = Literal["utf-8", "base64"]
 
@@ -118,6 +117,19 @@ class Usage:
     files_max: int
 
 
+class OpenFiles(Protocol):
+    """The files that a run has open: see `run_files`."""
+
+    def close(self) -> None:
+        """Close them."""
+
+    def removed_bytes(self) -> int:
+        """Count the bytes of those that have no name any more."""
+
+    def holds(self, inode: int) -> bool:
+        """Return whether one of them is the copy of an object that has this inode number."""
+
+
 class Workspace:
     """Files below one root, which is made when missing.
 
@@ -134,7 +146,7 @@ class Workspace:
     def __init__(self, root: str | os.PathLike[str], *, quota_bytes: int, files_max: int = 50_000) -> None:
         self.root = Root(root)
         self.beside = Root(os.path.abspath(root) + BESIDE)
-        self.live: set[RunFiles] = set()
+        self.live: set[OpenFiles] = set()
         self._settle_runs: Settle = lambda _owner, _folder: None
         try:
             self.ledger = self._ledger(quota_bytes, files_max)
@@ -188,10 +200,6 @@ class Workspace:
             self.ledger.close()
         self.beside.close()
         self.root.close()
-
-    def run_files(self, owner: str | None = None) -> RunFiles:
-        """Return what a run of this owner does with these files."""
-        return RunFiles(self, owner)
 
     def before_runs_are_read(self, settle: Settle) -> None:
         """Have `settle` called before anything in `.runs` is read or listed: by the archive, so that it is there."""

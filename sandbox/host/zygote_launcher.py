@@ -78,7 +78,7 @@ class ForkedWorker:
     refresh: Callable[[], Awaitable[None]] | None = None
     _is_suspended: bool = False
     _stopped_itself: bool = False
-    """Whether the code had stopped its process before it was suspended: then it stays stopped, until its time is over."""
+    """Whether the code had stopped its own process before: then it stays stopped, until its time is over."""
 
     @property
     def code_pid(self) -> int | None:

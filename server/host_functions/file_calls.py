@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import cast
 
 from ...sandbox.job import Json
-from ...workspace.dry_run_files import DryRunFiles
+from ...workspace.dry_run_files import files_of_run
 from ...workspace.errors import WorkspaceError
 from ...workspace.run_files import HERE, Mode, RunFiles, Status
 from ...workspace.store import Encoding, Workspace, encoded
@@ -115,8 +115,7 @@ def files_of(calls: Calls, workspace: Workspace) -> RunFiles:
     """Return the files of the execution that makes these calls."""
     first = calls.outermost
     if first.files is None:
-        scope = calls.caller.scope
-        first.files = DryRunFiles(workspace, scope) if calls.dry_run else workspace.run_files(scope)
+        first.files = files_of_run(workspace, calls.caller.scope, dry_run=calls.dry_run)
     return first.files
 
 

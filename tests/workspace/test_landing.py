@@ -18,6 +18,7 @@ import pytest
 from sealab.workspace import changes as changes_module
 from sealab.workspace import landing, quota
 from sealab.workspace.changes import DIGEST_BYTES, ChangedFolder, TooManyChanges, digest
+from sealab.workspace.dry_run_files import files_of_run
 from sealab.workspace.errors import QuotaFull
 from sealab.workspace.landing import KeptFiles, Landed, land, read_kept
 from sealab.workspace.paths import Folder
@@ -109,7 +110,7 @@ def test_new_and_changed_files_take_their_places_and_are_told_apart(workspace: W
     told = landed(workspace, upper)
     assert (told.new, told.changed, told.deleted, told.not_kept) == ({"out/deep/x.bin": 1000}, {"a.csv": 5}, [], {})
     assert content(workspace) == {"a.csv": "newer", "out/deep/x.bin": "\0" * 1000}
-    assert workspace.run_files().status("/workspace/empty").is_folder
+    assert files_of_run(workspace).status("/workspace/empty").is_folder
     assert workspace.usage().used_bytes == 1005
 
 
@@ -135,9 +136,9 @@ def test_deleted_files_and_folders_go_and_what_replaced_them_stays(workspace: Wo
 def test_a_file_that_was_only_opened_for_writing_is_neither_told_nor_touched(workspace: Workspace, upper: Path) -> None:
     workspace.write("db", "same")
     (upper / "db").write_text("same")
-    before = workspace.run_files().status("/workspace/db").identity
+    before = files_of_run(workspace).status("/workspace/db").identity
     assert landed(workspace, upper) == Landed()
-    assert workspace.run_files().status("/workspace/db").identity == before
+    assert files_of_run(workspace).status("/workspace/db").identity == before
 
 
 def test_what_another_run_wrote_meanwhile_is_not_undone_by_one_that_only_opened_it(

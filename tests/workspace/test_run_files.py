@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sealab.workspace.archive import RunArchive
+from sealab.workspace.dry_run_files import files_of_run
 from sealab.workspace.errors import WorkspaceError
 from sealab.workspace.names import DEPTH_MAX, TEMPORARY_PREFIX
 from sealab.workspace.run_files import DESCRIPTORS_MAX, RunFiles
@@ -31,7 +32,7 @@ def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Worksp
 
 @pytest.fixture
 def files(workspace: Workspace) -> Iterator[RunFiles]:
-    files = workspace.run_files("home")
+    files = files_of_run(workspace, "home")
     yield files
     files.close()
 

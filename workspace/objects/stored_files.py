@@ -43,6 +43,10 @@ class StoredRunFiles(RunFiles):
         self._mine: set[Parts] = set()
         super().__init__(workspace, owner)
 
+    def holds(self, inode: int) -> bool:
+        """Return whether the copy of an object that has this inode number is open here."""
+        return inode in self.inodes
+
     def _is_stored(self, place: Place) -> bool:
         return place.root is self._workspace.root and not place.is_top
 

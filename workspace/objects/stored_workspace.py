@@ -44,7 +44,6 @@ from .cache_place import CachePlace
 from .counts import Counts
 from .kept_runs import KeptRuns
 from .mirror import Mirror, Parts
-from .stored_files import StoredRunFiles
 from .stored_ledger import StoredLedger
 
 ATTEMPTS = 20
@@ -94,10 +93,6 @@ class StoredWorkspace(Workspace):
             removed_bytes=self._removed_bytes,
         )
 
-    def run_files(self, owner: str | None = None) -> StoredRunFiles:
-        """Return what a run of this owner does with these files."""
-        return StoredRunFiles(self, owner)
-
     def _begin(self) -> None:
         """Ask for nothing: a server may start while its store does not answer."""
 
@@ -116,7 +111,7 @@ class StoredWorkspace(Workspace):
         return self.ledger
 
     def _is_open(self, inode: int) -> bool:
-        return any(isinstance(each, StoredRunFiles) and inode in each.inodes for each in list(self.live))
+        return any(each.holds(inode) for each in list(self.live))
 
     def _totals(self) -> tuple[int, int]:
         used_bytes = entries = 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sealab.workspace.dry_run_files import files_of_run
 from sealab.workspace.errors import ChangedMeanwhile, QuotaFull, WorkspaceError
 from sealab.workspace.objects.bucket import Bucket
 from sealab.workspace.objects.stored_workspace import StoredWorkspace
@@ -59,7 +60,7 @@ def test_a_file_that_two_servers_rename_at_once_is_counted_as_often_as_it_is_the
     at_once(monkeypatch, "delete_copied")
 
     def rename(server: int) -> None:
-        files = pair[server].run_files("home")
+        files = files_of_run(pair[server], "home")
         with contextlib.suppress(ChangedMeanwhile):
             files.rename("/workspace/f", f"/workspace/to-{server}")
         files.close()
@@ -97,7 +98,7 @@ def test_a_rename_that_finds_no_room_for_the_folder_it_leaves_copies_nothing(ope
     workspace = opens(s3, s3.bucket(), files_max=2)
     workspace.write("d/f", "x" * 900)
     workspace.write("other", "x")
-    files = workspace.run_files("home")
+    files = files_of_run(workspace, "home")
     for number in range(3):
         with pytest.raises(QuotaFull):
             files.rename("/workspace/d/f", f"/workspace/to-{number}")
@@ -115,7 +116,7 @@ def test_a_copy_whose_source_cannot_be_deleted_is_counted(pair: Pair, monkeypatc
 
     with monkeypatch.context() as patched:
         patched.setattr(Bucket, "delete", away)
-        files = pair[0].run_files("home")
+        files = files_of_run(pair[0], "home")
         with pytest.raises(WorkspaceError, match="away"):
             files.rename("/workspace/f", "/workspace/to")
     files.close()

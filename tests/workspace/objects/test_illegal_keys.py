@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sealab.workspace.dry_run_files import files_of_run
 from sealab.workspace.errors import Unavailable
 from sealab.workspace.objects.bucket import Bucket
 from sealab.workspace.objects.s3_listing import listing_of
@@ -44,7 +45,7 @@ def test_an_object_with_a_key_that_is_no_path_is_left_out_and_all_others_are_the
     workspace.write("d/ü +%25.txt", "inside")
     workspace.write("z", "after")
     assert [file.name for file in workspace.list().files] == ["0", "d/ü +%25.txt", "z"]
-    files = workspace.run_files("home")
+    files = files_of_run(workspace, "home")
     seen = {entry.name: entry.status.is_folder for entry in files.list("/workspace")}
     is_folder = dict.fromkeys(seen.keys() - {"0", "d", "z"}, True)  # one in which nothing has a name, as of `a//b`
     assert seen == {"0": False, "d": True, "z": False, **is_folder}

@@ -16,6 +16,7 @@ import pytest
 
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.workspace_counts.workspace_counts import WorkspaceCounts
+from sealab.workspace.dry_run_files import files_of_run
 from sealab.workspace.errors import ChangedMeanwhile, NotFound
 from sealab.workspace.objects.bucket import ABSENT, Bucket
 from sealab.workspace.objects.store_url import StoreUrl
@@ -96,7 +97,7 @@ def test_what_one_server_writes_lists_renames_or_deletes_the_other_finds(
     two.write("d/é f.txt", "second, longer")
     one.write("d/é f.txt", "\nthird", append=True)
     assert two.read("d/é f.txt").content == "second, longer\nthird"
-    files = one.run_files("home")
+    files = files_of_run(one, "home")
     files.rename("/workspace/d/é f.txt", "/workspace/g.txt")
     files.close()
     assert two.read("g.txt").content == "second, longer\nthird"
@@ -124,7 +125,7 @@ def test_a_file_larger_than_is_copied_here_is_renamed_by_the_store(
     one, two = pair
     one.write("large", "x" * 100)
     two.write("there", "y")
-    files = one.run_files("home")
+    files = files_of_run(one, "home")
     files.rename("/workspace/large", "/workspace/there")
     files.close()
     assert two.read("there").content == "x" * 100

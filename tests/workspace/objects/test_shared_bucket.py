@@ -11,6 +11,7 @@ from typing import Any
 import obstore
 import pytest
 
+from sealab.workspace.dry_run_files import files_of_run
 from sealab.workspace.errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, WorkspaceError
 from sealab.workspace.objects.bucket import Bucket, Object
 from sealab.workspace.objects.stored_workspace import StoredWorkspace
@@ -35,7 +36,7 @@ def names(workspace: StoredWorkspace) -> list[str]:
 
 
 def put(workspace: StoredWorkspace, path: str, data: bytes, mode: str = "w") -> None:
-    files = workspace.run_files("home")
+    files = files_of_run(workspace, "home")
     opened = files.open(path, mode)  # type: ignore[arg-type]  # a mode
     files.write(path, opened.identity, None if mode == "a" else 0, data)
     files.sync(opened.identity)
@@ -100,7 +101,7 @@ def test_room_that_one_server_gives_back_the_other_has(opens: Opens, s3: S3Serve
 def test_code_that_edits_a_file_which_another_server_changed_is_told_and_overwrites_nothing(pair: Pair) -> None:
     one, two = pair
     one.write("f", "0123456789")
-    files = one.run_files("home")
+    files = files_of_run(one, "home")
     opened = files.open("/workspace/f", "r+")
     files.write("/workspace/f", opened.identity, 0, b"MINE")
     two.write("f", "of the other")
@@ -115,7 +116,7 @@ def test_code_that_edits_a_file_which_another_server_changed_is_told_and_overwri
 def test_code_that_replaces_a_file_wins_over_what_came_between(pair: Pair) -> None:
     one, two = pair
     one.write("f", "0123456789")
-    files = one.run_files("home")
+    files = files_of_run(one, "home")
     opened = files.open("/workspace/f", "w")
     files.write("/workspace/f", opened.identity, 0, b"mine")
     two.write("f", "of the other")
@@ -127,7 +128,7 @@ def test_code_that_replaces_a_file_wins_over_what_came_between(pair: Pair) -> No
 
 def test_nothing_is_stored_before_it_is_closed_and_all_of_it_when_the_run_ends(pair: Pair) -> None:
     one, two = pair
-    files = one.run_files("home")
+    files = files_of_run(one, "home")
     opened = files.open("/workspace/f", "w")
     files.write("/workspace/f", opened.identity, 0, b"part")
     with pytest.raises(NotFound):
@@ -144,7 +145,7 @@ def test_a_file_is_made_by_one_server_alone(pair: Pair) -> None:
     barrier = threading.Barrier(2)
 
     def make(server: int) -> None:
-        files = pair[server].run_files("home")
+        files = files_of_run(pair[server], "home")
         barrier.wait()
         try:
             files.open("/workspace/lock", "x")
@@ -159,7 +160,7 @@ def test_a_file_is_made_by_one_server_alone(pair: Pair) -> None:
 
 
 def test_folders_and_renames_are_the_same_on_both(pair: Pair) -> None:
-    one, two = (each.run_files("home") for each in pair)
+    one, two = (files_of_run(each, "home") for each in pair)
     one.make_folder("/workspace/a")
     with pytest.raises(NotAFile) as caught:
         two.make_folder("/workspace/a")
@@ -188,7 +189,7 @@ def test_a_rename_over_a_file_gives_its_room_back(pair: Pair) -> None:
     one, two = pair
     one.write("from", "x" * 300)
     one.write("to", "y" * 500)
-    files = two.run_files("home")
+    files = files_of_run(two, "home")
     files.rename("/workspace/from", "/workspace/to")
     files.close()
     assert one.read("to").content == "x" * 300
@@ -219,7 +220,7 @@ def test_a_whole_folder_is_fetched_for_code_that_reads_it_by_itself(pair: Pair) 
 def test_a_file_whose_content_is_not_here_cannot_be_read_as_zeros(pair: Pair) -> None:
     one, two = pair
     one.write("f", "secret")
-    files = two.run_files("home")
+    files = files_of_run(two, "home")
     assert files.status("/workspace/f").size == 6
     with two.root.open_folder(()) as top:
         status = top.status("f")
@@ -267,7 +268,7 @@ def test_objects_of_other_programs_are_files_and_those_without_a_name_harm_nothi
     ]  # fmt: skip
     workspace.write("data/table.csv", "c,d\n", append=True)
     assert workspace.read("data/table.csv").content == "a,b\nc,d\n"
-    assert [entry.name for entry in workspace.run_files("home").list("/workspace/d")] == ["inside"]
+    assert [entry.name for entry in files_of_run(workspace, "home").list("/workspace/d")] == ["inside"]
 
 
 def test_no_prefix_leads_into_another(s3: S3Server, bucket: str, opens: Opens) -> None:
@@ -286,7 +287,7 @@ def test_a_large_file_goes_in_parts_and_comes_back_whole(
     one, two = (opens(s3, bucket, quota_bytes=100_000_000) for _ in range(2))
     data = bytes(range(256)) * 40_000
     put(one, "/workspace/large", data)
-    files = two.run_files("home")
+    files = files_of_run(two, "home")
     opened = files.open("/workspace/large", "r")
     content = bytearray()
     while piece := files.read("/workspace/large", opened.identity, len(content), 4_000_000):
@@ -302,7 +303,7 @@ def test_a_large_file_goes_in_parts_and_comes_back_whole(
 def test_a_large_file_that_replaces_another_counts_what_it_replaced(opens: Opens, moto_server: S3Server) -> None:
     bucket = moto_server.bucket()
     one, two = (opens(moto_server, bucket, quota_bytes=100_000_000) for _ in range(2))
-    files = one.run_files("home")
+    files = files_of_run(one, "home")
     opened = files.open("/workspace/large", "w")
     size = 64 * 1024 * 1024
     files.write("/workspace/large", opened.identity, 0, bytes(size))
@@ -361,7 +362,7 @@ def test_a_rename_counts_what_came_to_its_goal_at_the_last_moment(pair: Pair, mo
         return copy(self, *arguments)
 
     monkeypatch.setattr(StoredWorkspace, "copy", late)
-    files = one.run_files("home")
+    files = files_of_run(one, "home")
     files.rename("/workspace/from", "/workspace/to")
     files.close()
     assert two.read("to").content == "x" * 300
@@ -391,7 +392,7 @@ def test_a_rename_notices_what_came_to_its_goal_after_it_looked(pair: Pair, monk
     monkeypatch.setattr(Bucket, "_put", late)
     if one.bucket.keeps_conditions():
         monkeypatch.setattr(Bucket, "_judge", judged_then_late)
-    files = one.run_files("home")
+    files = files_of_run(one, "home")
     files.rename("/workspace/from", "/workspace/to")
     files.close()
     assert two.read("to").content == "x" * 300
@@ -410,7 +411,7 @@ def test_a_folder_that_is_renamed_replaces_no_file_that_came_to_its_goal(
         return copy(self, *arguments)
 
     monkeypatch.setattr(StoredWorkspace, "copy", late)
-    files = one.run_files("home")
+    files = files_of_run(one, "home")
     with pytest.raises(ChangedMeanwhile):
         files.rename("/workspace/a", "/workspace/b")
     files.close()
@@ -442,7 +443,7 @@ def test_what_is_written_to_the_source_of_a_rename_where_a_store_keeps_no_condit
 
         writes: list[Future[None]] = []
         monkeypatch.setattr(Bucket, "delete", late)
-        files = one.run_files("home")
+        files = files_of_run(one, "home")
         files.rename("/workspace/from", "/workspace/to")
         files.close()
         writes[0].result(30)
