@@ -22,12 +22,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
-from .sql import sa
+from .sql import BATCH, batches, sa, with_list
 from .vault_entries import (
     NEVER_PURGED,
     AuditLine,
@@ -87,16 +86,12 @@ BRIEF_VALUES_MAX = 2_000_000
 BRIEF_BYTES_MAX = 256 * 1024 * 1024
 """Bytes that these may have together."""
 
-_BATCH = 400
-"""Values in one statement: below the least number of parameters that SQLite was ever built with."""
 _SAMPLE = 64
 """Of many values, so many are looked up to see whether any are known."""
 _MANY_CACHE_KB = 65_536
 """What a connection of SQLite's may hold in memory while many values are inserted."""
 _FEW = 4
 """So many new values are faster inserted one by one, each returning its number, than together and then looked up."""
-
-_T = TypeVar("_T")
 
 
 def is_keyed(database: Database) -> bool:
@@ -233,7 +228,7 @@ class Vault:
         keys = self._keys.of_scope(scope)
         found: dict[str, VaultEntry] = {}
         with self._database.read() as session:
-            for some in _batches(dict.fromkeys(tokens)):
+            for some in batches(dict.fromkeys(tokens)):
                 rows = session.execute(_BY_TOKEN, {"scope": keys.name, "tokens": some, "now": time.time()})
                 found |= {row.token: self._opened(keys, row) for row in rows}
         for token in tokens:
@@ -331,7 +326,7 @@ class Vault:
     def drop_scopes(self, scopes: Iterable[str]) -> None:
         """Remove all values of scopes that have ended."""
         with self._database.transaction() as session:
-            for some in _batches(self._keys.of_scope(scope).name for scope in scopes):
+            for some in batches(self._keys.of_scope(scope).name for scope in scopes):
                 session.execute(_DELETE_SCOPES, {"scopes": some})
                 session.execute(_DELETE_TOTALS, {"scopes": some})
             _note_purge(session)
@@ -431,7 +426,7 @@ class Vault:
                 found |= self._found(connection, keys, others)
             counter += 1
         faded = {lookup: replace(entry, expires=expires) for lookup, entry in found.items() if _fades(entry, life)}
-        for some in _batches(entry.number for entry in faded.values()):
+        for some in batches(entry.number for entry in faded.values()):
             connection.execute(_LONGER, {"ids": some, "expires": expires})
         return found | faded, _Size(inserted, inserted_bytes)
 
@@ -495,7 +490,7 @@ class Vault:
         found: dict[str, str] = {}
         faded: list[int] = []
         least = None if life is None else time.time() + life - min(SECONDS_PER_DAY, life / 10)
-        for some in _batches(lookups):
+        for some in batches(lookups):
             if self._database.is_file:
                 places = ", ".join("?" * len(some))
                 rows = connection.exec_driver_sql(_BY_LOOKUP_MANY.format(places), (keys.name, *some)).all()
@@ -506,13 +501,13 @@ class Vault:
                 if expires is not None and (least is None or expires < least):
                     faded.append(number)
         until = None if life is None else time.time() + life
-        for some_faded in _batches(faded):
+        for some_faded in batches(faded):
             connection.execute(_LONGER, {"ids": some_faded, "expires": until})
         return found
 
     def _found(self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value]) -> dict[str, VaultEntry]:
         found: dict[str, VaultEntry] = {}
-        for some in _batches(wanted):
+        for some in batches(wanted):
             for row in connection.execute(_BY_LOOKUP, {"scope": keys.name, "lookups": some}):
                 value = replace(wanted[row.lookup], type=row.type)
                 found[row.lookup] = VaultEntry(row.id, row.token, value, row.expires)
@@ -546,7 +541,7 @@ class Vault:
         gone: list[int] = []
         sizes: dict[str, _Size] = {}
         with self._database.transaction() as session:
-            for row in session.execute(_ALL, {"scope": only}).yield_per(_BATCH):
+            for row in session.execute(_ALL, {"scope": only}).yield_per(BATCH):
                 keys = self._keys.named(row.scope)
                 try:
                     entry = self._opened(keys, row)
@@ -556,7 +551,7 @@ class Vault:
                     gone.append(row.id)
                     size = sizes.get(row.scope, _Size(0, 0))
                     sizes[row.scope] = _Size(size.values + 1, size.bytes + len(row.sealed))
-            for some in _batches(gone):
+            for some in batches(gone):
                 session.execute(_DELETE, {"ids": some})
             for scope, size in sizes.items():
                 _take(session.connection(), scope, size)
@@ -591,19 +586,9 @@ def _bare(token: str) -> str:
     return token.rstrip("]").rpartition("_")[2]
 
 
-def _batches(items: Iterable[_T]) -> Iterator[list[_T]]:
-    rest = iter(items)
-    while some := list(islice(rest, _BATCH)):
-        yield some
-
-
 def _note_purge(session: Session) -> None:
     session.execute(DROP_ORPHANS)
     session.execute(_PURGED)
-
-
-def _in(statement: str, name: str) -> sa.TextClause:
-    return sa.text(statement).bindparams(sa.bindparam(name, expanding=True))
 
 
 _COLUMNS = "id, scope, token, type, form, lookup, sealed, expires"
@@ -611,13 +596,13 @@ _LIVES = "(expires IS NULL OR expires > :now)"
 _KEY_MARK = sa.text("SELECT key_mark FROM sealab_vault WHERE id = 1")
 _PURGED = sa.text("UPDATE sealab_vault SET purges = purges + 1 WHERE id = 1")
 _EXPIRED = sa.text("SELECT count(*) FROM sealab_vault_value WHERE expires <= :now")
-_BY_LOOKUP = _in(
+_BY_LOOKUP = with_list(
     "SELECT id, token, type, lookup, expires FROM sealab_vault_value WHERE scope = :scope AND lookup IN :lookups",
     "lookups",
 )
 _BY_LOOKUP_MANY = "SELECT id, token, type, lookup, expires FROM sealab_vault_value WHERE scope = ? AND lookup IN ({})"
 """The same for SQLite's driver, which takes it as it is: of tens of thousands of values, half of the time."""
-_BY_TOKEN = _in(
+_BY_TOKEN = with_list(
     f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = :scope AND token IN :tokens AND {_LIVES}",  # noqa: S608 - constants
     "tokens",
 )
@@ -637,15 +622,15 @@ _TAKE_FROM_TOTAL = sa.text(
     "UPDATE sealab_vault_total SET values_of = values_of - :values, bytes_of = bytes_of - :bytes, purges = purges + 1 "
     "WHERE scope = :scope"
 )
-_DELETE_TOTALS = _in("DELETE FROM sealab_vault_total WHERE scope IN :scopes", "scopes")
+_DELETE_TOTALS = with_list("DELETE FROM sealab_vault_total WHERE scope IN :scopes", "scopes")
 _EXPIRED_SIZES = sa.text(
     "SELECT scope, count(*) AS values_of, sum(length(sealed)) AS bytes_of FROM sealab_vault_value "
     "WHERE expires <= :now GROUP BY scope"
 )
 _ALL = sa.text(f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = coalesce(:scope, scope)")  # noqa: S608 - as above
-_DELETE = _in("DELETE FROM sealab_vault_value WHERE id IN :ids", "ids")
-_DELETE_SCOPES = _in("DELETE FROM sealab_vault_value WHERE scope IN :scopes", "scopes")
-_LONGER = _in("UPDATE sealab_vault_value SET expires = :expires WHERE id IN :ids", "ids")
+_DELETE = with_list("DELETE FROM sealab_vault_value WHERE id IN :ids", "ids")
+_DELETE_SCOPES = with_list("DELETE FROM sealab_vault_value WHERE scope IN :scopes", "scopes")
+_LONGER = with_list("UPDATE sealab_vault_value SET expires = :expires WHERE id IN :ids", "ids")
 _INSERT = sa.text(
     "INSERT INTO sealab_vault_value (scope, token, type, form, lookup, sealed, expires) "
     "VALUES (:scope, :token, :type, :form, :lookup, :sealed, :expires) ON CONFLICT DO NOTHING"
