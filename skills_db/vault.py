@@ -26,7 +26,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
-from .sql import BATCH, batches, sa, with_list
+from .sql import batches, sa, with_list
 from .vault_entries import (
     NEVER_PURGED,
     AuditLine,
@@ -40,8 +40,8 @@ from .vault_entries import (
     VaultEntry,
     VaultTotals,
 )
-from .vault_keys import AKIN_CHARS, ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
-from .vault_links import DROP_ORPHANS, VaultLinks, holds, person_of
+from .vault_keys import ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
+from .vault_links import DROP_ORPHANS, VaultLinks, person_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
     from .engine import Database
 
-    _Chooses = Callable[["VaultEntry"], bool]
     Admits = Callable[[int, int], None]
     """Told how many new values, of how many bytes, are about to be stored; raises where that is too much."""
 
@@ -275,48 +274,38 @@ class Vault:
                 _note_purge(session)
         return forgotten
 
-    def forget_value(self, text: str, scope: str | None = None) -> dict[str, int]:
-        """Forget every entry that is `text` or holds it, in one scope or in all, and count them by type.
-
-        Case does not matter; within a longer value the text must stand as a word of its own. A token is taken for the
-        value that it stands for. The forms of a value that was kept under tokens like its own go with it.
-        """
-        forgotten: dict[str, int] = {}
-        begun: set[str] = set()
-
-        def chosen(entry: VaultEntry) -> bool:
-            if not holds(entry, text):
-                return False
-            begun.add(entry.token[:AKIN_CHARS])
-            return counts(entry)
-
-        def counts(entry: VaultEntry) -> bool:
-            forgotten[entry.value.type] = forgotten.get(entry.value.type, 0) + 1
-            return True
-
-        only = None if scope is None else self._keys.of_scope(scope).name
-        if self._forget(chosen, only=only):
-            self._forget(lambda entry: entry.token[:AKIN_CHARS] in begun and counts(entry), only=only)
-        return forgotten
-
     def link(self, scope: str, records: Iterable[Sequence[str]]) -> None:
         """Keep which tokens of a scope, as they are shown, stood together in one record."""
         self._links.add(self._keys.of_scope(scope).name, ([_bare(token) for token in record] for record in records))
 
     def person(self, text: str) -> Person:
-        """Return what `forget_value` would forget of all scopes, and what stood beside that."""
+        """Return the entries of all scopes that are `text` or hold it, and what stood beside them.
+
+        Case does not matter; within a longer value the text must stand as a word of its own. A token is taken for the
+        value that it stands for. The forms of a value that was kept under tokens like its own are found with it.
+        """
         return person_of(self._every_entry(), self._links, text)
 
     def forget_entries(self, values: Iterable[PersonValue]) -> dict[str, int]:
         """Forget these, and count them by type."""
-        gone = {value.entry.number: value.entry.value.type for value in values}
-        if gone:
-            self._forget(lambda entry: entry.number in gone, only=None)
-        return dict(sorted(Counter(gone.values()).items()))
+        wanted = {value.entry.number: value.entry.value.type for value in values}
+        gone: list[str] = []
+        sizes: dict[str, _Size] = {}
+        with self._database.transaction() as session:
+            for some in batches(wanted):
+                for row in session.execute(_DELETE, {"ids": some}):
+                    gone.append(wanted[row.id])
+                    size = sizes.get(row.scope, _Size(0, 0))
+                    sizes[row.scope] = _Size(size.values + 1, size.bytes + row.bytes_of)
+            for scope, size in sizes.items():
+                _take(session.connection(), scope, size)
+            if gone:
+                _note_purge(session)
+        return dict(sorted(Counter(gone).items()))
 
     def _every_entry(self) -> Iterator[tuple[str, VaultEntry]]:
         with self._database.read() as session:
-            rows = session.execute(_ALL, {"scope": None}).all()
+            rows = session.execute(_ALL).all()
         for row in rows:
             try:
                 yield row.scope, self._opened(self._keys.named(row.scope), row)
@@ -537,28 +526,6 @@ class Vault:
             ) from None
         return VaultEntry(row.id, row.token, value, row.expires, apart=row.lookup != keys.lookup(value))
 
-    def _forget(self, chosen: _Chooses, only: str | None) -> int:
-        gone: list[int] = []
-        sizes: dict[str, _Size] = {}
-        with self._database.transaction() as session:
-            for row in session.execute(_ALL, {"scope": only}).yield_per(BATCH):
-                keys = self._keys.named(row.scope)
-                try:
-                    entry = self._opened(keys, row)
-                except VaultDamaged:
-                    entry = VaultEntry(row.id, row.token, Value(row.type, ""), row.expires)
-                if chosen(entry):
-                    gone.append(row.id)
-                    size = sizes.get(row.scope, _Size(0, 0))
-                    sizes[row.scope] = _Size(size.values + 1, size.bytes + len(row.sealed))
-            for some in batches(gone):
-                session.execute(_DELETE, {"ids": some})
-            for scope, size in sizes.items():
-                _take(session.connection(), scope, size)
-            if gone:
-                _note_purge(session)
-        return len(gone)
-
 
 @dataclass(frozen=True, slots=True)
 class _Size:
@@ -627,8 +594,10 @@ _EXPIRED_SIZES = sa.text(
     "SELECT scope, count(*) AS values_of, sum(length(sealed)) AS bytes_of FROM sealab_vault_value "
     "WHERE expires <= :now GROUP BY scope"
 )
-_ALL = sa.text(f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = coalesce(:scope, scope)")  # noqa: S608 - as above
-_DELETE = with_list("DELETE FROM sealab_vault_value WHERE id IN :ids", "ids")
+_ALL = sa.text(f"SELECT {_COLUMNS} FROM sealab_vault_value")  # noqa: S608 - as above
+_DELETE = with_list(
+    "DELETE FROM sealab_vault_value WHERE id IN :ids RETURNING id, scope, length(sealed) AS bytes_of", "ids"
+)
 _DELETE_SCOPES = with_list("DELETE FROM sealab_vault_value WHERE scope IN :scopes", "scopes")
 _LONGER = with_list("UPDATE sealab_vault_value SET expires = :expires WHERE id IN :ids", "ids")
 _INSERT = sa.text(

@@ -114,7 +114,7 @@ def person_of(entries: Iterable[tuple[str, VaultEntry]], links: VaultLinks, text
     linked: list[PersonValue] = []
     shared: list[PersonValue] = []
     for name, values in scopes.items():
-        ours = _with_forms((token for token, value in values.items() if holds(value.entry, text)), values)
+        ours = _with_forms((token for token, value in values.items() if _holds(value.entry, text)), values)
         found += ours.values()
         types = {token: value.entry.value.type for token, value in values.items()}
         followed = [token for token in ours if types[token] in _FOLLOWED]
@@ -130,7 +130,7 @@ def _with_forms(tokens: Iterable[str], values: Mapping[str, PersonValue]) -> dic
     return {token: value for token, value in values.items() if token[:AKIN_CHARS] in begun}
 
 
-def holds(entry: VaultEntry, text: str) -> bool:
+def _holds(entry: VaultEntry, text: str) -> bool:
     """Return whether an entry is what a text names: its token, the value, or a part of it that is a word of its own."""
     sought, value = _folded(text), _folded(entry.value.plain)
     return bool(sought) and (value == sought or f" {sought} " in f" {value} " or entry.shown == text.strip())
