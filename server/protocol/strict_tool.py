@@ -77,11 +77,11 @@ _OF_ONE_TOOL: Mapping[tuple[str, str], str] = MappingProxyType(
 
 
 def description_of(tool: str, parameter: str) -> str:
-    """Return what a parameter of a tool is for. Raises `KeyError` for one that this page does not list."""
+    """Return what a parameter of a tool is for. Raises `KeyError` for one that has no entry here."""
     return _OF_ONE_TOOL.get((tool, parameter)) or _BY_NAME[parameter]
 
 
-FILE = Path(__file__).with_name("generated_schemas.json")
+SCHEMAS_FILE = Path(__file__).with_name("generated_schemas.json")
 
 
 class _Kept(TypedDict):
@@ -113,7 +113,7 @@ def generated_schemas(function: Callable[..., object]) -> Schemas | None:
 @cache
 def _all_kept() -> Mapping[str, _Kept]:
     try:
-        kept: Mapping[str, _Kept] = json.loads(FILE.read_bytes())
+        kept: Mapping[str, _Kept] = json.loads(SCHEMAS_FILE.read_bytes())
     except FileNotFoundError:
         return {}
     return kept
