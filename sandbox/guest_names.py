@@ -1,4 +1,4 @@
-"""Where the server reads the side of hostile code: the names that code finds, and what of a package is refused.
+"""What the server reads from the hostile side: the names that code can use, and what is refused of a package.
 
 What is imported here only defines names or compiles; nothing of it runs code.
 """

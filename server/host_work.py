@@ -164,7 +164,7 @@ def charged(timeout_seconds: float) -> Iterator[Account]:
 async def in_thread(kind: Kind, work: Callable[[], _T], *, charged: bool = True, outlives: bool = False) -> _T:
     """Do blocking work in a thread of its kind, and charge it. Raises `HostWorkRefused`, and as such `HostWorkBusy`.
 
-    Not `charged` is what is done once for all, such as loading. What `outlives` its account is charged and not ended.
+    With `charged=False` no account pays, as for loading. With `outlives` it is charged, but not ended with its account.
     Cancelled, work that has not begun never begins; other work goes on to its next checkpoint after its account's end.
     """
     payer = _ACCOUNT.get() if charged else None

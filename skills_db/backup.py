@@ -29,9 +29,8 @@ from .engine import Database
 from .errors import BackupRefused, SkillRefused
 from .models import RunRow, SkillRow, VersionRow
 from .skills import draft_of, next_revision, version_row
-from .sql import IntegrityError, Session, col, sa, select
+from .sql import BATCH, IntegrityError, Session, batches, col, sa, select
 
-_BATCH = 500
 _NAMES_SHOWN = 5
 _DRAFT_PARTS = (
     *("code", "kind", "signature", "parameters", "description", "tags", "tests"),
@@ -88,7 +87,7 @@ def restore(database: Database, source: Path, *, replace: bool = False) -> Resto
 
 
 def _skills(session: Session) -> Iterator[Record]:
-    for row in session.exec(select(SkillRow).order_by(col(SkillRow.id)).execution_options(yield_per=_BATCH)):
+    for row in session.exec(select(SkillRow).order_by(col(SkillRow.id)).execution_options(yield_per=BATCH)):
         last_run = None if row.last_run is None else row.last_run.isoformat()
         yield {"name": row.name, "last_version": row.last_version, "runs": row.runs, "last_run": last_run}
 
@@ -98,7 +97,7 @@ def _versions(session: Session) -> Iterator[Record]:
         select(SkillRow.name, VersionRow)
         .join(SkillRow, col(VersionRow.skill_id) == col(SkillRow.id))
         .order_by(col(VersionRow.skill_id), col(VersionRow.number))
-        .execution_options(yield_per=_BATCH)
+        .execution_options(yield_per=BATCH)
     )
     for name, row in rows:
         draft = draft_of(name, row)
@@ -113,7 +112,7 @@ def _versions(session: Session) -> Iterator[Record]:
 
 
 def _runs(session: Session) -> Iterator[Record]:
-    for row in session.exec(select(RunRow).order_by(col(RunRow.id)).execution_options(yield_per=_BATCH)):
+    for row in session.exec(select(RunRow).order_by(col(RunRow.id)).execution_options(yield_per=BATCH)):
         yield row.model_dump(exclude={"id", "started_at"}) | {"started_at": row.started_at.isoformat()}
 
 
@@ -141,7 +140,7 @@ class _Restoring:
                 f"{len(self._conflicting)} skills have other content here than in {self._archive.path}: {shown}. "
                 "Say that they may be replaced, or restore into an empty home; nothing was changed."
             )
-        runs = sum(self._add_runs(batch) for batch in _batches(self._archive.records(RUNS)))
+        runs = sum(self._add_runs(batch) for batch in batches(self._archive.records(RUNS)))
         return RestoredBackup(self._added_skills, self._added_versions, runs, tuple(self._conflicting))
 
     def _skill(self, record: Record, versions: Iterable[Record]) -> None:
@@ -235,12 +234,6 @@ def _moment(text: str) -> datetime:
     if moment.tzinfo is None:
         raise ValueError(f"the moment {text} lacks its time zone")
     return moment
-
-
-def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
-    remaining = iter(records)
-    while batch := list(itertools.islice(remaining, _BATCH)):
-        yield batch
 
 
 FORMAT = "sealab-backup"

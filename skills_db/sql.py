@@ -7,6 +7,10 @@ gets them from here: Python lets one thread import this module, and the others w
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
 import sqlalchemy as sa
 from sqlalchemy import BigInteger, DateTime, Dialect, Text
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -18,6 +22,7 @@ from sqlmodel import Field, Session, SQLModel, col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 __all__ = [
+    "BATCH",
     "ArgumentError",
     "BigInteger",
     "ConnectionPoolEntry",
@@ -35,7 +40,25 @@ __all__ = [
     "Session",
     "Text",
     "TypeDecorator",
+    "batches",
     "col",
     "sa",
     "select",
+    "with_list",
 ]
+
+BATCH = 400
+"""Values in one statement: below the least number of parameters that SQLite was ever built with."""
+_T = TypeVar("_T")
+
+
+def batches(items: Iterable[_T]) -> Iterator[list[_T]]:
+    """Give items in lists that one statement can name."""
+    rest = iter(items)
+    while some := list(islice(rest, BATCH)):
+        yield some
+
+
+def with_list(statement: str, name: str) -> sa.TextClause:
+    """Return a statement whose parameter `name` is a list."""
+    return sa.text(statement).bindparams(sa.bindparam(name, expanding=True))

@@ -22,12 +22,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
-from .sql import sa
+from .sql import batches, sa, with_list
 from .vault_entries import (
     NEVER_PURGED,
     AuditLine,
@@ -41,8 +40,8 @@ from .vault_entries import (
     VaultEntry,
     VaultTotals,
 )
-from .vault_keys import AKIN_CHARS, ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
-from .vault_links import DROP_ORPHANS, VaultLinks, holds, person_of
+from .vault_keys import ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
+from .vault_links import DROP_ORPHANS, VaultLinks, person_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
 
     from .engine import Database
 
-    _Chooses = Callable[["VaultEntry"], bool]
     Admits = Callable[[int, int], None]
     """Told how many new values, of how many bytes, are about to be stored; raises where that is too much."""
 
@@ -87,16 +85,12 @@ BRIEF_VALUES_MAX = 2_000_000
 BRIEF_BYTES_MAX = 256 * 1024 * 1024
 """Bytes that these may have together."""
 
-_BATCH = 400
-"""Values in one statement: below the least number of parameters that SQLite was ever built with."""
 _SAMPLE = 64
 """Of many values, so many are looked up to see whether any are known."""
 _MANY_CACHE_KB = 65_536
 """What a connection of SQLite's may hold in memory while many values are inserted."""
 _FEW = 4
 """So many new values are faster inserted one by one, each returning its number, than together and then looked up."""
-
-_T = TypeVar("_T")
 
 
 def is_keyed(database: Database) -> bool:
@@ -233,7 +227,7 @@ class Vault:
         keys = self._keys.of_scope(scope)
         found: dict[str, VaultEntry] = {}
         with self._database.read() as session:
-            for some in _batches(dict.fromkeys(tokens)):
+            for some in batches(dict.fromkeys(tokens)):
                 rows = session.execute(_BY_TOKEN, {"scope": keys.name, "tokens": some, "now": time.time()})
                 found |= {row.token: self._opened(keys, row) for row in rows}
         for token in tokens:
@@ -280,48 +274,38 @@ class Vault:
                 _note_purge(session)
         return forgotten
 
-    def forget_value(self, text: str, scope: str | None = None) -> dict[str, int]:
-        """Forget every entry that is `text` or holds it, in one scope or in all, and count them by type.
-
-        Case does not matter; within a longer value the text must stand as a word of its own. A token is taken for the
-        value that it stands for. The forms of a value that was kept under tokens like its own go with it.
-        """
-        forgotten: dict[str, int] = {}
-        begun: set[str] = set()
-
-        def chosen(entry: VaultEntry) -> bool:
-            if not holds(entry, text):
-                return False
-            begun.add(entry.token[:AKIN_CHARS])
-            return counts(entry)
-
-        def counts(entry: VaultEntry) -> bool:
-            forgotten[entry.value.type] = forgotten.get(entry.value.type, 0) + 1
-            return True
-
-        only = None if scope is None else self._keys.of_scope(scope).name
-        if self._forget(chosen, only=only):
-            self._forget(lambda entry: entry.token[:AKIN_CHARS] in begun and counts(entry), only=only)
-        return forgotten
-
     def link(self, scope: str, records: Iterable[Sequence[str]]) -> None:
         """Keep which tokens of a scope, as they are shown, stood together in one record."""
         self._links.add(self._keys.of_scope(scope).name, ([_bare(token) for token in record] for record in records))
 
     def person(self, text: str) -> Person:
-        """Return what `forget_value` would forget of all scopes, and what stood beside that."""
+        """Return the entries of all scopes that are `text` or hold it, and what stood beside them.
+
+        Case does not matter; within a longer value the text must stand as a word of its own. A token is taken for the
+        value that it stands for. The forms of a value that was kept under tokens like its own are found with it.
+        """
         return person_of(self._every_entry(), self._links, text)
 
     def forget_entries(self, values: Iterable[PersonValue]) -> dict[str, int]:
         """Forget these, and count them by type."""
-        gone = {value.entry.number: value.entry.value.type for value in values}
-        if gone:
-            self._forget(lambda entry: entry.number in gone, only=None)
-        return dict(sorted(Counter(gone.values()).items()))
+        wanted = {value.entry.number: value.entry.value.type for value in values}
+        gone: list[str] = []
+        sizes: dict[str, _Size] = {}
+        with self._database.transaction() as session:
+            for some in batches(wanted):
+                for row in session.execute(_DELETE, {"ids": some}):
+                    gone.append(wanted[row.id])
+                    size = sizes.get(row.scope, _Size(0, 0))
+                    sizes[row.scope] = _Size(size.values + 1, size.bytes + row.bytes_of)
+            for scope, size in sizes.items():
+                _take(session.connection(), scope, size)
+            if gone:
+                _note_purge(session)
+        return dict(sorted(Counter(gone).items()))
 
     def _every_entry(self) -> Iterator[tuple[str, VaultEntry]]:
         with self._database.read() as session:
-            rows = session.execute(_ALL, {"scope": None}).all()
+            rows = session.execute(_ALL).all()
         for row in rows:
             try:
                 yield row.scope, self._opened(self._keys.named(row.scope), row)
@@ -331,7 +315,7 @@ class Vault:
     def drop_scopes(self, scopes: Iterable[str]) -> None:
         """Remove all values of scopes that have ended."""
         with self._database.transaction() as session:
-            for some in _batches(self._keys.of_scope(scope).name for scope in scopes):
+            for some in batches(self._keys.of_scope(scope).name for scope in scopes):
                 session.execute(_DELETE_SCOPES, {"scopes": some})
                 session.execute(_DELETE_TOTALS, {"scopes": some})
             _note_purge(session)
@@ -431,7 +415,7 @@ class Vault:
                 found |= self._found(connection, keys, others)
             counter += 1
         faded = {lookup: replace(entry, expires=expires) for lookup, entry in found.items() if _fades(entry, life)}
-        for some in _batches(entry.number for entry in faded.values()):
+        for some in batches(entry.number for entry in faded.values()):
             connection.execute(_LONGER, {"ids": some, "expires": expires})
         return found | faded, _Size(inserted, inserted_bytes)
 
@@ -495,7 +479,7 @@ class Vault:
         found: dict[str, str] = {}
         faded: list[int] = []
         least = None if life is None else time.time() + life - min(SECONDS_PER_DAY, life / 10)
-        for some in _batches(lookups):
+        for some in batches(lookups):
             if self._database.is_file:
                 places = ", ".join("?" * len(some))
                 rows = connection.exec_driver_sql(_BY_LOOKUP_MANY.format(places), (keys.name, *some)).all()
@@ -506,13 +490,13 @@ class Vault:
                 if expires is not None and (least is None or expires < least):
                     faded.append(number)
         until = None if life is None else time.time() + life
-        for some_faded in _batches(faded):
+        for some_faded in batches(faded):
             connection.execute(_LONGER, {"ids": some_faded, "expires": until})
         return found
 
     def _found(self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value]) -> dict[str, VaultEntry]:
         found: dict[str, VaultEntry] = {}
-        for some in _batches(wanted):
+        for some in batches(wanted):
             for row in connection.execute(_BY_LOOKUP, {"scope": keys.name, "lookups": some}):
                 value = replace(wanted[row.lookup], type=row.type)
                 found[row.lookup] = VaultEntry(row.id, row.token, value, row.expires)
@@ -542,28 +526,6 @@ class Vault:
             ) from None
         return VaultEntry(row.id, row.token, value, row.expires, apart=row.lookup != keys.lookup(value))
 
-    def _forget(self, chosen: _Chooses, only: str | None) -> int:
-        gone: list[int] = []
-        sizes: dict[str, _Size] = {}
-        with self._database.transaction() as session:
-            for row in session.execute(_ALL, {"scope": only}).yield_per(_BATCH):
-                keys = self._keys.named(row.scope)
-                try:
-                    entry = self._opened(keys, row)
-                except VaultDamaged:
-                    entry = VaultEntry(row.id, row.token, Value(row.type, ""), row.expires)
-                if chosen(entry):
-                    gone.append(row.id)
-                    size = sizes.get(row.scope, _Size(0, 0))
-                    sizes[row.scope] = _Size(size.values + 1, size.bytes + len(row.sealed))
-            for some in _batches(gone):
-                session.execute(_DELETE, {"ids": some})
-            for scope, size in sizes.items():
-                _take(session.connection(), scope, size)
-            if gone:
-                _note_purge(session)
-        return len(gone)
-
 
 @dataclass(frozen=True, slots=True)
 class _Size:
@@ -591,19 +553,9 @@ def _bare(token: str) -> str:
     return token.rstrip("]").rpartition("_")[2]
 
 
-def _batches(items: Iterable[_T]) -> Iterator[list[_T]]:
-    rest = iter(items)
-    while some := list(islice(rest, _BATCH)):
-        yield some
-
-
 def _note_purge(session: Session) -> None:
     session.execute(DROP_ORPHANS)
     session.execute(_PURGED)
-
-
-def _in(statement: str, name: str) -> sa.TextClause:
-    return sa.text(statement).bindparams(sa.bindparam(name, expanding=True))
 
 
 _COLUMNS = "id, scope, token, type, form, lookup, sealed, expires"
@@ -611,13 +563,13 @@ _LIVES = "(expires IS NULL OR expires > :now)"
 _KEY_MARK = sa.text("SELECT key_mark FROM sealab_vault WHERE id = 1")
 _PURGED = sa.text("UPDATE sealab_vault SET purges = purges + 1 WHERE id = 1")
 _EXPIRED = sa.text("SELECT count(*) FROM sealab_vault_value WHERE expires <= :now")
-_BY_LOOKUP = _in(
+_BY_LOOKUP = with_list(
     "SELECT id, token, type, lookup, expires FROM sealab_vault_value WHERE scope = :scope AND lookup IN :lookups",
     "lookups",
 )
 _BY_LOOKUP_MANY = "SELECT id, token, type, lookup, expires FROM sealab_vault_value WHERE scope = ? AND lookup IN ({})"
 """The same for SQLite's driver, which takes it as it is: of tens of thousands of values, half of the time."""
-_BY_TOKEN = _in(
+_BY_TOKEN = with_list(
     f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = :scope AND token IN :tokens AND {_LIVES}",  # noqa: S608 - constants
     "tokens",
 )
@@ -637,15 +589,17 @@ _TAKE_FROM_TOTAL = sa.text(
     "UPDATE sealab_vault_total SET values_of = values_of - :values, bytes_of = bytes_of - :bytes, purges = purges + 1 "
     "WHERE scope = :scope"
 )
-_DELETE_TOTALS = _in("DELETE FROM sealab_vault_total WHERE scope IN :scopes", "scopes")
+_DELETE_TOTALS = with_list("DELETE FROM sealab_vault_total WHERE scope IN :scopes", "scopes")
 _EXPIRED_SIZES = sa.text(
     "SELECT scope, count(*) AS values_of, sum(length(sealed)) AS bytes_of FROM sealab_vault_value "
     "WHERE expires <= :now GROUP BY scope"
 )
-_ALL = sa.text(f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = coalesce(:scope, scope)")  # noqa: S608 - as above
-_DELETE = _in("DELETE FROM sealab_vault_value WHERE id IN :ids", "ids")
-_DELETE_SCOPES = _in("DELETE FROM sealab_vault_value WHERE scope IN :scopes", "scopes")
-_LONGER = _in("UPDATE sealab_vault_value SET expires = :expires WHERE id IN :ids", "ids")
+_ALL = sa.text(f"SELECT {_COLUMNS} FROM sealab_vault_value")  # noqa: S608 - as above
+_DELETE = with_list(
+    "DELETE FROM sealab_vault_value WHERE id IN :ids RETURNING id, scope, length(sealed) AS bytes_of", "ids"
+)
+_DELETE_SCOPES = with_list("DELETE FROM sealab_vault_value WHERE scope IN :scopes", "scopes")
+_LONGER = with_list("UPDATE sealab_vault_value SET expires = :expires WHERE id IN :ids", "ids")
 _INSERT = sa.text(
     "INSERT INTO sealab_vault_value (scope, token, type, form, lookup, sealed, expires) "
     "VALUES (:scope, :token, :type, :form, :lookup, :sealed, :expires) ON CONFLICT DO NOTHING"

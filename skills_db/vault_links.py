@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING
 
-from .sql import sa
+from .sql import batches, sa, with_list
 from .vault_entries import Person, PersonValue, VaultEntry
 from .vault_keys import AKIN_CHARS
 
@@ -23,7 +22,6 @@ IDENTIFYING = frozenset(
 """Types of which no two people have the same value: what else stands beside it tells of the same person."""
 FOLLOWED_MAX = 10
 """A value in more records than this, beside those of the person, is not theirs alone, such as that of a sales team."""
-_BATCH = 400
 
 
 class VaultLinks:
@@ -75,7 +73,7 @@ class VaultLinks:
     def _records_of(self, scope: str, tokens: Iterable[str]) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
         with self._database.read() as session:
-            for some in _batches(tokens):
+            for some in batches(tokens):
                 for row in session.execute(_RECORDS, {"scope": scope, "tokens": some}):
                     found.setdefault(row.token, set()).add(row.record)
         return found
@@ -83,27 +81,19 @@ class VaultLinks:
     def _members_of(self, scope: str, records: Iterable[str]) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
         with self._database.read() as session:
-            for some in _batches(records):
+            for some in batches(records):
                 for row in session.execute(_MEMBERS, {"scope": scope, "records": some}):
                     found.setdefault(row.record, set()).add(row.token)
         return found
 
 
-def _batches(items: Iterable[str]) -> Iterable[list[str]]:
-    rest = iter(items)
-    while some := list(islice(rest, _BATCH)):
-        yield some
-
-
-def _in(statement: str, name: str) -> sa.TextClause:
-    return sa.text(statement).bindparams(sa.bindparam(name, expanding=True))
-
-
 _ADD = sa.text(
     "INSERT INTO sealab_vault_link (scope, record, token) VALUES (:scope, :record, :token) ON CONFLICT DO NOTHING"
 )
-_RECORDS = _in("SELECT record, token FROM sealab_vault_link WHERE scope = :scope AND token IN :tokens", "tokens")
-_MEMBERS = _in("SELECT record, token FROM sealab_vault_link WHERE scope = :scope AND record IN :records", "records")
+_RECORDS = with_list("SELECT record, token FROM sealab_vault_link WHERE scope = :scope AND token IN :tokens", "tokens")
+_MEMBERS = with_list(
+    "SELECT record, token FROM sealab_vault_link WHERE scope = :scope AND record IN :records", "records"
+)
 DROP_ORPHANS = sa.text(
     "DELETE FROM sealab_vault_link WHERE NOT EXISTS (SELECT 1 FROM sealab_vault_value "
     "WHERE sealab_vault_value.scope = sealab_vault_link.scope AND sealab_vault_value.token = sealab_vault_link.token)"
@@ -124,7 +114,7 @@ def person_of(entries: Iterable[tuple[str, VaultEntry]], links: VaultLinks, text
     linked: list[PersonValue] = []
     shared: list[PersonValue] = []
     for name, values in scopes.items():
-        ours = _with_forms((token for token, value in values.items() if holds(value.entry, text)), values)
+        ours = _with_forms((token for token, value in values.items() if _holds(value.entry, text)), values)
         found += ours.values()
         types = {token: value.entry.value.type for token, value in values.items()}
         followed = [token for token in ours if types[token] in _FOLLOWED]
@@ -140,7 +130,7 @@ def _with_forms(tokens: Iterable[str], values: Mapping[str, PersonValue]) -> dic
     return {token: value for token, value in values.items() if token[:AKIN_CHARS] in begun}
 
 
-def holds(entry: VaultEntry, text: str) -> bool:
+def _holds(entry: VaultEntry, text: str) -> bool:
     """Return whether an entry is what a text names: its token, the value, or a part of it that is a word of its own."""
     sought, value = _folded(text), _folded(entry.value.plain)
     return bool(sought) and (value == sought or f" {sought} " in f" {value} " or entry.shown == text.strip())

@@ -1,6 +1,6 @@
-"""The names of character sets that servers give, as far as text is decoded by them in time that grows with its length.
+"""Character sets by the names that servers give, without codecs that are not for documents.
 
-Python has codecs that are no character sets of documents, and one of them, `punycode`, takes the square of the length.
+One of these, `punycode`, takes time that grows with the square of the length.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""JSON values as they can be said: in short, since messages about a value often hold its whole text, and as JSON."""
+"""Short forms of JSON values for messages, and values without the numbers that JSON lacks."""
 
 from __future__ import annotations
 

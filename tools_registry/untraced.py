@@ -1,4 +1,4 @@
-"""Security boundary: what the MCP SDK tells OpenTelemetry of messages, and other servers of spans, by itself: nothing.
+"""Security boundary: keeps the MCP SDK from tracing messages.
 
 The SDK makes a span of each message, with texts of errors as they are, and puts the trace context of the process into
 each request. Both would pass by the privacy filter as soon as an SDK of OpenTelemetry is in the process.
@@ -13,8 +13,8 @@ from typing import Any
 def untrace_sdk() -> None:
     """Have the SDK make no spans in this process and put no trace context into requests.
 
-    For a server it is enough to leave its middleware out; the sending of requests has no such seam in 2.3, so that the
-    two things are replaced of which it makes use. Where a later SDK has neither, this fails.
+    A server leaves its middleware out. A client has no such option in 2.3, so the two names that it uses are replaced.
+    Raises ImportError for an SDK that lacks one of them.
     """
     from mcp.shared import _otel
     from opentelemetry.trace import NoOpTracer

@@ -48,7 +48,7 @@ DIGEST_BYTES = 16
 _T = TypeVar("_T")
 
 Steps: TypeAlias = Generator[None, None, _T]
-"""Work in steps of some milliseconds, to go on after each in any thread; what it returns is the last one's."""
+"""Work in steps of some milliseconds, each of which may run in another thread. The generator returns the result."""
 Mark = tuple[int, ...]
 """What an entry was when it was read: it is read again only where it is another by now."""
 

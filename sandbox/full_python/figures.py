@@ -119,9 +119,7 @@ class Figures:
         return tuple(self._captions)
 
     def take(self, value: object) -> int | None:
-        """Show a figure now, and close it; return its number among the images.
-
-        None is what is no figure, and a figure that is not shown.
+        """Show a figure now, and close it; return its number among the images, None where no image was made.
 
         What holds a figure is taken for it: axes, and grids of panels.
         """

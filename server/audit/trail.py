@@ -51,7 +51,6 @@ class AuditKind(StrEnum):
     SIGNED_IN = "access.signed_in"
     DENIED = "access.denied"
     LIMITED = "access.limited"
-    POLICY_DECIDED = "policy.decided"
     TOKEN_CREATED = "token.created"  # noqa: S105 - no password
     TOKEN_REVOKED = "token.revoked"  # noqa: S105 - no password
     TENANT_CREATED = "tenant.created"
@@ -275,22 +274,6 @@ class AuditTrail:
         if self.log is not None:
             identity = who(caller, self.tenant)
             self.sums.add(self._event(AuditKind.LIMITED, identity, decision="refused", rule=limit), self._note)
-
-    def policy_decided(
-        self, identity: Identity, *, action: str, resource: str, allowed: bool, policy: str, run: str = ""
-    ) -> None:
-        """Note what policy decided of an action; `resource` is a tool or a kind of thing, `policy` the rule's name."""
-        self._note(
-            self._event(
-                AuditKind.POLICY_DECIDED,
-                identity,
-                run=run,
-                tool=resource,
-                decision="allowed" if allowed else "refused",
-                rule=policy,
-                details={"action": action},
-            )
-        )
 
     async def kept(self) -> None:
         """Wait as a request does after its line was noted. Raises `AuditUnwritten`."""

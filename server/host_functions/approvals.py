@@ -19,7 +19,7 @@ class Approvals:
     """
 
     granted: set[str] = field(default_factory=set)
-    """Tools, each behind what `taken` was when a user was asked about it."""
+    """Tools as `taken tool`, with `taken` as it was when the user was asked."""
     declined: set[str] = field(default_factory=set)
     asked: set[str] = field(default_factory=set)
     """Those about which a question was answered while the run was going on: the next covers the rest of the run."""
@@ -29,20 +29,20 @@ class Approvals:
     signed_in: set[str] = field(default_factory=set)
     """Servers to which the user was asked to sign in."""
     taken: int = 0
-    """How often the run was given the code of a version of a skill that it did not have."""
+    """How many versions of skills the run has been given the code of."""
     codes: set[str] = field(default_factory=set)
-    """The versions that it has, as `name@version=hash`."""
+    """These versions, as `name@version=hash`."""
     versions: dict[str, int] = field(default_factory=dict)
-    """What names of skills mean in the run, from the first time on that it asks for one."""
+    """The version that a skill's name means in the run: fixed when the run first asks for it."""
 
     def take(self, name: str, version: int, content_hash: str, *, again: bool = False) -> None:
-        """Give the code of a skill to the run, or `again` to one that goes on elsewhere, whose `taken` has it."""
+        """Note that the run was given the code of a version; `again` where an earlier process of the run counted it."""
         code = f"{name}@{version}={content_hash}"
         self.taken += code not in self.codes and not again
         self.codes.add(code)
 
     def grant(self, tools: Iterable[str], taken: int) -> None:
-        """Take a yes to further calls of tools, which was asked for when `taken` was that."""
+        """Note a yes to further calls of tools; `taken` is as it was when the user was asked."""
         self.granted.update(f"{taken} {tool}" for tool in tools)
 
     def grants(self, tool: str) -> bool:
@@ -60,7 +60,7 @@ class Approvals:
         return told | ({"taken": (str(self.taken),)} if self.taken else {})
 
     def restore(self, said: Mapping[str, Iterable[str]]) -> None:
-        """Take what `told` told."""
+        """Restore what `told` returned."""
         for name in _SAID:
             getattr(self, name).update(said.get(name, ()))
         self.taken = max(map(int, said.get("taken", ())), default=0)

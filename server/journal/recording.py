@@ -220,7 +220,7 @@ class RunJournal:
         return self._is_left_open
 
     def leave_open(self) -> bool:
-        """Have the journal not end when the run is broken off, since another process goes on with it: that can be."""
+        """Leave the journal open when the run is broken off, for another process to go on; always True."""
         self._is_left_open = True
         self._writer.let_go(self._run)
         return True

@@ -40,12 +40,12 @@ def summary(run: RunSummary) -> Transcript:
     told: Transcript = {
         "run_id": run.run_id,
         "status": run.status,
-        "began": _moment(run.began),
+        "began": moment(run.began),
         "ms": None if run.ended is None else round((run.ended - run.began) * 1000),
         "isolation": run.isolation,
         "scope": run.owner,
         "bytes": run.bytes,
-        "kept_until": _moment(run.expires),
+        "kept_until": moment(run.expires),
         "tools": {name: dict(counts) for name, counts in run.tools.items()},
     }
     if run.session is not None:
@@ -65,5 +65,6 @@ def _call(call: RecordedCall) -> Json:
     return told | ({"outcome": "unknown"} if call.reply is None else dict(call.reply))
 
 
-def _moment(seconds: float) -> str:
+def moment(seconds: float) -> str:
+    """Return a time as RFC 3339 writes it, in UTC and to the millisecond."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

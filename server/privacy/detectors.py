@@ -110,7 +110,7 @@ class Detectors:
 
 
 def judge_recognizers(settings: Settings, home: Path) -> None:
-    """Have a process that ends read the file of recognizers: it imports Presidio, which takes a second or two.
+    """Check the file of recognizers in a process of its own, which imports Presidio: that takes a second or two.
 
     Raises `SettingsError` where it cannot be used.
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...sandbox.job import Isolation, Job, Limits, Start
 from ..errors import RequestRefused
-from ..policy.access import Decider, Ruling, run_access
+from ..policy.access import Decider, run_access
 from ..rights import ISOLATIONS, require
 from ..scopes import session_of
 from .isolations import AUTO
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 
 def admitted(request: CodeRequest, executor: Executor) -> Job:
-    """Return the job, or raise `RequestRefused`: what is above a maximum is refused, never clamped.
-
-    So is what the policy does not permit.
-    """
+    """Return the job. Raises `RequestRefused` for what is above a maximum, which is never clamped, or not permitted."""
     settings = executor.settings
     timeout_seconds = settings.timeout_seconds if request.timeout_seconds is None else request.timeout_seconds
     memory_mb = settings.memory_mb if request.memory_mb is None else request.memory_mb
@@ -64,26 +61,6 @@ def permit_run(
     session: str | None = None,
 ) -> None:
     """Raise `PolicyRefused` for a run that the policy does not permit."""
-    ruling = ruling_on_run(policy, who, isolation, limits, background=background, session=session)
-    if not ruling.allowed:
-        where = f"{isolation.value}, for {limits.timeout_seconds:g} s with {limits.memory_mb} MB"
-        how = " in the background" * background + " in a session" * (session is not None)
-        raise ruling.refusal(
-            f"to run code at the isolation {where}{how}",
-            "Ask for less, or for another isolation, or ask the operator to change the policy.",
-        )
-
-
-def ruling_on_run(
-    policy: Decider,
-    who: Identity,
-    isolation: Isolation,
-    limits: Limits,
-    *,
-    background: bool = False,
-    session: str | None = None,
-) -> Ruling:
-    """Return what the policy says of a run."""
     access = run_access(
         isolation,
         timeout_seconds=limits.timeout_seconds,
@@ -91,7 +68,14 @@ def ruling_on_run(
         background=background,
         session=session is not None,
     )
-    return policy.decide(who, access)
+    ruling = policy.decide(who, access)
+    if not ruling.allowed:
+        where = f"{isolation.value}, for {limits.timeout_seconds:g} s with {limits.memory_mb} MB"
+        how = " in the background" * background + " in a session" * (session is not None)
+        raise ruling.refusal(
+            f"to run code at the isolation {where}{how}",
+            "Ask for less, or for another isolation, or ask the operator to change the policy.",
+        )
 
 
 def can_park(executor: Executor, request: CodeRequest) -> bool:

@@ -155,7 +155,7 @@ class TakenHome(Aspect):
 
 
 class Reported(Aspect):
-    """The progress that the client is told."""
+    """Progress notifications to the client."""
 
     @override
     async def begun(self) -> None:

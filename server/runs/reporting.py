@@ -90,11 +90,11 @@ def _left(left: LeftTokens) -> TokensLeft:
     return told
 
 
-def report_of(job_run: Run, shown: ShownRun, fitted: Fitted, images: Sequence[Picture]) -> Report:
+def report_of(run: Run, shown: ShownRun, fitted: Fitted, images: Sequence[Picture]) -> Report:
     """Return the report of a run, of what may be shown of it, and of the images that go beside it."""
-    run, outcome = shown.run, shown.run.outcome
+    ended, outcome = shown.run, shown.run.outcome
     report = Report(
-        run_id=job_run.run_id,
+        run_id=run.run_id,
         success=outcome.status is Status.OK,
         status=outcome.status.value,
         result=fitted.result,
@@ -112,19 +112,19 @@ def report_of(job_run: Run, shown: ShownRun, fitted: Fitted, images: Sequence[Pi
         report["stderr"] = fitted.stderr
     if outcome.queued_ms >= 1:
         report["queued_ms"] = round(outcome.queued_ms, 3)
-    if run.called:
-        _add_calls(report, run.called)
-    if run.returns:
-        report["returns"] = {each.tool: each.shape for each in run.returns}
-    if job_run.request.dry_run:
+    if ended.called:
+        _add_calls(report, ended.called)
+    if ended.returns:
+        report["returns"] = {each.tool: each.shape for each in ended.returns}
+    if run.request.dry_run:
         report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
-    if run.changed is not None:
-        if changed := changed_files(run.changed, ENTRIES_MAX):
+    if ended.changed is not None:
+        if changed := changed_files(ended.changed, ENTRIES_MAX):
             report["files"] = changed
-    elif run.written:
-        report["files"] = written_files(run.written, ENTRIES_MAX)
+    elif ended.written:
+        report["files"] = written_files(ended.written, ENTRIES_MAX)
     truncated = fitted.truncated()
-    for what, cut in _left_out(report, run).items():
+    for what, cut in _left_out(report, ended).items():
         truncated[what] = {**cast("Mapping[str, Json]", truncated.get(what, {})), **cast("Mapping[str, Json]", cut)}
     if truncated:
         report["truncated"] = truncated
@@ -133,21 +133,21 @@ def report_of(job_run: Run, shown: ShownRun, fitted: Fitted, images: Sequence[Pi
         report["images"] = [_image(each, shows) for each, shows in zip(images, captions, strict=False)]
     if outcome.session_ended is not None:
         report["session_ended"] = outcome.session_ended
-    privacy = _privacy(shown, job_run.program)
+    privacy = _privacy(shown, run.program)
     if privacy:
         report["privacy"] = privacy
-    if run.left:
+    if ended.left:
         told = sum(len((*each.get("unknown", ()), *each.get("withheld", ()))) for each in privacy["left"])
-        there = sum(len((*each.unknown, *each.withheld)) for each in run.left)
-        if told < there or len(run.left) > ENTRIES_MAX:
-            truncated["left"] = Cut(note=f"{told} of {there} tokens, of {len(run.left)} tools").to_json()
+        there = sum(len((*each.unknown, *each.withheld)) for each in ended.left)
+        if told < there or len(ended.left) > ENTRIES_MAX:
+            truncated["left"] = Cut(note=f"{told} of {there} tokens, of {len(ended.left)} tools").to_json()
             report["truncated"] = truncated
     rebuilt = outcome.rebuilt
-    if rebuilt is not None and job_run.request.session is not None:
+    if rebuilt is not None and run.request.session is not None:
         report["session"] = SessionReport(
-            name=job_run.request.session, rebuilt=True, programs=rebuilt.programs, ms=round(rebuilt.ms, 3)
+            name=run.request.session, rebuilt=True, programs=rebuilt.programs, ms=round(rebuilt.ms, 3)
         )
-    if made_up := job_run.calls.log.made_up:
+    if made_up := run.calls.log.made_up:
         report["made_up"] = dict(islice(made_up.items(), ENTRIES_MAX))
     return report
 

@@ -35,10 +35,6 @@ class CodeRequest:
     """Whether its journal is left open, and `RunCut` raised, where its worker is lost: its caller goes on with it."""
 
 
-class RunCut(Exception):
-    """The worker of a run was lost; its journal says how far the run came."""
-
-
 @dataclass(frozen=True, slots=True)
 class Execution:
     """One execution: its report, and the images that the report's `images` speaks of."""

@@ -1,4 +1,4 @@
-"""One run as a context: what belongs to it while it lasts, and the aspects that are told how it goes."""
+"""One run as a context, and the aspects that act when it begins, around its host calls, and when it ends."""
 
 from __future__ import annotations
 
@@ -25,36 +25,35 @@ ENTRIES_MAX = 20
 
 
 class Aspect:
-    """One concern of a run, unaware of the others; what it does not define does nothing.
+    """One concern of a run, independent of the others. Its methods do nothing unless they are overridden.
 
-    An aspect whose `begun` has returned is told once how the run ended: by `ended`, or by `broken_off` where the run
-    has no outcome.
+    Once `begun` has returned, either `ended` or `broken_off` is called, once.
     """
 
     def __init__(self, run: Run) -> None:
         self.run = run
 
     async def begun(self) -> None:
-        """Take that the run begins. Raises an error where it must not."""
+        """Act when the run begins. Raises an error to keep it from beginning."""
 
     def around(self, answer: HostCalls) -> HostCalls:
         """Return what answers the run's host calls in place of `answer`, which it may call."""
         return answer
 
     async def ended(self, outcome: Outcome) -> Outcome:
-        """Take how the run ended, and return that with what there is to add."""
+        """Act when the run has an outcome, and return that with what there is to add."""
         return outcome
 
     async def broken_off(self, error: BaseException) -> None:
-        """Take that the run was cancelled, or failed in the server."""
+        """Act when the run has no outcome: it was cancelled, or failed in the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A run that was admitted: its name, what became of the tokens in its program, and its journal.
 
-    `journaled` returns what answers its host calls and records them; `recorded`, innermost, what answers them from the
-    record of an earlier run as far as that goes.
+    `journaled` makes what answers its host calls record them. `recorded`, innermost, makes it answer from the record of
+    an earlier run as far as that goes.
     """
 
     run_id: str
@@ -66,7 +65,7 @@ class Begun:
 
 @dataclass(slots=True)
 class Run:
-    """What belongs to one run while it lasts; as a context it tells its aspects when it is broken off."""
+    """What belongs to one run while it lasts. Leaving the context by an error calls `broken_off` of its aspects."""
 
     executor: Executor
     request: CodeRequest
@@ -142,13 +141,13 @@ class Run:
         return answer
 
     async def begin(self) -> None:
-        """Tell the aspects that the run begins. Raises what keeps it from that."""
+        """Call `begun` of the aspects, the outermost first. Raises what keeps the run from beginning."""
         for aspect in self.aspects:
             await aspect.begun()
             self._to_end.append(aspect)
 
     async def ended(self, outcome: Outcome) -> Outcome:
-        """Tell the aspects how the run ended, the innermost first, and return the outcome as they leave it."""
+        """Call `ended` of the aspects, the innermost first, and return the outcome as they leave it."""
         while self._to_end:
             outcome = await self._to_end.pop().ended(outcome)
         return outcome
@@ -179,7 +178,7 @@ class Run:
         return await self.gate.shown(self._whole(outcome))
 
     def _whole(self, outcome: Outcome) -> EndedRun:
-        """Put together all that there is of the run. The name of a tool that there is not is the code's own text."""
+        """Put together all that there is of the run. The name of an unknown tool is text of the code."""
         calls, files = self.calls, self.files
         return EndedRun(
             outcome,

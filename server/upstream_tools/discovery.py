@@ -330,7 +330,7 @@ async def servers(registry: Registry, who: Identity) -> list[Json]:
 async def server(registry: Registry, who: Identity, name: str) -> dict[str, Json]:
     """Return what is known of one server: as `servers` says it, with `tools`. Raises `RegistryError`.
 
-    Its `cwd` is there for code that was written for the seed bridge, and says nothing: folders are the operator's.
+    `cwd` is always None, for code that was written for the seed bridge: folders are the operator's.
 
     Each tool is `{name, alias, description, input_schema}`; the alias is its name in code.
     """

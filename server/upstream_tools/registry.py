@@ -460,13 +460,6 @@ class Registry:
         """Return as whose a yes is kept: pins are the operator's, and a principal is another one in each tenant."""
         return scope if self._home.operators is None else f"{scopes_of_tenant(self._home.tenant)}{scope}"
 
-    async def knows(self, full_name: str) -> bool:
-        """Return whether a tool of that full name is known, without starting a server."""
-        try:
-            return full_name in await self.catalog()
-        except RegistryError:
-            return False
-
     async def refresh(self, server: str) -> bool:
         """List a server's tools unless done in this session; return whether it was. Raises `RegistryError`.
 

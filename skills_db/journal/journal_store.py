@@ -32,7 +32,7 @@ from ..errors import (
     SkillsDbError,
     VaultKeyWrong,
 )
-from ..sql import sa
+from ..sql import batches, sa, with_list
 from ..vault_keys import SealBroken
 from .forgetting import background_runs_that_hold, erase, erase_background
 from .records import (
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from ..engine import Database
 from ..postgresql import insert_both, insert_many
 
-_BATCH = 400
 _COUNT_EVERY_BYTES = 1_000_000
 _HEADER, _PIECE, _END = "header", "piece", "end"
 _COUNTED_BYTES = 65_536
@@ -546,15 +545,11 @@ def _damaged(run_id: str, why: str) -> JournalDamaged:
 
 
 def _drop(connection: sa.Connection, run_ids: Sequence[str]) -> None:
-    for at in range(0, len(run_ids), _BATCH):
-        some = {"runs": list(run_ids[at : at + _BATCH])}
+    for batch in batches(run_ids):
+        some = {"runs": batch}
         connection.execute(_DROP_PIECES, some)
         connection.execute(_DROP_RUNS, some)
         connection.execute(_DROP_REPORTS, some)
-
-
-def _in(statement: str) -> sa.TextClause:
-    return sa.text(statement).bindparams(sa.bindparam("runs", expanding=True))
 
 
 _FAR = 1 << 62
@@ -632,6 +627,6 @@ _OLDEST = sa.text(
     "AS background ON background.run_id = run.run_id "
     "WHERE run.owner = :owner AND run.status <> :running ORDER BY run.id"
 )
-_DROP_PIECES = _in("DELETE FROM sealab_journal_piece WHERE run_id IN :runs")
-_DROP_RUNS = _in("DELETE FROM sealab_journal_run WHERE run_id IN :runs")
-_DROP_REPORTS = _in("DELETE FROM sealab_background_run WHERE run_id IN :runs AND status = 'ended'")
+_DROP_PIECES = with_list("DELETE FROM sealab_journal_piece WHERE run_id IN :runs", "runs")
+_DROP_RUNS = with_list("DELETE FROM sealab_journal_run WHERE run_id IN :runs", "runs")
+_DROP_REPORTS = with_list("DELETE FROM sealab_background_run WHERE run_id IN :runs AND status = 'ended'", "runs")

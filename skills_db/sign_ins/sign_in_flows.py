@@ -39,7 +39,6 @@ class Flow:
     outcome: str
     expires: float
     request: Told
-    is_begun: bool = False
     secrets: Told = field(default_factory=dict, repr=False)
 
     @property
@@ -121,14 +120,13 @@ class SignInFlows:
                 row.outcome,
                 row.expires,
                 self._keys.opened(row.owner, _REQUEST, row.sealed_request),
-                row.browser is not None,
                 {} if secrets is None else self._keys.opened(row.owner, _SECRETS, secrets),
             )
         except SealBroken:
             return None  # of another master key, or changed: there is no such flow here
 
 
-_COLUMNS = "link, owner, outcome, expires, browser, sealed_request"
+_COLUMNS = "link, owner, outcome, expires, sealed_request"
 _OPEN = sa.text(
     "INSERT INTO sealab_sign_in_flow (link, owner, person, asked, expires, outcome, sealed_request) "
     "VALUES (:link, :owner, :person, :now, :expires, 'open', :sealed)"

@@ -31,8 +31,7 @@ RUNS_NOTHING = {
     "server/privacy/reader.py": "is what readers import; of the server's process it has the names of their functions",
     "server/privacy/detectors.py": "reads the operator's file of recognizers at start",
     "server/commands/doctor.py": "asks whether a package is installed",
-    "sandbox/guest_names.py": "takes lists of names",
-    "sandbox/package_check.py": "compiles, by a command, what the operator installed",
+    "sandbox/guest_names.py": "takes lists of names, and compiles, by a command, what the operator installed",
 }
 """Modules that import what runs elsewhere without running it on a text from outside, and why they do."""
 _METHODS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sealab.server.app import running
 from sealab.server.home import Home
-from sealab.server.protocol.strict_tool import FILE, derived_schemas
+from sealab.server.protocol.strict_tool import SCHEMAS_FILE, derived_schemas
 from sealab.server.protocol.tools import tools_of
 from sealab.server.settings import Settings
 
@@ -25,7 +25,7 @@ def main() -> None:
     """Write the file."""
     with tempfile.TemporaryDirectory() as home:
         schemas = asyncio.run(schemas_of_all_tools(Path(home)))
-    FILE.write_text(json.dumps(schemas, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    SCHEMAS_FILE.write_text(json.dumps(schemas, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -159,13 +159,13 @@ def test_forgetting_a_person_takes_what_holds_the_name_in_every_scope_and_nothin
         for scope in ("home", "other")
         for kind, text in (("PERSON", "Jane Roe"), ("ADDRESS", "Roe, 12 Main St"), ("PERSON", "ROE"))
     ]
-    assert vault.forget_value("roe") == {"PERSON": 4, "ADDRESS": 2}
+    assert vault.forget_entries(vault.person("roe").found) == {"PERSON": 4, "ADDRESS": 2}
     for scope, each in gone:
         assert vault.resolve(scope, [each]) == {}
     assert vault.resolve("home", [kept])
     shown = vault.tokens_for("home", [MAIL])[0].shown
-    assert vault.forget_value(shown) == {"EMAIL": 1}
-    assert vault.forget_value("  ") == {}
+    assert vault.forget_entries(vault.person(shown).found) == {"EMAIL": 1}
+    assert vault.forget_entries(vault.person("  ").found) == {}
 
 
 def test_a_scope_can_be_forgotten_whole(vault: Vault) -> None:
@@ -183,7 +183,7 @@ def test_news_are_told_in_order_and_a_purge_is_noticed(vault: Vault) -> None:
     known = vault.known("home")
     assert [entry.value.text for entry in known.entries] == ["Ann", "Ben"]
     assert vault.known("home", known.entries[-1].number).entries == ()
-    vault.forget_value("Ann")
+    vault.forget_entries(vault.person("Ann").found)
     after = vault.known("home")
     assert after.purges > known.purges
     assert [entry.value.text for entry in after.entries] == ["Ben"]
@@ -289,7 +289,7 @@ def test_a_scope_has_no_more_values_than_it_may_and_others_are_not_held_up(
     assert vault.counts().values == 20
     assert vault.tokens_for("home", values[:20]) == kept
     assert len(vault.tokens_for("other", values[20:])) == 1
-    vault.forget_value("Person 3")
+    vault.forget_entries(vault.person("Person 3").found)
     assert vault.tokens_for("home", values[20:])
     with pytest.raises(VaultFull):
         Vault(database, KEY).tokens_for("home", [Value("PERSON", "somebody else")])
@@ -323,7 +323,7 @@ def test_what_is_forgotten_makes_room_again(database: Database, monkeypatch: pyt
     vault = Vault(database, KEY, ttl_days=1)
     people = [("PERSON", f"Person {number}") for number in range(10)]
     for forget in (
-        lambda: vault.forget_value("Person 3"),
+        lambda: vault.forget_entries(vault.person("Person 3").found),
         lambda: vault.forget_scope(vault.scope_name("home")),
         lambda: vault.drop_scopes(["home"]),
     ):
@@ -418,7 +418,7 @@ def test_tokens_with_a_salt_are_the_scopes_and_nobody_elses_to_compare(vault: Va
     found = vault.resolve("home", [own.token, salted[0].token])
     assert {each.value for each in found.values()} == {MAIL}
     assert [each.apart for each in vault.known("home").entries] == [False, True, True, True]
-    assert vault.forget_value(MAIL.text) == {"EMAIL": 4}
+    assert vault.forget_entries(vault.person(MAIL.text).found) == {"EMAIL": 4}
 
 
 def test_only_the_newest_values_are_read_when_no_more_are_wanted(vault: Vault) -> None:

@@ -85,13 +85,13 @@ async def begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: 
 
 async def _begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: str, state: str) -> BegunSignIn:
     challenge = await _challenge(client, config)
-    most = reach_of_answer(challenge)
-    resource, described = await _resource(client, config, challenge, most)
-    metadata = await _metadata(client, config, described, most)
+    nearest = reach_of_answer(challenge)
+    resource, described = await _resource(client, config, challenge, nearest)
+    metadata = await _metadata(client, config, described, nearest)
     scope = get_client_metadata_scopes(
         extract_scope_from_www_auth(challenge), described, metadata, ["authorization_code", "refresh_token"]
     )
-    registered = await _registered(client, config, metadata, redirect_uri, scope, most=most)
+    registered = await _registered(client, config, metadata, redirect_uri, scope, nearest=nearest)
     verifier = secrets.token_urlsafe(64)
     challenged = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
     query = {
@@ -108,7 +108,7 @@ async def _begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri:
         if "offline_access" in scope.split():
             query["prompt"] = "consent"  # OpenID Connect Core 1.0, section 11
     endpoint = str(metadata.authorization_endpoint)
-    await require_reachable(endpoint, most)
+    await require_reachable(endpoint, nearest)
     joint = "&" if urlsplit(endpoint).query else "?"
     pending = Pending(
         url=config.url,
@@ -118,7 +118,7 @@ async def _begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri:
         metadata=metadata,
         resource=resource,
         scope=scope,
-        reach=most,
+        reach=nearest,
     )
     return BegunSignIn(f"{endpoint}{joint}{urlencode(query)}", pending)
 
@@ -152,14 +152,14 @@ async def _challenge(client: httpx2.AsyncClient, config: ServerConfig) -> httpx2
 
 
 async def _resource(
-    client: httpx2.AsyncClient, config: ServerConfig, challenge: httpx2.Response, most: Reach
+    client: httpx2.AsyncClient, config: ServerConfig, challenge: httpx2.Response, nearest: Reach
 ) -> tuple[str, ProtectedResourceMetadata | None]:
     """Return the server as a token's audience, and what it says of itself, if it does (RFC 9728)."""
     own = resource_url_from_server_url(config.url)
     named = extract_resource_metadata_from_www_auth(challenge)
     for url in build_protected_resource_metadata_discovery_urls(named, config.url):
         require_safe(url, config.url)
-        answer = await sent(client, create_oauth_metadata_request(url), most)
+        answer = await sent(client, create_oauth_metadata_request(url), nearest)
         described = await handle_protected_resource_response(answer)
         if described is None:
             continue
@@ -173,7 +173,7 @@ async def _resource(
 
 
 async def _metadata(
-    client: httpx2.AsyncClient, config: ServerConfig, described: ProtectedResourceMetadata | None, most: Reach
+    client: httpx2.AsyncClient, config: ServerConfig, described: ProtectedResourceMetadata | None, nearest: Reach
 ) -> OAuthMetadata:
     """Return the metadata of the server's issuer, which must be the issuer's own (RFC 8414, section 3.3)."""
     issuer = str(described.authorization_servers[0]) if described and described.authorization_servers else None
@@ -181,7 +181,7 @@ async def _metadata(
     expected = issuer or f"{parts.scheme}://{parts.netloc}"
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, config.url):
         require_safe(url, config.url)
-        answer = await sent(client, create_oauth_metadata_request(url), most)
+        answer = await sent(client, create_oauth_metadata_request(url), nearest)
         goes_on, found = await handle_auth_metadata_response(answer)
         if not goes_on:
             break
@@ -210,7 +210,7 @@ async def _registered(
     redirect_uri: str,
     scope: str | None,
     *,
-    most: Reach,
+    nearest: Reach,
 ) -> OAuthClientInformationFull:
     """Register a client for this sign-in (RFC 7591)."""
     if metadata.registration_endpoint is None:
@@ -225,7 +225,7 @@ async def _registered(
         token_endpoint_auth_method=_wanted_method(metadata),
         application_type="native" if urlsplit(redirect_uri).hostname in _LOOPBACK else "web",
     )
-    response = await sent(client, create_client_registration_request(metadata, wanted, config.url), most)
+    response = await sent(client, create_client_registration_request(metadata, wanted, config.url), nearest)
     registered = await handle_registration_response(response)
     method = registered.token_endpoint_auth_method
     if method not in _USABLE or (method not in {None, "none"} and not registered.client_secret):

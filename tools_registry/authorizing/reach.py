@@ -21,8 +21,8 @@ from typing_extensions import override
 
 from ..errors import SignInFailed
 
-MOST = "sealab.most"
-"""The extension of a request that says how far its address may reach; None for one that the operator gave."""
+NEAREST = "sealab.nearest"
+"""The extension of a request that says how near its address may lead; None for one that the operator gave."""
 _FOUND = "sealab.found"
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _RESOLVE_SECONDS = 10.0
@@ -50,7 +50,7 @@ def reach_of(address: str) -> Reach | None:
 
 
 async def reach_of_server(url: str) -> Reach:
-    """Return how near a server is whose url the operator gave: of several addresses the farthest. Blocks nobody."""
+    """Return how near a server of the operator's is, by the farthest of its addresses."""
     try:
         found = [reach_of(each) for each in await _resolved(httpx2.URL(url))]
     except httpx2.ConnectError:
@@ -61,7 +61,7 @@ async def reach_of_server(url: str) -> Reach:
 def reach_of_answer(response: httpx2.Response) -> Reach:
     """Return how near the server is that gave an answer, by the address of the connection.
 
-    Through a proxy that is not known, and counts as far.
+    Behind a proxy that is not known, so the server counts as public.
     """
     if (found := response.extensions.get(_FOUND)) is not None:
         return Reach(found)
@@ -70,13 +70,13 @@ def reach_of_answer(response: httpx2.Response) -> Reach:
     return (reach_of(str(peer[0])) or Reach.PUBLIC) if peer else Reach.PUBLIC
 
 
-async def judged(url: httpx2.URL, most: Reach | None) -> list[str]:
+async def judged(url: httpx2.URL, nearest: Reach | None) -> list[str]:
     """Return the addresses that a URL's host stands for and that may be reached. Raises `SignInFailed` without one."""
     found = await _resolved(url)
-    if most is None:
+    if nearest is None:
         return found
     near = {each: reach_of(each) for each in found}
-    allowed = [each for each, reach in near.items() if reach is not None and reach <= most]
+    allowed = [each for each, reach in near.items() if reach is not None and reach <= nearest]
     if not allowed:
         raise SignInFailed(
             "The server names an address for its sign-in that is not public, and is not where the server is. "
@@ -87,14 +87,14 @@ async def judged(url: httpx2.URL, most: Reach | None) -> list[str]:
     return allowed
 
 
-async def require_reachable(url: str, most: Reach) -> None:
+async def require_reachable(url: str, nearest: Reach) -> None:
     """Raise `SignInFailed` for an address to which no user may be sent; a name unknown here is for their browser."""
     with suppress(httpx2.ConnectError):
-        await judged(httpx2.URL(url), most)
+        await judged(httpx2.URL(url), nearest)
 
 
 class JudgedTransport(httpx2.AsyncBaseTransport):
-    """Sends each request to an address that was judged by its extension `MOST`, without which it sends none.
+    """Sends each request to an address that was judged by its extension `NEAREST`, without which it sends none.
 
     Connections are used once: they are made to addresses, and the next request to one may be for another name.
     """
@@ -107,13 +107,13 @@ class JudgedTransport(httpx2.AsyncBaseTransport):
     @override
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request. Raises `SignInFailed` where its address may not be reached, and as httpx2 does."""
-        most: Reach | None = request.extensions[MOST]
+        nearest: Reach | None = request.extensions[NEAREST]
         if (proxy := _proxy_for(request.url)) is not None:
             with suppress(httpx2.ConnectError):  # names that only the proxy knows are for the proxy to judge
-                await judged(request.url, most)
+                await judged(request.url, nearest)
             transport = self._proxied.setdefault(proxy, httpx2.AsyncHTTPTransport(limits=self._limits, proxy=proxy))
             return await transport.handle_async_request(request)
-        *first, last = await judged(request.url, most)
+        *first, last = await judged(request.url, nearest)
         for address in first:
             try:
                 return await self._sent_to(address, request)

@@ -47,7 +47,7 @@ class SignInStorage(ABC):
         provider.context.token_expiry_time = self._kept.expires_at
         provider.context.oauth_metadata = self._kept.metadata
 
-    async def most(self, answer: httpx2.Response | None) -> Reach:
+    async def nearest(self, answer: httpx2.Response | None) -> Reach:
         """Return how near the issuer may be: as near as the server that gave an answer, or did at the sign-in."""
         if answer is not None:
             self._kept.reach = reach_of_answer(answer)

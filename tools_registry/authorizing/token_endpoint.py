@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from ..configuration import TokenExchange
 from ..errors import SignInFailed, SignInNeeded
-from .reach import MOST, JudgedTransport, Reach, reach_of_server
+from .reach import NEAREST, JudgedTransport, Reach, reach_of_server
 
 ANSWER_BYTES_MAX = 256 * 1024
 _SECONDS = 20.0
@@ -46,7 +46,7 @@ class Granted(BaseModel):
     reach: Reach | None = None
     """How near the server was when its user signed in; None where that was not noted."""
 
-    async def most(self) -> Reach:
+    async def nearest(self) -> Reach:
         """Return how near the issuer's endpoints may be."""
         return await reach_of_server(self.url) if self.reach is None else self.reach
 
@@ -63,13 +63,13 @@ async def issuer_client() -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-async def sent(client: httpx2.AsyncClient, request: httpx2.Request, most: Reach | None) -> httpx2.Response:
-    """Send a request no nearer than `most` and return its answer whole; None is for an address of the operator's.
+async def sent(client: httpx2.AsyncClient, request: httpx2.Request, nearest: Reach | None) -> httpx2.Response:
+    """Send a request no nearer than `nearest` and return its answer whole; None is for an address of the operator's.
 
     Raises `SignInFailed` where there is no answer, one too large, or a place that may not be reached.
     """
     where = request.url.host
-    request.extensions = {**request.extensions, MOST: most}
+    request.extensions = {**request.extensions, NEAREST: nearest}
     try:
         response = await client.send(request, stream=True)
         try:
@@ -131,7 +131,7 @@ async def _granted(client: httpx2.AsyncClient, before: Granted, form: dict[str, 
     if before.resource is not None:
         form["resource"] = before.resource
     endpoint, credentials = str(before.metadata.token_endpoint), _credentials(before.client)
-    tokens = await _tokens(client, _request(endpoint, form, credentials, before.url), await before.most())
+    tokens = await _tokens(client, _request(endpoint, form, credentials, before.url), await before.nearest())
     tokens.scope = tokens.scope or before.tokens.scope
     tokens.refresh_token = tokens.refresh_token or before.tokens.refresh_token
     expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
@@ -175,7 +175,7 @@ async def revoked(client: httpx2.AsyncClient, granted: Granted) -> bool:
         form = {"token": token, "token_type_hint": kind}
         try:
             request = _request(str(endpoint), form, _credentials(granted.client), granted.url)
-            response = await sent(client, request, await granted.most())
+            response = await sent(client, request, await granted.nearest())
         except SignInFailed:
             done = False
             continue
@@ -183,8 +183,8 @@ async def revoked(client: httpx2.AsyncClient, granted: Granted) -> bool:
     return done
 
 
-async def _tokens(client: httpx2.AsyncClient, request: httpx2.Request, most: Reach | None) -> OAuthToken:
-    response = await sent(client, request, most)
+async def _tokens(client: httpx2.AsyncClient, request: httpx2.Request, nearest: Reach | None) -> OAuthToken:
+    response = await sent(client, request, nearest)
     where = request.url.host
     if response.status_code not in {httpx2.codes.OK, httpx2.codes.CREATED}:
         code = error_code(response.content)

@@ -161,7 +161,7 @@ class SearchIndex:
         """Read a query: the whole of it, then its steps if it has several."""
         reading = QueryTerms(self._vocabulary, self._vectors, self._inverted.rarest)
         asked = reworded(query)
-        return [reading.read(words(text)) for text in (asked, *clauses(asked))]
+        return [reading.read(words(text)) for text in (asked, *_clauses(asked))]
 
     def _scores(self, query: str, meanings: Sequence[Meaning]) -> tuple[Floats, list[Floats], set[int]]:
         """Score every document, 0 for those unrelated to the query, and by the words of each step.
@@ -298,7 +298,7 @@ _BLANKS = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"(?<!\s)\s*\n\s*")
 
 
-def clauses(text: str) -> list[str]:
+def _clauses(text: str) -> list[str]:
     """Return the clauses of a text in their order, at most `MOST_CLAUSES`; a text of one clause gives none.
 
     Cut are sentences, lines, and steps: at "and then", "also", "finally", and at an "and" before a verb.

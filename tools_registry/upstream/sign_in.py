@@ -189,7 +189,7 @@ class _EndingWithItsFailure(OAuthClientProvider):
                 else:
                     require_safe(str(outgoing.url), self.context.server_url)
                     async with issuer_client() as client:
-                        response = await sent(client, outgoing, await self._kept.most(answer))
+                        response = await sent(client, outgoing, await self._kept.nearest(answer))
                 outgoing = await flow.asend(response)
         except StopAsyncIteration:
             return
@@ -213,7 +213,7 @@ def provider(
 
     async def judged_show(address: str) -> None:
         require_safe(address, config.url)
-        await require_reachable(address, await kept.most(None))
+        await require_reachable(address, await kept.nearest(None))
         await show(address)
 
     made = _EndingWithItsFailure(

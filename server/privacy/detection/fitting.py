@@ -21,7 +21,7 @@ _AFTER = re.compile(r"[ \u3000]?(?:様|さん|さま|殿|先生|女士|小姐|�
 _LONGEST_AFTER, _FEWEST_LETTERS = 4, 2
 
 
-def without_titles(text: str, finding: Finding) -> Finding:
+def _without_titles(text: str, finding: Finding) -> Finding:
     """Return a person's finding without the titles that it begins or ends with, unless nothing else is in it."""
     start, end = finding.start, finding.end
     if before := _BEFORE.match(text, start, end):
@@ -65,7 +65,7 @@ def fitted(text: str, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield findings as they are hidden: names of people without titles, and of numbers none that are amounts."""
     for each in findings:
         if each.type == PiiType.PERSON:
-            yield without_titles(text, each)
+            yield _without_titles(text, each)
         elif each.type not in _NUMBERS or not _is_amount(text, each):
             yield each
 

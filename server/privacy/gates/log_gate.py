@@ -39,7 +39,7 @@ class WithoutValues(logging.Filter):
 
 
 class WithoutInputs(WithoutValues):
-    """Does that to what the SDK says, and to what pydantic refused."""
+    """Takes values out of what the SDK logs, and of what tells of an error that pydantic raised."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record where it may hold a part of a message; it is always logged."""

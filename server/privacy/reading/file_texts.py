@@ -86,7 +86,7 @@ def _opener(beginning: bytes) -> Callable[[IO[bytes]], IO[bytes]] | None:
 
 
 def hides_texts(beginning: bytes) -> bool:
-    """Return whether the texts of a file that begins so do not stand in it as they are, whoever can read them."""
+    """Return whether the texts of a file that begins so are packed, be it in a way that is not known here."""
     return is_packed(beginning) or beginning.startswith(_OPAQUE) or beginning[_DUCKDB_AT] == _DUCKDB
 
 

@@ -7,58 +7,14 @@ however many values there are. Those in memory are found: the newest of the vaul
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...host_work import checked
 from ..token_texts import Span
-from .forms.escapes import readings
-from .forms.folding import folded_letters
-from .forms.form_index import FormIndex, find
-from .forms.spellings import spellings
 
 if TYPE_CHECKING:
     from .forms.form_index import FormIndex
-
-
-_Owner = tuple[str, str]
-
-
-def origin_of(text: str, indexes: Sequence[FormIndex]) -> _Owner | None:
-    """Return the value, and its type, that a text is another form of; None where it is of none, or of several.
-
-    A beginning that was cut off is none: `Jane Doe` need not be the `Jane Doerr` that is known.
-    """
-    owners = _owners(text, indexes)
-    if any(value == text for value, _kind in owners):
-        return None
-    return _only(owners)
-
-
-def _owners(text: str, indexes: Sequence[FormIndex]) -> set[_Owner]:
-    owners = {owner for index in indexes for owner in index.owners(text)}
-    if owners:
-        return owners
-    for reading in readings(text):
-        hits = find(reading.text, indexes)
-        if len(hits) == 1:
-            said = reading.text[hits[0].start : hits[0].end]
-            owners |= {owner for index in indexes for owner in index.owners(said)}
-    return owners
-
-
-def _only(owners: Collection[_Owner]) -> _Owner | None:
-    """Return the owner that the others are forms of; a mailbox is often named for its owner."""
-    people = [owner for owner in owners if owner[1] == "PERSON"]
-    chosen = people or list(owners)
-    if len(chosen) <= 1:
-        return chosen[0] if chosen else None
-    for value, kind in sorted(chosen, key=lambda owner: (-len(owner[0]), owner)):
-        forms = {spelling.letters for spelling in spellings(value, kind)}
-        if all(folded_letters(other) in forms for other, _kind in chosen):
-            return value, kind
-    return None
-
 
 _NAME_LEAST = 2
 _TEXT_LEAST = 4
@@ -134,6 +90,8 @@ class KnownValues:
         indexes = [each.forms for each in self._generations if each.forms is not None]
         if not indexes:
             return None
+        from .forms.form_index import origin_of
+
         return origin_of(text, indexes)
 
 

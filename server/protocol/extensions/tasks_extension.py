@@ -11,7 +11,6 @@ The shapes are those of the extension's schema; the SDK has types only for what 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -24,6 +23,7 @@ from pydantic import ValidationError
 from ....skills_db.errors import JournalErased, JournalNotFound, SkillsDbError
 from ...errors import HostWorkBusy
 from ...identity import Right
+from ...journal.transcript import moment
 from ...runs.background.approval_links import link_of
 from ...scopes import caller_of, scope_of
 from ...terminal_escaping import visible
@@ -165,8 +165,8 @@ def _task(state: RunState, link: str | None) -> Params:
     told: Params = {
         "taskId": state.run_id,
         "status": "working",
-        "createdAt": _moment(state.queued),
-        "lastUpdatedAt": _moment(state.changed),
+        "createdAt": moment(state.queued),
+        "lastUpdatedAt": moment(state.changed),
         "ttlMs": None if state.expires is None else max(int((state.expires - state.queued) * 1000), 0),
         "pollIntervalMs": POLL_MS,
     }
@@ -188,7 +188,3 @@ def _task(state: RunState, link: str | None) -> Params:
     elif state.status == "queued":
         told["statusMessage"] = "The run waits to begin."
     return told
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -33,7 +33,6 @@ _VERSION = b"mcp-protocol-version"
 _RETRY_SECONDS = 5
 _NOT_FOUND = 404
 _FAILED_FROM = 400
-Rights = frozenset[Right]
 
 
 @dataclass(eq=False, slots=True)
@@ -44,7 +43,7 @@ class _Session:
     credentials: str
     caller: str
     user: object
-    rights: Rights
+    rights: frozenset[Right]
     requests: int = 0
     streams: int = 0
 
@@ -250,7 +249,7 @@ class McpSessions:
             del self._of[session.caller]
 
 
-def _rights_of(scope: Scope) -> Rights:
+def _rights_of(scope: Scope) -> frozenset[Right]:
     """Return the rights of a request's token; none where the server authenticates nobody."""
     identity = identity_in(scope)
     return frozenset() if identity is None else identity.rights

@@ -39,12 +39,12 @@ from .mcp_sessions import CALLERS_WORTH, McpSessions
 from .sign_in_pages import SignInPlace
 
 
-async def tenant_of_link(operators: App, path: str) -> tuple[str, str] | None:
+async def _tenant_of_link(operators: App, path: str) -> tuple[str, str] | None:
     """Return the tenant and the token of a link, `token` or `tenant/token`; None where it was not signed for that.
 
     Raises what reading the operator's key raises.
     """
-    if (named := named_tenant(path)) is None:
+    if (named := _named_tenant(path)) is None:
         return None
     tenant, token = named
     if tenant == DEFAULT_TENANT:
@@ -56,8 +56,8 @@ async def tenant_of_link(operators: App, path: str) -> tuple[str, str] | None:
     return (tenant, token) if await in_thread(Kind.DATABASE, is_signed, charged=False) else None
 
 
-def named_tenant(path: str) -> tuple[str, str] | None:
-    """Return the tenant that a path names, and what stands last in it; None for what names none as a link does."""
+def _named_tenant(path: str) -> tuple[str, str] | None:
+    """Return the tenant that a path names, and what stands last in it; None where it has not the form of a link."""
     tenant, slash, last = path.rpartition("/")
     if not slash:
         return DEFAULT_TENANT, last
@@ -68,13 +68,13 @@ def named_tenant(path: str) -> tuple[str, str] | None:
     return None if tenant == DEFAULT_TENANT else (tenant, last)
 
 
-async def tenant_of_sign_in(operators: App, path: str, state: str) -> tuple[str, str] | None:
+async def _tenant_of_sign_in(operators: App, path: str, state: str) -> tuple[str, str] | None:
     """Return the tenant and the last part of a path, `secret` or `tenant/secret`; None where it was not given out.
 
     Where `CALLBACK` stands in the place of the secret, it is `state` that was. Raises what reading the operator's key
     raises.
     """
-    if (named := named_tenant(path)) is None:
+    if (named := _named_tenant(path)) is None:
         return None
     tenant, last = named
     kind, secret = ("state", state) if last == CALLBACK else ("link", last)
@@ -178,7 +178,7 @@ async def question_place(tenants: Tenants[ServedApp], path: str) -> AsyncIterato
     """Give the place of the question whose link has this path, None where it is not a link that was given."""
     async with AsyncExitStack() as stack:
         place = None
-        if (found := await tenant_of_link(tenants.own.app, path)) is not None:
+        if (found := await _tenant_of_link(tenants.own.app, path)) is not None:
             tenant, token = found
             try:
                 app = (await stack.enter_async_context(tenants.using(tenant))).app
@@ -193,7 +193,7 @@ async def sign_in_place(tenants: Tenants[ServedApp], path: str, state: str) -> A
     """Give the place of the sign-in whose link has this path, or whose state this is, None where neither was given."""
     async with AsyncExitStack() as stack:
         place = None
-        if (found := await tenant_of_sign_in(tenants.own.app, path, state)) is not None:
+        if (found := await _tenant_of_sign_in(tenants.own.app, path, state)) is not None:
             tenant, last = found
             try:
                 app = (await stack.enter_async_context(tenants.using(tenant))).app

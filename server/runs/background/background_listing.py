@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ....sandbox.job import Status
@@ -15,7 +14,7 @@ from ....skills_db.journal.background_store import ENDED, QUEUED, RUNNING, WAITI
 from ....skills_db.journal.journal_store import DAMAGED, NEWER
 from ....skills_db.journal.records import CUT, ERASED, Journal
 from ...errors import RequestRefused
-from ...journal.transcript import Transcript, summary
+from ...journal.transcript import Transcript, moment, summary
 from .background_reports import cancelled, execution_told
 
 if TYPE_CHECKING:
@@ -216,16 +215,12 @@ def _told(state: BackgroundState, status: str) -> Transcript:
     return {
         "run_id": state.run_id,
         "status": status,
-        "began": _moment(state.queued),
+        "began": moment(state.queued),
         "ms": None,
         "isolation": None,
         "scope": state.owner,
         "bytes": 0,
-        "kept_until": _moment(state.expires),
+        "kept_until": moment(state.expires),
         "tools": {},
         "background": True,
     }
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

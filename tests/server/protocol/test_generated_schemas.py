@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp.types import CallToolResult
 
-from sealab.server.protocol.strict_tool import FILE, generated_schemas, in_place
+from sealab.server.protocol.strict_tool import SCHEMAS_FILE, generated_schemas, in_place
 
 from ..write_schemas import schemas_of_all_tools
 
@@ -19,7 +19,7 @@ from ..write_schemas import schemas_of_all_tools
 @pytest.mark.anyio
 async def test_the_generated_schemas_are_those_of_the_functions(tmp_path: Path) -> None:
     derived = await schemas_of_all_tools(tmp_path)
-    assert json.loads(FILE.read_bytes()) == derived, "Run `make schemas`."
+    assert json.loads(SCHEMAS_FILE.read_bytes()) == derived, "Run `make schemas`."
 
 
 def test_defaults_that_the_operator_set_are_published() -> None:

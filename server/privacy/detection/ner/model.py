@@ -70,7 +70,6 @@ class Rampart:
     """The model, loaded: about 30 MB of memory. Safe to use from several threads, and in a fork of its process."""
 
     def __init__(self) -> None:
-        """Load it."""
         options = onnxruntime.SessionOptions()
         # A fork has no thread of a pool but the one that forked.
         options.intra_op_num_threads = options.inter_op_num_threads = 1

@@ -10,7 +10,7 @@ import re
 import threading
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -51,6 +51,10 @@ _DATE_BEFORE, _DATE_AFTER = 26, 26
 _IBAN_GROUPED = 12
 """Letters of the first four words of an IBAN that is written in groups of four: GB82 WEST 1234."""
 _YEAR_DIGITS, _SHORT_YEAR_DIGITS, _COMPACT_DIGITS = 4, 2, 8
+
+
+_Owner = tuple[str, str]
+"""A value, and its type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +322,42 @@ def find(text: str, indexes: Sequence[FormIndex]) -> list[Hit]:
             if reading.concerns(hit.start, hit.end)
         ]
     return list(_longest(text, hits))
+
+
+def origin_of(text: str, indexes: Sequence[FormIndex]) -> _Owner | None:
+    """Return the value, and its type, that a text is another form of; None where it is of none, or of several.
+
+    A beginning that was cut off is none: `Jane Doe` need not be the `Jane Doerr` that is known.
+    """
+    owners = _owners(text, indexes)
+    if any(value == text for value, _kind in owners):
+        return None
+    return _only(owners)
+
+
+def _owners(text: str, indexes: Sequence[FormIndex]) -> set[_Owner]:
+    owners = {owner for index in indexes for owner in index.owners(text)}
+    if owners:
+        return owners
+    for reading in readings(text):
+        hits = find(reading.text, indexes)
+        if len(hits) == 1:
+            said = reading.text[hits[0].start : hits[0].end]
+            owners |= {owner for index in indexes for owner in index.owners(said)}
+    return owners
+
+
+def _only(owners: Collection[_Owner]) -> _Owner | None:
+    """Return the owner that the others are forms of; a mailbox is often named for its owner."""
+    people = [owner for owner in owners if owner[1] == "PERSON"]
+    chosen = people or list(owners)
+    if len(chosen) <= 1:
+        return chosen[0] if chosen else None
+    for value, kind in sorted(chosen, key=lambda owner: (-len(owner[0]), owner)):
+        forms = {spelling.letters for spelling in spellings(value, kind)}
+        if all(folded_letters(other) in forms for other, _kind in chosen):
+            return value, kind
+    return None
 
 
 def _in_plain(text: str, indexes: Sequence[FormIndex]) -> Iterator[Hit]:

@@ -198,7 +198,7 @@ def test_what_is_forgotten_is_not_known_any_more(sanitizer: Sanitizer, vault: Va
     hidden(sanitizer, WRITTEN["table"])
     name = people()[8]["customer_name"]
     assert name not in hidden(sanitizer, f"({name})")
-    vault.forget_value(name)
+    vault.forget_entries(vault.person(name).found)
     sanitizer.hide("home", [Text("x")])
     assert name in hidden(sanitizer, f"({name})")
 

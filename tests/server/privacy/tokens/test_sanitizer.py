@@ -248,7 +248,7 @@ def test_what_fails_shows_nothing(vault: Vault) -> None:
 def test_forgetting_makes_tokens_unknown_also_to_who_has_them_in_memory(vault: Vault) -> None:
     sanitizer = Sanitizer(Told(finding({"Grace Whitlock": "PERSON"})), vault)
     shown = hidden(sanitizer, "Grace Whitlock", "forget")
-    vault.forget_value("grace whitlock", "forget")
+    vault.forget_entries(vault.person("grace whitlock").found)
     assert sanitizer.restore_text("forget", shown).content == shown
     quiet = Sanitizer(Told(finding({})), vault)
     assert hidden(quiet, "Grace Whitlock", "forget") == "Grace Whitlock"
