@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.server.errors import HostWorkRefused
+from sealab.server.host_work import Account, Kind, charged_to, in_thread
 from sealab.server.privacy.tokens import learned_values
 from sealab.server.privacy.tokens.known_values import KnownValues
 from sealab.server.privacy.tokens.learned_values import LearnedValues
@@ -166,3 +169,18 @@ def test_secrets_are_found_between_letters_however_many_there_are(count: int) ->
     known.add("漢字", "PERSON")
     assert [text[span.start : span.end] for span in known.find(text)] == secrets[:5]
     assert [span.type for span in known.find("是漢字的")] == ["PERSON"]
+
+
+async def test_looking_for_many_secrets_that_begin_alike_ends_with_the_time_of_its_run() -> None:
+    known = KnownValues()
+    for number in range(1, 1000):
+        known.add(f"aaaaaaaa{'b' * number}", "SECRET")
+
+    def look() -> float:
+        before = time.thread_time()
+        with pytest.raises(HostWorkRefused):
+            list(known.find("a" * 300_000))
+        return time.thread_time() - before
+
+    with charged_to(Account(0.05)):
+        assert await in_thread(Kind.LONG_PRIVACY, look) < 1
