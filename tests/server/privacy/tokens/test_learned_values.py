@@ -184,3 +184,17 @@ async def test_looking_for_many_secrets_that_begin_alike_ends_with_the_time_of_i
 
     with charged_to(Account(0.05)):
         assert await in_thread(Kind.LONG_PRIVACY, look) < 1
+
+
+@pytest.mark.parametrize(("kind", "letter"), [("CARD", "1"), ("ADDRESS", "王")])
+def test_of_values_that_are_parts_of_one_another_one_is_given_at_each_place(kind: str, letter: str) -> None:
+    learned = LearnedValues()
+    learned.add(kind, [letter * number for number in range(8, 41)])
+    text = f"a {letter * 2_000} b"
+    spans = list(learned.find(text))
+    assert len(spans) < len(text)
+    assert {place for span in spans for place in range(span.start, span.end)} == set(range(2, 2_002))
+    assert {text[span.start : span.end] for span in learned.find(f"a {letter * 9}, {letter * 12}")} == {
+        letter * 9,
+        letter * 12,
+    }
