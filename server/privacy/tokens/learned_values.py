@@ -230,7 +230,7 @@ class LearnedValues:
         return found
 
     def _find_some(self, text: str) -> Iterator[Span]:
-        """Give the longest at each place, and none within another: of values that are parts of one another, one."""
+        """Give the longest at each place, and none within others: of values that are parts of one another, some."""
         view, found = _View(text), _Longest(len(text))
         starts, ends = view.words()
         for count in range(min(self._most_words, WORDS_MAX, len(starts))):
@@ -296,10 +296,21 @@ class _Longest:
         self._kinds[lows[longer]] = kinds[longer]
 
     def spans(self) -> Iterator[tuple[int, int, int]]:
-        """Give where each begins and ends, with its kind, but those that stand within another."""
+        """Give where each begins and ends, with its kind, but those that others of their kind cover."""
         before = np.maximum.accumulate(np.concatenate((np.zeros(1, np.int64), self._ends)))[:-1]
         lows = np.flatnonzero(self._ends > before)
-        yield from zip(lows.tolist(), self._ends[lows].tolist(), self._kinds[lows].tolist(), strict=True)
+        covered, of, best = 0, -1, None
+        for low, high, kind in zip(lows.tolist(), self._ends[lows].tolist(), self._kinds[lows].tolist(), strict=True):
+            if best is not None and (low > covered or kind != best[2]):
+                yield best
+                (_, covered, of), best = best, None
+            if low > covered or kind != of:
+                yield low, high, kind
+                covered, of = high, kind
+            else:
+                best = low, high, kind
+        if best is not None:
+            yield best
 
 
 _UNKNOWN = -1

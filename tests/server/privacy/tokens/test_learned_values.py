@@ -187,12 +187,12 @@ async def test_looking_for_many_secrets_that_begin_alike_ends_with_the_time_of_i
 
 
 @pytest.mark.parametrize(("kind", "letter"), [("CARD", "1"), ("ADDRESS", "王")])
-def test_of_values_that_are_parts_of_one_another_one_is_given_at_each_place(kind: str, letter: str) -> None:
+def test_of_values_that_are_parts_of_one_another_so_many_are_given_as_cover_the_text(kind: str, letter: str) -> None:
     learned = LearnedValues()
     learned.add(kind, [letter * number for number in range(8, 41)])
     text = f"a {letter * 2_000} b"
     spans = list(learned.find(text))
-    assert len(spans) < len(text)
+    assert len(spans) <= 2_000 / 40 + 1
     assert {place for span in spans for place in range(span.start, span.end)} == set(range(2, 2_002))
     assert {text[span.start : span.end] for span in learned.find(f"a {letter * 9}, {letter * 12}")} == {
         letter * 9,
