@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import cast
 
 from ...sandbox.job import Json
+from ..errors import PrivacyFailed
 from ..host_work import checked
 from .reading.file_texts import MARKS, hides_texts
 from .token_texts import spliced
@@ -66,8 +67,10 @@ def _value_without(value: Json, judge: Judge) -> Json:
     if isinstance(value, str):
         return _without(value, judge)
     if isinstance(value, Mapping):
-        changed = {key: _value_without(inner, judge) for key, inner in value.items()}
-        return changed if any(changed[key] is not inner for key, inner in value.items()) else value
+        changed = {_without(key, judge): _value_without(inner, judge) for key, inner in value.items()}
+        if len(changed) < len(value):
+            raise PrivacyFailed("Several keys of an object are bytes that may not be shown. Give them other names.")
+        return changed if any(changed.get(key) is not inner for key, inner in value.items()) else value
     if isinstance(value, Sequence):
         items = [_value_without(inner, judge) for inner in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else cast("Json", value)

@@ -12,6 +12,8 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..host_work import checked
+
 TOKEN = re.compile(r"\[([A-Z](?:[A-Z0-9_]{0,30}[A-Z0-9])?)_([0-9a-hjkmnp-tv-z]{10})\]")
 
 LENIENT_TOKEN = re.compile(
@@ -81,7 +83,7 @@ def disjoint(text: str, spans: Iterable[Span], taken: Sequence[tuple[int, int]])
     """
     kept: list[Span] = []
     borders = sorted(taken)
-    for span in sorted(spans, key=lambda each: (each.start - each.end, each.start)):
+    for span in checked(sorted(spans, key=lambda each: (each.start - each.end, each.start))):
         for start, end in list(_outside(span.start, span.end, borders)):
             whole = (start, end) == (span.start, span.end)
             start, end = (start, end) if whole else _trimmed(text, start, end)  # noqa: PLW2901 - the same piece, tidied

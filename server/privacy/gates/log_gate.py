@@ -26,6 +26,8 @@ class WithoutValues(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record; it is always logged."""
+        if isinstance(record.args, tuple):
+            record.args = tuple(_without_file(each) if isinstance(each, OSError) else each for each in record.args)
         said = _said_by_sdk(record) if _is_of_sdk(record) else record.getMessage()
         if record.name == "asyncio":
             said = said.partition("\n")[0]  # what follows shows futures with their results and exceptions
@@ -50,6 +52,11 @@ class WithoutInputs(WithoutValues):
         if _is_of_sdk(record) or (raised is not None and _shows_input(raised)):
             return super().filter(record)
         return True
+
+
+def _without_file(error: OSError) -> str:
+    """Return what went wrong without the file: its name may be one that was restored."""
+    return f"{type(error).__name__}: {error.strerror}" if error.filename is not None else str(error)
 
 
 def _said_by_sdk(record: logging.LogRecord) -> str:

@@ -162,7 +162,7 @@ class _Secrets:
 
     def end_at(self, text: str, place: int) -> int | None:
         """Return where the longest secret ends that begins there."""
-        ends = (place + length for length in self._lengths)
+        ends = (place + length for length in checked(self._lengths))  # as many as somebody made secrets
         return next((end for end in ends if text[place:end] in self._texts and end <= len(text)), None)
 
 

@@ -230,22 +230,25 @@ class LearnedValues:
         return found
 
     def _find_some(self, text: str) -> Iterator[Span]:
-        view = _View(text)
+        """Give the longest at each place, and none within others: of values that are parts of one another, some."""
+        view, found = _View(text), _Longest(len(text))
         starts, ends = view.words()
         for count in range(min(self._most_words, WORDS_MAX, len(starts))):
             lows, highs = starts[: len(starts) - count], ends[count:]
-            yield from self._spans(view, lows, highs, _AS_WORDS, one_word=count == 0)
+            self._look_at(found, view, lows, highs, _AS_WORDS, one_word=count == 0)
         if self._lengths and view.unspaced.any():
             places = np.flatnonzero(view.is_word)
             for length in sorted(self._lengths):
+                checkpoint()
                 lows = places[places + length <= len(text)]
-                yield from self._spans(view, lows, lows + length, _ANYWHERE, one_word=False)
-
+                self._look_at(found, view, lows, lows + length, _ANYWHERE)
         if self._lengths_within:
-            yield from self._within(view, starts, ends)
+            self._look_within(found, view, starts, ends)
+        for low, high, kind in found.spans():
+            yield Span(low, high, self._kinds[kind])
 
-    def _within(self, view: _View, starts: _Places, ends: _Places) -> Iterator[Span]:
-        """Give the numbers that touch further digits or letters."""
+    def _look_within(self, found: _Longest, view: _View, starts: _Places, ends: _Places) -> None:
+        """Note the numbers that touch further digits or letters."""
         long = (ends - starts > min(self._lengths_within)) & view.has_number(starts, ends)
         places = [np.arange(low, high) for low, high in zip(starts[long], ends[long], strict=True)]
         if not places:
@@ -255,18 +258,59 @@ class LearnedValues:
             checkpoint()
             there = lows[lows + length <= most]
             there = there[view.has_number(there, there + length)]
-            for span in self._spans(view, there, there + length, _AS_WORDS, one_word=False):
-                if span.type not in NEVER_WITHIN:
-                    yield span
+            self._look_at(found, view, there, there + length, _AS_WORDS, within=True)
 
-    def _spans(self, view: _View, lows: _Places, highs: _Places, mark: int, *, one_word: bool) -> Iterator[Span]:
+    def _look_at(
+        self,
+        found: _Longest,
+        view: _View,
+        lows: _Places,
+        highs: _Places,
+        mark: int,
+        *,
+        one_word: bool = False,
+        within: bool = False,
+    ) -> None:
+        """Note which of some stretches are values, of each place one at most."""
         marks = self._marks_of(view.hashes(lows, highs))
-        for each in np.flatnonzero((marks != _UNKNOWN) & (marks & mark != 0)):
-            kind = self._kinds[int(marks[each]) & _KIND]
-            low, high = int(lows[each]), int(highs[each])
-            if one_word and kind in _BORNE_BY_WORDS and view.text[low].islower():
-                continue
-            yield Span(low, high, kind)
+        there = np.flatnonzero((marks != _UNKNOWN) & (marks & mark != 0))
+        kinds = marks[there] & _KIND
+        left_out = _BORNE_BY_WORDS if one_word else NEVER_WITHIN if within else ()
+        refused = np.isin(kinds, [number for number, kind in enumerate(self._kinds) if kind in left_out])
+        if one_word:
+            refused[refused] = [view.text[low].islower() for low in lows[there[refused]].tolist()]
+        found.note(lows[there[~refused]], highs[there[~refused]], kinds[~refused])
+
+
+class _Longest:
+    """The longest value that begins at each place of a text."""
+
+    def __init__(self, length: int) -> None:
+        self._ends = np.zeros(length, np.int64)
+        self._kinds = np.zeros(length, np.int16)
+
+    def note(self, lows: _Places, highs: _Places, kinds: NDArray[np.int16]) -> None:
+        """Note values, no two of which begin at one place."""
+        longer = highs > self._ends[lows]
+        self._ends[lows[longer]] = highs[longer]
+        self._kinds[lows[longer]] = kinds[longer]
+
+    def spans(self) -> Iterator[tuple[int, int, int]]:
+        """Give where each begins and ends, with its kind, but those that others of their kind cover."""
+        before = np.maximum.accumulate(np.concatenate((np.zeros(1, np.int64), self._ends)))[:-1]
+        lows = np.flatnonzero(self._ends > before)
+        covered, of, best = 0, -1, None
+        for low, high, kind in zip(lows.tolist(), self._ends[lows].tolist(), self._kinds[lows].tolist(), strict=True):
+            if best is not None and (low > covered or kind != best[2]):
+                yield best
+                (_, covered, of), best = best, None
+            if low > covered or kind != of:
+                yield low, high, kind
+                covered, of = high, kind
+            else:
+                best = low, high, kind
+        if best is not None:
+            yield best
 
 
 _UNKNOWN = -1

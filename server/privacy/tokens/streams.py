@@ -28,8 +28,8 @@ _GRID_CHARS_MAX = 4 * GRID_CHARS
 _AROUND_CHARS = 8 * 1024
 _FIRST_LINE_MAX = 4 * 1024
 _TOKEN_CHARS_MAX = 128
-_BETWEEN_LEAVES = re.compile(r"(?:[\s\ufeff\x1e{}\[\],:]|true|false|null|NaN|-?Infinity|-?\d[\d.eE+-]*)*+")
-"""What JSON writes between its leaves: marks, blanks, words, and numbers that are too long to be leaves."""
+_BETWEEN_LEAVES = re.compile(r"(?:[\s\ufeff\x1e{}\[\],:]|true|false|null|NaN|-?Infinity)*+")
+"""What JSON writes between its leaves: marks, blanks and words."""
 _PARTS_LEAVES = re.compile(r"[\r\n\x1e{}\[\],:]")
 
 

@@ -7,6 +7,7 @@ remembered with the value. Keys are leaves too. In a text, everything between th
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +25,6 @@ _LEXEME_OR_NOT = re.compile(
 _ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
 )
-_NUMBER_MAX = 10**40
-"""No number as large as this is personal."""
-_NUMBER_CHARS_MAX = 40
 _CHARS_PER_CHECK = 4096
 
 
@@ -186,8 +184,8 @@ class Scanner:
                 path[-1] = str(int(path[-1]) + 1)
         elif lexeme == ":":
             self._awaits_key = False
-        elif len(lexeme) <= _NUMBER_CHARS_MAX:
-            return Leaf(tuple(path), lexeme, LeafKind.NUMBER)
+        else:
+            return Leaf(tuple(path), lexeme, LeafKind.NUMBER)  # of any length: a known one may stand in it
         return None
 
 
@@ -218,7 +216,9 @@ def _walk(value: Json, path: tuple[str, ...]) -> Iterator[Leaf]:
 
 
 def _is_leaf_number(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _NUMBER_MAX
+    return (isinstance(value, int) and not isinstance(value, bool)) or (
+        isinstance(value, float) and math.isfinite(value)
+    )
 
 
 def said(lexeme: str) -> str:

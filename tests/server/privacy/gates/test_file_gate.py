@@ -267,3 +267,14 @@ print(base64.b64encode(b"\\x80\\x04\\x95" + bytes(30) + "".join(map(str, people)
 """
     report = await caller.run(code.replace(", pickle", ""))
     assert re.fullmatch(r"\[\d+ bytes withheld: they hold [A-Z_, ]+\]\n", str(report["output"]))
+
+
+async def test_a_packed_file_leaves_no_more_as_a_key_than_as_a_value(caller: Caller) -> None:
+    keys = [base64.b64encode(gzip.compress((CUSTOMERS + end).encode())).decode() for end in ("", "x")]
+    (caller.home / "workspace" / "keys.json").write_text(json.dumps(keys))
+    code = "import json\nkeys = json.loads(read_file('keys.json'))\nresult = "
+    (key,) = (await caller.run(f"{code}{{'a': {{keys[0]: 1}}}}"))["result"]["a"]
+    assert re.fullmatch(r"\[\d+ bytes withheld: they hold [A-Z_, ]*EMAIL[A-Z_, ]*\]", key)
+    report = await caller.run(f"{code}dict.fromkeys(keys, 1)")
+    assert keys[0] not in str(report)
+    assert keys[1] not in str(report)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
+import os
 import re
 import sys
 from pathlib import Path
@@ -36,6 +38,13 @@ def test_messages_of_the_sdk_and_of_exceptions_are_left_out() -> None:
     own = logging.LogRecord("sealab", logging.INFO, __file__, 1, "run %s", ("01abc",), None)
     WithoutValues().filter(own)
     assert own.getMessage() == "run 01abc"
+
+
+def test_the_name_of_a_file_is_left_out_of_what_the_machine_says() -> None:
+    error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), f"/home/workspace/{MAIL}.txt")
+    record = logging.LogRecord("sealab", logging.WARNING, __file__, 1, "%s failed: %s", ("write_file", error), None)
+    assert WithoutValues().filter(record)
+    assert record.getMessage() == f"write_file failed: OSError: {os.strerror(errno.ENOSPC)}"
 
 
 class _Message(BaseModel):

@@ -129,3 +129,21 @@ def test_looking_within_runs_takes_time_in_proportion_to_the_text(real: Sanitize
         real.known_in("linear", {"x": text})
         taken.append(time.thread_time() - began)
     assert taken[1] < 8 * taken[0] + 0.05
+
+
+@pytest.mark.parametrize("after", ["0" * 30, "0" * 300])
+def test_a_number_of_any_length_that_holds_a_known_one_is_hidden_and_known_on_its_way_to_a_tool(
+    knowing: Sanitizer, after: str
+) -> None:
+    number = int(CARD + after)
+    rows = {"key": number, "n": 12345}
+    shown = cast("dict[str, object]", knowing.hide("glued", [Tree(rows)]).parts[0])
+    assert CARD not in json.dumps(shown)
+    assert knowing.restore_value("glued", shown).content == rows
+    written = json.dumps(rows)
+    text = hidden(knowing, written)
+    assert CARD not in text
+    assert json.loads(cast("str", knowing.restore_text("glued", text).content)) == rows
+    lines = "".join(f'{{"key": {number}, "n": {n}}}\n' for n in range(1000))
+    assert CARD not in hidden(knowing, lines)
+    assert CARD in [place.text[: len(CARD)] for place in knowing.known_in("glued", {"body": number})]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.server.errors import HostWorkRefused
+from sealab.server.host_work import Account, Kind, charged_to, in_thread
 from sealab.server.privacy.tokens import learned_values
 from sealab.server.privacy.tokens.known_values import KnownValues
 from sealab.server.privacy.tokens.learned_values import LearnedValues
@@ -166,3 +169,32 @@ def test_secrets_are_found_between_letters_however_many_there_are(count: int) ->
     known.add("漢字", "PERSON")
     assert [text[span.start : span.end] for span in known.find(text)] == secrets[:5]
     assert [span.type for span in known.find("是漢字的")] == ["PERSON"]
+
+
+async def test_looking_for_many_secrets_that_begin_alike_ends_with_the_time_of_its_run() -> None:
+    known = KnownValues()
+    for number in range(1, 1000):
+        known.add(f"aaaaaaaa{'b' * number}", "SECRET")
+
+    def look() -> float:
+        before = time.thread_time()
+        with pytest.raises(HostWorkRefused):
+            list(known.find("a" * 300_000))
+        return time.thread_time() - before
+
+    with charged_to(Account(0.05)):
+        assert await in_thread(Kind.LONG_PRIVACY, look) < 1
+
+
+@pytest.mark.parametrize(("kind", "letter"), [("CARD", "1"), ("ADDRESS", "王")])
+def test_of_values_that_are_parts_of_one_another_so_many_are_given_as_cover_the_text(kind: str, letter: str) -> None:
+    learned = LearnedValues()
+    learned.add(kind, [letter * number for number in range(8, 41)])
+    text = f"a {letter * 2_000} b"
+    spans = list(learned.find(text))
+    assert len(spans) <= 2_000 / 40 + 1
+    assert {place for span in spans for place in range(span.start, span.end)} == set(range(2, 2_002))
+    assert {text[span.start : span.end] for span in learned.find(f"a {letter * 9}, {letter * 12}")} == {
+        letter * 9,
+        letter * 12,
+    }
