@@ -15,8 +15,8 @@ from types import MappingProxyType
 _STAND_INS = """\
 _green_threads _modules _sealab_ast _sealab_io _sealab_os _sealab_paths _sealab_sqlite _tokenize abc asyncio calendar
 codecs collections configparser contextlib contextvars copy csv dataclasses decimal doctest enum functools hashlib
-inspect itertools locale logging math mimetypes operator platform pprint reprlib string sys time timeit traceback types
-typing unittest urllib.parse warnings weakref zoneinfo
+inspect itertools locale logging math mimetypes operator platform pprint reprlib string sys time traceback types typing
+unittest urllib.parse warnings weakref zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
@@ -176,7 +176,6 @@ time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime cl
     clock_gettime_ns ctime daylight get_clock_info gmtime localtime mktime monotonic monotonic_ns perf_counter
     perf_counter_ns process_time process_time_ns sleep strftime strptime struct_time thread_time thread_time_ns time
     time_ns timezone tzname
-timeit: Timer default_timer repeat timeit
 tomllib: TOMLDecodeError load loads
 traceback: FrameSummary StackSummary extract_stack extract_tb format_exc format_exception format_exception_only
     format_list format_stack format_tb print_exc print_exception print_list print_stack print_tb
