@@ -33,7 +33,7 @@ from .facades.module_object import LOADED, GuestModule, make_module, set_member,
 STDLIB: Final = frozenset(
     """
     _compression _markupbase argparse bz2 cmd compression concurrent dbm email filecmp fileinput genericpath getopt
-    gettext glob gzip html http.cookies lzma netrc ntpath nturl2path optparse plistlib queue quopri
+    gettext glob gzip html http.cookies lzma netrc ntpath nturl2path optparse plistlib pprint queue quopri
     re._constants re._parser sched shelve shutil stat tarfile threading timeit token tokenize unittest.mock wave xml
     zipfile
     """.split()

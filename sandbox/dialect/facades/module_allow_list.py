@@ -15,7 +15,7 @@ from types import MappingProxyType
 _STAND_INS = """\
 _green_threads _modules _sealab_ast _sealab_io _sealab_os _sealab_paths _sealab_sqlite _tokenize abc asyncio calendar
 codecs collections configparser contextlib contextvars copy csv dataclasses decimal doctest enum functools hashlib
-inspect itertools locale logging math mimetypes operator platform pprint reprlib string sys time traceback types typing
+inspect itertools locale logging math mimetypes operator platform reprlib string sys time traceback types typing
 unittest urllib.parse warnings weakref zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType(
@@ -150,7 +150,6 @@ posixpath: altsep basename commonpath commonprefix curdir dirname extsep isabs j
 pyexpat: EXPAT_VERSION ErrorString ExpatError ParserCreate XMLParserType XML_PARAM_ENTITY_PARSING_ALWAYS
     XML_PARAM_ENTITY_PARSING_NEVER XML_PARAM_ENTITY_PARSING_UNLESS_STANDALONE error features native_encoding
     version_info
-pprint: PrettyPrinter isreadable isrecursive pformat pp pprint saferepr
 random: Random SystemRandom betavariate binomialvariate choice choices expovariate gammavariate gauss getrandbits
     getstate lognormvariate normalvariate paretovariate randbytes randint random randrange sample seed setstate
     shuffle triangular uniform vonmisesvariate weibullvariate

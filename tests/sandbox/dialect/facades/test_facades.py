@@ -20,7 +20,7 @@ from ...sealed import gives_what_python_gives
 PROMISED = """
 abc array base64 binascii bisect calendar cmath collections collections.abc colorsys contextlib copy csv dataclasses
 datetime decimal difflib enum fractions functools graphlib hashlib heapq hmac ipaddress itertools
-json keyword locale math numbers operator pprint random re secrets shlex statistics string
+json keyword locale math numbers operator random re secrets shlex statistics string
 struct sys textwrap time types typing unicodedata urllib.parse uuid warnings weakref zlib zoneinfo asyncio
 logging __future__ doctest traceback inspect unittest codecs tomllib configparser contextvars errno
 """.split()  # noqa: SIM905 - a table of words
