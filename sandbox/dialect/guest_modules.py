@@ -34,8 +34,8 @@ STDLIB: Final = frozenset(
     """
     _compression _markupbase argparse bz2 cmd compression concurrent dbm email filecmp fileinput genericpath getopt
     gettext glob gzip html http.cookies lzma netrc ntpath nturl2path optparse plistlib pprint queue quopri
-    re._constants re._parser sched shelve shutil stat tarfile threading timeit token tokenize unittest.mock wave xml
-    zipfile
+    re._constants re._parser sched shelve shutil stat tarfile tempfile threading timeit token tokenize unittest.mock
+    wave xml zipfile
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
@@ -299,6 +299,10 @@ class _Change:
 
 
 _CHANGES: Final[Mapping[str, tuple[_Change, ...]]] = {
+    "tempfile": (
+        _Change("tempdir = _get_default_tempdir()", 'tempdir = "/tmp"'),
+        _Change("cur_pid = _os.getpid()", "cur_pid = 1"),
+    ),
     "unittest.mock": (
         _Change("def __class__(", "def class_of_spec("),
         _Change("asyncio.coroutines._is_coroutine", "True"),
