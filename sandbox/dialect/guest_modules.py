@@ -32,10 +32,10 @@ from .facades.module_object import LOADED, GuestModule, make_module, set_member,
 
 STDLIB: Final = frozenset(
     """
-    _compression _markupbase argparse bz2 cmd compression concurrent dbm email filecmp fileinput genericpath getopt
-    gettext glob gzip html http.cookies lzma netrc ntpath nturl2path optparse plistlib pprint queue quopri
-    re._constants re._parser sched shelve shutil stat tarfile tempfile threading timeit token tokenize unittest.mock
-    wave xml zipfile
+    _compression _markupbase _py_warnings argparse bz2 cmd compression concurrent dbm email filecmp fileinput
+    genericpath getopt gettext glob gzip html http.cookies lzma netrc ntpath nturl2path optparse plistlib pprint
+    queue quopri re._constants re._parser sched shelve shutil stat tarfile tempfile threading timeit token tokenize
+    unittest.mock warnings wave xml zipfile
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
@@ -298,11 +298,23 @@ class _Change:
     until: tuple[int, int] = (3, 14)
 
 
+_LINE_OF_WARNING: Final = (
+    "line = linecache.getline(msg.filename, msg.lineno)",
+    """from traceback import extract_stack
+            line = next((each.line for each in extract_stack() if each[:2] == (msg.filename, msg.lineno)), None)""",
+)
+"""No file has the source of code: a line is shown that is among those that run."""
+
 _CHANGES: Final[Mapping[str, tuple[_Change, ...]]] = {
+    "_py_warnings": (
+        _Change("import _contextvars", "import contextvars as _contextvars", since=(3, 14), until=(3, 15)),
+        _Change(*_LINE_OF_WARNING, since=(3, 14), until=(3, 15)),
+    ),
     "tempfile": (
         _Change("tempdir = _get_default_tempdir()", 'tempdir = "/tmp"'),
         _Change("cur_pid = _os.getpid()", "cur_pid = 1"),
     ),
+    "warnings": (_Change(*_LINE_OF_WARNING),),
     "unittest.mock": (
         _Change("def __class__(", "def class_of_spec("),
         _Change("asyncio.coroutines._is_coroutine", "True"),

@@ -16,7 +16,7 @@ _STAND_INS = """\
 _green_threads _modules _sealab_ast _sealab_io _sealab_os _sealab_paths _sealab_sqlite _tokenize abc asyncio calendar
 codecs collections configparser contextlib contextvars copy csv dataclasses decimal doctest enum functools hashlib
 inspect itertools locale logging math mimetypes operator platform reprlib string sys time traceback types typing
-unittest urllib.parse warnings weakref zoneinfo
+unittest urllib.parse weakref zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
@@ -201,7 +201,6 @@ urllib.parse: DefragResult DefragResultBytes ParseResult ParseResultBytes SplitR
     urlparse urlsplit urlunparse urlunsplit
 uuid: NAMESPACE_DNS NAMESPACE_OID NAMESPACE_URL NAMESPACE_X500 RESERVED_FUTURE RESERVED_MICROSOFT RESERVED_NCS
     RFC_4122 SafeUUID UUID uuid3 uuid4 uuid5
-warnings: catch_warnings filterwarnings formatwarning resetwarnings showwarning simplefilter warn warn_explicit
 weakref: CallableProxyType ProxyType ProxyTypes ReferenceType WeakKeyDictionary WeakMethod WeakSet WeakValueDictionary
     finalize getweakrefcount getweakrefs proxy ref
 zlib: DEFLATED DEF_BUF_SIZE DEF_MEM_LEVEL MAX_WBITS ZLIB_RUNTIME_VERSION ZLIB_VERSION Z_BEST_COMPRESSION Z_BEST_SPEED
