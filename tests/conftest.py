@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from sealab.sandbox.dialect.facades.stand_ins import warnings_
+from sealab.sandbox.dialect import guest_modules
 
 from .costs import pytest_addoption, pytest_configure
 from .skips import pytest_terminal_summary
@@ -32,8 +32,9 @@ def state_of_the_process() -> Iterator[None]:
     """Take back what a server or code that runs in the tests' process leaves there, which else the next test meets."""
     handlers = logging.getLogger().handlers
     before = [(handler, list(handler.filters)) for handler in handlers]
-    with warnings_.catch_warnings():
-        yield
+    yield
+    for modules in (guest_modules._loaded, guest_modules._first_run):
+        modules.pop("warnings", None)
     for handler, filters in before:
         handler.filters[:] = filters
 

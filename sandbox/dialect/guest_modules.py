@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import marshal
 import re
+import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -31,9 +32,10 @@ from .facades.module_object import LOADED, GuestModule, make_module, set_member,
 
 STDLIB: Final = frozenset(
     """
-    _compression _markupbase argparse bz2 cmd compression concurrent dbm email filecmp fileinput genericpath getopt
-    gettext glob gzip html http.cookies lzma netrc ntpath nturl2path optparse plistlib queue quopri re._constants
-    re._parser sched shelve shutil stat tarfile threading token tokenize unittest.mock wave xml zipfile
+    _compression _markupbase _py_warnings argparse bz2 cmd compression concurrent dbm email filecmp fileinput
+    genericpath getopt gettext glob gzip html http.cookies lzma netrc ntpath nturl2path optparse plistlib pprint
+    queue quopri re._constants re._parser sched shelve shutil stat tarfile tempfile threading timeit token tokenize
+    unittest.mock warnings wave xml zipfile
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
@@ -283,28 +285,71 @@ def _texts() -> Mapping[str, ModuleText]:
     return found
 
 
-_OF_MOCK: Final = {
-    "def __class__(": "def class_of_spec(",
-    "asyncio.coroutines._is_coroutine": "True",
-    "NonCallableMock(spec_set=CodeType)": "NonCallableMock()",
-    "NonCallableMock(spec_set=_CODE_ATTRS)": "NonCallableMock()",
-    "self.__dict__['__code__'] = code_mock": "pass",
-    "self.__dict__['__annotations__'] = None": "pass",
-    "inspect.isdatadescriptor(": "(lambda value: isinstance(value, property))(",
-    "inspect.getattr_static(": "getattr(",
-    "inspect.unwrap(": "(",
-    "from unittest.util import safe_repr": "safe_repr = repr",
-    "import _io": "import io as _io",
-    "partial(pkgutil.resolve_name, target)": """
-        partial(pkgutil.resolve_name, "__main__" if target == "builtins" else target)""".strip(),
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A text of the library's source that is replaced wherever it stands.
+
+    Its absence is an error from version `since` on and before `until`, the first whose text was not read for this.
+    """
+
+    told: str
+    instead: str
+    since: tuple[int, int] = (3, 11)
+    until: tuple[int, int] = (3, 14)
+
+
+_LINE_OF_WARNING: Final = (
+    "line = linecache.getline(msg.filename, msg.lineno)",
+    """from traceback import extract_stack
+            line = next((each.line for each in extract_stack() if each[:2] == (msg.filename, msg.lineno)), None)""",
+)
+"""No file has the source of code: a line is shown that is among those that run."""
+
+_CHANGES: Final[Mapping[str, tuple[_Change, ...]]] = {
+    "_py_warnings": (
+        _Change("import _contextvars", "import contextvars as _contextvars", since=(3, 14), until=(3, 15)),
+        _Change(*_LINE_OF_WARNING, since=(3, 14), until=(3, 15)),
+    ),
+    "tempfile": (
+        _Change("tempdir = _get_default_tempdir()", 'tempdir = "/tmp"'),
+        _Change("cur_pid = _os.getpid()", "cur_pid = 1"),
+    ),
+    "warnings": (_Change(*_LINE_OF_WARNING),),
+    "unittest.mock": (
+        _Change("def __class__(", "def class_of_spec("),
+        _Change("asyncio.coroutines._is_coroutine", "True"),
+        _Change("NonCallableMock(spec_set=CodeType)", "NonCallableMock()"),
+        _Change("NonCallableMock(spec_set=_CODE_ATTRS)", "NonCallableMock()", since=(3, 12)),
+        _Change("self.__dict__['__code__'] = code_mock", "pass"),
+        _Change("self.__dict__['__annotations__'] = None", "pass"),
+        _Change("inspect.isdatadescriptor(", "(lambda value: isinstance(value, property))("),
+        _Change("inspect.getattr_static(", "getattr(", since=(3, 13)),
+        _Change("inspect.unwrap(", "(", since=(3, 13)),
+        _Change("from unittest.util import safe_repr", "safe_repr = repr"),
+        _Change("import _io", "import io as _io"),
+        _Change(
+            "partial(pkgutil.resolve_name, target)",
+            """partial(pkgutil.resolve_name, "__main__" if target == "builtins" else target)""",
+        ),
+    ),
 }
-"""What `unittest.mock` says of the interpreter, and what it says here: no object passes for one of another class."""
+"""Module of the library → what its source says of the interpreter, and what it says here.
+
+No object passes for one of another class.
+"""
 
 
 def _adapted(text: ModuleText) -> str:
+    """Return the source of a module of the library as it runs here.
+
+    Where a version of Python has not what is to be replaced, the import of the module is an error.
+    """
     adapted = text.text
-    for told, instead in _OF_MOCK.items() if text.name == "unittest.mock" else ():
-        adapted = adapted.replace(told, instead)
+    for change in _CHANGES.get(text.name, ()):
+        if change.told not in adapted and change.since <= sys.version_info[:2] < change.until:
+            told = f"{text.name} of Python {sys.version.split()[0]} is not known here, since it lacks {change.told!r}"
+            return f"raise ImportError({told!r})"
+        adapted = adapted.replace(change.told, change.instead)
     return adapted
 
 

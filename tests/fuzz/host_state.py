@@ -18,7 +18,6 @@ _CHANGING_MODULES = frozenset(
     [
         "sealab.sandbox.guest.guest",
         "sealab.sandbox.guest_api.hosted_runs",
-        "sealab.sandbox.dialect.facades.stand_ins.warnings_",
         "sealab.sandbox.dialect.facades.stand_ins.logging_",
         "random",
         "gc",

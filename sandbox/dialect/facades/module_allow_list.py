@@ -15,8 +15,8 @@ from types import MappingProxyType
 _STAND_INS = """\
 _green_threads _modules _sealab_ast _sealab_io _sealab_os _sealab_paths _sealab_sqlite _tokenize abc asyncio calendar
 codecs collections configparser contextlib contextvars copy csv dataclasses decimal doctest enum functools hashlib
-inspect itertools locale logging math mimetypes operator platform pprint reprlib string sys time timeit traceback types
-typing unittest urllib.parse warnings weakref zoneinfo
+inspect itertools locale logging math mimetypes operator platform reprlib string sys time traceback types typing
+unittest urllib.parse weakref zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
@@ -150,7 +150,6 @@ posixpath: altsep basename commonpath commonprefix curdir dirname extsep isabs j
 pyexpat: EXPAT_VERSION ErrorString ExpatError ParserCreate XMLParserType XML_PARAM_ENTITY_PARSING_ALWAYS
     XML_PARAM_ENTITY_PARSING_NEVER XML_PARAM_ENTITY_PARSING_UNLESS_STANDALONE error features native_encoding
     version_info
-pprint: PrettyPrinter isreadable isrecursive pformat pp pprint saferepr
 random: Random SystemRandom betavariate binomialvariate choice choices expovariate gammavariate gauss getrandbits
     getstate lognormvariate normalvariate paretovariate randbytes randint random randrange sample seed setstate
     shuffle triangular uniform vonmisesvariate weibullvariate
@@ -176,7 +175,6 @@ time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime cl
     clock_gettime_ns ctime daylight get_clock_info gmtime localtime mktime monotonic monotonic_ns perf_counter
     perf_counter_ns process_time process_time_ns sleep strftime strptime struct_time thread_time thread_time_ns time
     time_ns timezone tzname
-timeit: Timer default_timer repeat timeit
 tomllib: TOMLDecodeError load loads
 traceback: FrameSummary StackSummary extract_stack extract_tb format_exc format_exception format_exception_only
     format_list format_stack format_tb print_exc print_exception print_list print_stack print_tb
@@ -203,7 +201,6 @@ urllib.parse: DefragResult DefragResultBytes ParseResult ParseResultBytes SplitR
     urlparse urlsplit urlunparse urlunsplit
 uuid: NAMESPACE_DNS NAMESPACE_OID NAMESPACE_URL NAMESPACE_X500 RESERVED_FUTURE RESERVED_MICROSOFT RESERVED_NCS
     RFC_4122 SafeUUID UUID uuid3 uuid4 uuid5
-warnings: catch_warnings filterwarnings formatwarning resetwarnings showwarning simplefilter warn warn_explicit
 weakref: CallableProxyType ProxyType ProxyTypes ReferenceType WeakKeyDictionary WeakMethod WeakSet WeakValueDictionary
     finalize getweakrefcount getweakrefs proxy ref
 zlib: DEFLATED DEF_BUF_SIZE DEF_MEM_LEVEL MAX_WBITS ZLIB_RUNTIME_VERSION ZLIB_VERSION Z_BEST_COMPRESSION Z_BEST_SPEED

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from sealab.sandbox.dialect import guest_modules
 from sealab.sandbox.dialect.compiling import compile_module
 from sealab.sandbox.dialect.guards import SecurityError
-from sealab.sandbox.dialect.guest_modules import read_module
+from sealab.sandbox.dialect.guest_modules import ModuleText, read_module
 from sealab.sandbox.dialect.names import PREFIX
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.report import failures
@@ -460,3 +461,15 @@ def test_examples_of_a_module_are_tested_but_not_of_what_it_imports(install: Ins
     )
     assert tuple(run("import doctest, shown\nresult = doctest.testmod(shown)").value) == (0, 1)
     assert tuple(run("import doctest, other\nresult = doctest.testmod(other)").value) == (1, 1)
+
+
+def test_each_text_of_the_library_that_is_replaced_stands_in_this_python() -> None:
+    unknown = [text.name for text in guest_modules._texts().values() if text.text.startswith("raise ImportError(")]
+    assert unknown == []
+
+
+def test_a_module_of_the_library_that_lacks_what_is_replaced_cannot_be_imported(install: Install) -> None:
+    text = guest_modules._adapted(ModuleText("unittest.mock", "unittest/mock.py", "x = 1", is_package=False))
+    install({"changed.py": text})
+    with pytest.raises(ImportError, match=r"^unittest\.mock of Python 3\.\d+\.\d+ is not known here, since it lacks"):
+        run("import changed")

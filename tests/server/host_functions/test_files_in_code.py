@@ -350,6 +350,42 @@ ALIKE = {
         folder = tempfile.mkdtemp()
         told += [os.path.isdir(folder), os.rmdir(folder), os.path.isdir(tempfile.gettempdir())]
         result = told""",
+    "temporary files that grow and go": TRIED
+    + """
+        import gc, os, tempfile
+        before = set(os.listdir(tempfile.gettempdir()))
+        with tempfile.TemporaryFile() as f:
+            told = [f.write(b"0123456789" * 100_000), f.flush(), f.seek(999_990), f.read()]
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as f:
+            told += [f.write("é\\n" * 3), f.seek(0), f.readlines()]
+        with tempfile.SpooledTemporaryFile(max_size=10) as f:
+            told += [f.write(b"12345"), f._rolled, f.write(b"678901"), f._rolled, f.seek(0), f.read()]
+        with tempfile.SpooledTemporaryFile(mode="w+") as f:
+            told += [f.write("x"), f.rollover(), f.seek(0), f.read(), type(f.fileno()).__name__]
+        f = tempfile.NamedTemporaryFile()
+        name = f.name
+        told += [f.write(b"a"), os.path.exists(name), f.close(), os.path.exists(name), f.closed]
+        f = tempfile.NamedTemporaryFile(prefix=b"p", suffix=b".s")
+        told += [type(f.name).__name__, os.path.basename(f.name)[:1], f.name[-2:]]
+        f.close()
+        f = tempfile.NamedTemporaryFile("w")
+        name = f.name
+        del f
+        gc.collect()
+        told.append(os.path.exists(name))
+        folder = tempfile.TemporaryDirectory()
+        os.makedirs(folder.name + "/a/b")
+        open(folder.name + "/a/b/c", "w").close()
+        told += [folder.cleanup(), os.path.exists(folder.name)]
+        told.append(tried(tempfile.mkstemp, "a", b"b"))
+        told.append(tried(tempfile.mkdtemp, dir="/tmp/none/none")[0])
+        told.append(tempfile.mktemp(".x", "y").endswith(".x"))
+        tempfile.tempdir = "."
+        fd, name = tempfile.mkstemp(text=True)
+        told += [os.write(fd, b"here"), os.close(fd), os.listdir(".") == [os.path.basename(name)], os.remove(name)]
+        tempfile.tempdir = None
+        told.append(set(os.listdir(tempfile.gettempdir())) - before)
+        result = [repr(each) for each in told]""",
     "databases": TRIED
     + """
         import sqlite3

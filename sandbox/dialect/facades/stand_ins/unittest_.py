@@ -13,7 +13,8 @@ import inspect
 import sys
 import unittest
 from collections.abc import Callable, Iterable, Iterator
-from types import FunctionType
+from functools import partial
+from types import FunctionType, SimpleNamespace
 from typing import Any, NoReturn, Self, cast
 
 from ....guest import clock
@@ -24,7 +25,7 @@ from ... import event_loop
 from ...guards import guarded_getattr
 from .. import streams
 from ..private import copy_of
-from . import logging_, warnings_
+from . import logging_
 from .traceback_ import format_exception
 
 __all__ = [
@@ -49,7 +50,15 @@ def _getattr(obj: object, name: str, default: Any = _NOTHING) -> Any:
 
 # A test names its methods and comparisons by text.
 _case = copy_of("unittest.case", replacing={"getattr": _getattr})
-_case.warnings = warnings_  # type: ignore[attr-defined]  # the copy's own name
+
+
+def _of_warnings(name: str, *arguments: object, **keywords: object) -> Any:
+    from ... import guest_modules  # it needs the facades
+
+    return guest_modules.call("warnings", name, *arguments, **keywords)
+
+
+_case.warnings = SimpleNamespace(warn=partial(_of_warnings, "warn"))  # type: ignore[attr-defined]  # the copy's own name
 SkipTest = _case.SkipTest
 expectedFailure = _case.expectedFailure
 skip = _case.skip
@@ -116,8 +125,8 @@ class _Warned:
         self._case = case
         self._expected = expected
         self._pattern = pattern
-        self._catching = warnings_.catch_warnings(record=True, action="always")
-        self.warnings: list[warnings_.WarningMessage] = []
+        self._catching = _of_warnings("catch_warnings", record=True, action="always")
+        self.warnings: list[Any] = []
         self.warning: Warning | None = None
 
     def __enter__(self) -> Self:
@@ -126,7 +135,7 @@ class _Warned:
         return self
 
     def __exit__(self, kind: object, *_error: object) -> None:
-        self._catching.__exit__()
+        self._catching.__exit__(None, None, None)
         if kind is not None:
             return
         for item in self.warnings:

@@ -12,6 +12,7 @@ import pytest
 from sealab.sandbox.dialect import facades
 from sealab.sandbox.dialect.facades.module_allow_list import SUBMODULES
 from sealab.sandbox.errors import Refused
+from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.report.substitutes import instead_of
 
 from ...guest_code import run
@@ -20,8 +21,8 @@ from ...sealed import gives_what_python_gives
 PROMISED = """
 abc array base64 binascii bisect calendar cmath collections collections.abc colorsys contextlib copy csv dataclasses
 datetime decimal difflib enum fractions functools graphlib hashlib heapq hmac ipaddress itertools
-json keyword locale math numbers operator pprint random re secrets shlex statistics string
-struct sys textwrap time timeit types typing unicodedata urllib.parse uuid warnings weakref zlib zoneinfo asyncio
+json keyword locale math numbers operator random re secrets shlex statistics string
+struct sys textwrap time types typing unicodedata urllib.parse uuid weakref zlib zoneinfo asyncio
 logging __future__ doctest traceback inspect unittest codecs tomllib configparser contextvars errno
 """.split()  # noqa: SIM905 - a table of words
 
@@ -316,6 +317,25 @@ def test_unittest_runs_the_codes_own_cases_and_tells_on_standard_error() -> None
     assert 'File "<code>", line 7, in T.test_errors' in ran.stderr
     assert "site-packages" not in ran.stderr
     assert "unittest/case" not in ran.stderr
+
+
+def test_a_warning_is_shown_with_its_line_and_obeys_the_filters_of_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = """\
+import warnings
+def old():
+    warnings.warn("careful", DeprecationWarning, stacklevel=2)
+for n in range(2):
+    old()
+warnings.filterwarnings("error", module="__main__", category=FutureWarning)
+try:
+    warnings.warn("soon", FutureWarning)
+except FutureWarning as error:
+    print(error)
+"""
+    monkeypatch.setitem(GUEST.sources, "<code>", source)
+    ran = run(source)
+    assert ran.stderr == "<code>:5: DeprecationWarning: careful\n  old()\n"
+    assert ran.output == "soon\n"
 
 
 def test_timeit_runs_its_statement_under_the_dialect() -> None:
