@@ -25,7 +25,7 @@ from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 FILE = Path(__file__).with_name("costs.tsv")
-QUICK_SECONDS = 0.4
+QUICK_SECONDS = 0.6
 """With it the quick tests take ten minutes of processor time, five on two processors."""
 NEW_SECONDS_MAX = 1.0
 LISTED_SECONDS = 0.3

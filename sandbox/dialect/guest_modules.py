@@ -315,6 +315,7 @@ _CHANGES: Final[Mapping[str, tuple[_Change, ...]]] = {
         _Change("cur_pid = _os.getpid()", "cur_pid = 1"),
     ),
     "warnings": (_Change(*_LINE_OF_WARNING),),
+    "timeit": (_Change("def main(", "def _main("),),
     "unittest.mock": (
         _Change("def __class__(", "def class_of_spec("),
         _Change("asyncio.coroutines._is_coroutine", "True"),

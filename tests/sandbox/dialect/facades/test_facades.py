@@ -113,6 +113,7 @@ def test_facades_stay_themselves_when_copied() -> None:
         "import textwrap\ntextwrap.re",
         "import os\nos.system('true')",
         "import asyncio\nasyncio.subprocess",
+        "import timeit\ntimeit.main(['pass'])",
         "import logging\nlogging.currentframe()",
         "import zoneinfo\nzoneinfo._common",
         "import typing\ntyping.ForwardRef('x')",

@@ -324,9 +324,10 @@ async def test_nothing_that_is_kept_of_a_run_holds_a_value(model: Model) -> None
 
 
 async def test_the_statistics_count_what_the_vault_holds(model: Model) -> None:
+    await model.call("execute_code", code="print('jo.nobody@corp.example', 'al.nobody@corp.example')")
     statistics = (await model.call("get_execution_stats")).structured_content
     assert statistics is not None
-    assert statistics["vault"]["types"]["EMAIL"] >= COUNT
+    assert statistics["vault"]["types"]["EMAIL"] >= 2
 
 
 async def test_what_code_says_of_its_progress_and_which_calls_it_made_has_tokens(model: Model) -> None:
