@@ -19,8 +19,8 @@ from .executor import Executor
 from .files_home import accompanied
 from .ids import new_run_id
 from .isolations import AUTO
-from .placement.escalation import escalated
-from .placement.missing_packages import told_of_full_python, told_of_packages
+from .placement.escalation import escalated, told_of_full_python
+from .placement.missing_packages import told_of_packages
 from .placement.routing import routed
 from .rebuilding import rebuild_of
 from .reporting import report_of, with_pictures

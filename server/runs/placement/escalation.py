@@ -1,15 +1,16 @@
-"""What becomes of code that the dialect refused though full Python might run it: it runs there, or a hint says how."""
+"""What becomes of code that full Python would run, or run faster: it runs there, or a hint says how."""
 
 from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ....sandbox.errors import ContainerMissing, WorkerLost
 from ....sandbox.guest_names import needs_network
-from ....sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal
+from ....sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal, Status
 from ...host_work import Kind, in_thread
 from ...startup.package_names import distribution_of, installed_distributions
 from ..files_home import FilesHome, accompanied
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from ..executor import Executor
 
 _LOG = logging.getLogger(__name__)
+_COMPUTED_SHARE = 0.3
+"""Of the time of a run: one that computed for less of it waited, for a tool, a sleep or its turn."""
 
 
 async def escalated(
@@ -74,6 +77,24 @@ async def escalated(
         _LOG.info("%s was refused. %s", refusal.module, obstacle)
         return outcome
     return _hinted(outcome, obstacle)
+
+
+def told_of_full_python(job: Job, outcome: Outcome, offered: Callable[[], Collection[Isolation]]) -> Outcome:
+    """Return the outcome with a hint at full Python, where that may be asked for and would be faster."""
+    if (
+        outcome.status is not Status.TIMEOUT
+        or outcome.isolation is not Isolation.RESTRICTED
+        or outcome.error is None
+        or job.session is not None
+        or (outcome.cpu_ms or 0.0) < _COMPUTED_SHARE * outcome.duration_ms
+    ):
+        return outcome
+    there = offered()
+    wider = next((each for each in (Isolation.PROCESS, Isolation.CONTAINER) if each in there), None)
+    if wider is None:
+        return outcome
+    told = f'Where it computes on many numbers, numpy and pandas are far faster: ask for isolation="{wider.value}".'
+    return _hinted(outcome, told)
 
 
 def _of_failure(full_python: FullPython) -> str | None:

@@ -4,42 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ....sandbox.guest_names import needs_network
-from ....sandbox.job import Isolation, Job, Outcome, Status
+from ....sandbox.job import Isolation, Outcome
 from ...host_work import Kind, in_thread
 from ...managed_python.full_python import NOT_SET_UP
 from ...startup.package_names import distribution_of, installed_distributions
 
 if TYPE_CHECKING:
     from ...managed_python.full_python import FullPython
-
-
-COMPUTED_SHARE: Final = 0.3
-"""Of the time of a run: one that computed for less of it waited, for a tool, a sleep or its turn."""
-
-
-def told_of_full_python(job: Job, outcome: Outcome, offered: Callable[[], Collection[Isolation]]) -> Outcome:
-    """Return the outcome with a hint at full Python, where that may be asked for and would be faster."""
-    if (
-        outcome.status is not Status.TIMEOUT
-        or outcome.isolation is not Isolation.RESTRICTED
-        or outcome.error is None
-        or job.session is not None
-        or (outcome.cpu_ms or 0.0) < COMPUTED_SHARE * outcome.duration_ms
-    ):
-        return outcome
-    there = offered()
-    wider = next((each for each in (Isolation.PROCESS, Isolation.CONTAINER) if each in there), None)
-    if wider is None:
-        return outcome
-    told = f'Where it computes on many numbers, numpy and pandas are far faster: ask for isolation="{wider.value}".'
-    hint = told if outcome.error.hint is None else f"{outcome.error.hint} {told}"
-    return replace(outcome, error=replace(outcome.error, hint=hint))
-
 
 HELPERS: Final = frozenset({"mcp", "skills", "tools"})
 """Modules that are made of sealab's own helpers: no other Python has more of them."""

@@ -12,7 +12,7 @@ from sealab.server.app import App, running
 from sealab.server.home import Home
 from sealab.server.runs.execute import execute
 from sealab.server.runs.placement import escalation
-from sealab.server.runs.placement.missing_packages import told_of_full_python
+from sealab.server.runs.placement.escalation import told_of_full_python
 from sealab.server.runs.request import CodeRequest
 from sealab.server.settings import Settings
 
