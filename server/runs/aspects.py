@@ -53,21 +53,17 @@ class Audited(Aspect):
     @override
     async def begun(self) -> None:
         run = self.run
-        try:
-            await run.executor.audit.run_began(
-                run.request.caller,
-                run.run_id,
-                isolation=run.job.isolation.value,
-                code_bytes=bytes_of(run.job.code),
-                dry_run=run.request.dry_run,
-            )
-        except BaseException as error:
-            await self.broken_off(error)
-            raise
+        await run.executor.audit.run_began(
+            run.request.caller,
+            run.run_id,
+            isolation=run.job.isolation.value,
+            code_bytes=_bytes_of(run.job.code),
+            dry_run=run.request.dry_run,
+        )
 
     @override
     async def ended(self, outcome: Outcome) -> Outcome:
-        shown_bytes = bytes_of(outcome.output) + bytes_of(outcome.stderr)
+        shown_bytes = _bytes_of(outcome.output) + _bytes_of(outcome.stderr)
         self._note(outcome.status.value, outcome.isolation, outcome.duration_ms, shown_bytes)
         return outcome
 
@@ -128,7 +124,7 @@ class Filtered(Aspect):
     @override
     async def broken_off(self, error: BaseException) -> None:
         run = self.run
-        if run.files is None or not run.files.goes_on(error):
+        if run.files is None or run.files.going_on_after(error) is None:
             run.gate.drop()
 
 
@@ -148,10 +144,10 @@ class TakenHome(Aspect):
     @override
     async def broken_off(self, error: BaseException) -> None:
         run = self.run
-        if run.files is None or not run.files.goes_on(error) or run.files.running is None:
-            return
-        keep = None if run.journal.is_left_open else partial(_left_behind, run)
-        run.executor.cancelled.begin(run.run_id, run.files.running, keep, run.gate.drop)
+        going_on = None if run.files is None else run.files.going_on_after(error)
+        if going_on is not None:
+            keep = None if run.journal.is_left_open else partial(_left_behind, run)
+            run.executor.cancelled.begin(run.run_id, going_on, keep, run.gate.drop)
 
 
 class Reported(Aspect):
@@ -227,6 +223,5 @@ async def _left_behind(run: Run) -> LeftFiles | None:
     return LeftFiles(changed_files(changed, ENTRIES_MAX), len(changed.kept), note)
 
 
-def bytes_of(text: str) -> int:
-    """Return the bytes of a text as UTF-8."""
+def _bytes_of(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -27,7 +27,7 @@ from .reporting import report_of, with_pictures
 from .request import CodeRequest, Execution
 from .run import ENTRIES_MAX, Aspect, Begun, Run
 
-ASPECTS: tuple[type[Aspect], ...] = (Counted, Audited, Journaled, Filtered, TakenHome, Reported, Shared)
+ASPECTS: tuple[type[Aspect], ...] = (Journaled, Filtered, Counted, Audited, TakenHome, Reported, Shared)
 """What goes with every run, outermost first: these begin in this order, and end in the other."""
 
 

@@ -62,9 +62,9 @@ class FilesHome:
             task.add_done_callback(_seen)
             raise
 
-    def goes_on(self, error: BaseException) -> bool:
-        """Return whether the run, which was broken off by `error`, is still looked after: it was cancelled."""
-        return isinstance(error, asyncio.CancelledError) and self.running is not None
+    def going_on_after(self, error: BaseException) -> asyncio.Task[Outcome] | None:
+        """Return the run that was cancelled, and ends when its files are looked after; None where it is over."""
+        return self.running if isinstance(error, asyncio.CancelledError) else None
 
     async def __call__(self, outcome: Outcome, folder: WrittenFolder) -> Outcome:
         """Take it home, or keep it with the run, and return the outcome that says so."""

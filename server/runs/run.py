@@ -27,7 +27,7 @@ ENTRIES_MAX = 20
 class Aspect:
     """One concern of a run, independent of the others. Its methods do nothing unless they are overridden.
 
-    Once `begun` has returned, either `ended` or `broken_off` is called, once.
+    Once `begun` was called, also where it raised, either `ended` or `broken_off` is called, once.
     """
 
     def __init__(self, run: Run) -> None:
@@ -143,8 +143,8 @@ class Run:
     async def begin(self) -> None:
         """Call `begun` of the aspects, the outermost first. Raises what keeps the run from beginning."""
         for aspect in self.aspects:
-            await aspect.begun()
             self._to_end.append(aspect)
+            await aspect.begun()
 
     async def ended(self, outcome: Outcome) -> Outcome:
         """Call `ended` of the aspects, the innermost first, and return the outcome as they leave it."""
