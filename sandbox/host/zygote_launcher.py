@@ -76,9 +76,8 @@ class ForkedWorker:
     behind_init: bool = False
     alone: bool = True
     refresh: Callable[[], Awaitable[None]] | None = None
-    _is_suspended: bool = False
-    _stopped_itself: bool = False
-    """Whether the code had stopped its own process before: then it stays stopped, until its time is over."""
+    _stopped_itself: bool | None = None
+    """Of a suspended one, whether its code had stopped it before: then it stays stopped, until its time is over."""
 
     @property
     def code_pid(self) -> int | None:
@@ -119,9 +118,9 @@ class ForkedWorker:
 
     def suspend(self) -> bool:
         """Stop it and all below it, by a signal that cannot be caught."""
-        if not self._is_suspended:
+        if self._stopped_itself is None:
             pid = self.code_pid
-            self._is_suspended, self._stopped_itself = True, pid is not None and process_state.has_stopped(pid)
+            self._stopped_itself = pid is not None and process_state.has_stopped(pid)
         self._signal(signal.SIGSTOP)
         return True
 
@@ -131,8 +130,8 @@ class ForkedWorker:
 
     def resume(self) -> None:
         """Let them compute again."""
-        self._is_suspended = False
-        if not self._stopped_itself:
+        stays, self._stopped_itself = self._stopped_itself, None
+        if not stays:
             self._signal(signal.SIGCONT)
 
     def is_gone(self) -> bool:

@@ -146,8 +146,8 @@ def _as_asked(answer: Any, asked: Mapping[str, str]) -> Any:
     A restored name beside which something else was written is no name that could be found and hidden any more.
     """
     if isinstance(answer, str):
-        for real, written in asked.items():
-            answer = answer.replace(real, written)
+        for real in sorted(asked, key=len, reverse=True):  # one may be a part of another
+            answer = answer.replace(real, asked[real])
     elif asked and isinstance(answer, Mapping):
         return {key: _as_asked(inner, asked) for key, inner in answer.items()}
     elif asked and isinstance(answer, list):
