@@ -33,12 +33,14 @@ def test_the_oracle_finds_each_known_way_out_that_is_put_back(name: str) -> None
 
 
 def test_a_bounded_run_of_random_programs_finds_nothing() -> None:
-    done = python("tests.fuzz.language", "--programs", "40", "--processes", "1", "--seed", "7")
+    done = python("tests.fuzz.language", "--programs", "60", "--processes", "1", "--seed", "7")
 
     assert done.returncode == 0, f"{done.stdout[-4000:]}{done.stderr[-2000:]}"
     statements, kinds = map(int, re.search(r"(\d+) statements .* (\d+) kinds", done.stdout).groups())  # type: ignore[union-attr]  # it ends with these
-    assert statements > 1500
-    assert kinds > 800
+    # What the programs contain follows from the words of the offered modules: every change of those is another draw.
+    # 60 programs of other seeds have 1,600 to 2,000 statements.
+    assert statements > 1200
+    assert kinds > 700
 
 
 def test_a_find_is_made_as_short_as_it_can_be() -> None:
