@@ -16,6 +16,7 @@ from typing import Final, cast
 
 from ..guest.real_classes import derives
 from .disclosure import bounded
+from .lookups import Scene
 
 TOOLS_MAX: Final = 50
 """Tools of one run whose answers are noted."""
@@ -98,31 +99,28 @@ class _Traversal:
         return f"{{{', '.join(written)}}}"
 
 
-def described(
-    error: BaseException, message: str, source: str, line: int | None, answers: Mapping[str, str]
-) -> str | None:
+def described(error: BaseException, message: str, scene: Scene, answers: Mapping[str, str]) -> str | None:
     """Say what tools returned whose answers an error may be about, in a sentence; None where there is none.
 
     `answers` are the shapes by the tools' names as the code wrote them, such as `git.git_log`.
     """
-    if not answers or line is None or len(source) > _SOURCE_CHARS_MAX or _OF_A_CALL.search(message):
+    if not answers or scene.line is None or len(scene.source) > _SOURCE_CHARS_MAX or _OF_A_CALL.search(message):
         return None
     if not any(derives(type(error), kind) for kind in (KeyError, TypeError, AttributeError)):
         return None
-    tools = _tools_behind(source, line, answers)
+    tools = _tools_behind(scene, answers)
     if not 0 < len(tools) <= _SHOWN_MAX:
         return None
     return " ".join(f"{tool} returned {answers[tool]}." for tool in tools)
 
 
-def _tools_behind(source: str, line: int, answers: Mapping[str, str]) -> list[str]:
+def _tools_behind(scene: Scene, answers: Mapping[str, str]) -> list[str]:
     """Return the tools that a line's values may come from, the nearest first."""
-    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    tree = cast("ast.Module", compile(source, "", "exec", flags, dont_inherit=True))
-    start = _statement(tree, line)
+    nodes = list(scene.nodes())  # breadth first: what is found later lies deeper
+    start = next((node for node in reversed(nodes) if isinstance(node, ast.stmt) and scene.is_on_line(node)), None)
     if start is None:
         return []
-    bindings = _bindings(tree)
+    bindings = _bindings(nodes)
     found: dict[str, None] = {}
     seen: set[str] = set()
     waiting: list[ast.AST] = [*_own_nodes(start)]
@@ -146,15 +144,6 @@ def _names(node: ast.AST, tool: str) -> bool:
     return False
 
 
-def _statement(tree: ast.Module, line: int) -> ast.stmt | None:
-    """Return the innermost statement that a line belongs to."""
-    innermost = None
-    for node in ast.walk(tree):  # breadth first: what is found later lies deeper
-        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
-            innermost = node
-    return innermost
-
-
 def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
     """Yield what stands in a statement itself, and not in the statements of its body."""
     for child in ast.iter_child_nodes(statement):
@@ -162,12 +151,12 @@ def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
             yield from ast.walk(child)
 
 
-def _bindings(tree: ast.Module) -> Mapping[str, list[ast.AST]]:
+def _bindings(nodes: list[ast.AST]) -> Mapping[str, list[ast.AST]]:
     """Return for each name what it is bound to anywhere; of parameters, what calls of their function pass."""
     bindings: defaultdict[str, list[ast.AST]] = defaultdict(list)
     functions: dict[str, ast.arguments] = {}
     calls: list[tuple[str, ast.Call]] = []
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Assign(targets=targets, value=value):
                 _bind(bindings, targets, value)

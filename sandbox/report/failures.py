@@ -17,7 +17,7 @@ from ..errors import Refused
 from ..guest.real_classes import derives
 from ..guest.spelling import demangle
 from ..job import Failure
-from . import hints_by_type
+from . import hints_by_type, lookups
 from .disclosure import bounded, plain_names, repr_of, said_by, type_name
 
 SOURCE_NAME: Final = "<code>"
@@ -88,9 +88,9 @@ def _described(error: BaseException, sources: Mapping[str, str], filename: str) 
     else:
         last = steps[-1] if steps else None
         where = (
-            hints_by_type.Scene(sources.get(last.filename, ""), last.line, last.frame)
+            lookups.Scene(sources.get(last.filename, ""), last.line, last.frame)
             if last
-            else hints_by_type.Scene(sources[filename], line)
+            else lookups.Scene(sources[filename], line)
         )
         hint = hints_by_type.hint_for(error, message, where)
     return Failure(type=kind, message=message, line=line, hint=hint, traceback=_Writer(sources).story(error))

@@ -9,7 +9,7 @@ import re
 import sys
 from typing import Final
 
-from .plain_functions import AWAIT
+from .unawaited import AWAIT
 
 _ASYNC_WITH = "Write `async with`."
 _NONE = "The value is None: look at what made it. Methods that change a list in place, such as sort(), return None."

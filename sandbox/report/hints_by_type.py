@@ -11,8 +11,7 @@ import errno
 import re
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Final, cast
 
 from ..errors import Refused
@@ -24,11 +23,20 @@ from ..guest.spelling import demangle
 from . import answer_shapes
 from .disclosure import bounded, plain_names
 from .hints_by_message import by_message, sentence
-from .near_names import names_in_scope, nearest, public_names, string_keys
-from .plain_functions import AWAIT, await_at
-from .subscripts import SOURCE_CHARS_MAX, Missed, is_text, looped_dict, missed_by, taken_of_answer
+from .lookups import (
+    Scene,
+    columns_of_tables,
+    is_text,
+    looped_dict,
+    missed_by,
+    names_in_scope,
+    nearest,
+    public_names,
+    string_keys,
+    taken_of_answer,
+)
 from .substitutes import OF_BUILTINS, instead_of, is_elsewhere
-from .table_columns import columns_of_tables
+from .unawaited import AWAIT, await_at
 
 HINT_CHARS_MAX = 400
 
@@ -52,25 +60,11 @@ _name_of_import_error = ImportError.__dict__["name"].__get__
 _args_of = BaseException.__dict__["args"].__get__
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """Where an error happened: the source that it happened in, its line there, and the innermost own frame."""
-
-    source: str
-    line: int | None
-    frame: FrameType | None = None
-
-    def text(self) -> str:
-        """Return the line's own text; empty where it is not known."""
-        lines = self.source.split("\n", self.line or 0)
-        return lines[self.line - 1] if self.line is not None and 0 < self.line <= len(lines) else ""
-
-
 def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
     """Return what to do about an error, or None where there is nothing worth saying; never raises."""
     try:
         hint = _of_csv(error, scene) or _of_dict(error, scene) or by_message(message) or _by_type(error, message, scene)
-        hint = await_at(scene.source, scene.line) if hint == AWAIT else hint
+        hint = await_at(scene) if hint == AWAIT else hint
         returned = _of_answers(error, message, scene)
         hint = " ".join(filter(None, (hint, returned))) or None
     except BaseException:  # noqa: BLE001 - a hint is worth no failed report, whatever the guest has made of its objects
@@ -81,9 +75,9 @@ def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
 def _of_csv(error: BaseException, scene: Scene) -> str | None:
     """Return what to write where a reader of `csv` was given a text, whose characters it takes for lines."""
     failed = any(derives(type(error), kind) for kind in (KeyError, IndexError, ValueError, TypeError))
-    if scene.frame is None or "csv" not in scene.source or not failed or len(scene.source) > SOURCE_CHARS_MAX:
+    if scene.frame is None or "csv" not in scene.source or not failed:
         return None
-    for node in ast.walk(ast.parse(scene.source)):
+    for node in scene.nodes():
         match node:
             case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[text, *_]):
                 of_csv = name == "DictReader" or (name == "reader" and "csv" in ast.unparse(node.func))
@@ -97,13 +91,13 @@ def _of_dict(error: BaseException, scene: Scene) -> str | None:
     if scene.frame is None or scene.line is None:
         return None
     if any(derives(type(error), kind) for kind in (KeyError, TypeError)):
-        taken = taken_of_answer(scene.source, scene.line)
+        taken = taken_of_answer(scene)
         if taken is not None:
             return f"{taken[0]} returns a dict: what it found is {taken[0]}(…)[{taken[1]!r}]."
     of_text = derives(type(error), AttributeError) and type(_object_of_attribute_error(error)) is str
     if not of_text and not derives(type(error), TypeError):
         return None
-    looped = looped_dict(scene.source, scene.line, scene.frame)
+    looped = looped_dict(scene)
     if looped is None:
         return None
     text, *lists = (bounded(each, _KEY_CHARS_MAX) for each in looped)
@@ -119,14 +113,14 @@ def _of_answers(error: BaseException, message: str, scene: Scene) -> str | None:
     if derives(type(error), AttributeError):
         owner = _object_of_attribute_error(error)
     elif derives(type(error), KeyError):
-        missed = _missed(scene, dict)
+        missed = missed_by(scene, dict)
         owner = None if missed is None else missed.container
     kind = type(owner)
     # Objects in answers are of a class derived from dict; a plain dict is the code's own.
     may_be_answered = kind in {list, str, int, float, bool} or (kind is not dict and derives(kind, dict))
     if owner is not None and not may_be_answered:
         return None
-    return answer_shapes.described(error, message, scene.source, scene.line, GUEST.answers)
+    return answer_shapes.described(error, message, scene, GUEST.answers)
 
 
 def hint_for_refusal(refusal: Refused) -> str | None:
@@ -189,7 +183,7 @@ def _by_type(error: BaseException, message: str, scene: Scene) -> str | None:
     for base in mro_of(type(error)):
         rule = _RULES.get(id(base))
         if rule is not None:
-            return rule(error, message, scene)
+            return rule if type(rule) is str else rule(error, message, scene)
     return None
 
 
@@ -292,16 +286,16 @@ def _of_attribute_error(error: BaseException, _message: str, scene: Scene) -> st
         return hint
     close = nearest(name, public_names(owner), _LIKELY)
     if close is None:
-        return columns_of_tables(name, scene.source, scene.line, scene.frame)
+        return columns_of_tables(name, scene)
     return f"Did you mean {close!r}?"
 
 
 def _of_key_error(error: BaseException, _message: str, scene: Scene) -> str | None:
-    missed = _missed(scene, dict)
+    missed = missed_by(scene, dict)
     arguments = _args_of(error)
     wanted = arguments[0] if len(arguments) == 1 else None
     if missed is None:
-        return columns_of_tables(wanted, scene.source, scene.line, scene.frame)
+        return columns_of_tables(wanted, scene)
     keys = string_keys(missed.container)
     if "dry_run" in keys:
         return (
@@ -326,7 +320,7 @@ def _of_key_error(error: BaseException, _message: str, scene: Scene) -> str | No
 
 
 def _of_index_error(_error: BaseException, _message: str, scene: Scene) -> str | None:
-    missed = _missed(scene, list, tuple, str)
+    missed = missed_by(scene, list, tuple, str)
     if missed is None:
         return None
     kind = missed.kind.__name__
@@ -336,23 +330,9 @@ def _of_index_error(_error: BaseException, _message: str, scene: Scene) -> str |
     return f"The {kind} has {missed.length} {items}{'s' * (missed.length > 1)}: its last index is {missed.length - 1}."
 
 
-def _missed(scene: Scene, *kinds: type) -> Missed | None:
-    if scene.frame is None or scene.line is None:
-        return None
-    return missed_by(scene.source, scene.line, scene.frame, kinds)
-
-
 def _of_import_error(error: BaseException, _message: str, _scene: Scene) -> str | None:
     module = _name_of_import_error(error)
     return _of_missing_module(module) if type(module) is str else None
-
-
-def _of_recursion_error(_error: BaseException, _message: str, _scene: Scene) -> str | None:
-    return "Look for the case that ends the recursion; where it is truly deep, write a loop with a list as its stack."
-
-
-def _of_memory_error(_error: BaseException, _message: str, _scene: Scene) -> str | None:
-    return "Work in smaller pieces, with generators for instance, or ask for more with memory_mb."
 
 
 def _of_file_not_found(error: BaseException, _message: str, scene: Scene) -> str | None:
@@ -419,19 +399,20 @@ def _of_syntax_error(_error: BaseException, message: str, scene: Scene) -> str |
 
 _Rule = Callable[[BaseException, str, Scene], str | None]
 
-_BY_CLASS: dict[type[BaseException], _Rule] = {
+_BY_CLASS: dict[type[BaseException], _Rule | str] = {
     UnboundLocalError: _of_unbound_local,
     NameError: _of_name_error,
     AttributeError: _of_attribute_error,
     KeyError: _of_key_error,
     IndexError: _of_index_error,
     ImportError: _of_import_error,
-    RecursionError: _of_recursion_error,
-    MemoryError: _of_memory_error,
+    RecursionError: "Look for the case that ends the recursion; where it is truly deep, write a loop with a list as "
+    "its stack.",
+    MemoryError: "Work in smaller pieces, with generators for instance, or ask for more with memory_mb.",
     FileNotFoundError: _of_file_not_found,
     OSError: _of_os_error,
     SyntaxError: _of_syntax_error,
 }
 
 # By identity, since a metaclass may say what it likes of equality.
-_RULES: dict[int, _Rule] = {id(cls): rule for cls, rule in _BY_CLASS.items()}
+_RULES: dict[int, _Rule | str] = {id(cls): rule for cls, rule in _BY_CLASS.items()}

@@ -6,6 +6,7 @@ a variable still holds when the code has ended. Here both become one note of the
 
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
 import warnings
@@ -17,7 +18,29 @@ from weakref import WeakSet
 
 from ..guest.guest import GUEST
 from ..guest.spelling import demangle
-from .plain_functions import AWAIT, await_at
+from .lookups import Scene
+
+AWAIT = "Write `await` before the call: without it there is only a coroutine, of which nothing has run."
+
+
+def await_at(scene: Scene) -> str:
+    """Return how to await a call on a line of a source."""
+    name = _plain_function_at(scene, scene.line) if scene.line is not None and "def " in scene.source else None
+    if name is None:
+        return AWAIT
+    return (
+        f"Make {name}() an `async def` and write `await` before the call, and before the calls of {name}(); "
+        "asyncio.gather makes many at once, without threads. In a thread, write asyncio.run(…) around the call."
+    )
+
+
+def _plain_function_at(scene: Scene, line: int) -> str | None:
+    """Return the name of the innermost function around a line, if that is no `async def`."""
+    functions = (node for node in scene.nodes() if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    around = [each for each in functions if each.lineno <= line <= (each.end_lineno or each.lineno)]
+    innermost = max(around, key=lambda each: each.lineno, default=None)
+    return innermost.name if isinstance(innermost, ast.FunctionDef) else None
+
 
 _NAMED_MAX = 3
 _ITEMS_MAX = 1000
@@ -31,9 +54,8 @@ class Unawaited:
     """The coroutines of one run that were never awaited, by name and line."""
 
     def __init__(self) -> None:
-        self._calls: dict[tuple[str, int | None, str], None] = {}
-        self._files: dict[tuple[int | None, str], str] = {}
-        """The names of the files of those lines."""
+        self._calls: dict[tuple[str, int | None, str], str] = {}
+        """Each with the name of its file."""
         self._told: WeakSet[CoroutineType[Any, Any, Any]] = WeakSet()
         self._last_given: str | None = None
         self._given = 0
@@ -46,7 +68,6 @@ class Unawaited:
     def begin(self) -> None:
         """Clear the calls of an earlier run."""
         self._calls.clear()
-        self._files.clear()
 
     def given(self, namespace: dict[str, object]) -> None:
         """Note which variables the code starts with.
@@ -67,16 +88,10 @@ class Unawaited:
             return {}
         shown = ", ".join(calls[:_NAMED_MAX]) + (f" and {len(calls) - _NAMED_MAX} more" if calls[_NAMED_MAX:] else "")
         was = "was" if len(calls) == 1 else "were"
-        advice = self._advice()
-        return {"code": f"{shown} {was} never awaited: nothing of it ran. {advice}"}
-
-    def _advice(self) -> str:
-        """Return what to write, in the function in which the first of the calls stands."""
-        _name, line, source = next(iter(sorted(self._calls, key=_line)))
-        advice = await_at(GUEST.sources.get(self._files.get((line, source), ""), ""), line)
-        return (
-            "Write `await` before the call." if advice == AWAIT else "Write `await` before the call, in an `async def`."
-        )
+        first = min(self._calls, key=_line)
+        is_in_async = await_at(Scene(GUEST.sources.get(self._calls[first], ""), first[1])) == AWAIT
+        where = "" if is_in_async else ", in an `async def`"
+        return {"code": f"{shown} {was} never awaited: nothing of it ran. Write `await` before the call{where}."}
 
     def _newer(self, namespace: dict[str, object]) -> list[object]:
         """Return what the code added, or everything if it took out some of what was given.
@@ -95,10 +110,9 @@ class Unawaited:
         if origin:
             own = (each for each in origin if each[0] in GUEST.sources)
             source, line, _function = next(own, origin[0])
-            self._files[line, source[1:-1] if source.startswith(_SKILL) else ""] = source
-            self._calls[name, line, source[1:-1] if source.startswith(_SKILL) else ""] = None
+            self._calls[name, line, source[1:-1] if source.startswith(_SKILL) else ""] = source
         else:
-            self._calls[name, None, ""] = None
+            self._calls[name, None, ""] = ""
 
 
 def _line(call: tuple[str, int | None, str]) -> tuple[str, int]:

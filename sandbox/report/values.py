@@ -29,21 +29,122 @@ from binascii import b2a_base64
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
+from json.encoder import encode_basestring
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ..guest.guest import GUEST
 from ..guest.real_classes import derives, mro_of
 from ..guest.spelling import demangle
-from ..wire.result_paths import Path
+from ..wire.result_paths import Notes, Path
 from .disclosure import repr_of, type_name
-from .rendering import TOO_LARGE, Rendering
-from .value_kinds import ITERATE, UNSET, dataclass_fields, field_of, is_enum, length_of, order_of, tuple_fields
-from .value_sizes import json_size, size_as_it_is
-from .value_texts import BITS_SURELY_SHORT, TEXTS, decimal_digits
+from .value_kinds import (
+    BITS_SURELY_SHORT,
+    ITERATE,
+    TEXTS,
+    UNSET,
+    dataclass_fields,
+    decimal_digits,
+    field_of,
+    is_enum,
+    length_of,
+    order_of,
+    tuple_fields,
+)
 
 if TYPE_CHECKING:
     from ..job import Json
+
+_SIMPLE_CHARS_MAX = 1000
+
+
+def size_as_it_is(value: object) -> int:
+    """Return the size of the JSON of the simplest values, which are their own JSON, with a comma; 0 for all others."""
+    if type(value) is str:
+        if len(value) <= _SIMPLE_CHARS_MAX and value.isascii() and value.isprintable():
+            return len(value) + 3 + value.count('"') + value.count("\\")
+    elif type(value) is int:
+        bits = value.bit_length()
+        if bits <= BITS_SURELY_SHORT:
+            return bits // 3 + 3
+    elif type(value) is float:
+        return 25 if isfinite(value) else 0
+    elif value is None or value is True or value is False:
+        return 6
+    return 0
+
+
+def json_size(text: str) -> int:
+    """Return the bytes of a string's JSON, a lone surrogate counting as the escape that it will become."""
+    if text.isascii() and text.isprintable():
+        return len(text) + 2 + text.count('"') + text.count("\\")
+    return len(encode_basestring(text).encode("utf-8", "backslashreplace"))
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether UTF-8 can hold a string: it has no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+CYCLE = "<cycle>"
+
+TOO_LARGE = "a report cannot hold more. Write it to the workspace with write_file to keep it whole"
+_KEYS_REMEMBERED = 1000
+
+
+class Rendering:
+    """Bounds of depth, bytes of JSON and values, which whatever is rendered spends."""
+
+    def __init__(self, name: str, depth_max: int, size_max: int, nodes_max: int) -> None:
+        self._depth_max = depth_max
+        self._bytes_left = size_max
+        self._nodes_left = nodes_max
+        self._open: dict[int, Path] = {}
+        self.notes = Notes(name)
+        self._key_sizes: dict[str, int] = {}
+
+    def _key_size(self, key: str) -> int:
+        """Return the size of a simple key, 0 for others; rows repeat their keys, so sizes are remembered."""
+        size = size_as_it_is(key)
+        if len(self._key_sizes) < _KEYS_REMEMBERED:
+            self._key_sizes[key] = size
+        return size
+
+    def _enter(self, value: object, path: Path, levels: int) -> bool:
+        if levels <= 0 or id(value) in self._open:
+            return False
+        self._open[id(value)] = path
+        self._bytes_left -= 3
+        self._nodes_left -= 2
+        return True
+
+    def _leave(self, value: object, shown: int, count: int, unit: str, path: Path) -> None:
+        del self._open[id(value)]
+        if shown < count:
+            self.notes.add(path, f"the first {shown} of {count} {unit}: {TOO_LARGE}")
+
+    def _marker(self, value: object, count: int, path: Path) -> Json:
+        if id(value) in self._open:
+            self.notes.add(path, f"refers back to {self.notes.place(self._open[id(value)])}")
+            return self._text(CYCLE, path)
+        self.notes.add(path, f"more than {self._depth_max} levels deep")
+        return self._text(f"<{type_name(type(value))} of {count}>", path)
+
+    def _spend(self, size: int) -> None:
+        self._bytes_left -= size + 1
+        self._nodes_left -= 1
+
+    def _text(self, text: str, path: Path) -> str:
+        if not text.isascii() and not is_unicode(text):
+            text = text.encode("utf-8", "backslashreplace").decode()
+            self.notes.add(path, "lone surrogates became \\u escapes, since JSON is UTF-8")
+        self._spend(json_size(text))
+        return text
+
 
 DEPTH_MAX = 90
 """Levels of lists and objects: with the envelope around it within `frames.DEPTH_MAX`, and within the 128 levels where

@@ -31,7 +31,7 @@ from ..guest.spelling import PREFIX
 from ..guest.trace import ReplayDiverged
 from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools, judged_programs
 from ..job import Failure, Isolation, Job, Json, Reading, Start, Status
-from ..report import failures, held_values, memory_hints, values
+from ..report import failures, memory, values
 from ..report.results import exit_text
 from ..skill_source import facts
 from ..wire import output
@@ -180,7 +180,7 @@ class Worker:
         self._dialect.bound_pools(cast("int", frame["threads"]), allowance.memory_bytes)
         self._memory_mb = allowance.memory_bytes // limits.MIB
         if self._peak_before_mb is None:
-            self._peak_before_mb = memory_hints.peak_mb()
+            self._peak_before_mb = memory.peak_mb()
         if frame["arguments"]:
             self._dialect.take_arguments(cast("Sequence[str]", frame["arguments"]))
         try:
@@ -211,7 +211,7 @@ class Worker:
     def _held(self) -> list[Json]:
         """Return what the session holds; nothing where there is no memory left to find out."""
         with suppress(Exception):
-            return [each.to_json() for each in held_values.held_in(self._namespace, self._given)]
+            return [each.to_json() for each in memory.held_in(self._namespace, self._given)]
         return []
 
     def _follow(self, frame: Mapping[str, Json]) -> None:
@@ -276,7 +276,7 @@ class Worker:
         if type(error) is SystemExit:
             with suppress(output.OutputFull):
                 GUEST.error_output(exit_text(error))
-        of_memory = memory_hints.is_of_memory(error)
+        of_memory = memory.is_of_memory(error)
         if of_memory:
             limits.open_reserve()
         failure = failures.describe(error, code, filename, earlier={**self._calls, **GUEST.sources})
@@ -288,14 +288,14 @@ class Worker:
 
     def _out_of_memory(self, failure: Failure) -> Failure:
         """Say what was used, by what, and what would need less."""
-        peak_mb = max(0, memory_hints.peak_mb() - (self._peak_before_mb or 0))
+        peak_mb = max(0, memory.peak_mb() - (self._peak_before_mb or 0))
         asking = "it asked" if failure.line is None else f"line {failure.line} asked"
         told = f"The code used up its {self._memory_mb} MB of memory. It had taken {peak_mb} MB when {asking} for more"
         said = f": {failure.message}" if failure.message else "."
-        hints = [memory_hints.advice_for(failure.traceback or "") or "Hold less at once."]
+        hints = [memory.advice_for(failure.traceback or "") or "Hold less at once."]
         with suppress(Exception):
-            variables = held_values.held_in(self._namespace, self._given)
-            if words := held_values.in_words(variables, self._memory_mb * limits.MIB // 20, 3):
+            variables = memory.held_in(self._namespace, self._given)
+            if words := memory.in_words(variables, self._memory_mb * limits.MIB // 20, 3):
                 hints.append(f"Held are {words}.")
         if GUEST.wider and not GUEST.full_python:
             hints.append(f'Of many numbers numpy and pandas hold a tenth of the bytes: isolation="{GUEST.wider[0]}".')

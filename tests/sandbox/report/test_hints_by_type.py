@@ -11,6 +11,7 @@ from sealab.sandbox.dialect import compiling, namespace
 from sealab.sandbox.errors import Refused
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.report import failures, hints_by_message, hints_by_type
+from sealab.sandbox.report.lookups import Scene
 
 
 def hint_of(source: str) -> str | None:
@@ -251,12 +252,12 @@ def test_hostile_objects_are_not_asked(source):
 def test_many_names_and_long_ones_take_no_time():
     namespace_of_many = {"n" * 10_000 + str(i): i for i in range(3000)}
     error = NameError("name", name="m" * 10_000)
-    assert hints_by_type.hint_for(error, "", hints_by_type.Scene("", None, None)) is None
+    assert hints_by_type.hint_for(error, "", Scene("", None, None)) is None
     try:
         exec("nnnnnnn", namespace_of_many)
     except NameError as missed:
         frame = missed.__traceback__.tb_next.tb_frame
-        hints_by_type.hint_for(missed, "", hints_by_type.Scene("", None, frame))
+        hints_by_type.hint_for(missed, "", Scene("", None, frame))
 
 
 @pytest.mark.parametrize(
@@ -286,6 +287,6 @@ def test_full_python_is_named_only_by_the_isolations_that_may_be_asked_for(monke
 def test_in_full_python_a_missing_module_is_one_that_is_not_installed(monkeypatch):
     monkeypatch.setattr(GUEST, "full_python", True)
     error = ModuleNotFoundError("No module named 'requets'", name="requets")
-    assert hints_by_type.hint_for(error, str(error), hints_by_type.Scene("", None)) == (
+    assert hints_by_type.hint_for(error, str(error), Scene("", None)) == (
         "Do without the module, which is not installed here."
     )
