@@ -1,4 +1,4 @@
-"""Writes `syscalls_x86_64.py` and `syscalls_aarch64.py` from the kernel's own headers.
+"""Writes `syscalls.py` from the kernel's own headers.
 
     python -m sealab.sandbox.confine.system_calls.generate_numbers
 
@@ -10,11 +10,16 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
+import textwrap
 from pathlib import Path
 
 from .allow_list import NAMES
 
+_HEAD = '''"""System call numbers of each architecture, name by name. Written by `generate_numbers`; not to be edited."""
+
+TABLES = {
+'''
+_WIDTH = 108
 _HEADERS = {
     "x86_64": ("<asm/unistd_64.h>", ()),
     "aarch64": (
@@ -40,18 +45,20 @@ def numbers(architecture: str) -> dict[str, int]:
     return found
 
 
+def written(tables: dict[str, dict[str, int]]) -> str:
+    """Return the module that holds these tables."""
+    text = _HEAD
+    for architecture, table in tables.items():
+        words = " ".join(f"{name}={number}" for name, number in table.items())
+        lines = textwrap.wrap(words, _WIDTH, break_on_hyphens=False)
+        text += "\n".join([f'    "{architecture}": """', *(f"        {line}" for line in lines), '    """,\n'])
+    return text + "}\n"
+
+
 def main() -> None:
     """Write both tables beside this module."""
-    for architecture in _HEADERS:
-        lines = [f'    "{name}": {number},' for name, number in numbers(architecture).items()]
-        source = (
-            f'"""System call numbers of {architecture}. Written by `generate_numbers`; not to be edited."""\n\n'
-            + "\n".join(["NUMBERS = {", *lines, "}"])
-            + "\n"
-        )
-        target = Path(__file__).with_name(f"syscalls_{architecture}.py")
-        target.write_text(source, encoding="utf-8")
-        sys.stderr.write(f"{target.name}: {len(lines)} calls\n")
+    source = written({architecture: numbers(architecture) for architecture in _HEADERS})
+    Path(__file__).with_name("syscalls.py").write_text(source, encoding="utf-8")
 
 
 if __name__ == "__main__":

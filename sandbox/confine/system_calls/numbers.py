@@ -1,4 +1,4 @@
-"""System call numbers by architecture: see `syscalls_x86_64` and `syscalls_aarch64`, which a script generates."""
+"""System call numbers by architecture: see `syscalls`, which a script generates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from . import syscalls_aarch64, syscalls_x86_64
+from .syscalls import TABLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,17 @@ class Architecture:
     has_x32: bool = False
 
 
+def _numbers(architecture: str) -> Mapping[str, int]:
+    pairs = (each.partition("=") for each in TABLES[architecture].split())
+    return {name: int(number) for name, _, number in pairs}
+
+
 _64_BIT_LITTLE_ENDIAN = 0xC0000000
 _ELF_MACHINE_X86_64 = 62
 _ELF_MACHINE_AARCH64 = 183
 
-X86_64 = Architecture("x86_64", _64_BIT_LITTLE_ENDIAN | _ELF_MACHINE_X86_64, syscalls_x86_64.NUMBERS, has_x32=True)
-AARCH64 = Architecture("aarch64", _64_BIT_LITTLE_ENDIAN | _ELF_MACHINE_AARCH64, syscalls_aarch64.NUMBERS)
+X86_64 = Architecture("x86_64", _64_BIT_LITTLE_ENDIAN | _ELF_MACHINE_X86_64, _numbers("x86_64"), has_x32=True)
+AARCH64 = Architecture("aarch64", _64_BIT_LITTLE_ENDIAN | _ELF_MACHINE_AARCH64, _numbers("aarch64"))
 
 ARCHITECTURES = {"x86_64": X86_64, "amd64": X86_64, "aarch64": AARCH64, "arm64": AARCH64}
 
