@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..sandbox.host.pools import JobRunner, Pools
-from ..sandbox.host.shared_runner import SharedRunner
+from ..sandbox.host.pools import JobRunner, Pools, SharedRunner
 from ..sandbox.job import Isolation
 from ..skills_db import DATABASE_FILE
 from ..workspace.store import Workspace

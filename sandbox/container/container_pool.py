@@ -15,12 +15,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from ..confine import Level
-from ..host.pool import Pool, PoolSettings, PoolStats
-from ..host.repl_sessions import SessionState
+from ..host.pool import Pool, PoolSettings
+from ..host.pools import Forwards, JobRunner
 from ..job import HostCalls, Isolation, Job, Outcome, Rebuild, Recorder
 from ..wire.zygote_config import ZygoteConfig
 from . import engine, image
@@ -46,13 +45,12 @@ class ContainerSettings:
     idle_seconds: float = 600.0
 
 
-class ContainerPool:
+class ContainerPool(Forwards):
     """Runs jobs in containers, each in one that holds no other; the same as `Pool` to its user."""
 
     def __init__(self, settings: ContainerSettings) -> None:
         self._settings = settings
         self._engine: Engine | None = None
-        self._pool: Pool | None = None
         self._starting = asyncio.Lock()
         self._busy = 0
         self._rest: asyncio.TimerHandle | None = None
@@ -61,9 +59,7 @@ class ContainerPool:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _where: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._rest is not None:
             self._rest.cancel()
         await asyncio.gather(*self._resting)
@@ -84,38 +80,16 @@ class ContainerPool:
         async with self._used() as pool:
             return await pool.run(job, host_calls, recorder, rebuild)
 
-    def has_session(self, name: str) -> bool:
-        """Return whether a session of that name is alive."""
-        return self._pool is not None and self._pool.has_session(name)
-
-    async def end_session(self, name: str) -> bool:
-        """End a session; return whether there was one."""
-        return self._pool is not None and await self._pool.end_session(name)
-
-    def close_session(self, name: str) -> bool:
-        """End a session once it is idle; return whether there was one."""
-        return self._pool is not None and self._pool.close_session(name)
-
-    def sessions_of(self, caller: str) -> list[SessionState]:
-        """Return the sessions that a caller began."""
-        return [] if self._pool is None else self._pool.sessions_of(caller)
-
-    def stats(self) -> PoolStats:
-        """Count what there is now: nothing before the first job, and while the containers rest."""
-        if self._pool is None:
-            return PoolStats(spares=0, running=0, waiting=0, sessions=0, workers=0, zygotes=0, layers=())
-        return self._pool.stats()
-
     @asynccontextmanager
-    async def _used(self) -> AsyncIterator[Pool]:
+    async def _used(self) -> AsyncIterator[JobRunner]:
         self._busy += 1
         if self._rest is not None:
             self._rest.cancel()
         try:
             async with self._starting:
-                if self._pool is None:
-                    self._pool = await self._started()
-            yield self._pool
+                if self._runner is None:
+                    self._runner = await self._started()
+            yield self._runner
         finally:
             self._busy -= 1
             if not self._busy:
@@ -160,7 +134,7 @@ class ContainerPool:
     def _stop_when_idle(self) -> None:
         if self._busy:
             return
-        if self._pool is not None and self._pool.stats().sessions:
+        if self.stats().sessions:
             self._rest = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self._stop_when_idle)
             return
         task = asyncio.create_task(self._end())
@@ -171,6 +145,6 @@ class ContainerPool:
         async with self._starting:
             if self._busy:
                 return
-            pool, self._pool = self._pool, None
+            pool, self._runner = self._runner, None
             if pool is not None:
-                await pool.aclose()
+                await pool.__aexit__(None, None, None)

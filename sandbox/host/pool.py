@@ -18,7 +18,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import Self
 
 from ..confine import Level, default_level
@@ -109,13 +108,13 @@ class PoolStats:
     workspace though they should, where the host cannot make the folders for it; a later run tries again.
     """
 
-    spares: int
-    running: int
-    waiting: int
-    sessions: int
-    workers: int
-    zygotes: int
-    layers: tuple[str, ...]
+    spares: int = 0
+    running: int = 0
+    waiting: int = 0
+    sessions: int = 0
+    workers: int = 0
+    zygotes: int = 0
+    layers: tuple[str, ...] = ()
     resting: int = 0
     read_only: str | None = None
 
@@ -176,9 +175,7 @@ class Pool:
         self._refill()
         return self
 
-    async def __aexit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _where: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def ready(self) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
-from types import TracebackType
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import replace
 from typing import Protocol, Self
 
 from ..errors import LimitRefused, SessionRefused
@@ -14,14 +14,8 @@ from .pool import PoolStats
 from .repl_sessions import SessionState, shown
 
 
-class JobRunner(Protocol):
+class JobRunner(AbstractAsyncContextManager["JobRunner", None], Protocol):
     """What runs jobs at one isolation, as `Pool` does: entered once, left at the end, perhaps by another task."""
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _where: TracebackType | None
-    ) -> None: ...
 
     async def ready(self) -> None:
         """Wait until a job could start at once. Raises `SandboxError` when none ever can."""
@@ -53,6 +47,103 @@ class JobRunner(Protocol):
         ...
 
 
+class Forwards:
+    """Runs jobs in another runner, of which it is a user among others, or which may not be there yet."""
+
+    _runner: JobRunner | None = None
+
+    @property
+    def _there(self) -> JobRunner:
+        if self._runner is None:
+            raise RuntimeError("It is entered before it runs anything.")
+        return self._runner
+
+    def _named(self, name: str) -> str:
+        """Return what the other calls a session or a caller of this name."""
+        return name
+
+    async def ready(self) -> None:
+        """Wait until a job could start at once. Raises `SandboxError` when none ever can."""
+        await self._there.ready()
+
+    def has_session(self, name: str) -> bool:
+        """Return whether a session of that name is alive here."""
+        return self._runner is not None and self._runner.has_session(self._named(name))
+
+    async def end_session(self, name: str) -> bool:
+        """End a session; return whether there was one."""
+        return self._runner is not None and await self._runner.end_session(self._named(name))
+
+    def close_session(self, name: str) -> bool:
+        """End a session once it is idle; return whether there was one."""
+        return self._runner is not None and self._runner.close_session(self._named(name))
+
+    def sessions_of(self, caller: str) -> list[SessionState]:
+        """Return the sessions that a caller began."""
+        return [] if self._runner is None else self._runner.sessions_of(self._named(caller))
+
+    def stats(self) -> PoolStats:
+        """Count what there is now."""
+        return PoolStats() if self._runner is None else self._runner.stats()
+
+
+class SharedRunner(Forwards):
+    """One tenant's part in a pool that all tenants share; `pool` returns that once it has started.
+
+    A security boundary: names of sessions and callers mean something within one tenant alone. What the pool calls them
+    has the tenant and a character in front that no name of a tenant has, so a name of another cannot be said. Only a
+    pool that shows its workers no folder may be shared: each worker is used once, or by one session.
+    """
+
+    def __init__(self, tenant: str, pool: Callable[[], Awaitable[JobRunner]]) -> None:
+        self._tenant = tenant
+        self._pool = pool
+        self._sessions: set[str] = set()
+        self._running = 0
+        self._done = 0
+
+    async def __aenter__(self) -> Self:
+        self._runner = await self._pool()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for name in self._alive():
+            await self._there.end_session(name)
+
+    async def run(
+        self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None, rebuild: Rebuild | None = None
+    ) -> Outcome:
+        """Run one job and report it; as `Pool.run`."""
+        session = None if job.session is None else self._named(job.session)
+        if session is not None:
+            self._sessions.add(session)
+        job = replace(job, tenant=self._tenant, caller=self._named(job.caller), session=session)
+        self._running += 1
+        try:
+            return await self._there.run(job, host_calls, recorder, rebuild)
+        finally:
+            self._running -= 1
+            self._done += 1
+
+    def stats(self) -> PoolStats:
+        """Count what the tenant has there; of others it shows nothing."""
+        shared = self._there.stats()
+        return PoolStats(
+            running=self._running,
+            sessions=len(self._alive()),
+            workers=self._done + self._running,
+            layers=shared.layers,
+            read_only=shared.read_only,
+        )
+
+    def _named(self, name: str) -> str:
+        return f"{self._tenant}\0{name}"
+
+    def _alive(self) -> list[str]:
+        self._sessions = {name for name in self._sessions if self._there.has_session(name)}
+        return list(self._sessions)
+
+
 class Pools:
     """Hands each job to the pool of its isolation. A session belongs to the isolation that it began in.
 
@@ -76,9 +167,7 @@ class Pools:
         await self.runner(self.default)
         return self
 
-    async def __aexit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _where: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:

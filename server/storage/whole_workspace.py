@@ -11,12 +11,9 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from types import TracebackType
 from typing import Self
 
-from ...sandbox.host.pool import PoolStats
-from ...sandbox.host.pools import JobRunner
-from ...sandbox.host.repl_sessions import SessionState
+from ...sandbox.host.pools import Forwards, JobRunner
 from ...sandbox.job import Failure, HostCalls, Isolation, Job, Outcome, Rebuild, Recorder, Status
 from ...workspace.errors import WorkspaceError
 from ...workspace.store import Workspace
@@ -42,7 +39,7 @@ def _wrapped(maker: Callable[[], JobRunner], workspace: Workspace) -> JobRunner:
     return WholeWorkspace(maker(), workspace)
 
 
-class WholeWorkspace:
+class WholeWorkspace(Forwards):
     """Runs jobs in a pool once the workspace's folder is whole. A job whose files cannot be had does not start."""
 
     def __init__(self, runner: JobRunner, workspace: Workspace) -> None:
@@ -50,17 +47,11 @@ class WholeWorkspace:
         self._workspace = workspace
 
     async def __aenter__(self) -> Self:
-        await self._runner.__aenter__()
+        await self._there.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        await self._runner.__aexit__(kind, error, where)
-
-    async def ready(self) -> None:
-        """Wait until a job could start at once."""
-        await self._runner.ready()
+    async def __aexit__(self, *_: object) -> None:
+        await self._there.__aexit__(None, None, None)
 
     async def run(
         self, job: Job, host_calls: HostCalls, recorder: Recorder | None = None, rebuild: Rebuild | None = None
@@ -76,7 +67,7 @@ class WholeWorkspace:
                 isolation=job.isolation,
             )
         try:
-            return await self._runner.run(job, host_calls, recorder, rebuild)
+            return await self._there.run(job, host_calls, recorder, rebuild)
         finally:
             await self._leave(whole)
 
@@ -97,26 +88,6 @@ class WholeWorkspace:
         except asyncio.CancelledError:
             entering.add_done_callback(partial(_left, whole))
             raise
-
-    def has_session(self, name: str) -> bool:
-        """Return whether a session of that name is alive here."""
-        return self._runner.has_session(name)
-
-    async def end_session(self, name: str) -> bool:
-        """End a session; return whether there was one."""
-        return await self._runner.end_session(name)
-
-    def close_session(self, name: str) -> bool:
-        """End a session once it is idle; return whether there was one."""
-        return self._runner.close_session(name)
-
-    def sessions_of(self, caller: str) -> list[SessionState]:
-        """Return the sessions that a caller began."""
-        return self._runner.sessions_of(caller)
-
-    def stats(self) -> PoolStats:
-        """Count what there is now."""
-        return self._runner.stats()
 
 
 def _left(whole: AbstractContextManager[None], entered: asyncio.Future[None]) -> None:

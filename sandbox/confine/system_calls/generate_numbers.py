@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .allow_list import NAMES
 
-_HEAD = '''"""System call numbers of each architecture, name by name. Written by `generate_numbers`; not to be edited."""
+_HEAD = '''"""System call numbers of each machine, name by name. Written by `generate_numbers`; not to be edited."""
 
 TABLES = {
 '''

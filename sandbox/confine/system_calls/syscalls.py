@@ -1,4 +1,4 @@
-"""System call numbers of each architecture, name by name. Written by `generate_numbers`; not to be edited."""
+"""System call numbers of each machine, name by name. Written by `generate_numbers`; not to be edited."""
 
 TABLES = {
     "x86_64": """

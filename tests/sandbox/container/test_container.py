@@ -209,7 +209,7 @@ async def test_the_clock_kills_while_the_loop_is_busy(pool: ContainerPool) -> No
     running = asyncio.create_task(pool.run(Job(code, isolation=Isolation.CONTAINER, limits=allowed), begun))
     await said.wait()
     await asyncio.sleep(0.1)
-    controls = [each._link._control for each in pool._pool._zygotes.newest._all]
+    controls = [each._link._control for each in pool._runner._zygotes.newest._all]
     deadline = time.monotonic() + 20
     while not any(_was_said(control, b'"exit"') for control in controls):  # nothing else happens in this loop meanwhile
         assert time.monotonic() < deadline
