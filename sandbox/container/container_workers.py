@@ -312,15 +312,14 @@ class _Container:
         return "it wrote nothing" if self._running is None else self._running.complaint()
 
 
-class _ContainedWorker:
-    """A worker in a container (`WorkerProcess`)."""
+class _ContainedWorker(WorkerProcess):
+    """A worker in a container: only that could measure or stop it, and it sees the workspace itself."""
 
     def __init__(self, container: _Container) -> None:
         self._container = container
         self._overdue: asyncio.TimerHandle | None = None
         self.pid = 0
-        self.code_pid: int | None = None
-        self.exit: asyncio.Future[ProcessExit] = asyncio.get_running_loop().create_future()
+        self.exit = asyncio.get_running_loop().create_future()
 
     def kill(self) -> None:
         """Have the fork server end it; if that does not help within `KILL_SECONDS`, end the container."""
@@ -333,39 +332,8 @@ class _ContainedWorker:
         """Have the fork server end it."""
         self._container.kill_from_thread(self.pid)
 
-    def close(self) -> None:
-        """End it; what belongs to it is given back when its end is known."""
-        self.kill()
-
     def begin(self) -> None:
-        """Prepare for a job that is about to be sent."""
         self._container.begin()
-
-    def cpu_ms(self) -> float | None:
-        """Return None: only the container could measure it."""
-        return None
-
-    def computes(self) -> bool | None:
-        """Return None: its processes are the container's."""
-        return None
-
-    def suspend(self) -> bool:
-        """Return False: it cannot be stopped from here."""
-        return False
-
-    async def see_workspace_anew(self) -> None:
-        """No-op: it sees the workspace itself."""
-
-    def has_stopped(self) -> bool:
-        """Return False, as above."""
-        return False
-
-    def resume(self) -> None:
-        """No-op: it was never stopped."""
-
-    def is_gone(self) -> bool:
-        """Return whether the container said how it ended."""
-        return self.exit.done()
 
     def has_ended(self, ended: ProcessExit) -> None:
         """Take note of how it ended."""

@@ -32,8 +32,7 @@ from ..worker.dialect_choice import dialect_of
 from ..worker.immortal import immortalize
 from . import limit_checks, messages
 from .cleaning import ContainerState
-from .link import DirectLink, Link, Request
-from .stream_link import StreamLink
+from .link import DirectLink, Link, Request, StreamLink
 
 
 def main() -> NoReturn:

@@ -9,7 +9,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from ..errors import WorkerLost
 from ..job import Json
@@ -18,37 +18,11 @@ from ..wire.zygote_config import PACKET_BYTES_MAX
 from . import messages
 
 
-class HostLink(Protocol):
-    """How the host exchanges messages with a fork server, which may send anything and is never trusted."""
-
-    async def receive(self) -> Mapping[str, Any]:
-        """Wait for its next message. Raises EOFError at their end, ValueError for what is not a message."""
-        ...
-
-    def send(self, **words: Json) -> None:
-        """Send it a message."""
-
-    def kill_from_thread(self, pid: int) -> None:
-        """Have it end its worker of this number, from whatever thread, where that can be done."""
-
-    def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
-        """Ask for a worker with the other ends of these; `kill` ends it once it can no longer be reached.
-
-        Raises `WorkerLost` where the asking finds no room.
-        """
-
-    def begin(self) -> None:
-        """Prepare for a job that is about to be sent: the output begins anew."""
-
-    def detach_worker(self) -> None:
-        """Give back what belonged to a worker that has ended."""
-
-    def close(self) -> None:
-        """End it; the fork server ends with it."""
-
-
 class DirectHostLink:
-    """A socket whose other end the engine passes into the container; a packet for each message."""
+    """A socket whose other end the engine passes into the container; a packet for each message.
+
+    What comes up may be anything and is never trusted. The end of the link ends the fork server.
+    """
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
@@ -57,7 +31,7 @@ class DirectHostLink:
         control.setblocking(False)
 
     async def receive(self) -> Mapping[str, Any]:
-        """Wait for a packet."""
+        """Wait for a packet. Raises EOFError at their end, ValueError for what is not a message."""
         try:
             data = await asyncio.get_running_loop().sock_recv(self._control, PACKET_BYTES_MAX)
         except OSError:
@@ -72,7 +46,7 @@ class DirectHostLink:
             self._control.send(json.dumps(words).encode())
 
     def kill_from_thread(self, pid: int) -> None:
-        """Send a packet, whatever the loop does meanwhile."""
+        """Have the worker of this number ended, whatever the loop does meanwhile."""
         with self._closing:
             if self._open:
                 self.send(kill=pid)
@@ -84,7 +58,7 @@ class DirectHostLink:
         kill: Callable[[], None],  # noqa: ARG002 - the worker sees the end of its channel itself
         **wanted: Json,
     ) -> None:
-        """Pass its descriptors on."""
+        """Ask for a worker with the other ends of these. Raises `WorkerLost` where the asking finds no room."""
         try:
             socket.send_fds(self._control, [json.dumps({"fork": wanted}).encode()], [channel.fileno(), output_fd])
         except OSError as error:
@@ -114,7 +88,7 @@ class StreamHostLink:
         self._forwarded: _ForwardedWorker | None = None
 
     async def receive(self) -> Mapping[str, Any]:
-        """Wait for a message of JSON, and forward what comes meanwhile."""
+        """Wait for a message of JSON, and forward what comes meanwhile. Raises as `DirectHostLink.receive`."""
         while True:
             try:
                 header = await self._reading.readexactly(messages.HEADER_BYTES)
@@ -144,7 +118,7 @@ class StreamHostLink:
         """No-op: only the loop may write to a stream, where a message may be half written."""
 
     def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
-        """Ask for one, and forward what the host sends it."""
+        """Ask for one, and forward what the host sends it; `kill` ends it once it can no longer be reached."""
         self.detach_worker()
         self._forwarded = _ForwardedWorker(self, channel.dup(), Output(os.dup(output_fd)), kill)
         self.send(fork=wanted)
@@ -173,6 +147,9 @@ class StreamHostLink:
     def _send(self, message: bytes) -> None:
         with suppress(ConnectionError, RuntimeError):
             self._writing.write(message)
+
+
+HostLink = DirectHostLink | StreamHostLink
 
 
 class _ForwardedWorker:

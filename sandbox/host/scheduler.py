@@ -37,28 +37,18 @@ _SLICE_SECONDS = 0.1
 _MIB = 1024 * 1024
 
 
-class ScheduledWorker(Protocol):
-    """What a scheduler sees of a worker, and does with it."""
+class _Worker(Protocol):
+    """What a scheduler sees of a `WorkerHandle`, and does with it."""
 
-    def computes(self) -> bool | None:
-        """Return whether it computes at the moment, or None where that cannot be seen."""
-        ...
+    def computes(self) -> bool | None: ...
 
-    def cpu_seconds(self) -> float | None:
-        """Return its CPU time so far, or None where the machine does not say."""
-        ...
+    def cpu_seconds(self) -> float | None: ...
 
-    def waits_for_others(self) -> bool:
-        """Return whether it has asked for something that others have to answer, and for nothing else."""
-        ...
+    def waits_for_others(self) -> bool: ...
 
-    def suspend(self) -> bool:
-        """Stop it until `resume`; return False where that cannot be done."""
-        ...
+    def suspend(self) -> bool: ...
 
-    def resume(self) -> None:
-        """Let it compute again."""
-        ...
+    def resume(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +67,13 @@ class Seat:
     def __init__(self, turn: Turn[Job], queued_ms: float) -> None:
         self.turn = turn
         self.queued_ms = queued_ms
-        self.worker: ScheduledWorker | None = None
+        self.worker: _Worker | None = None
         self.clock: Clock | None = None
         self.resuming: asyncio.Task[None] | None = None
         self.cpu_seconds: float | None = None
         self.looks_asleep = 0
 
-    def begin(self, worker: ScheduledWorker, clock: Clock) -> None:
+    def begin(self, worker: _Worker, clock: Clock) -> None:
         """Note that this worker has the job now."""
         self.worker, self.clock = worker, clock
         self._not_seen()

@@ -9,32 +9,32 @@ from typing import Protocol
 from ..wire.zygote_packets import ProcessExit
 
 
-class WorkerProcess(Protocol):
-    """A worker process as its launcher handed it over; `exit` says how it ends."""
+class WorkerProcess:
+    """A worker process as its launcher handed it over; what cannot be seen or done from outside stays as it is here.
 
-    @property
-    def pid(self) -> int:
-        """Its process id in its own namespace."""
-        ...
+    `pid` is its process id in its own namespace; `exit` says how it ended, once it has.
+    """
+
+    __slots__ = ()
+
+    pid: int
+    exit: asyncio.Future[ProcessExit]
 
     @property
     def code_pid(self) -> int | None:
         """The process id, on this machine, of the process that runs the code; None where that cannot be seen."""
-        ...
-
-    @property
-    def exit(self) -> asyncio.Future[ProcessExit]:
-        """How it ended, once it has."""
-        ...
+        return None
 
     def kill(self) -> None:
         """End it now."""
+        raise NotImplementedError
 
     def kill_from_thread(self) -> None:
         """End it now from whatever thread, where that can be done; else do nothing. `kill` follows in the loop."""
 
     def close(self) -> None:
         """End it, and give back everything that belonged to it; called once."""
+        self.kill()
 
     def begin(self) -> None:
         """Prepare for a job that is about to be sent: the output begins anew."""
@@ -44,26 +44,26 @@ class WorkerProcess(Protocol):
 
     def cpu_ms(self) -> float | None:
         """Return how much CPU time it has used, or None where that cannot be seen."""
-        ...
+        return None
 
     def computes(self) -> bool | None:
         """Return whether it computes at the moment, or None where that cannot be seen."""
-        ...
+        return None
 
     def suspend(self) -> bool:
         """Stop it until `resume`; return False where that cannot be done."""
-        ...
+        return False
 
     def has_stopped(self) -> bool:
         """Return whether no thread of it or of a process below it can run before `resume`, after `suspend`."""
-        ...
+        return False
 
     def resume(self) -> None:
         """Let it compute again."""
 
     def is_gone(self) -> bool:
         """Return whether no process of it runs any more, whether or not `exit` says so. Not called after `close`."""
-        ...
+        return self.exit.done()
 
 
 class Launches(Protocol):

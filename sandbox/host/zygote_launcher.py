@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import asyncio
+import json
 import logging
 import os
 import resource
@@ -25,10 +26,10 @@ from ..confine import cgroups
 from ..confine.limits import NOT_SETTABLE, STACK_BYTES
 from ..errors import LevelMissing, WorkerLost
 from ..job import Isolation
-from ..wire import zygote_packets
 from ..wire.zygote_config import PACKET_BYTES_MAX, PACKETS, START_BYTES_MAX, ZygoteConfig, start_file
-from ..wire.zygote_packets import ProcessExit
+from ..wire.zygote_packets import Kind, Packet, ProcessExit, packed, read
 from . import process_state
+from .worker_process import WorkerProcess
 
 _T = TypeVar("_T")
 
@@ -63,7 +64,7 @@ _BOOT_FULL_PYTHON = (
 
 
 @dataclass(slots=True, eq=False)
-class ForkedWorker:
+class ForkedWorker(WorkerProcess):
     """A worker process that the zygote forked: `pidfd` belongs to the receiver.
 
     `behind_init` says that it is the first process of a pid namespace, and that its one child runs the code. One that
@@ -102,9 +103,6 @@ class ForkedWorker:
         """End it and drop it."""
         self.kill()
         os.close(self.pidfd)
-
-    def begin(self) -> None:
-        """No-op: the worker shares the host's own buffer."""
 
     def cpu_ms(self) -> float | None:
         """Read the CPU clock of the process that runs the code."""
@@ -261,7 +259,8 @@ class ZygoteLauncher:
         self._forks[number] = forked
         try:
             # A few dozen bytes into a socket that the zygote empties: this does not block.
-            socket.send_fds(self._control, [zygote_packets.request(number, run_folder)], [channel.fileno(), output_fd])
+            asked = packed(Kind.FORK, number, text=run_folder)
+            socket.send_fds(self._control, [asked], [channel.fileno(), output_fd])
         except OSError as error:
             del self._forks[number]
             self._lost()
@@ -284,7 +283,7 @@ class ZygoteLauncher:
     def _ask_to_refresh(self, number: int) -> None:
         assert self._control is not None
         try:
-            self._control.send(zygote_packets.refresh(number))
+            self._control.send(packed(Kind.REFRESH, number))
         except OSError:
             self._lost()  # which all that wait are told
 
@@ -317,13 +316,14 @@ class ZygoteLauncher:
         descriptors = array.array("i")
         for _level, _type, received in ancillary:
             descriptors.frombytes(received)
-        self._handle_packet(zygote_packets.read(data), descriptors[0] if descriptors else None)
+        self._handle_packet(read(data), descriptors[0] if descriptors else None)
 
-    def _handle_packet(self, packet: zygote_packets.Packet, pidfd: int | None) -> None:
+    def _handle_packet(self, packet: Packet, pidfd: int | None) -> None:
         assert self._loop is not None
         assert self._hello is not None
-        match packet:
-            case zygote_packets.Forked(number, pid, behind_init):
+        number, value = packet.number, packet.value
+        match packet.kind:
+            case Kind.FORKED:
                 self._exits[number] = ended = self._loop.create_future()
                 waiting = self._forks.pop(number)
                 if pidfd is None:
@@ -333,28 +333,29 @@ class ZygoteLauncher:
                     return
                 alone = self._config.isolation is Isolation.RESTRICTED
                 refresh = partial(self._refresh, number) if self._config.run_folders is not None else None
-                forked = ForkedWorker(pid, pidfd, ended, behind_init, alone, refresh)
+                forked = ForkedWorker(abs(value), pidfd, ended, value < 0, alone, refresh)
                 if waiting.done():
                     forked.close()  # its caller was cancelled
                 else:
                     waiting.set_result(forked)
-            case zygote_packets.ForkRefused(number, reason):
+            case Kind.REFUSED:
                 waiting = self._forks.pop(number)
                 if not waiting.done():
-                    waiting.set_exception(WorkerLost(f"A worker cannot be made: {reason}."))
-            case zygote_packets.Refreshed(number, done):
-                self._refreshing[number].popleft().set_result(done)
+                    waiting.set_exception(WorkerLost(f"A worker cannot be made: {packet.text}."))
+            case Kind.REFRESHED:
+                self._refreshing[number].popleft().set_result(bool(value))
                 if self._refreshing[number]:
                     self._ask_to_refresh(number)
                 else:
                     del self._refreshing[number]
-            case zygote_packets.Ended(number, how):
-                self._exits.pop(number).set_result(how)
-            case zygote_packets.Started(None, _code, notes):
-                for note in notes:
+            case Kind.ENDED:
+                self._exits.pop(number).set_result(ProcessExit(value, packet.cpu_ms, packet.memory_peak_mb))
+            case Kind.WARM:
+                for note in json.loads(packet.text):
                     _LOG.warning("%s", note)
                 self._hello.set_result(None)
-            case zygote_packets.Started(failed, code):
+            case Kind.FAILED:
+                code, failed = json.loads(packet.text)
                 self._hello.set_exception(LevelMissing(failed) if code == "level" else WorkerLost(failed))
 
     def _lost(self) -> None:

@@ -11,6 +11,7 @@ The messages are packets (`zygote_packets`).
 from __future__ import annotations
 
 import gc
+import json
 import os
 import select
 import signal
@@ -27,8 +28,9 @@ from ..confine.limits import AddressSpace
 from ..errors import SandboxError
 from ..guest.guest import GUEST
 from ..job import Isolation
-from ..wire import output, zygote_packets
+from ..wire import output
 from ..wire.zygote_config import ZygoteConfig, close_start_file, read_start_file
+from ..wire.zygote_packets import Kind, packed, read
 from . import reader, runner
 from .compiled_ahead import CompiledAhead
 from .dialect_choice import dialect_of
@@ -36,6 +38,7 @@ from .huge_pages import HeapMap
 from .immortal import immortalize
 
 _REQUEST_BYTES = 256
+_WORDS_CHARS_MAX = 2000
 _DESCRIPTOR = struct.Struct("=i")
 _DESCRIPTORS = struct.Struct("=ii")
 _TWO_DESCRIPTORS = socket.CMSG_SPACE(_DESCRIPTORS.size)
@@ -55,7 +58,7 @@ def main(control_fd: int) -> NoReturn:
     try:
         kind(connection).work()
     except SandboxError as error:
-        connection.send(zygote_packets.failed(str(error), error.code))
+        connection.send(packed(Kind.FAILED, text=_json(error.code, str(error))))
         raise SystemExit(1) from None
 
 
@@ -99,15 +102,16 @@ class _Forker(ABC):
             data, ancillary = b"", []
         if not data:
             os._exit(0)
-        number, run_folder = zygote_packets.requested(data)
-        if zygote_packets.is_refresh(data):
-            self._connection.send(zygote_packets.refreshed(number, done=self._refresh(number)))
+        asked = read(data)
+        number, run_folder = asked.number, asked.text
+        if asked.kind == Kind.REFRESH:
+            self._connection.send(packed(Kind.REFRESHED, number, self._refresh(number)))
             return
         received = b"".join(packed for _level, _type, packed in ancillary)
         if len(received) != _DESCRIPTORS.size:  # the kernel leaves out those that there is no room for
             for (descriptor,) in _DESCRIPTOR.iter_unpack(received):
                 os.close(descriptor)
-            self._connection.send(zygote_packets.refused(number, "its zygote has no file descriptors left"))
+            self._connection.send(packed(Kind.REFUSED, number, text="its zygote has no file descriptors left"))
             return
         channel_fd, output_fd = _DESCRIPTORS.unpack(received)
         overlay: socket.socket | None = None
@@ -119,7 +123,7 @@ class _Forker(ABC):
         except OSError as error:
             if overlay is not None:
                 overlay.close()
-            self._connection.send(zygote_packets.refused(number, str(error)))
+            self._connection.send(packed(Kind.REFUSED, number, text=str(error)))
         else:
             if pid == 0:
                 self._serve(channel_fd, output_fd, run_folder, overlay_to)
@@ -138,13 +142,13 @@ class _Forker(ABC):
             os.waitpid(pid, 0)
             if overlay is not None:
                 overlay.close()
-            self._connection.send(zygote_packets.refused(number, str(error)))
+            self._connection.send(packed(Kind.REFUSED, number, text=str(error)))
             return
         self._children[pidfd] = (pid, number)
         if overlay is not None:
             self._overlays[number] = overlay
         self._poll.register(pidfd, select.POLLIN)
-        message = zygote_packets.forked(number, pid, behind_init=self._plan.own_init)
+        message = packed(Kind.FORKED, number, -pid if self._plan.own_init else pid)
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, _DESCRIPTOR.pack(pidfd))
         self._connection.sendmsg((message,), (rights,))
 
@@ -174,7 +178,7 @@ class _Forker(ABC):
         _pid, status, usage = os.wait4(pid, 0)
         status = self._plan.status_of_worker(os.waitstatus_to_exitcode(status))
         cpu_ms = (usage.ru_utime + usage.ru_stime) * 1000
-        self._connection.send(zygote_packets.ended(number, status, cpu_ms, usage.ru_maxrss / 1024))
+        self._connection.send(packed(Kind.ENDED, number, status, cpu_ms=cpu_ms, memory_peak_mb=usage.ru_maxrss / 1024))
 
 
 class _Zygote(_Forker):
@@ -216,7 +220,7 @@ class _Zygote(_Forker):
         heap.collapse()
         if packages:
             self._compile_packages()
-        connection.send(zygote_packets.started(self._plan.notes))
+        connection.send(packed(Kind.WARM, text=_json(*self._plan.notes)))
 
     def _serve(self, channel_fd: int, output_fd: int, run_folder: str, overlay_to: socket.socket | None) -> NoReturn:
         runner.serve(self._prepared, channel_fd, output_fd, run_folder, overlay_to)
@@ -248,7 +252,7 @@ class _ReaderZygote(_Forker):
         gc.collect()
         gc.freeze()
         heap.collapse()
-        connection.send(zygote_packets.started(self._plan.notes))
+        connection.send(packed(Kind.WARM, text=_json(*self._plan.notes)))
 
     def _serve(self, channel_fd: int, output_fd: int, *_of_workers: object) -> NoReturn:
         reader.serve(self._functions, self._plan, self._bounds, channel_fd, output_fd)
@@ -266,3 +270,7 @@ def _confined(probe: confine.Probe, config: ZygoteConfig) -> confine.Plan:
         cpus=config.cpus,
         packages=config.reader is not None,
     )
+
+
+def _json(*texts: str) -> str:
+    return json.dumps([text[:_WORDS_CHARS_MAX] for text in texts])

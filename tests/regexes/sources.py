@@ -21,7 +21,7 @@ ELSEWHERE = {
             "sandbox/dialect", "sandbox/full_python", "sandbox/guest", "sandbox/guest_api", "sandbox/guest_modules",
             "sandbox/report", "sandbox/skill_source", "sandbox/worker", "skills_db/examples",
             "sandbox/container/cleaning.py", "sandbox/container/fork_server.py", "sandbox/container/link.py",
-            "sandbox/container/idmapped_engine.py", "sandbox/container/stream_link.py",
+            "sandbox/container/idmapped_engine.py",
         ),
         "workers",
     ),
