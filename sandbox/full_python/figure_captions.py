@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import floor, isfinite
 from typing import Any, Final
 
-from ..wire.shown_frames import CAPTION_CHARS_MAX
+from ..wire.report_frame import CAPTION_CHARS_MAX
 from .box_plots import boxes_of, is_part
 
 _AXES_MAX: Final = 12

@@ -18,8 +18,7 @@ from types import ModuleType
 from typing import Protocol, cast
 
 from ..guest.guest import GUEST
-from ..wire.frames import FIGURE_BYTES_MAX, FIGURES_MAX
-from ..wire.shown_frames import CAPTION_CHARS_MAX
+from ..wire.report_frame import CAPTION_CHARS_MAX, FIGURE_BYTES_MAX, FIGURES_MAX
 from . import box_plots
 from .figure_captions import caption_of
 

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from ..job import Column, Table
 from ..report.disclosure import repr_of, type_name
-from ..wire.shown_frames import COLUMNS_MAX, TABLES_MAX, TEXT_CHARS_MAX
+from ..wire.report_frame import COLUMNS_MAX, TABLES_MAX, TEXT_CHARS_MAX
 from .figures import is_chart
 from .table_files import BYTES_MAX, Kept, kept_as
 from .tables import Shown, records, table_of

@@ -8,7 +8,7 @@ from typing import Final
 from ..guest.guest import GUEST
 from ..job import Json
 from ..report import values
-from ..wire.shown_frames import DISPLAYED_MAX
+from ..wire.report_frame import DISPLAYED_MAX
 
 BYTES_MAX: Final = 1024 * 1024
 """Of all values that one run displays, as JSON."""

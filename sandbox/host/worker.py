@@ -25,7 +25,6 @@ from ..wire.frames import (
     TRACE_BYTES_MAX,
     Call,
     ChildFrame,
-    Done,
     Frames,
     Ready,
     TracePiece,
@@ -313,7 +312,7 @@ class WorkerHandle:
             done = await self._converse(host_calls, clock, seat, recorder, TRACE_BYTES_MAX - len(job.trace))
             if self._broken_off:
                 done = _timed_out(done, job)
-            outcome = await self._outcome_of(done, clock, seat, cpu_before)
+            outcome = await self._completed(done, clock, seat, cpu_before)
             note_cpu(outcome.cpu_ms, outcome.duration_ms)
         except asyncio.CancelledError:
             note_cpu(_difference(self._forked.cpu_ms(), cpu_before), clock.elapsed_ms)
@@ -401,27 +400,17 @@ class WorkerHandle:
             break_off=self._break_off,
         )
 
-    async def _outcome_of(self, done: Done, clock: Clock, seat: Seat, cpu_before: float | None) -> Outcome:
+    async def _completed(self, outcome: Outcome, clock: Clock, seat: Seat, cpu_before: float | None) -> Outcome:
         """Return the worker's report with what the host knows itself: its printed text, times and layers."""
-        return Outcome(
-            status=done.status,
-            result=done.result,
+        return replace(
+            outcome,
             output=await self._printed(),
             stderr=self._output.read_errors(),
-            error=done.error,
-            notes=done.notes,
             duration_ms=clock.elapsed_ms,
             queued_ms=seat.queued_ms,
             cpu_ms=_difference(self._forked.cpu_ms(), cpu_before),
             isolation=self._isolation,
             layers=self.layers,
-            refusal=done.refusal,
-            figures=done.figures,
-            diverged=done.diverged,
-            captions=done.captions,
-            tables=done.tables,
-            displayed=done.displayed,
-            held=done.held,
         )
 
     async def _outcome_of_loss(
@@ -470,16 +459,16 @@ class WorkerHandle:
 
     async def _converse(
         self, host_calls: HostCalls, clock: Clock, seat: Seat, recorder: Recorder | None, trace_bytes: int
-    ) -> Done:
+    ) -> Outcome:
         calls_before = self._calls
         while True:
             frame = await self._next_frame(clock)
-            if isinstance(frame, Done):
+            if isinstance(frame, Outcome):
                 clock.stop()
             if clock.expired and not self._broken_off:
                 raise EOFError
             match frame:
-                case Done():
+                case Outcome():
                     if frame.refusal is not None and self._calls > calls_before:
                         # If this were trusted, its code would run a second time elsewhere.
                         raise FrameError("A worker refused code that it had begun.")
@@ -726,7 +715,7 @@ async def _too_late(_name: str, _arguments: Mapping[str, Json]) -> Json:
     raise HostCallError(_OUT_OF_TIME, type="TimeoutError")
 
 
-def _timed_out(done: Done, job: Job) -> Done:
+def _timed_out(done: Outcome, job: Job) -> Outcome:
     """Return the report of a run that was broken off while it waited: whatever the code made of that, it timed out."""
     where = done.error if done.status is Status.ERROR else None
     failure = Failure(

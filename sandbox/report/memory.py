@@ -19,7 +19,7 @@ from ..guest.guest import GUEST
 from ..guest.real_classes import derives
 from ..guest.spelling import demangle
 from ..job import Held
-from ..wire.shown_frames import HELD_MAX, NAME_CHARS_MAX
+from ..wire.report_frame import HELD_MAX, NAME_CHARS_MAX
 from .disclosure import type_name
 
 NAMES_MAX: Final = 2_000

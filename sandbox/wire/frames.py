@@ -13,14 +13,13 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from ..errors import FrameError
-from ..job import Failure, Held, Json, Refusal, Status, Table
+from ..job import Json, Outcome
 from .bounded_json import DEPTH_MAX, STEP_CHARS, is_light, read, read_in_steps, write, write_in_steps
-from .shown_frames import captions_of, displayed_of, held_of, tables_of
+from .report_frame import Judge, data, fields, many, outcome_of, text
 
 FRAME_BYTES_MAX = 32 * 1024 * 1024
 CALL_BYTES_MAX = 5 * 1024 * 1024
@@ -36,23 +35,11 @@ CALL_VALUES_MAX = 250_000
 DONE_START = b'{"t":"done",'
 """How a worker's `done` begins."""
 NAME_CHARS_MAX = 256
-TEXT_CHARS_MAX = 256 * 1024
-NOTES_MAX = 1000
-_MODULES_MAX = 50
-FIGURES_MAX = 10
-FIGURE_BYTES_MAX = 2 * 1024 * 1024
-FIGURE_PIXELS_MAX = 2000
-"""The most that a figure is wide or high."""
 EXIT_WITHOUT_REPORT = 70
 """Exit status of a worker that could not confine itself, or not say how its job ended (sysexits.h, EX_SOFTWARE)."""
 
 _LENGTH = struct.Struct(">I")
-_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
-_PNG = struct.Struct(f">{len(_PNG_SIGNATURE)}sII")
 HEADER_BYTES = _LENGTH.size
-_MAY_HAVE = frozenset({"refusal", "figures", "diverged", "captions", "tables", "displayed", "held"})
-_REPORTABLE = frozenset({Status.OK, Status.ERROR, Status.REFUSED, Status.MEMORY})
-"""What a child may say of itself; time-outs, crashes and cancellations only the parent can see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,30 +58,13 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """The code has ended."""
-
-    status: Status
-    result: Json
-    error: Failure | None
-    notes: Mapping[str, str]
-    refusal: Refusal | None = None
-    figures: tuple[bytes, ...] = ()
-    diverged: bool = False
-    captions: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
-    displayed: Json = None
-    held: tuple[Held, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class TracePiece:
     """A piece of a run's trace. To the host these are bytes, which it keeps for another run to follow."""
 
     piece: bytes
 
 
-ChildFrame: TypeAlias = Ready | Call | TracePiece | Done
+ChildFrame: TypeAlias = Ready | Call | TracePiece | Outcome
 
 
 class Frames:
@@ -178,132 +148,39 @@ def decode(body: bytes) -> dict[str, Json]:
     return cast("dict[str, Json]", frame)
 
 
+def _object(value: Json) -> Mapping[str, Json]:
+    if not isinstance(value, dict):
+        raise FrameError("A call frame's arguments are not an object.")
+    return value
+
+
+def _call(name: str, args: Mapping[str, Json]) -> Call:
+    return Call(name, args)
+
+
+_KINDS: Mapping[str, Judge[ChildFrame]] = {
+    "ready": fields(Ready, layers=many(DEPTH_MAX, text(NAME_CHARS_MAX))),
+    "call": fields(_call, name=text(NAME_CHARS_MAX), args=_object),
+    "trace": fields(TracePiece, piece=data(TRACE_PIECE_BYTES_MAX)),
+    "done": outcome_of,
+}
+
+
 def child_frame(body: bytes) -> ChildFrame:
-    """Read what a child sent. Raises `FrameError` for anything but the three frames exactly as they should be."""
+    """Read what a child sent. Raises `FrameError` for anything but the four frames exactly as they should be."""
     frame = decode(body)
-    match frame.get("t"):
-        case "ready":
-            _keys(frame, {"t", "layers"})
-            layers = frame["layers"]
-            if not isinstance(layers, list) or len(layers) > DEPTH_MAX:
-                raise FrameError("A ready frame lists no layers.")
-            return Ready(tuple(_text(layer, "layer", NAME_CHARS_MAX) for layer in layers))
-        case "call":
-            _keys(frame, {"t", "name", "args"})
-            arguments = frame["args"]
-            if not isinstance(arguments, dict):
-                raise FrameError("A call frame's arguments are not an object.")
-            return Call(_text(frame["name"], "name", NAME_CHARS_MAX), arguments)
-        case "trace":
-            _keys(frame, {"t", "piece"})
-            return TracePiece(_base64(frame["piece"], "trace", TRACE_PIECE_BYTES_MAX))
-        case "done":
-            # Surrogates that stand alone cannot be written as UTF-8, so no report could hold them.
-            return _done(_mended(frame) if b"\\ud" in body or b"\\uD" in body else frame)
-        case _:
-            raise FrameError("A frame is of no kind that a child may send.")
-
-
-def _done(frame: Mapping[str, Json]) -> Done:
-    _keys(frame, {"t", "status", "result", "error", "notes"}, may=_MAY_HAVE)
-    status = frame["status"]
-    if not isinstance(status, str) or status not in _REPORTABLE:
-        raise FrameError("A done frame has no status that a child may report.")
-    notes = frame["notes"]
-    if not isinstance(notes, dict) or len(notes) > NOTES_MAX:
-        raise FrameError("A done frame's notes are not a small object.")
-    figures = _figures(frame.get("figures"))
-    return Done(
-        status=Status(status),
-        result=frame["result"],
-        error=_failure(frame["error"]),
-        notes={
-            _text(where, "note", TEXT_CHARS_MAX): _text(note, "note", TEXT_CHARS_MAX) for where, note in notes.items()
-        },
-        refusal=_refusal(frame.get("refusal")),
-        figures=figures,
-        diverged=frame.get("diverged") is True,
-        captions=captions_of(frame.get("captions"), len(figures)),
-        tables=tables_of(frame.get("tables")),
-        displayed=displayed_of(frame.get("displayed")),
-        held=held_of(frame.get("held")),
-    )
+    kind = frame.pop("t", None)
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise FrameError("A frame is of no kind that a child may send.")
+    if kind == "done" and (b"\\ud" in body or b"\\uD" in body):
+        # Surrogates that stand alone cannot be written as UTF-8, so no report could hold them.
+        frame = _mended(frame)
+    return _KINDS[kind](frame)
 
 
 def trace_frame(piece: bytes) -> bytes:
     """Make the frame of a piece of a trace."""
     return encode({"t": "trace", "piece": base64.b64encode(piece).decode("ascii")})
-
-
-def _refusal(value: Json) -> Refusal | None:
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        raise FrameError("A done frame's refusal is not an object.")
-    _keys(value, {"module", "modules"})
-    modules = value["modules"]
-    if not isinstance(modules, list) or len(modules) > _MODULES_MAX:
-        raise FrameError(f"A refusal's modules are not a list of at most {_MODULES_MAX}.")
-    return Refusal(
-        None if value["module"] is None else _text(value["module"], "module", NAME_CHARS_MAX),
-        tuple(_text(module, "module", NAME_CHARS_MAX) for module in modules),
-    )
-
-
-def _figures(value: Json) -> tuple[bytes, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, list) or len(value) > FIGURES_MAX:
-        raise FrameError(f"A done frame's figures are not a list of at most {FIGURES_MAX}.")
-    return tuple(_figure(figure) for figure in value)
-
-
-def _figure(value: Json) -> bytes:
-    """Read one figure: base64 of what at least begins as a PNG does (RFC 2083, section 12.12) and has a sane size."""
-    data = _base64(value, "figure", FIGURE_BYTES_MAX)
-    if len(data) < _PNG.size:
-        raise FrameError("A done frame's figure is not a PNG.")
-    signature, width, height = _PNG.unpack_from(data)
-    if signature != _PNG_SIGNATURE or not 0 < width <= FIGURE_PIXELS_MAX or not 0 < height <= FIGURE_PIXELS_MAX:
-        raise FrameError("A done frame's figure is not a PNG of the size allowed.")
-    return data
-
-
-def _base64(value: Json, what: str, bytes_max: int) -> bytes:
-    text = _text(value, what, bytes_max * 4 // 3 + 4)
-    try:
-        return base64.b64decode(text, validate=True)
-    except ValueError:
-        raise FrameError(f"A frame's {what} is not base64.") from None
-
-
-def _failure(value: Json) -> Failure | None:
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        raise FrameError("A done frame's error is not an object.")
-    _keys(value, {"type", "message", "line", "hint", "traceback"})
-    line, hint, traceback = value["line"], value["hint"], value["traceback"]
-    if line is not None and (type(line) is not int or not 0 <= line < 1 << 31):
-        raise FrameError("A done frame's error has no line number where one should be.")
-    return Failure(
-        type=_text(value["type"], "error type", NAME_CHARS_MAX),
-        message=_text(value["message"], "error message", TEXT_CHARS_MAX),
-        line=line,
-        hint=None if hint is None else _text(hint, "hint", TEXT_CHARS_MAX),
-        traceback=None if traceback is None else _text(traceback, "traceback", TEXT_CHARS_MAX),
-    )
-
-
-def _keys(frame: Mapping[str, Json], expected: set[str], *, may: AbstractSet[str] = frozenset()) -> None:
-    if frame.keys() - may != expected:
-        raise FrameError(f"A frame does not have exactly the keys {', '.join(sorted(expected))}.")
-
-
-def _text(value: object, what: str, chars_max: int) -> str:
-    if not isinstance(value, str) or len(value) > chars_max:
-        raise FrameError(f"A frame's {what} is not a text of at most {chars_max} characters.")
-    return value
 
 
 def _mended(value: Json) -> dict[str, Json]:

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.sandbox.errors import FrameError
-from sealab.sandbox.job import Failure, Refusal, Status
+from sealab.sandbox.job import Failure, Outcome, Refusal, Status
 from sealab.sandbox.wire import frames as protocol
-from sealab.sandbox.wire.frames import Call, Done, Frames, Ready, child_frame, decode, encode
+from sealab.sandbox.wire import report_frame
+from sealab.sandbox.wire.frames import Call, Frames, Ready, child_frame, decode, encode
 
 json_values = st.recursive(
     st.none()
@@ -125,7 +126,7 @@ def test_a_call_holds_fewer_values_than_a_report():
     with pytest.raises(FrameError, match="values"):
         child_frame(b'{"t":"call","name":"f","args":{"x":' + values + b"}}")
     report = protocol.DONE_START + b'"status":"ok","error":null,"notes":{},"result":' + values + b"}"
-    assert isinstance(child_frame(report), Done)
+    assert isinstance(child_frame(report), Outcome)
 
 
 def test_a_frame_that_is_too_large_is_not_made():
@@ -136,9 +137,9 @@ def test_a_frame_that_is_too_large_is_not_made():
 def test_every_kind_of_frame_is_read():
     assert child_frame(body_of({"t": "ready", "layers": ["a", "b"]})) == Ready(("a", "b"))
     assert child_frame(body_of({"t": "call", "name": "f", "args": {"x": [1]}})) == Call("f", {"x": [1]})
-    assert child_frame(done()) == Done(Status.OK, 1, None, {})
+    assert child_frame(done()) == Outcome(Status.OK, 1)
     failed = child_frame(done(status="error", result=None, error=failure(line=7), notes={"a": "b"}))
-    assert failed == Done(Status.ERROR, None, Failure("E", "m", 7), {"a": "b"})
+    assert failed == Outcome(Status.ERROR, error=Failure("E", "m", 7), notes={"a": "b"})
 
 
 @pytest.mark.parametrize(
@@ -170,10 +171,10 @@ def test_every_kind_of_frame_is_read():
         pytest.param(done(error=failure(line="1")), id="a line that is no number"),
         pytest.param(done(error=failure(line=True)), id="a line that is a truth value"),
         pytest.param(done(error=failure(line=-1)), id="a negative line"),
-        pytest.param(done(error=failure(message="x" * (protocol.TEXT_CHARS_MAX + 1))), id="a message without end"),
+        pytest.param(done(error=failure(message="x" * (report_frame.SAID_CHARS_MAX + 1))), id="a message without end"),
         pytest.param(done(error=failure(secret="x")), id="an error with an unknown key"),
         pytest.param(done(notes={"a": 1}), id="a note that is no text"),
-        pytest.param(done(notes={str(n): "" for n in range(protocol.NOTES_MAX + 1)}), id="notes without end"),
+        pytest.param(done(notes={str(n): "" for n in range(report_frame.NOTES_MAX + 1)}), id="notes without end"),
     ],
 )
 def test_a_frame_that_is_not_exactly_as_it_should_be_is_refused(body):
@@ -186,13 +187,13 @@ def test_depth_up_to_the_limit_is_read():
     frame = child_frame(
         b'{"t":"done","status":"ok","result":' + b"[" * inner + b"]" * inner + b',"error":null,"notes":{}}'
     )
-    assert isinstance(frame, Done)
+    assert isinstance(frame, Outcome)
 
 
 def test_brackets_and_commas_inside_texts_do_not_count():
     text = "[{," * protocol.VALUES_MAX + '\\"[{,' * 1000
     frame = child_frame(encode({"t": "done", "status": "ok", "result": text, "error": None, "notes": {}})[4:])
-    assert isinstance(frame, Done)
+    assert isinstance(frame, Outcome)
     assert frame.result == text
 
 
@@ -203,7 +204,7 @@ def test_more_values_than_memory_should_hold_are_refused_before_they_are_decoded
 
 def test_what_a_report_says_can_always_be_written_as_utf8():
     frame = child_frame(done(result={"a\ud800": ["\udfff", "\U0001f600"]}, error=failure(message="\ud83d")))
-    assert isinstance(frame, Done)
+    assert isinstance(frame, Outcome)
     json.dumps(frame.result, ensure_ascii=False).encode("utf-8")
     assert frame.result == {"a\ufffd": ["\ufffd", "\U0001f600"]}
     assert frame.error is not None
@@ -219,11 +220,11 @@ def test_figures_and_refusals_are_read_where_there_are_any():
     frame = child_frame(
         done(figures=[png(), png(2000, 1)], refusal={"module": "numpy", "modules": ["numpy", "pandas"]})
     )
-    assert isinstance(frame, Done)
+    assert isinstance(frame, Outcome)
     assert [len(figure) for figure in frame.figures] == [24, 24]
     assert frame.refusal == Refusal("numpy", ("numpy", "pandas"))
     assert child_frame(done(refusal={"module": None, "modules": []})).refusal == Refusal(None)
-    assert child_frame(done()) == Done(Status.OK, 1, None, {})
+    assert child_frame(done()) == Outcome(Status.OK, 1)
 
 
 @pytest.mark.parametrize(

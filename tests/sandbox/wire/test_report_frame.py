@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import struct
+
 import pytest
 
 from sealab.sandbox.errors import FrameError
-from sealab.sandbox.job import Column, Held, Json, Table
-from sealab.sandbox.wire.shown_frames import captions_of, displayed_of, held_of, tables_of
+from sealab.sandbox.job import Column, Held, Json, Outcome, Table
+from sealab.sandbox.wire.report_frame import outcome_of
 
 COLUMN = Column("n", "int64", 1, is_index=True)
 TABLE = Table("result", "pandas.DataFrame", (3, 1), (COLUMN,), 0, 3, "tables/a.parquet", "pd.read_parquet(…)")
 HELD = Held("df", "DataFrame", 800, "100 rows x 1 columns")
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 1, 1)).decode()
+
+
+def told(**beside: Json) -> Outcome:
+    return outcome_of({"status": "ok", "result": None, "error": None, "notes": {}, **beside})
 
 
 def table(**changed: Json) -> list[Json]:
@@ -20,14 +28,20 @@ def table(**changed: Json) -> list[Json]:
 
 
 def test_what_a_worker_sends_comes_out_as_it_was() -> None:
-    assert tables_of(table()) == (TABLE,)
-    assert held_of([dict(HELD.to_json())]) == (HELD,)
-    assert captions_of(["a", "b"], 2) == ("a", "b")
-    assert displayed_of([1, {"a": None}]) == [1, {"a": None}]
+    outcome = told(
+        tables=table(),
+        held=[dict(HELD.to_json())],
+        figures=[PNG, PNG],
+        captions=["a", "b"],
+        displayed=[1, {"a": None}],
+    )
+    assert (outcome.tables, outcome.held, outcome.captions) == ((TABLE,), (HELD,), ("a", "b"))
+    assert outcome.displayed == [1, {"a": None}]
 
 
-def test_what_is_left_out_is_empty() -> None:
-    assert (tables_of(None), held_of(None), captions_of(None, 2), displayed_of(None)) == ((), (), (), None)
+def test_what_is_left_out_or_null_is_empty() -> None:
+    assert told() == told(tables=None, held=None, captions=None, displayed=None, figures=None, refusal=None)
+    assert (told().tables, told().held, told().captions, told().displayed) == ((), (), (), None)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +51,7 @@ def test_what_is_left_out_is_empty() -> None:
         {"place": "x" * 1001},
         {"kind": 1},
         {"shape": "3"},
+        {"shape": None},
         {"shape": [-1]},
         {"shape": [1.5]},
         {"shape": [True]},
@@ -52,27 +67,26 @@ def test_what_is_left_out_is_empty() -> None:
 )
 def test_a_table_in_any_other_form_is_refused(changed: dict[str, Json]) -> None:
     with pytest.raises(FrameError):
-        tables_of(table(**changed))
+        told(tables=table(**changed))
 
 
 @pytest.mark.parametrize("value", ["x", {}, [1], [{}], [{"name": "a"}] * 21])
-def test_variables_and_tables_in_any_other_form_are_refused(value: Json) -> None:
+@pytest.mark.parametrize("name", ["tables", "held"])
+def test_variables_and_tables_in_any_other_form_are_refused(name: str, value: Json) -> None:
     with pytest.raises(FrameError):
-        held_of(value)
-    with pytest.raises(FrameError):
-        tables_of(value)
+        told(**{name: value})
 
 
 def test_each_figure_has_one_caption_or_none_has_any() -> None:
     with pytest.raises(FrameError, match="one caption for each figure"):
-        captions_of(["a"], 2)
+        told(figures=[PNG, PNG], captions=["a"])
     for wrong in (["a", "b", "c"], [1, 2], ["x" * 2001, ""]):
         with pytest.raises(FrameError):
-            captions_of(wrong, 2)
+            told(figures=[PNG, PNG], captions=wrong)
 
 
 def test_no_more_values_than_a_report_shows_are_taken() -> None:
-    assert len(displayed_of([0] * 50) or ()) == 50  # type: ignore[arg-type]
+    assert len(told(displayed=[0] * 50).displayed or ()) == 50  # type: ignore[arg-type]
     for wrong in ([0] * 51, {"a": 1}, "text"):
         with pytest.raises(FrameError):
-            displayed_of(wrong)
+            told(displayed=wrong)
