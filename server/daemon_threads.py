@@ -7,8 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
+from ..sandbox.host.fair_queue import NOBODY, Owner
 from .errors import HostWorkBusy
-from .fair_line import NOBODY, FairLine, Owner
+from .fair_line import FairLine
 
 _T = TypeVar("_T")
 

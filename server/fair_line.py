@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
+
+from ..sandbox.host.fair_queue import Owner
 
 _T = TypeVar("_T")
 
-
-class Owner(NamedTuple):
-    """Whose something is: a caller of a tenant. The tenant is empty where there is only one."""
-
-    tenant: str = ""
-    caller: str = ""
-
-
-NOBODY = Owner()
-"""Who has what is done for nobody in particular."""
 
 
 class FairLine(Generic[_T]):

@@ -21,9 +21,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
+from ..sandbox.host.fair_queue import NOBODY, Owner
 from .daemon_threads import DaemonThreads
 from .errors import HostWorkBusy, HostWorkRefused
-from .fair_line import NOBODY, Owner
 
 CPU_SHARE = 1.0
 """CPU seconds of the host for each second of a run's time limit; the filter of what it shows has as much again."""

@@ -17,9 +17,9 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
+from ..sandbox.host.fair_queue import Owner
 from .caller import LOCAL, Caller
 from .errors import RequestRefused
-from .fair_line import Owner
 from .identity import BEARER, DEFAULT_TENANT, LOCAL_IDENTITY, Identity, identity_from, identity_in
 
 if TYPE_CHECKING:

@@ -22,36 +22,33 @@ _WEIGHT_OF_NEWEST = 0.1
 
 
 class Owner(NamedTuple):
-    """Whose a job is: a caller of a tenant. The tenant is empty where there is only one."""
+    """Whose something is: a caller of a tenant. The tenant is empty where there is only one."""
 
-    tenant: str
-    caller: str
+    tenant: str = ""
+    caller: str = ""
 
 
-@dataclass(slots=True, eq=False)
-class _Begin(Generic[_T]):
-    """A job that waits to begin."""
-
-    what: _T
-    served: asyncio.Future[Turn[_T]]
+NOBODY = Owner()
+"""Who has what is done for nobody in particular."""
 
 
 @dataclass(slots=True)
 class _Queue(Generic[_T]):
-    """Who of one caller waits: those that have begun are served first."""
+    """The turns of one caller that are waited for: of jobs that have begun, which are served first, and of others."""
 
     goes_on: deque[Turn[_T]] = field(default_factory=deque)
-    begins: deque[_Begin[_T]] = field(default_factory=deque)
+    begins: deque[Turn[_T]] = field(default_factory=deque)
 
 
 class Turn(Generic[_T]):
     """The turn of one job. `held` says whether it computes now, since the time `since` of the loop."""
 
-    __slots__ = ("_again", "_ended", "_turns", "held", "owner", "since", "what")
+    __slots__ = ("_begun", "_ended", "_served", "_turns", "held", "owner", "since", "what")
 
     def __init__(self, turns: Turns[_T], owner: Owner, what: _T) -> None:
         self._turns = turns
-        self._again: asyncio.Future[None] | None = None
+        self._served: asyncio.Future[None] | None = None
+        self._begun = False
         self._ended = False
         self.owner = owner
         self.what = what
@@ -61,7 +58,7 @@ class Turn(Generic[_T]):
     @property
     def wanted(self) -> bool:
         """Whether its job has begun and waits for it."""
-        return self._again is not None
+        return self._begun and self._served is not None
 
     def give_back(self) -> None:
         """Let another have it, until `take_again`."""
@@ -71,20 +68,19 @@ class Turn(Generic[_T]):
 
     def take_if_free(self) -> bool:
         """Take one again where no other has to wait for that; return whether it is held."""
-        if not self.held and not self._ended and self._turns.free > 0:
-            self._leave()
-            self._turns._given(self)
+        if self._turns.free > 0:
+            self.take_beyond()
         return self.held
 
     async def take_again(self) -> None:
         """Wait for one, before all jobs of this caller that have not begun. Tasks of one job may wait together."""
-        if self.held or self.take_if_free() or self._ended:
+        if self.take_if_free() or self._ended:
             return
-        if self._again is None:
-            self._again = asyncio.get_running_loop().create_future()
+        if self._served is None:
+            self._served = asyncio.get_running_loop().create_future()
             self._turns._queue(self.owner).goes_on.append(self)
             self._turns.changes += 1
-        await asyncio.shield(self._again)
+        await asyncio.shield(self._served)
 
     def take_beyond(self) -> None:
         """Take one even where none is free: its job computes already, and cannot be stopped."""
@@ -102,20 +98,16 @@ class Turn(Generic[_T]):
 
     def _leave(self) -> None:
         """Wait no longer."""
-        again, self._again = self._again, None
-        if again is not None:
+        if self._served is not None:
             self._turns._queue(self.owner).goes_on.remove(self)
             self._turns.changes += 1
             self._turns._tidy(self.owner)
-            if not again.done():
-                again.set_result(None)
+            self._wake()
 
-    def _serve(self) -> None:
-        """Have it, as the next one; it has left the queue."""
-        again, self._again = self._again, None
-        self._turns._given(self)
-        if again is not None and not again.done():
-            again.set_result(None)
+    def _wake(self) -> None:
+        served, self._served = self._served, None
+        if served is not None and not served.done():
+            served.set_result(None)
 
 
 class Turns(Generic[_T]):
@@ -223,44 +215,45 @@ class Turns(Generic[_T]):
             pass
 
     async def _begin(self, owner: Owner, what: _T, *, nested: bool) -> Turn[_T]:
+        turn = Turn(self, owner, what)
         if self.free > 0 and not self._queues and self._refusal(owner, what) is None:
-            return self._start(owner, what)
+            self._start(turn)
+            return turn
         if not nested:
             self._make_room(owner)
-        waits = _Begin(what, asyncio.get_running_loop().create_future())
+        served = turn._served = asyncio.get_running_loop().create_future()
         begins = self._queue(owner).begins
         if nested:
-            begins.appendleft(waits)
+            begins.appendleft(turn)
         else:
-            begins.append(waits)
+            begins.append(turn)
         self._waiting[owner.tenant] += 1
         self.serve()
         try:
             async with asyncio.timeout(self._queue_seconds):
-                return await waits.served
+                await served
         except TimeoutError:
-            if not waits.served.cancelled():  # it was decided in the same moment
-                return waits.served.result()
-            self._forget(owner, waits)
-            why = self._refusal(owner, what) or "all turns of the server to compute were taken"
-            raise Busy(
-                f"No run could begin for {self._queue_seconds:g} seconds: {why}.",
-                self._seconds_to_wait(),
-                limit=_limit_in(why),
-            ) from None
+            if not turn._begun:  # else it was decided in the same moment
+                self._forget(turn)
+                why = self._refusal(owner, what) or "all turns of the server to compute were taken"
+                raise Busy(
+                    f"No run could begin for {self._queue_seconds:g} seconds: {why}.",
+                    self._seconds_to_wait(),
+                    limit=_limit_in(why),
+                ) from None
         except asyncio.CancelledError:
-            if waits.served.cancelled():
-                self._forget(owner, waits)
-            elif waits.served.exception() is None:  # the turn came in the same moment
-                waits.served.result().end()
+            if turn._begun:  # the turn came in the same moment
+                turn.end()
+            else:
+                self._forget(turn)
             raise
-
-    def _start(self, owner: Owner, what: _T) -> Turn[_T]:
-        turn = Turn(self, owner, what)
-        self._begun.setdefault(owner, set()).add(turn)
-        self._begun_of[owner.tenant] += 1
-        self._given(turn)
         return turn
+
+    def _start(self, turn: Turn[_T]) -> None:
+        turn._begun = True
+        self._begun.setdefault(turn.owner, set()).add(turn)
+        self._begun_of[turn.owner.tenant] += 1
+        self._given(turn)
 
     def _left(self, turn: Turn[_T]) -> None:
         owner = turn.owner
@@ -290,9 +283,9 @@ class Turns(Generic[_T]):
         if caller is None or (tenant == owner.tenant and len(queues[caller].begins) <= own + 1):
             raise refusal
         newest = queues[caller].begins[-1]
-        self._forget(Owner(tenant, caller), newest)
-        if not newest.served.done():
-            newest.served.set_exception(refusal)
+        self._forget(newest)
+        if newest._served is not None and not newest._served.done():
+            newest._served.set_exception(refusal)
 
     def _seconds_to_wait(self) -> float:
         return min(max(1, math.ceil(self.waiting * self._seconds_between)), max(1.0, self._queue_seconds))
@@ -311,12 +304,12 @@ class Turns(Generic[_T]):
             if not queues:
                 del self._queues[owner.tenant]
 
-    def _forget(self, owner: Owner, waits: _Begin[_T]) -> None:
-        queue = self._queue_of(owner)
-        if queue is not None and waits in queue.begins:
-            queue.begins.remove(waits)
-            _count_down(self._waiting, owner.tenant)
-            self._tidy(owner)
+    def _forget(self, turn: Turn[_T]) -> None:
+        queue = self._queue_of(turn.owner)
+        if queue is not None and turn in queue.begins:
+            queue.begins.remove(turn)
+            _count_down(self._waiting, turn.owner.tenant)
+            self._tidy(turn.owner)
 
     def _given(self, turn: Turn[_T]) -> None:
         self.changes += 1
@@ -344,13 +337,16 @@ class Turns(Generic[_T]):
             return False
         queue = self._queue(owner)
         if queue.goes_on:
-            queue.goes_on.popleft()._serve()
+            turn = queue.goes_on.popleft()
+            self._given(turn)
+            turn._wake()
         else:
-            waits = queue.begins.popleft()
+            turn = queue.begins.popleft()
             _count_down(self._waiting, owner.tenant)
-            if not waits.served.done():  # else it was cancelled a moment ago
+            if turn._served is not None and not turn._served.done():  # else it was cancelled a moment ago
                 self._note_begin()
-                waits.served.set_result(self._start(owner, waits.what))
+                self._start(turn)
+                turn._wake()
         self._last_of(owner)
         self._tidy(owner)
         return True

@@ -27,9 +27,8 @@ from ..job import HostCalls, Isolation, Job, Limits, Outcome, Rebuild, Recorder
 from ..wire.zygote_config import ZygoteConfig
 from .free_memory import Memory
 from .repl_sessions import SessionRoom, Sessions, SessionState
-from .run_bounds import RunBounds
 from .run_folders import RunFolder, RunFolders
-from .scheduler import Room, Scheduler, Seat
+from .scheduler import Room, RunBounds, Scheduler, Seat
 from .worker import WorkerHandle
 from .worker_process import Launches
 from .zygote_launcher import ZygoteLauncher

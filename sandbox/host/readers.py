@@ -32,7 +32,7 @@ from ..job import Isolation
 from ..wire import reader_frames
 from ..wire.reader_frames import Told
 from ..wire.zygote_config import ReaderCode, ZygoteConfig
-from .fair_queue import Owner, Turns
+from .fair_queue import NOBODY, Owner, Turns
 from .worker_process import Launches, WorkerProcess
 from .zygote_launcher import ZygoteLauncher
 from .zygotes import Zygotes
@@ -47,7 +47,6 @@ _OPEN_FILES = 64
 _ZYGOTE_SECONDS = 3600.0
 _RECEIVE_BYTES = 1 << 18
 _CHECK_SECONDS = 0.1
-NOBODY = Owner("", "")
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from ...sandbox.container.image import ContainerImage
 from ...sandbox.errors import LevelMissing
 from ...sandbox.host.pool import Pool, PoolSettings
 from ...sandbox.host.pools import JobRunner
-from ...sandbox.host.run_bounds import RunBounds
+from ...sandbox.host.scheduler import RunBounds
 from ...sandbox.job import Isolation, Limits
 from ...sandbox.python_versions import require_walked
 from ..errors import RequestRefused, SettingsError

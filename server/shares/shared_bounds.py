@@ -18,9 +18,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ...sandbox.host.fair_queue import Owner
 from ...skills_db.errors import SkillsDbError
 from ..errors import HostWorkBusy
-from ..fair_line import FairLine, Owner
+from ..fair_line import FairLine
 from ..host_work import Kind, ended_within, in_thread
 
 if TYPE_CHECKING:

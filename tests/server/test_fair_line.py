@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
 
+from sealab.sandbox.host.fair_queue import Owner
 from sealab.server.app import _prepare_process
 from sealab.server.daemon_threads import DaemonThreads
 from sealab.server.errors import HostWorkBusy
-from sealab.server.fair_line import FairLine, Owner
+from sealab.server.fair_line import FairLine
 from sealab.server.protocol.web.fair_starts import FairStarts
 
 OWNERS = st.builds(Owner, st.sampled_from("AB"), st.sampled_from("xyz"))

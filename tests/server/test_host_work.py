@@ -17,10 +17,10 @@ import pytest
 from mcp import Client
 
 from sealab.sandbox.errors import HostCallError
+from sealab.sandbox.host.fair_queue import Owner
 from sealab.server import host_work
 from sealab.server.caller import Caller
 from sealab.server.errors import HostWorkBusy, HostWorkRefused, PrivacyFailed
-from sealab.server.fair_line import Owner
 from sealab.server.host_functions.broker import TEXT_CHARS_MAX, Handler
 from sealab.server.host_work import (
     OWNER,

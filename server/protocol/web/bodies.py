@@ -10,9 +10,9 @@ from collections import Counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ....sandbox.host.fair_queue import Owner
 from ....tools_registry.json_lines import LARGE_CHARS
 from ...errors import HostWorkBusy
-from ...fair_line import Owner
 from ..message_bounds import check_message
 from .caller_turns import CallerTurns
 from .callers import header, owner_of

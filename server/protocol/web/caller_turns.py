@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from ...fair_line import FairLine, Owner
+from ....sandbox.host.fair_queue import Owner
+from ...fair_line import FairLine
 
 
 class CallerTurns:

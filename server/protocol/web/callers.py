@@ -9,7 +9,7 @@ import hashlib
 
 from starlette.types import Scope
 
-from ...fair_line import Owner
+from ....sandbox.host.fair_queue import Owner
 from ...identity import identity_in
 
 
