@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Protocol, TypeAlias, Union, cast
+from typing import NamedTuple, Protocol, TypeAlias, Union, cast
 
 Json: TypeAlias = Union[bool, int, float, str, Sequence["Json"], Mapping[str, "Json"], None]  # noqa: UP007 - recursive
 
@@ -19,6 +19,17 @@ TYPE_CHARS_MAX = 200
 SEED_BYTES = 32
 FONTS_FOLDER = "sealab-fonts"
 """Beside the packages of full Python: holds the list of fonts that matplotlib calls `fontlist-v….json`."""
+
+
+class Owner(NamedTuple):
+    """Whose something is: a caller of a tenant. The tenant is empty where there is only one."""
+
+    tenant: str = ""
+    caller: str = ""
+
+
+NOBODY = Owner()
+"""Who has what is done for nobody in particular."""
 
 
 class Status(StrEnum):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
-from ..sandbox.host.fair_queue import NOBODY, Owner
+from ..sandbox.job import NOBODY, Owner
 from .errors import HostWorkBusy
 from .fair_line import FairLine
 

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from ..sandbox.host.fair_queue import Owner
+from ..sandbox.job import Owner
 
 _T = TypeVar("_T")
 

@@ -21,7 +21,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
-from ..sandbox.host.fair_queue import NOBODY, Owner
+from ..sandbox.job import NOBODY, Owner
 from .daemon_threads import DaemonThreads
 from .errors import HostWorkBusy, HostWorkRefused
 

@@ -17,7 +17,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..sandbox.host.fair_queue import Owner
+from ..sandbox.job import Owner
 from .caller import LOCAL, Caller
 from .errors import RequestRefused
 from .identity import BEARER, DEFAULT_TENANT, LOCAL_IDENTITY, Identity, identity_from, identity_in

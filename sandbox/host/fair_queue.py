@@ -11,25 +11,15 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from ..errors import Busy
+from ..job import Owner
 
 _T = TypeVar("_T")
 
 _WEIGHT_OF_NEWEST = 0.1
 """How much the newest begin counts in the mean time between two."""
-
-
-class Owner(NamedTuple):
-    """Whose something is: a caller of a tenant. The tenant is empty where there is only one."""
-
-    tenant: str = ""
-    caller: str = ""
-
-
-NOBODY = Owner()
-"""Who has what is done for nobody in particular."""
 
 
 @dataclass(slots=True)

@@ -28,11 +28,11 @@ from typing import Any, Self, TypeVar
 from ..confine import Level
 from ..confine.limits import MIB, Allowance
 from ..errors import FrameError, ReadFailed, ReadOverran, SandboxError, WorkerLost
-from ..job import Isolation
+from ..job import NOBODY, Isolation, Owner
 from ..wire import reader_frames
 from ..wire.reader_frames import Told
 from ..wire.zygote_config import ReaderCode, ZygoteConfig
-from .fair_queue import NOBODY, Owner, Turns
+from .fair_queue import Turns
 from .worker_process import Launches, WorkerProcess
 from .zygote_launcher import ZygoteLauncher
 from .zygotes import Zygotes

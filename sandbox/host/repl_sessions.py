@@ -15,8 +15,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 
 from ..errors import SessionNotRebuilt, SessionRefused, WorkerLost
-from ..job import Held, HostCalls, Isolation, Job, Outcome, Rebuild, Rebuilt, Recorder, Status
-from .fair_queue import Owner, of_one_caller
+from ..job import Held, HostCalls, Isolation, Job, Outcome, Owner, Rebuild, Rebuilt, Recorder, Status
+from .fair_queue import of_one_caller
 from .scheduler import Seat
 from .worker import WorkerHandle
 

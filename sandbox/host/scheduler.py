@@ -17,8 +17,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..job import Job
-from .fair_queue import Owner, Turn, Turns, of_one_caller
+from ..job import Job, Owner
+from .fair_queue import Turn, Turns, of_one_caller
 from .free_memory import Memory
 from .run_clock import Clock
 
@@ -62,7 +62,7 @@ class Room:
 
 
 class RunBounds:
-    """How many runs of one caller, and of one tenant, may be alive at once in all schedulers that share it; 0 bounds none.
+    """How many runs of a caller and of a tenant may be alive in all schedulers that share it; 0 is no bound.
 
     Belongs to one event loop.
     """

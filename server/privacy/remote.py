@@ -16,9 +16,8 @@ from contextlib import closing, contextmanager
 from typing import IO, Any, NotRequired, TypedDict
 
 from ...sandbox.errors import Busy, ReadFailed, ReadOverran, SandboxError
-from ...sandbox.host.fair_queue import Owner
 from ...sandbox.host.readers import Readers
-from ...sandbox.job import Json
+from ...sandbox.job import Json, Owner
 from ..errors import HostWorkRefused, PrivacyFailed
 from ..host_work import OWNER, account, waiting
 from .detection.findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ...sandbox.host.fair_queue import Owner
+from ...sandbox.job import Owner
 from ...skills_db.errors import SkillsDbError
 from ..errors import HostWorkBusy
 from ..fair_line import FairLine

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 
 from ...sandbox.errors import Busy
 from ...sandbox.host.cpu_meter import metered
-from ...sandbox.host.fair_queue import Owner
+from ...sandbox.job import Owner
 from .rates import WINDOW_SECONDS, Rates
 from .session_seats import SessionBound, SessionPools, SessionSeats
 from .shared_bounds import PartLacking, Parts

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
 
-from sealab.sandbox.host.fair_queue import Owner
+from sealab.sandbox.job import Owner
 from sealab.server.app import _prepare_process
 from sealab.server.daemon_threads import DaemonThreads
 from sealab.server.errors import HostWorkBusy

@@ -17,7 +17,7 @@ import pytest
 from mcp import Client
 
 from sealab.sandbox.errors import HostCallError
-from sealab.sandbox.host.fair_queue import Owner
+from sealab.sandbox.job import Owner
 from sealab.server import host_work
 from sealab.server.caller import Caller
 from sealab.server.errors import HostWorkBusy, HostWorkRefused, PrivacyFailed

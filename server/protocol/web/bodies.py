@@ -10,7 +10,7 @@ from collections import Counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ....sandbox.host.fair_queue import Owner
+from ....sandbox.job import Owner
 from ....tools_registry.json_lines import LARGE_CHARS
 from ...errors import HostWorkBusy
 from ..message_bounds import check_message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ....sandbox.host.fair_queue import Owner
+from ....sandbox.job import Owner
 from ...fair_line import FairLine
 
 

@@ -9,7 +9,7 @@ import hashlib
 
 from starlette.types import Scope
 
-from ....sandbox.host.fair_queue import Owner
+from ....sandbox.job import Owner
 from ...identity import identity_in
 
 

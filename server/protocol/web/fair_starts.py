@@ -11,7 +11,7 @@ import asyncio
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ....sandbox.host.fair_queue import Owner
+from ....sandbox.job import Owner
 from ...identity import identity_in
 from .caller_turns import CallerTurns
 from .callers import header, owner_of

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sealab.sandbox.errors import Busy
-from sealab.sandbox.host.fair_queue import Owner, Turn, Turns
+from sealab.sandbox.host.fair_queue import Turn, Turns
 from sealab.sandbox.host.pool import Pool, PoolSettings
-from sealab.sandbox.job import Job
+from sealab.sandbox.job import Job, Owner
 
 from ..conftest import no_calls
 

@@ -11,8 +11,8 @@ import pytest
 
 from sealab.sandbox.confine import default_level
 from sealab.sandbox.errors import ReadFailed, ReadOverran
-from sealab.sandbox.host.fair_queue import Owner
 from sealab.sandbox.host.readers import Readers
+from sealab.sandbox.job import Owner
 from sealab.sandbox.wire.zygote_config import ReaderCode
 
 from ...waiting import wait_until

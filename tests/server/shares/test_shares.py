@@ -15,10 +15,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from sealab.sandbox.errors import Busy
-from sealab.sandbox.host.fair_queue import Owner
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.host.scheduler import RunBounds
-from sealab.sandbox.job import Job
+from sealab.sandbox.job import Job, Owner
 
 from ...sandbox.conftest import no_calls
 from ...waiting import until

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from sealab.sandbox.host.fair_queue import Owner
+from sealab.sandbox.job import Owner
 from sealab.server.protocol.web.bodies import Bodies, LargeBodies
 from sealab.tools_registry.json_lines import LARGE_CHARS
 
