@@ -18,8 +18,8 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -65,24 +65,28 @@ class _Finder(MetaPathFinder):
         finally:
             self._asks = False
         if change is None:
-            return _notebook_spec(fullname) if spec is None else spec
+            return ModuleSpec(fullname, _Notebook(), is_package=fullname == _PACKAGE) if spec is None else spec
         if spec is not None and spec.loader is not None:
-            spec.loader = _LOADERS.get(fullname, _Changing)(spec.loader, change)
+            spec.loader = _Changing(spec.loader, change, _AROUND.get(fullname, nullcontext))
         return spec
 
 
 class _Changing(Loader):
-    """Loads a module as its own loader does."""
+    """Loads a module as its own loader does, within a context, and changes it."""
 
-    def __init__(self, loader: Loader, change: Callable[[Any], None]) -> None:
+    def __init__(
+        self, loader: Loader, change: Callable[[Any], None], around: Callable[[], AbstractContextManager[None]]
+    ) -> None:
         self._loader = loader
         self._change = change
+        self._around = around
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
+        with self._around():
+            self._loader.exec_module(module)
         # A library of another version works as it is.
         with suppress(Exception):
             self._change(module)
@@ -91,35 +95,32 @@ class _Changing(Loader):
         return getattr(self._loader, name)
 
 
-class _ChangingDuckdb(_Changing):
-    """Has it draw no bars, which it does where `__main__` has no file: it takes that for a console."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        main = vars(sys.modules["__main__"])
-        if "__file__" in main:
-            super().exec_module(module)
-            return
-        main["__file__"] = ""
-        try:
-            super().exec_module(module)
-        finally:
+@contextmanager
+def _without_console() -> Iterator[None]:
+    """Have DuckDB draw no bars, which it does where `__main__` has no file: it takes that for a console."""
+    main = vars(sys.modules["__main__"])
+    had_file = "__file__" in main
+    main.setdefault("__file__", "")
+    try:
+        yield
+    finally:
+        if not had_file:
             main.pop("__file__", None)
 
 
-class _PreparingFonts(_Changing):
-    """Has it find the list of fonts, which it reads when it is loaded."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        with suppress(Exception):
-            _use_kept_fonts()
-        super().exec_module(module)
-
-
-def _use_kept_fonts() -> None:
+@contextmanager
+def _with_kept_fonts() -> Iterator[None]:
     """Copy the list of fonts that setup made to where matplotlib looks; without, it makes its own and says nothing.
 
-    It reads the list only from a folder that it may write to. To make it takes seconds in the first run of a worker.
+    It reads the list when it is loaded, and only from a folder that it may write to. To make it takes seconds in the
+    first run of a worker.
     """
+    with suppress(Exception):
+        _copy_kept_fonts()
+    yield
+
+
+def _copy_kept_fonts() -> None:
     logging.getLogger("matplotlib.font_manager").addFilter(lambda record: _BUILDING_FONTS not in str(record.msg))
     matplotlib: Any = sys.modules["matplotlib"]
     kept = os.path.join(os.path.dirname(os.path.dirname(matplotlib.__file__)), FONTS_FOLDER)
@@ -162,27 +163,20 @@ class _NoFile(io.StringIO):
         return len(text)
 
 
-def _leave(module: Any) -> None:
-    """Leave the module as it was made: it looked around when it was loaded."""
-    del module
+def _do_nothing(*_arguments: Any, **_options: Any) -> None:
+    """Stand for what is not to be done."""
 
 
 def _change_threadpoolctl(module: Any) -> None:
     """Take its search for libraries away."""
-    module.ThreadpoolController._load_libraries = _find_none
-
-
-def _find_none(_controller: object) -> None:
-    """Find no library."""
+    module.ThreadpoolController._load_libraries = _do_nothing
 
 
 def _change_plotly(module: Any) -> None:
-    """Have `show` say in the report how a figure is kept."""
     module.BaseFigure.show = _show
 
 
 def _change_altair(module: Any) -> None:
-    """Have `show` and `display` say in the report how a chart is kept."""
     module.TopLevelMixin.show = module.TopLevelMixin.display = _show
 
 
@@ -195,14 +189,14 @@ def _show(chart: Any, *_arguments: Any, **_options: Any) -> None:
 _CHANGES: Final[Mapping[str, Callable[[Any], None]]] = {
     **native_reads.changes(),
     "altair": _change_altair,
-    "matplotlib.font_manager": _leave,
+    "matplotlib.font_manager": _do_nothing,
     "plotly.basedatatypes": _change_plotly,
     "threadpoolctl": _change_threadpoolctl,
     "tqdm.std": _change_tqdm,
 }
-_LOADERS: Final[Mapping[str, type[_Changing]]] = {
-    "duckdb": _ChangingDuckdb,
-    "matplotlib.font_manager": _PreparingFonts,
+_AROUND: Final[Mapping[str, Callable[[], AbstractContextManager[None]]]] = {
+    "duckdb": _without_console,
+    "matplotlib.font_manager": _with_kept_fonts,
 }
 
 
@@ -246,11 +240,6 @@ _PACKAGE: Final = "IPython"
 _NOTEBOOK: Final = frozenset({_PACKAGE, f"{_PACKAGE}.display"})
 
 
-def _notebook_spec(name: str) -> ModuleSpec:
-    """Return what a module of `_NOTEBOOK` is loaded by."""
-    return ModuleSpec(name, _Notebook(), is_package=name == _PACKAGE)
-
-
 class _Text(str):
     """A text that a notebook would set in its own way; it is shown as the text it is."""
 
@@ -268,10 +257,6 @@ def _image(
         return bytes(file.read())
 
 
-def _clear_output(*_arguments: Any, **_options: Any) -> None:
-    """Leave everything: what was displayed stays in the report."""
-
-
 class _Notebook(Loader):
     def create_module(self, spec: ModuleSpec) -> None:
         del spec
@@ -280,4 +265,5 @@ class _Notebook(Loader):
         vars(module).update(display=display, get_ipython=lambda: None)
         if module.__name__ != _PACKAGE:
             texts = dict.fromkeys(("HTML", "Markdown", "Latex", "Math", "Pretty"), _Text)
-            vars(module).update(texts, Image=_image, clear_output=_clear_output)
+            # What was displayed stays in the report.
+            vars(module).update(texts, Image=_image, clear_output=_do_nothing)

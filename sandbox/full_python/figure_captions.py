@@ -1,19 +1,66 @@
 """What a figure of matplotlib shows, in words, for models that cannot see: titles, axes, series and their extent.
 
-matplotlib is not imported here: a figure exists only where the code imported it.
+matplotlib is not imported here: a figure exists only where the code imported it. What the boxes of box plots stand for
+is remembered when they are drawn, as lines, which do not say it.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import wraps
 from itertools import pairwise
 from math import floor, isfinite
 from typing import Any, Final
+from weakref import WeakKeyDictionary, WeakSet
 
 from ..wire.report_frame import CAPTION_CHARS_MAX
-from .box_plots import boxes_of, is_part
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """The boxes of one pair of axes, as what they are drawn from, and what they consist of."""
+
+    boxes: list[Mapping[str, Any]] = field(default_factory=list)
+    parts: WeakSet[Any] = field(default_factory=WeakSet)
+
+
+_DRAWN: Final[WeakKeyDictionary[Any, _Drawn]] = WeakKeyDictionary()
+_NOTED: Final = "_sealab_notes_boxes"
+
+
+def watch_boxes() -> None:
+    """Have the boxes remembered that are drawn from now on, where matplotlib was imported."""
+    axes = getattr(sys.modules.get("matplotlib.axes"), "Axes", None)
+    if axes is None or getattr(axes.bxp, _NOTED, False):
+        return
+    plain = axes.bxp
+
+    @wraps(plain)
+    def bxp(self: Any, bxpstats: Any, *arguments: Any, **options: Any) -> Any:
+        stats = list(bxpstats)
+        made = plain(self, stats, *arguments, **options)
+        with suppress(Exception):
+            drawn = _DRAWN.setdefault(self, _Drawn())
+            drawn.boxes += stats
+            drawn.parts.update(part for parts in made.values() for part in parts)
+        return made
+
+    setattr(bxp, _NOTED, True)
+    axes.bxp = bxp
+
+
+def _boxes_of(axes: Any) -> Iterator[tuple[str, tuple[float, ...]]]:
+    """Give the label of each box, with lower whisker, lower quartile, median, upper quartile and upper whisker."""
+    drawn = _DRAWN.get(axes)
+    if drawn is None or not any(each in drawn.parts for each in (*axes.lines, *axes.patches)):
+        return  # the code has cleared the axes since
+    for box in drawn.boxes:
+        yield str(box.get("label", "")), tuple(float(box[key]) for key in ("whislo", "q1", "med", "q3", "whishi"))
+
 
 _AXES_MAX: Final = 12
 _SERIES_MAX: Final = 8
@@ -103,7 +150,7 @@ def _boxes(axes: Any) -> Iterator[str]:
     told = [
         f"{f'{_quoted(label)} ' if label else ''}{low} to {high}, quartiles {lower} and {upper}, median {middle}"
         for label, (low, lower, middle, upper, high) in (
-            (label, map(_number, numbers)) for label, numbers in boxes_of(axes)
+            (label, map(_number, numbers)) for label, numbers in _boxes_of(axes)
         )
     ]
     if told:
@@ -123,7 +170,8 @@ def _labels(axes: Any, count: int, *, lies: bool) -> Sequence[str]:
 
 
 def _lines(axes: Any) -> Iterator[str]:
-    lines = [line for line in axes.get_lines() if len(line.get_ydata()) and not is_part(axes, line)]
+    of_boxes = _DRAWN.get(axes, _Drawn()).parts
+    lines = [line for line in axes.get_lines() if len(line.get_ydata()) and line not in of_boxes]
     bare = [line for line in lines if not _labelled(line)]
     if len(bare) > _BARE_LINES_MAX:
         lines = [line for line in lines if line not in bare]

@@ -11,16 +11,15 @@ import io
 import os
 import struct
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import sqrt
 from types import ModuleType
-from typing import Protocol, cast
+from typing import Any, cast
 
 from ..guest.guest import GUEST
 from ..wire.report_frame import CAPTION_CHARS_MAX, FIGURE_BYTES_MAX, FIGURES_MAX
-from . import box_plots
-from .figure_captions import caption_of
+from .figure_captions import caption_of, watch_boxes
 
 FIGURES_BYTES_MAX = 8 * 1024 * 1024
 """Of all figures of a run together, so that they and the largest result fit one frame."""
@@ -45,22 +44,6 @@ _SIZE = struct.Struct(">II")
 _SIZE_AT = 16  # in a PNG's first chunk
 
 
-class _Figure(Protocol):
-    dpi: float
-
-    def get_size_inches(self) -> Sequence[float]: ...
-
-    def savefig(self, file: io.BytesIO, *, format: str, dpi: float) -> None: ...  # noqa: A002 - matplotlib's own
-
-
-class _Canvas(Protocol):
-    figure: _Figure
-
-
-class _Manager(Protocol):
-    canvas: _Canvas
-
-
 class Figures:
     """What one run shows. At most `FIGURES_MAX` of them, each drawn no larger than a model looks at it."""
 
@@ -81,7 +64,7 @@ class Figures:
             """Show every open figure in the report, and close it."""
             self.take_open()
 
-        def show_manager(manager: _Manager) -> None:
+        def show_manager(manager: Any) -> None:
             """Show a figure in the report, and close it."""
             self._take(manager.canvas.figure)
             sys.modules["matplotlib._pylab_helpers"].Gcf.destroy(manager)
@@ -90,7 +73,7 @@ class Figures:
         pyplot.show = show  # type: ignore[attr-defined]  # a module of a library that may be missing
         bases.FigureManagerBase.show = show_manager
         _keep_own_fonts(sys.modules["matplotlib.font_manager"])
-        box_plots.watch()
+        watch_boxes()
 
     def take_open(self) -> None:
         """Take every figure that is open, and close it."""
@@ -132,7 +115,7 @@ class Figures:
         if not isinstance(figure, figures.Figure):
             return None
         shown = len(self._images)
-        self._take(cast("_Figure", figure))
+        self._take(figure)
         pyplot = sys.modules.get("matplotlib.pyplot")
         if pyplot is not None:
             pyplot.close(figure)
@@ -146,36 +129,29 @@ class Figures:
             said.append(f"{left_out}. Save such figures with savefig(path) and bring them home with keep(path).")
         return {"images": " ".join(said)} if said else {}
 
-    def _take(self, figure: _Figure) -> None:
-        number = len(self._images) + len(self._left_out) + 1
+    def _take(self, figure: Any) -> None:
+        if (why := self._why_not_taken(figure)) is not None:
+            self._left_out.append(f"figure {len(self._images) + len(self._left_out) + 1} {why}")
+
+    def _why_not_taken(self, figure: Any) -> str | None:
         if len(self._images) >= FIGURES_MAX:
-            self._left_out.append(f"figure {number} is more than the {FIGURES_MAX} that a report shows")
-            return
+            return f"is more than the {FIGURES_MAX} that a report shows"
         caption = caption_of(figure)
         tokens = max(_TOKENS_LEAST, min(TOKENS_MAX, self._tokens_left // _SHARE))
         try:
             with _hidden_texts(figure, tokens * PIXELS_A_TOKEN):
                 image, smaller = _as_png(figure, tokens * PIXELS_A_TOKEN)
         except Exception as error:  # noqa: BLE001 - drawing runs the code's own objects
-            self._left_out.append(f"figure {number} could not be drawn ({type(error).__name__}: {str(error)[:200]})")
-            return
-        self._add(image, f"{caption[: CAPTION_CHARS_MAX - len(smaller)]}{smaller}")
-
-    def _add(self, image: bytes, caption: str) -> None:
-        number = len(self._images) + len(self._left_out) + 1
-        if len(self._images) >= FIGURES_MAX:
-            self._left_out.append(f"figure {number} is more than the {FIGURES_MAX} that a report shows")
-            return
+            return f"could not be drawn ({type(error).__name__}: {str(error)[:200]})"
         width, height = _SIZE.unpack_from(image, _SIZE_AT)
         if len(image) > FIGURE_BYTES_MAX or max(width, height) > SIDE_PIXELS_MAX:
-            self._left_out.append(f"figure {number} is too large to show ({len(image)} bytes)")
-            return
+            return f"is too large to show ({len(image)} bytes)"
         if sum(map(len, self._images)) + len(image) > FIGURES_BYTES_MAX:
-            self._left_out.append(f"figure {number} is more than the {FIGURES_BYTES_MAX} bytes that a report shows")
-            return
+            return f"is more than the {FIGURES_BYTES_MAX} bytes that a report shows"
         self._images.append(image)
-        self._captions.append(caption)
+        self._captions.append(f"{caption[: CAPTION_CHARS_MAX - len(smaller)]}{smaller}")
         self._tokens_left -= width * height // PIXELS_A_TOKEN
+        return None
 
 
 def is_chart(value: object) -> bool:
@@ -187,7 +163,7 @@ def is_chart(value: object) -> bool:
 
 
 @contextmanager
-def _hidden_texts(figure: _Figure, pixels: int) -> Iterator[None]:
+def _hidden_texts(figure: Any, pixels: int) -> Iterator[None]:
     """Have each text of a figure drawn as the host shows it, where everything that is shown is filtered.
 
     matplotlib makes some texts only when it draws, such as those of ticks: so a first drawing says which there are.
@@ -219,7 +195,7 @@ def _hidden_texts(figure: _Figure, pixels: int) -> Iterator[None]:
             setattr(renderer, name, draw)
 
 
-def _as_png(figure: _Figure, pixels: int) -> tuple[bytes, str]:
+def _as_png(figure: Any, pixels: int) -> tuple[bytes, str]:
     """Draw a figure with fewer dots per inch where it would be larger than a report shows; say so if it was."""
     width, height = (float(side) for side in figure.get_size_inches())
     wanted = float(figure.dpi)
@@ -235,10 +211,6 @@ def _as_png(figure: _Figure, pixels: int) -> tuple[bytes, str]:
 def _keep_own_fonts(fonts: ModuleType) -> None:
     """Forget the machine's fonts, which the sandbox does not show, in favour of those that came with matplotlib."""
     own = os.path.join(os.path.dirname(str(fonts.__file__)), "")
-    known = fonts.fontManager
-    known.ttflist = _beneath(own, known.ttflist)
-    known.afmlist = _beneath(own, known.afmlist)
-
-
-def _beneath(folder: str, entries: Iterable[object]) -> list[object]:
-    return [entry for entry in entries if str(getattr(entry, "fname", "")).startswith(folder)]
+    for name in ("ttflist", "afmlist"):
+        entries = getattr(fonts.fontManager, name)
+        setattr(fonts.fontManager, name, [each for each in entries if str(getattr(each, "fname", "")).startswith(own)])

@@ -266,6 +266,4 @@ def _where(kept: Kept | str | None) -> dict[str, object]:
 
 
 def _file(kept: Kept | str | None) -> Any:
-    if isinstance(kept, Kept):
-        return {"file": kept.name, "read_with": kept.read_with}
-    return {} if kept is None else {"why_not_kept": kept}
+    return {"why_not_kept": kept} if isinstance(kept, str) else _where(kept)
