@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Protocol, TypeAlias, Union, cast
+from typing import NamedTuple, Protocol, TypeAlias, Union
 
 Json: TypeAlias = Union[bool, int, float, str, Sequence["Json"], Mapping[str, "Json"], None]  # noqa: UP007 - recursive
 
@@ -75,17 +75,6 @@ class Reading:
     name: str
     tests: str = ""
     variables: tuple[str, ...] | None = None
-
-    def to_json(self) -> dict[str, Json]:
-        """Return it as it travels to a worker."""
-        return {"name": self.name, "tests": self.tests, "variables": self.variables}
-
-    @staticmethod
-    def from_json(sent: Mapping[str, Json]) -> Reading:
-        """Return what `to_json` gave."""
-        variables = cast("Sequence[str] | None", sent["variables"])
-        chosen = None if variables is None else tuple(variables)
-        return Reading(cast("str", sent["name"]), cast("str", sent["tests"]), chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +245,6 @@ class Table:
     read_with: str | None = None
     why_not_kept: str | None = None
 
-    def to_json(self) -> Mapping[str, Json]:
-        """Return it as it travels from a worker."""
-        return cast("Mapping[str, Json]", asdict(self))
-
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -269,10 +254,6 @@ class Held:
     kind: str
     bytes: int
     extent: str = ""
-
-    def to_json(self) -> Mapping[str, Json]:
-        """Return it as it travels from a worker."""
-        return cast("Mapping[str, Json]", asdict(self))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ from __future__ import annotations
 import mmap
 import resource
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from ..errors import LevelMissing
 from ..job import Isolation, Json, Limits
@@ -75,19 +74,7 @@ class Allowance:
 
     def to_json(self) -> dict[str, Json]:
         """Write it for a frame."""
-        return {
-            "memory_bytes": self.memory_bytes,
-            "processes": self.processes,
-            "open_files": self.open_files,
-            "file_bytes": self.file_bytes,
-            "output_bytes": self.output_bytes,
-            "cpu_seconds": self.cpu_seconds,
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, int]) -> Allowance:
-        """Read it from a frame of the host."""
-        return cls(**value)
+        return asdict(self)
 
 
 def processes_of(isolation: Isolation, limits: Limits) -> int:

@@ -27,7 +27,7 @@ from ..job import HostCalls, Isolation, Job, Limits, Outcome, Rebuild, Recorder
 from ..wire.zygote_config import ZygoteConfig
 from .free_memory import Memory
 from .repl_sessions import SessionRoom, Sessions, SessionState
-from .run_folders import RunFolder, RunFolders
+from .run_folders import RunFolders
 from .scheduler import Room, RunBounds, Scheduler, Seat
 from .worker import WorkerHandle
 from .worker_process import Launches
@@ -249,10 +249,6 @@ class Pool:
             read_only=None if self._run_folders is None else self._run_folders.problem,
         )
 
-    def layers(self) -> tuple[str, ...]:
-        """Name the layers that were active in the newest worker; none before the first is made."""
-        return self._layers
-
     async def aclose(self) -> None:
         """End every worker and the zygote, and wait until they are gone."""
         self._closed = True
@@ -385,7 +381,7 @@ class Pool:
         earlier_failures, beginning = self._failures, self._beginning
         try:
             zygote = await self._zygotes.ready()
-            run_folder = None if self._writable is None else await self._new_run_folder(self._writable)
+            run_folder = None if self._writable is None else await asyncio.to_thread(self._writable.make)
             worker = await WorkerHandle.make(
                 zygote,
                 self._settings.isolation,
@@ -421,12 +417,6 @@ class Pool:
     def _writable(self) -> RunFolders | None:
         """The folders through which workers write to the workspace; None where it is read-only for them."""
         return None if self._run_folders is None or self._run_folders.problem is not None else self._run_folders
-
-    async def _new_run_folder(self, folders: RunFolders) -> RunFolder:
-        try:
-            return await asyncio.to_thread(folders.make)
-        except OSError as error:
-            raise WorkerLost(f"There is no place for what code writes: {error.strerror}.") from None
 
     def _failed(self, error: ContainerMissing | LevelMissing | WorkerLost, earlier: int) -> None:
         self._failures = max(self._failures, earlier + 1)  # those that failed together failed for one reason
@@ -466,15 +456,8 @@ class Pool:
             self._group,
             (*settings.packages, *(("", module) for module in self._ahead.modules)),
             None if folders is None else folders.path,
-            "" if folders is None else self._trial_of(folders),
+            "" if folders is None else folders.trial().name,
         )
-
-    @staticmethod
-    def _trial_of(folders: RunFolders) -> str:
-        try:
-            return folders.trial().name
-        except OSError as error:
-            raise WorkerLost(f"There is no place for what code writes: {error.strerror}.") from None
 
     async def _notice_packages(self) -> None:
         """Begin anew where other packages are installed: earlier workers would not find what was added."""
@@ -507,7 +490,6 @@ class Pool:
         return replace(job, threads=max(1, most))
 
     def _import_less_ahead(self) -> None:
-        """Leave to the code what could not be imported ahead."""
         self._ahead.drop_newest()
 
     def _group_limits(self, standing: Allowance) -> tuple[int, int]:

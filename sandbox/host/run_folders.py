@@ -40,6 +40,7 @@ from dataclasses import dataclass, field
 from ..confine import layout
 from ..confine.overlay import SCRATCH, UPPER, WORK
 from ..confine.privileges import NOBODY
+from ..errors import WorkerLost
 from ..job import WrittenFolder
 from .process_state import HeldFiles, held_files
 
@@ -143,7 +144,7 @@ class RunFolders:
         _REMOVING.submit(self._remove_abandoned)
 
     def trial(self) -> RunFolder:
-        """Make the folder in which a zygote tries whether workers can write to the workspace. Raises OSError.
+        """Make the folder in which a zygote tries whether workers can write to the workspace. Raises `WorkerLost`.
 
         Two of them are there at most: one zygote may start while another takes over.
         """
@@ -153,16 +154,19 @@ class RunFolders:
         return self._trials[-1]
 
     def make(self) -> RunFolder:
-        """Make the folder of one worker. Blocks for less than a millisecond. Raises OSError."""
+        """Make the folder of one worker. Blocks for less than a millisecond. Raises `WorkerLost`."""
         name = secrets.token_hex(8)
         path = os.path.join(self.path, name)
-        os.mkdir(path, 0o700)
         try:
-            handle = _furnished(path)
-        except OSError:
-            with contextlib.suppress(OSError), _opened(self.path) as inner:
-                _removed(inner, name)
-            raise
+            os.mkdir(path, 0o700)
+            try:
+                handle = _furnished(path)
+            except OSError:
+                with contextlib.suppress(OSError), _opened(self.path) as inner:
+                    _removed(inner, name)
+                raise
+        except OSError as error:
+            raise WorkerLost(f"There is no place for what code writes: {error.strerror}.") from None
         made = RunFolder(name, path, handle, self)
         self._alive.add(made)
         return made
@@ -312,10 +316,6 @@ class RunFolder:
         status = os.fstatvfs(self.handle)
         return status.f_favail if status.f_files else _NO_INODES
 
-    def watch(self, stopped: Stopped, on_excess: Callable[[str], None]) -> Watch:
-        """Look at it again and again until the watch is stopped, and call `on_excess` once where it holds too much."""
-        return Watch(self, stopped, on_excess)
-
 
 Stopped = Callable[[], AbstractAsyncContextManager[int | None]]
 """Stops a worker for as long as the context lasts, and gives the process that runs its code; None where that ended.
@@ -324,7 +324,10 @@ Raises TimeoutError where it does not stop."""
 
 
 class Watch:
-    """Looks at a folder while its worker lives, for the first time after a moment: most runs are over by then."""
+    """Looks at a folder while its worker lives, for the first time after a moment: most runs are over by then.
+
+    It calls `on_excess` once where the worker holds too much.
+    """
 
     def __init__(self, folder: RunFolder, stopped: Stopped, on_excess: Callable[[str], None]) -> None:
         self._folder = folder

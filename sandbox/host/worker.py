@@ -320,7 +320,8 @@ class WorkerHandle:
             raise
         except (EOFError, FrameError) as error:
             if isinstance(error, EOFError) and not clock.expired:
-                await self._wait_for_exit()
+                # A process whose channel has ended ends by itself, so that it is seen how: killing it would hide that.
+                await self._exit_within(_EXIT_WAIT_SECONDS)
             self.kill()
             began = self._calls > calls_before or not self._output.untouched
             outcome = await self._outcome_of_loss(error, job, clock, seat, began=began)
@@ -349,7 +350,7 @@ class WorkerHandle:
         if self._programs:
             await self._forked.see_workspace_anew()
         if self._watch is None:
-            self._watch = self._run_folder.watch(partial(self._stopped, Stop.LOOK), self._end_for_excess)
+            self._watch = Watch(self._run_folder, partial(self._stopped, Stop.LOOK), self._end_for_excess)
 
     async def _with_files(self, outcome: Outcome, job: Job) -> Outcome:
         """Have what a run wrote in the workspace taken home, and return the outcome that says so.
@@ -379,9 +380,7 @@ class WorkerHandle:
     async def _ended_for_good(self) -> AsyncIterator[None]:
         """End it, and wait until no process of it runs any more. Raises TimeoutError where that is not so in time."""
         self.kill()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LEAVING_SECONDS):
-                await asyncio.shield(self._forked.exit)
+        await self._exit_within(_LEAVING_SECONDS)
         # Where its zygote ended, nobody said how it did, nor that it has.
         if not await _until(self._forked.is_gone):
             raise TimeoutError("it does not end")
@@ -416,27 +415,30 @@ class WorkerHandle:
     async def _outcome_of_loss(
         self, error: EOFError | FrameError, job: Job, clock: Clock, seat: Seat, *, began: bool
     ) -> Outcome:
-        """Return what is known of a run whose worker gave no valid report. Raises `WorkerLost` if it never began."""
+        """Return what is known of a run whose worker gave no valid report. Raises `WorkerLost` if it never began.
+
+        What is known is what the host itself did, how the process ended, and what it wrote.
+        """
         if isinstance(error, EOFError) and not began and not clock.expired:
             raise WorkerLost("The worker ended before it began with the job.") from None
         duration_ms = clock.elapsed_ms
-        outcome = await self._outcome_without_report(job, clock, error)
+        ended = await self._exit_within(_EXIT_SECONDS) or ProcessExit()
+        status, failure = _cause(job, clock, error, ended) if self._excess is None else _ended_for(self._excess)
         printed = await self._printed()
         after = self._output.read_after(WORDS_BYTES_MAX)
-        if outcome.status is Status.CRASHED and (asked := _ASKED_TOO_MUCH.search(printed[-_END_CHARS:] + after)):
-            outcome = replace(
-                outcome, status=Status.MEMORY, error=_used_up(job, f" It asked for {asked[1]} bytes more.")
-            )
-        elif outcome.status is Status.CRASHED and isinstance(error, EOFError) and outcome.error is not None:
+        if status is Status.CRASHED and (asked := _ASKED_TOO_MUCH.search(printed[-_END_CHARS:] + after)):
+            status, failure = Status.MEMORY, _used_up(job, f" It asked for {asked[1]} bytes more.")
+        elif status is Status.CRASHED and isinstance(error, EOFError):
             filename = "<code>" if self._programs == 1 else f"<call {self._programs}>"
-            words = last_words(after, filename, job.code)
-            outcome = replace(outcome, error=with_last_words(outcome.error, words, filename, job.code))
-        return replace(
-            outcome,
+            failure = with_last_words(failure, last_words(after, filename, job.code), filename, job.code)
+        return Outcome(
+            status,
             output=printed,
             stderr=self._output.read_errors(),
+            error=failure,
             duration_ms=duration_ms,
             queued_ms=seat.queued_ms,
+            cpu_ms=ended.cpu_ms,
             isolation=self._isolation,
             layers=self.layers,
         )
@@ -590,23 +592,12 @@ class WorkerHandle:
         if not send.cancelled():
             send.exception()  # a channel that has ended is noticed by its reader
 
-    async def _wait_for_exit(self) -> None:
-        """Let a process whose channel has ended finish ending, so that it is seen how: killing it would hide that."""
-        try:
-            async with asyncio.timeout(_EXIT_WAIT_SECONDS):
-                await asyncio.shield(self._forked.exit)
-        except TimeoutError:
-            _LOG.debug("A worker closed its channel and did not end.")
-
-    async def _outcome_without_report(self, job: Job, clock: Clock, error: EOFError | FrameError) -> Outcome:
-        """Say why there is no report: from what the host itself did, and from how the process ended."""
-        try:
-            async with asyncio.timeout(_EXIT_SECONDS):
-                ended = await asyncio.shield(self._forked.exit)
-        except TimeoutError:
-            ended = ProcessExit()
-        status, failure = _cause(job, clock, error, ended) if self._excess is None else _ended_for(self._excess)
-        return Outcome(status=status, error=failure, cpu_ms=ended.cpu_ms)
+    async def _exit_within(self, seconds: float) -> ProcessExit | None:
+        """Wait until the process has ended, and return how; None where it has not by then."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(self._forked.exit)
+        return None
 
 
 def _ends(output_bytes: int) -> tuple[socket.socket, socket.socket, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import asdict
 
 from ..confine.limits import Allowance, processes_of
 from ..errors import FrameError
@@ -27,7 +28,7 @@ def encode_job(job: Job, isolation: Isolation, *, records: bool = False) -> byte
             "vars": job.context_vars,
             "limits": allowance.to_json(),
             "session": session,
-            "reads": None if job.reads is None else job.reads.to_json(),
+            "reads": None if job.reads is None else asdict(job.reads),
             "within": job.within,
             "arguments": job.arguments,
             "literals": job.literals,

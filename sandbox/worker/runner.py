@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Final, NoReturn, cast
+from typing import Any, Final, NoReturn, cast
 
 from .. import confine
 from ..confine import limits
@@ -165,7 +165,7 @@ class Worker:
     def answer_next(self, bounds: Bounds | None) -> None:
         """Wait for a job, run it within the `bounds` of this process, and report. Raises `HostGone`."""
         frame = self.channel.next_run()
-        allowance = Allowance.from_json(cast("Mapping[str, int]", frame["limits"]))
+        allowance = Allowance(**cast("Mapping[str, int]", frame["limits"]))
         session = bool(frame["session"])
         if bounds is not None:
             bounds.lower(allowance, session=session, first=not self._calls)
@@ -189,7 +189,7 @@ class Worker:
                 code,
                 cast("Mapping[str, Json]", frame["vars"]),
                 begins=partial(self._follow, frame),
-                reads=cast("Mapping[str, Json] | None", frame["reads"]),
+                reads=cast("Mapping[str, Any] | None", frame["reads"]),
                 within=cast("str | None", frame["within"]),
                 literals=cast("Mapping[str, Json]", frame["literals"]),
             )
@@ -211,7 +211,7 @@ class Worker:
     def _held(self) -> list[Json]:
         """Return what the session holds; nothing where there is no memory left to find out."""
         with suppress(Exception):
-            return [each.to_json() for each in memory.held_in(self._namespace, self._given)]
+            return [asdict(each) for each in memory.held_in(self._namespace, self._given)]
         return []
 
     def _follow(self, frame: Mapping[str, Json]) -> None:
@@ -230,7 +230,7 @@ class Worker:
         variables: Mapping[str, Json],
         *,
         begins: Callable[[], None] = lambda: None,
-        reads: Mapping[str, Json] | None = None,
+        reads: Mapping[str, Any] | None = None,
         within: str | None = None,
         literals: Mapping[str, Json] = NO_LITERALS,
     ) -> dict[str, Json]:
@@ -252,7 +252,7 @@ class Worker:
         own.update(given)
         try:
             if reads is not None:
-                return _report(Status.OK, result=facts.describe(code, Reading.from_json(reads), known=own))
+                return _report(Status.OK, result=facts.describe(code, Reading(**reads), known=own))
             own.update(hosted_tools.server_names(code, own, self._dialect.may_mean))
             if (refused := _refused_calls(code, own, filename, within)) is not None:
                 return refused
@@ -339,7 +339,7 @@ def _with(report: dict[str, Json], extras: RunExtras) -> dict[str, Json]:
     beside: dict[str, Sequence[Json]] = {
         "figures": [base64.b64encode(figure).decode("ascii") for figure in extras.figures],
         "captions": list(extras.captions),
-        "tables": [table.to_json() for table in extras.tables],
+        "tables": [asdict(table) for table in extras.tables],
         "displayed": GUEST.displayed,
     }
     return {**report, "notes": notes, **{name: told for name, told in beside.items() if told}}

@@ -73,7 +73,7 @@ async def engine(runs: int) -> None:
         show("python -I -S -c pass, spawned", spawns, spawn)
         show("sealab engine, from a spare", rested, spawn, GOAL_FROM_A_SPARE)
         show("sealab engine, one call after another", hurried, spawn)
-        print(f"  layers: {' '.join(pool.layers())}")
+        print(f"  layers: {' '.join(pool.stats().layers)}")
 
 
 def monty(runs: int) -> None:

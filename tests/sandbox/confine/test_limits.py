@@ -93,6 +93,6 @@ async def test_the_stack_is_deep_enough_for_the_interpreters_own_recursion(pool)
 
 def test_an_allowance_comes_back_from_a_frame_as_it_went_in():
     allowance = Allowance.of(Limits(), session=False)
-    assert Allowance.from_json(allowance.to_json()) == allowance
+    assert Allowance(**allowance.to_json()) == allowance
     assert Allowance.of(Limits(), session=True).cpu_seconds is None
     assert Allowance.of(Limits(timeout_seconds=1.5), session=False).cpu_seconds == 3  # a net below the wall clock

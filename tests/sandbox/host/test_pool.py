@@ -66,7 +66,7 @@ def namespaces_of(pid):
 async def test_a_worker_is_in_no_namespace_of_the_host_and_full_python_in_none_of_another_worker(isolation):
     async with Pool(PoolSettings(spares=2, isolation=isolation)) as pool:
         await pool.ready()
-        if "namespaces" not in pool.layers():
+        if "namespaces" not in pool.stats().layers:
             pytest.skip("namespaces are refused here; `sealab doctor` says what would allow them")
         await until(lambda: len(pool._idle) == 2)
         one, other = (namespaces_of(worker.pid) for worker in pool._idle)
@@ -126,7 +126,7 @@ async def test_code_runs_and_is_reported(pool):
 
 async def test_the_layers_that_the_worker_reported_are_those_of_the_outcome(pool):
     outcome = await run(pool, "1")
-    assert outcome.layers == pool.layers()
+    assert outcome.layers == pool.stats().layers
     assert {"language", "process", "limits"} <= set(outcome.layers)
 
 
