@@ -13,7 +13,6 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -25,7 +24,6 @@ from ..wire.zygote_config import ZygoteConfig
 from . import engine, image
 from .container_workers import Containers, Setup
 from .engine import Engine
-from .engine_process import EngineProcess, StartContainer
 from .image import ContainerImage
 
 _LOG = logging.getLogger(__name__)
@@ -97,9 +95,12 @@ class ContainerPool(Forwards):
 
     async def _started(self) -> Pool:
         settings = self._settings
-        start = await self._starter()
+        code = await asyncio.to_thread(image.code, settings.folder)
+        if self._engine is None:  # it is found once
+            state, cpus = settings.folder / "engine", settings.pool.cpus is not None
+            self._engine = await engine.find(settings.wanted, settings.image, code, state, cpus=cpus)
+            _LOG.info("Containers run with %s.", self._engine.title)
         found = self._engine
-        assert found is not None
 
         def launch(config: ZygoteConfig) -> Containers:
             # They do not concern what is outside; the container itself separates the files.
@@ -109,8 +110,9 @@ class ContainerPool(Forwards):
             return Containers(
                 Setup(
                     found,
-                    start,
-                    settings.pool.workspace is not None,
+                    settings.image,
+                    code,
+                    None if settings.pool.workspace is None else Path(settings.pool.workspace),
                     inside,
                     processes=settings.pool.maximum.pids_max,
                     cpus=config.cpus if found.cpus_held else None,
@@ -119,17 +121,6 @@ class ContainerPool(Forwards):
 
         pool = Pool(replace(settings.pool, isolation=Isolation.CONTAINER), launch)
         return await pool.__aenter__()
-
-    async def _starter(self) -> StartContainer:
-        """Find the engine, once, and return what starts a container with it. Raises `ContainerMissing`."""
-        settings = self._settings
-        code = await asyncio.to_thread(image.code, settings.folder)
-        if self._engine is None:
-            state, cpus = settings.folder / "engine", settings.pool.cpus is not None
-            self._engine = await engine.find(settings.wanted, settings.image, code, state, cpus=cpus)
-            _LOG.info("Containers run with %s.", self._engine.title)
-        workspace = None if settings.pool.workspace is None else Path(settings.pool.workspace)
-        return partial(EngineProcess.start, self._engine, settings.image, code, workspace)
 
     def _stop_when_idle(self) -> None:
         if self._busy:

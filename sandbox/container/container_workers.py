@@ -15,6 +15,7 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 from ..confine.limits import MIB
@@ -23,8 +24,9 @@ from ..host.worker_process import WorkerProcess
 from ..wire.zygote_config import ZygoteConfig
 from ..wire.zygote_packets import ProcessExit
 from .engine import SCRATCH_MB, Engine, new_name
-from .engine_process import ContainerNeeds, EngineProcess, StartContainer
+from .engine_process import EngineProcess
 from .host_link import HostLink
+from .image import ContainerImage
 
 KILL_SECONDS = 1.0
 """How long a worker may take to end when asked to, before its container is ended."""
@@ -45,16 +47,31 @@ _LOG = logging.getLogger(__name__)
 class Setup:
     """What all containers of a pool have in common.
 
-    `processes` is how many code may have, threads included; `cpus` the processors that the engine gives to each.
-    `sees_workspace` says that the workspace's files should be there to read.
+    `code` is where sealab's own lies, as `image.code` gives it. `processes` is how many code may have, threads
+    included; `cpus` the processors that the engine gives to each.
     """
 
     engine: Engine
-    start: StartContainer
-    sees_workspace: bool
+    image: ContainerImage
+    code: Path
+    workspace: Path | None
     config: ZygoteConfig
     processes: int
     cpus: float | None = None
+
+    def command(self, name: str) -> list[str]:
+        """Give the command that runs a container of this name, whose first process is the fork server."""
+        standing = self.config.standing
+        return self.engine.run(
+            self.image,
+            self.code,
+            name=name,
+            memory_mb=standing.memory_bytes // MIB + standing.output_bytes // MIB + SCRATCH_MB + _OWN_MB,
+            processes=self.processes + _OWN_PROCESSES,
+            cpus=self.cpus,
+            workspace=self.workspace,
+            command=self.engine.fork_server(self.image),
+        )
 
 
 def exit_told(said: Mapping[str, Any]) -> ProcessExit:
@@ -118,11 +135,6 @@ class Containers:
         self._closed = True
         await asyncio.gather(*(container.close() for container in list(self._all)))
 
-    @property
-    def count(self) -> int:
-        """How many containers there are."""
-        return len(self._all)
-
     async def _new(self) -> _Container:
         if self._closed:
             raise WorkerLost("The containers are closed.")
@@ -163,15 +175,8 @@ class _Container:
     async def start(self) -> None:
         """Run it and wait until it is ready. Raises `ContainerMissing` where its limits do not hold, `WorkerLost`."""
         setup = self._setup
-        standing = setup.config.standing
-        needs = ContainerNeeds(
-            self._name,
-            memory_mb=standing.memory_bytes // MIB + standing.output_bytes // MIB + SCRATCH_MB + _OWN_MB,
-            processes=setup.processes + _OWN_PROCESSES,
-            cpus=setup.cpus,
-        )
         self._said = asyncio.get_running_loop().create_future()
-        self._running = await setup.start(needs)
+        self._running = await EngineProcess.start(setup.engine, setup.command(self._name))
         self._link = self._running.link
         self._receiving = asyncio.create_task(self._receive_messages(self._link))
         self._link.send(config=setup.config.to_json(), layers=list(setup.engine.layers))
@@ -183,7 +188,7 @@ class _Container:
         if "hello" not in said:
             raise ContainerMissing(f"A container cannot confine its workers: {str(said.get('failed'))[:1000]}")
         check_limits(setup.engine, said["hello"])
-        if setup.sees_workspace and said["hello"].get("workspace") is not True:
+        if setup.workspace is not None and said["hello"].get("workspace") is not True:
             _LOG.warning("Code in containers of %s reads workspace files by read_file() only.", setup.engine.title)
 
     async def fork(self, channel: socket.socket, output_fd: int) -> WorkerProcess:
@@ -296,7 +301,7 @@ class _Container:
                 await running.wait()
         except TimeoutError:
             with suppress(OSError, TimeoutError):
-                await running.remove()
+                await self._setup.engine.remove(self._name)
             try:
                 async with asyncio.timeout(_CLOSE_SECONDS):
                     await running.wait()

@@ -119,19 +119,18 @@ class Engine:
         cpus: float | None = None,
         workspace: Path | None = None,
         trial: bool = False,
-        direct: bool = False,
         command: Sequence[str],
     ) -> list[str]:
         """Give the command that runs a container of that name in the foreground; it is gone once it has ended.
 
         It has no network, no capability, nothing that can be written but a scratch directory, and no way to gain
         privileges; the engine's own system call filter stays on. Where the engine does not hold the limit of processes,
-        a resource limit stands in, but not in a `trial` of the engine's own. `direct` hands on the descriptor
-        `CONTROL_FD` of the process that becomes the engine, else its standard input.
+        a resource limit stands in, but not in a `trial` of the engine's own. An engine that is `direct` hands on the
+        descriptor `CONTROL_FD` of the process that becomes it, else its standard input.
         """
         own = ["--rootfs"] if image.root is not None and self.kind == "podman" else []
         arguments = [*self._as_its_owner(workspace), *self.base(), "run", "--rm", "--name", name]
-        arguments += ["--preserve-fds", "1"] if direct else ["--interactive"]
+        arguments += ["--preserve-fds", "1"] if self.direct else ["--interactive"]
         if self.kind == "docker" and self.runtime:
             arguments += ["--runtime", self.runtime]
         arguments += ["--network", "none", "--read-only", "--cap-drop", "ALL"]
@@ -286,7 +285,6 @@ async def _tried(engine: Engine, image: ContainerImage, code: Path, *, cpus: boo
         processes=limit_checks.TRIAL_PROCESSES,
         cpus=limit_checks.TRIAL_CPUS if cpus else None,
         trial=True,
-        direct=engine.direct,
         command=[image.python, "-I", "-S", f"{CODE_INSIDE}/sealab/sandbox/container/limit_checks.py"],
     )
     try:

@@ -468,7 +468,7 @@ print(room.clean(), len([name for name in os.listdir("/proc") if name.isdecimal(
 """
     code = image.code(folder)
     found = await engine.find(None, built, code, folder / "engine")
-    command = found.run(
+    command = replace(found, direct=False).run(
         built,
         code,
         name=engine.new_name(),
