@@ -13,17 +13,20 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
 from .changes import REFUSED_MAX, ChangedFolder, Changes, Steps, WrittenFile
-from .copying import copy, copy_over, same_content, whole
 from .errors import NotAFile, NotFound, WorkspaceError
-from .names import LANDING_PREFIX, Name
-from .paths import Folder, Found, is_plain, refusing
+from .names import LANDING_PREFIX, PART_PREFIX, Name
+from .paths import Folder, Found, is_plain, read_at, refusing
 from .quota import Part
 from .store import Workspace
+
+_CHUNK_BYTES = 1 << 20
+_COPY_BYTES = 1 << 24
+_sync = getattr(os, "fdatasync", os.fsync)
 
 STORED_BYTES_MAX = 256 * 1024 * 1024
 """The largest file that is put into an object store: it is in memory meanwhile."""
@@ -45,6 +48,13 @@ class Landed:
     def is_anything(self) -> bool:
         """Whether the workspace is another than before."""
         return bool(self.new or self.changed or self.deleted)
+
+    def note(self, name: str, size: int, *, is_new: bool) -> None:
+        """Note a file that took its place; one that was deleted before it did was changed."""
+        was_deleted = name in self.deleted
+        if was_deleted:
+            self.deleted.remove(name)
+        (self.new if is_new and not was_deleted else self.changed)[name] = size
 
 
 def land(workspace: Workspace, changed: ChangedFolder, changes: Changes, *, begun_ns: int) -> Steps[Landed]:
@@ -91,7 +101,7 @@ def read_kept(
             else:
                 with changed.open(file) as source:
                     if not (yield from landing.is_as_before(file, source)):
-                        kept.files[name] = whole(source, file.size)
+                        kept.files[name] = read_at(source, file.size)
                         bytes_max -= file.size
                 continue
         except OSError as error:
@@ -108,6 +118,10 @@ class _Staged:
     file: WrittenFile
     leaf: str
     """Its name beside the workspace."""
+
+
+_Take = Callable[[WrittenFile, int], Steps[None]]
+"""Takes a file that is open. Raises `OSError`, `WorkspaceError`."""
 
 
 class _Landing:
@@ -135,7 +149,7 @@ class _Landing:
         if before is None:
             return False
         try:
-            return os.fstat(before).st_size == file.size and (yield from same_content(source, before, file.size))
+            return os.fstat(before).st_size == file.size and (yield from _same_content(source, before, file.size))
         finally:
             os.close(before)
 
@@ -147,7 +161,7 @@ class _Landing:
             self._judge(changes)  # before anything is copied
             staged: list[_Staged] = []
             for file in changes.files:
-                yield from self._stage(file, stage, staged, landed)
+                yield from self._taken(file, landed, partial(self._stage, stage, staged))
             beside = stack.enter_context(workspace.beside.open_folder((stage,)))
             leaving, staying = yield from self._leaving(changes, landed)
             gone = {each.parts for each in leaving}
@@ -177,25 +191,27 @@ class _Landing:
             with ledger.locked():
                 ledger.judge(more_bytes=written, more_entries=entries)
 
-    def _stage(self, file: WrittenFile, stage: str, staged: list[_Staged], landed: Landed) -> Steps[None]:
-        """Copy a file to the folder beside the workspace, unless it stays behind, or is as it was before."""
-        name = Name(file.parts)
+    def _taken(self, file: WrittenFile, landed: Landed, take: _Take) -> Steps[None]:
+        """Take a file as `take` does, unless it stays behind, or is as it was before."""
         yield
         try:
             with self._changed.open(file) as source:
                 if (yield from self.is_as_before(file, source)):
                     return
                 if self._was_overtaken(file, source):
-                    landed.not_kept[str(name)] = _OVERTAKEN
+                    landed.not_kept["/".join(file.parts)] = _OVERTAKEN
                     return
-                leaf = secrets.token_hex(8)
-                replaces = self._status(file.parts) is not None
-                with refusing(name), self._workspace.beside.open_folder((stage,)) as folder:
-                    yield from copy(source, folder, leaf, sync=replaces)
+                yield from take(file, source)
         except OSError as error:
-            landed.not_kept[str(name)] = error.strerror or "it cannot be read"
-        else:
-            staged.append(_Staged(file, leaf))
+            landed.not_kept["/".join(file.parts)] = error.strerror or "it cannot be read"
+
+    def _stage(self, stage: str, staged: list[_Staged], file: WrittenFile, source: int) -> Steps[None]:
+        """Copy a file to the folder beside the workspace."""
+        leaf = secrets.token_hex(8)
+        replaces = self._status(file.parts) is not None
+        with refusing(Name(file.parts)), self._workspace.beside.open_folder((stage,)) as folder:
+            yield from _copy(source, folder, leaf, sync=replaces)
+        staged.append(_Staged(file, leaf))
 
     def _before(self, name: Name) -> int | None:
         """Open what has a name in the workspace now; None where that is nothing, or no plain file."""
@@ -207,32 +223,20 @@ class _Landing:
     def _taking_place(
         self, staged: list[_Staged], gone: Collection[tuple[str, ...]], staying: set[tuple[str, ...]], landed: Landed
     ) -> Steps[list[_Staged]]:
+        """Return the files that may stand where they would; what stands there stays where it is no plain file."""
         taking = []
         for made in staged:
-            if self._takes_place(made, gone, staying, landed):
+            parts = made.file.parts
+            status = None if parts in gone else self._status(parts)
+            if not staying.isdisjoint(_upwards(parts[:-1])):
+                landed.not_kept["/".join(parts)] = "what has the name of its folder in the workspace is no folder"
+            elif status is not None and not is_plain(status):
+                why = "what has this name in the workspace is no regular file with one name"
+                landed.not_kept["/".join(parts)] = why
+            else:
                 taking.append(made)
             yield
         return taking
-
-    def _takes_place(
-        self,
-        made: _Staged,
-        gone: Collection[tuple[str, ...]],
-        staying: set[tuple[str, ...]],
-        landed: Landed,
-    ) -> bool:
-        """Return whether a file may stand where it would; what stands there stays where it is no plain file."""
-        parts = made.file.parts
-        if not staying.isdisjoint(_upwards(parts[:-1])):
-            landed.not_kept["/".join(parts)] = "what has the name of its folder in the workspace is no folder"
-            return False
-        if parts in gone:
-            return True
-        status = self._status(parts)
-        if status is None or is_plain(status):
-            return True
-        landed.not_kept["/".join(parts)] = "what has this name in the workspace is no regular file with one name"
-        return False
 
     def _status(self, parts: tuple[str, ...]) -> os.stat_result | None:
         with contextlib.suppress(NotFound, NotAFile), self._workspace.root.open_folder(parts[:-1]) as folder:
@@ -346,11 +350,8 @@ class _Landing:
             except OSError as error:
                 if error.errno != errno.EXDEV:
                     raise
-                copy_over(beside, made.leaf, folder, name.leaf)
-        was_deleted = str(name) in landed.deleted
-        if was_deleted:
-            landed.deleted.remove(str(name))
-        (landed.new if current is None and not was_deleted else landed.changed)[str(name)] = made.file.size
+                _copy_over(beside, made.leaf, folder, name.leaf)
+        landed.note(str(name), made.file.size, is_new=current is None)
 
     # In an object store.
 
@@ -365,33 +366,23 @@ class _Landing:
                     workspace.delete(str(Name(found.parts)))
                     landed.deleted.append(str(Name(found.parts)))
         for file in changes.files:
-            yield from self._store_file(file, landed)
+            if file.size > STORED_BYTES_MAX:
+                why = f"{STORED_BYTES_MAX} bytes are the most that one file may have in an object store"
+                landed.not_kept["/".join(file.parts)] = why
+            else:
+                yield from self._taken(file, landed, partial(self._store_file, landed))
         self._changed.remember(changes)
 
-    def _store_file(self, file: WrittenFile, landed: Landed) -> Steps[None]:
+    def _store_file(self, landed: Landed, file: WrittenFile, source: int) -> Steps[None]:
         name = str(Name(file.parts))
-        yield
-        if file.size > STORED_BYTES_MAX:
-            landed.not_kept[name] = f"{STORED_BYTES_MAX} bytes are the most that one file may have in an object store"
-            return
+        is_new = self._status(file.parts) is None
         try:
-            with self._changed.open(file) as source:
-                if (yield from self.is_as_before(file, source)):
-                    return
-                if self._was_overtaken(file, source):
-                    landed.not_kept[name] = _OVERTAKEN
-                    return
-                was_there = self._status(file.parts) is not None
-                self._workspace.write(name, whole(source, file.size))
-        except OSError as error:
-            landed.not_kept[name] = error.strerror or "it cannot be read"
+            self._workspace.write(name, read_at(source, file.size))
         except WorkspaceError as error:
             landed.not_kept[name] = str(error)
         else:
-            was_deleted = name in landed.deleted
-            if was_deleted:
-                landed.deleted.remove(name)
-            (landed.new if not was_there and not was_deleted else landed.changed)[name] = file.size
+            landed.note(name, file.size, is_new=is_new)
+        yield
 
 
 @contextlib.contextmanager
@@ -421,3 +412,56 @@ def _note_the_rest(leaving: list[Found], staged: list[_Staged], landed: Landed, 
 def _found(parts: tuple[str, ...], status: os.stat_result) -> Found:
     size = status.st_size if stat.S_ISREG(status.st_mode) else 0
     return Found(parts, size, status.st_mtime_ns, stat.S_ISDIR(status.st_mode), is_plain(status))
+
+
+def _copy(source: int, folder: Folder, leaf: str, *, sync: bool) -> Steps[None]:
+    """Copy an open file, from its start, to a new one. Raises `OSError`."""
+    target = folder.create(leaf)
+    try:
+        size = os.fstat(source).st_size
+        at = 0
+        while at < size:
+            at += _copied_range(source, target, at, size - at)
+            if sync:
+                _sync(target)
+            yield
+    finally:
+        os.close(target)
+
+
+def _copied_range(source: int, target: int, at: int, size: int) -> int:
+    """Copy some bytes, in the kernel where it can (copy_file_range(2)), and return how many. Raises `OSError`."""
+    try:
+        moved = os.copy_file_range(source, target, min(size, _COPY_BYTES), at, at)
+    except OSError as error:
+        if error.errno not in {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}:
+            raise
+        moved = os.pwrite(target, os.pread(source, min(size, _CHUNK_BYTES), at), at)
+    if not moved:
+        raise OSError(errno.ESTALE, "it became shorter while it was read")
+    return moved
+
+
+def _copy_over(beside: Folder, leaf: str, folder: Folder, to: str) -> None:
+    """Copy a staged file to another file system, and let it take its place there. Raises `OSError`."""
+    source = beside.open_plain(leaf)
+    part = PART_PREFIX + secrets.token_hex(8)
+    try:
+        for _ in _copy(source, folder, part, sync=True):
+            pass
+        folder.rename(part, to)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            folder.unlink(part)
+        raise
+    finally:
+        os.close(source)
+
+
+def _same_content(one: int, other: int, size: int) -> Steps[bool]:
+    """Return whether the first `size` bytes of two open files are the same. Raises `OSError`."""
+    for at in range(0, size, _CHUNK_BYTES):
+        if os.pread(one, _CHUNK_BYTES, at) != os.pread(other, _CHUNK_BYTES, at):
+            return False
+        yield
+    return True

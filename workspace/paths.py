@@ -374,6 +374,17 @@ def refuse(error: OSError, name: Name) -> NoReturn:
             ) from None
 
 
+def read_at(handle: int, size: int, offset: int = 0) -> bytes:
+    """Return `size` bytes of an open file from `offset` on, or fewer at its end. Raises `OSError`."""
+    data = os.pread(handle, size, offset)
+    pieces, have = [data], len(data)
+    while data and have < size:
+        data = os.pread(handle, size - have, offset + have)
+        pieces.append(data)
+        have += len(data)
+    return b"".join(pieces) if len(pieces) > 1 else pieces[0]
+
+
 def write_all(handle: int, data: bytes) -> None:
     """Write all of `data` to a descriptor. Raises `OSError`."""
     rest = memoryview(data)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from .errors import NameRefused, NotAFile, NotFound, Reserved, Unavailable, WorkspaceError
 from .names import DEPTH_MAX, RUNS, TEMPORARY_PREFIX, Name, shown, speakable
-from .paths import Folder, Root, is_plain, refusing, write_all
+from .paths import Folder, Root, is_plain, read_at, refusing, write_all
 
 if TYPE_CHECKING:
     from .store import Usage, Workspace
@@ -168,7 +168,7 @@ class RunFiles:
             place = self._place(path)
             handle = self._found(place, identity, writable=False)
             with refusing(place.name):
-                return _pread(handle, min(size, READ_BYTES_MAX), offset)
+                return read_at(handle, min(size, READ_BYTES_MAX), offset)
 
     def write(self, path: str, identity: str, offset: int | None, data: bytes) -> int:
         """Write all of `data` at `offset`, or at the end where that is None, and return where it ends.
@@ -481,18 +481,6 @@ class RunFiles:
 
 def _identity(status: os.stat_result) -> str:
     return f"{status.st_dev:x}.{status.st_ino:x}"
-
-
-def _pread(handle: int, size: int, offset: int) -> bytes:
-    data = os.pread(handle, size, offset)
-    if len(data) == size or not data:
-        return data
-    pieces = [data]
-    have = len(data)
-    while have < size and (data := os.pread(handle, size - have, offset + have)):
-        pieces.append(data)
-        have += len(data)
-    return b"".join(pieces)
 
 
 def _plain(folder: Folder, name: Name, path: str) -> os.stat_result:

@@ -36,7 +36,7 @@ from .names import (
     shown,
     speakable,
 )
-from .paths import Folder, Found, Root, judge, refusing, write_all
+from .paths import Folder, Found, Root, judge, read_at, refusing, write_all
 from .quota import Ledger
 
 Encoding: TypeAlias = Literal["utf-8", "base64"]
@@ -503,12 +503,7 @@ def _judge_slice(offset: int, limit: int | None, encoding: str) -> None:
 
 def _read_base64(handle: int, size: int, offset: int, limit: int | None) -> tuple[str, bool]:
     wanted = max(0, min(size - offset, READ_BYTES_MAX if limit is None else min(limit, READ_BYTES_MAX)))
-    data = bytearray()
-    while len(data) < wanted:
-        chunk = os.pread(handle, min(_CHUNK_BYTES, wanted - len(data)), offset + len(data))
-        if not chunk:
-            break
-        data += chunk
+    data = read_at(handle, wanted, offset) if wanted else b""
     return base64.b64encode(data).decode(), offset + len(data) < size
 
 

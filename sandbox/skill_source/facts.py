@@ -246,16 +246,12 @@ def _or_null(schema: Schema) -> Schema:
 def _signature(name: str, function: _Function) -> str:
     """Write the signature as `inspect` does."""
     given = function.args
-    plain_ones = [*given.posonlyargs, *given.args]
-    defaults: list[ast.expr | None] = [None] * (len(plain_ones) - len(given.defaults)) + [*given.defaults]
-    parts = [_parameter(each, default) for each, default in zip(plain_ones, defaults, strict=True)]
+    parts = [_parameter(each, default) for each, default, _kind in _taken(given)]
+    if given.vararg is not None or given.kwonlyargs:
+        rest = "" if given.vararg is None else _parameter(given.vararg, None)
+        parts.insert(len(given.posonlyargs) + len(given.args), f"*{rest}")
     if given.posonlyargs:
         parts.insert(len(given.posonlyargs), "/")
-    if given.vararg is not None:
-        parts.append("*" + _parameter(given.vararg, None))
-    elif given.kwonlyargs:
-        parts.append("*")
-    parts += [_parameter(each, default) for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
     if given.kwarg is not None:
         parts.append("**" + _parameter(given.kwarg, None))
     returns = "" if function.returns is None else f" -> {ast.unparse(function.returns)}"

@@ -95,7 +95,7 @@ def test_more_files_than_a_workspace_may_hold_are_refused_before_one_is_copied(
         path = upper / str(number)
         path.touch() if kind == "files" else path.mkdir()
     (upper / "one more").touch()
-    monkeypatch.setattr(landing, "copy", lambda *_given, **_named: pytest.fail("a file was copied"))
+    monkeypatch.setattr(landing, "_copy", lambda *_given, **_named: pytest.fail("a file was copied"))
     with pytest.raises(QuotaFull, match="100 are allowed"):
         landed(workspace, upper)
     assert content(workspace) == {}
