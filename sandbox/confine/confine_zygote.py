@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..errors import LevelMissing
 from ..job import Isolation
-from . import cgroups, landlock, layout, namespaces, owner_map, privileges, processors, root
+from . import cgroups, landlock, layout, namespaces, privileges, processors, root
 from .levels import Level, Probe, require
 from .plan import Plan
 from .system_calls import allow_list, seccomp
@@ -152,7 +152,7 @@ def move_in(files: root.Layout, proc_fd: int) -> tuple[str, ...]:
         namespaces.set_host_name()
         root.move_in(files)
         return ()
-    owner_map_fd = owner_map.make(proc_fd, 0, privileges.NOBODY) if files.placed else None
+    owner_map_fd = namespaces.owner_map(proc_fd, 0, privileges.NOBODY) if files.placed else None
     namespaces.unshare(moved)
     namespaces.set_host_name()
     unmapped = root.move_in(files, owner_map_fd=owner_map_fd)

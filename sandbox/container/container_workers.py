@@ -277,7 +277,8 @@ class _Container:
         """Fail all that wait for it, since it is gone."""
         self.gone = True
         if self._said is not None and not self._said.done():
-            self._said.set_exception(WorkerLost(f"A container ended: {self._complaint()}"))
+            complaint = "it wrote nothing" if self._running is None else self._running.complaint()
+            self._said.set_exception(WorkerLost(f"A container ended: {complaint}"))
             self._said.exception()
         worker, self._worker = self._worker, None
         if worker is not None:
@@ -312,9 +313,6 @@ class _Container:
             self._receiving.cancel()
         self._lost()
         running.close()
-
-    def _complaint(self) -> str:
-        return "it wrote nothing" if self._running is None else self._running.complaint()
 
 
 class _ContainedWorker(WorkerProcess):

@@ -28,8 +28,8 @@ from ..job import Isolation, Json
 from ..wire import output
 from ..wire.zygote_config import ZygoteConfig
 from ..worker import runner
-from ..worker.dialect_choice import dialect_of
 from ..worker.immortal import immortalize
+from ..worker.runner import dialect_of
 from . import limit_checks, messages
 from .cleaning import ContainerState
 from .link import DirectLink, Link, Request, StreamLink

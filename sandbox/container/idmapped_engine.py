@@ -13,14 +13,14 @@ from __future__ import annotations
 import os
 import sys
 
-from ..confine import namespaces, owner_map, privileges, root
+from ..confine import namespaces, privileges, root
 
 
 def main() -> None:
     """Become the engine, with the directory shown to it as nobody's."""
     directory, *command = sys.argv[2:]
     proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    owner_map_fd = owner_map.make(proc_fd, 0, privileges.NOBODY)
+    owner_map_fd = namespaces.owner_map(proc_fd, 0, privileges.NOBODY)
     namespaces.unshare(namespaces.NEW_MOUNT)
     root.show_as_another(directory, owner_map_fd)
     os.execvp(command[0], command)  # noqa: S606 - there is no shell to want

@@ -390,8 +390,9 @@ def _forget_own_paths() -> None:
     for module in own:
         _forget_origin(module)
     sys.path[:] = [path for path in sys.path if os.path.exists(path)]
-    for path in [path for path, finder in sys.path_importer_cache.items() if not _finds(path, finder)]:
-        del sys.path_importer_cache[path]
+    for path, finder in list(sys.path_importer_cache.items()):
+        if not (isinstance(finder, FileFinder) and os.path.exists(path)):
+            del sys.path_importer_cache[path]
     disclosure.update_known_folders()
 
 
@@ -402,7 +403,3 @@ def _forget_origin(module: ModuleType) -> None:
     module.__spec__ = module.__loader__ = None
     if "__path__" in variables:
         module.__path__ = []
-
-
-def _finds(path: str, finder: object) -> bool:
-    return isinstance(finder, FileFinder) and os.path.exists(path)

@@ -28,8 +28,7 @@ from ..job import Column, Table
 from ..report.disclosure import repr_of, type_name
 from ..wire.report_frame import COLUMNS_MAX, TABLES_MAX, TEXT_CHARS_MAX
 from .figures import is_chart
-from .table_files import BYTES_MAX, Kept, kept_as
-from .tables import Shown, records, table_of
+from .tables import BYTES_MAX, Kept, Shown, kept_as, records, table_of
 
 CELLS_MAX: Final = 1_000
 """Values of a table or an array that is shown whole."""

@@ -30,9 +30,9 @@ from ..wire.frames import (
     TracePiece,
     child_frame,
     encode,
+    encode_job,
     is_small,
 )
-from ..wire.job_frame import encode_job
 from ..wire.output import Output
 from ..wire.zygote_packets import ProcessExit
 from .call_slots import CALL_SLOT

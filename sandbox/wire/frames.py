@@ -13,11 +13,12 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TypeAlias, cast
 
+from ..confine.limits import Allowance, processes_of
 from ..errors import FrameError
-from ..job import Json, Outcome
+from ..job import Isolation, Job, Json, Outcome, Start
 from .bounded_json import DEPTH_MAX, STEP_CHARS, is_light, read, read_in_steps, write, write_in_steps
 from .report_frame import Judge, data, fields, many, outcome_of, text
 
@@ -174,17 +175,13 @@ def child_frame(body: bytes) -> ChildFrame:
         raise FrameError("A frame is of no kind that a child may send.")
     if kind == "done" and (b"\\ud" in body or b"\\uD" in body):
         # Surrogates that stand alone cannot be written as UTF-8, so no report could hold them.
-        frame = _mended(frame)
+        frame = cast("dict[str, Json]", _without_surrogates(frame))
     return _KINDS[kind](frame)
 
 
 def trace_frame(piece: bytes) -> bytes:
     """Make the frame of a piece of a trace."""
     return encode({"t": "trace", "piece": base64.b64encode(piece).decode("ascii")})
-
-
-def _mended(value: Json) -> dict[str, Json]:
-    return cast("dict[str, Json]", _without_surrogates(value))
 
 
 def _without_surrogates(value: Json) -> Json:
@@ -200,3 +197,34 @@ def _without_surrogates(value: Json) -> Json:
     if isinstance(value, dict):
         return {str(_without_surrogates(name)): _without_surrogates(item) for name, item in value.items()}
     return value
+
+
+def encode_job(job: Job, isolation: Isolation, *, records: bool = False) -> bytes:
+    """Make the `run` frame of a job that has a start; `records` asks for its trace.
+
+    Raises `FrameError` when it is too large to send, or holds what JSON cannot.
+    """
+    if len(job.trace) > TRACE_BYTES_MAX:
+        raise FrameError(f"Its trace is {len(job.trace)} bytes large; at most {TRACE_BYTES_MAX} can be followed.")
+    start = job.start or Start.now()
+    session = job.session is not None
+    allowance = Allowance.of(job.limits, session=session, processes=processes_of(isolation, job.limits))
+    return encode(
+        {
+            "t": "run",
+            "code": job.code,
+            "vars": job.context_vars,
+            "limits": allowance.to_json(),
+            "session": session,
+            "reads": None if job.reads is None else asdict(job.reads),
+            "within": job.within,
+            "arguments": job.arguments,
+            "literals": job.literals,
+            "tells_reads": job.tells_reads,
+            "seed": start.seed.hex(),
+            "time_ns": start.time_ns,
+            "trace": base64.b64encode(job.trace).decode("ascii"),
+            "records": records,
+            "threads": job.threads,
+        }
+    )

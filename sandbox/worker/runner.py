@@ -31,12 +31,12 @@ from ..guest.spelling import PREFIX
 from ..guest.trace import ReplayDiverged
 from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools, judged_programs
 from ..job import Failure, Isolation, Job, Json, Reading, Start, Status
+from ..python_versions import require_walked
 from ..report import failures, memory, values
 from ..report.results import exit_text
 from ..skill_source import facts
 from ..wire import output
-from ..wire.frames import EXIT_WITHOUT_REPORT, FRAME_BYTES_MAX, NAME_CHARS_MAX, encode
-from ..wire.job_frame import encode_job
+from ..wire.frames import EXIT_WITHOUT_REPORT, FRAME_BYTES_MAX, NAME_CHARS_MAX, encode, encode_job
 
 _WARM_SOURCES = (
     """
@@ -401,3 +401,18 @@ def definer(dialect: Dialect) -> Define:
         return dialect.module(program, name, helpers)
 
     return define
+
+
+def dialect_of(isolation: Isolation) -> Dialect:
+    """Return the kind of Python that code runs in at an isolation; only that kind is imported.
+
+    Raises `LevelMissing` for the restricted dialect on a version of Python that it was not examined on.
+    """
+    if isolation is Isolation.RESTRICTED:
+        require_walked()
+        from ..dialect.restricted_python import RestrictedPython
+
+        return RestrictedPython()
+    from ..full_python.full_python import FullPython
+
+    return FullPython()

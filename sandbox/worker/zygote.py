@@ -33,9 +33,9 @@ from ..wire.zygote_config import ZygoteConfig, close_start_file, read_start_file
 from ..wire.zygote_packets import Kind, packed, read
 from . import reader, runner
 from .compiled_ahead import CompiledAhead
-from .dialect_choice import dialect_of
 from .huge_pages import HeapMap
 from .immortal import immortalize
+from .runner import dialect_of
 
 _REQUEST_BYTES = 256
 _WORDS_CHARS_MAX = 2000

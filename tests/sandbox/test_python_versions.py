@@ -67,7 +67,7 @@ def test_a_version_that_was_not_examined_is_refused_at_start(
 def test_the_sandbox_itself_makes_no_restricted_worker_on_such_a_version() -> None:
     program = dedent("""
         import sys
-        from sealab.sandbox.worker.dialect_choice import dialect_of
+        from sealab.sandbox.worker.runner import dialect_of
         from sealab.sandbox.errors import LevelMissing
         from sealab.sandbox.job import Isolation
         sys.version_info = (3, 15, 0, "final", 0)

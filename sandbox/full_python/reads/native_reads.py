@@ -118,16 +118,10 @@ def _change_polars(module: Any) -> None:
 
 def _change_duckdb(module: Any) -> None:
     for owner in (module, module.DuckDBPyConnection, module.DuckDBPyRelation):
-        _telling(*_public_calls(owner), within=_DUCKDB)(owner)
-
-
-def _public_calls(owner: Any) -> list[str]:
-    """Name the functions of a module or a class: nearly each of DuckDB's takes SQL, or what becomes a part of it."""
-    return [name for name, each in vars(owner).items() if not name.startswith("_") and _is_call(each)]
-
-
-def _is_call(each: object) -> bool:
-    return callable(each) and not isinstance(each, type)
+        # Nearly each of its functions takes SQL, or what becomes a part of it.
+        public = [(name, each) for name, each in vars(owner).items() if not name.startswith("_")]
+        calls = [name for name, each in public if callable(each) and not isinstance(each, type)]
+        _telling(*calls, within=_DUCKDB)(owner)
 
 
 def _telling(*names: str, within: str = __name__) -> Callable[[Any], None]:

@@ -6,17 +6,21 @@ text or packed the host looks through; the tables of Arrow, parquet and DuckDB a
 
 from __future__ import annotations
 
+import datetime as dt
+import importlib
 import os
 import stat
+import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, cast
 from urllib.parse import unquote, urlsplit
 
 from ...guest.guest import GUEST
-from . import table_contents
+from ...job import Json
 
 WORKSPACE: Final = "/workspace"
 _BEGINNING_BYTES: Final = 16
@@ -102,11 +106,11 @@ def _tell_table(path: str) -> None:
             beginning = file.read(_BEGINNING_BYTES)
     except OSError:
         return  # the code cannot open it either
-    read = table_contents.reader_of(beginning)
+    read = reader_of(beginning)
     if read is None:
         return
     try:
-        for rows in table_contents.rows_of(read(path)):
+        for rows in rows_of(read(path)):
             GUEST.call_host("learn_rows", {"rows": rows})
     except Exception as error:
         raise PermissionError(
@@ -146,3 +150,161 @@ _SAID: Final[Mapping[str, Callable[[object], tuple[str, ...]]]] = MappingProxyTy
         "sqlite3.connect": database_paths,
     }
 )
+
+
+ROWS: Final = 2_000
+"""Rows of one call."""
+_CHARS_MAX: Final = 500_000
+"""Characters of one call, about: its frame is bounded."""
+_VALUE_CHARS_MAX: Final = 100_000
+_BATCH: Final = 10_000
+_SEEN_MAX: Final = 500_000
+"""Values that are remembered, so that each is told once."""
+_SMALL_NUMBER: Final = 10_000
+"""No number below it names anybody."""
+_DEEP: Final = 8
+
+Batch = Mapping[str, Sequence[Any]]
+"""Some rows of a table, as the values of each column."""
+Read = Callable[[str], Iterator[Batch]]
+
+
+def reader_of(beginning: bytes) -> Read | None:
+    """Return what reads a file that begins so, or None for one that is no such table."""
+    if beginning.startswith(b"PAR1"):
+        return _parquet
+    if beginning.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return _arrow
+    return _duckdb if beginning[8:12] == b"DUCK" else None
+
+
+def rows_of(batches: Iterator[Batch]) -> Iterator[Json]:
+    """Give the values of batches as rows, a list for each call."""
+    seen: set[tuple[str, object]] = set()
+    for batch in batches:
+        told = {name: _fresh(name, values, seen) for name, values in batch.items()}
+        # What has a price is no person: the names of columns without texts are told too.
+        bare: dict[str, Json] = {name: 0 for name, values in told.items() if not values}
+        yield from _calls({name: values for name, values in told.items() if values}, bare)
+
+
+def _calls(told: Mapping[str, Sequence[Json]], bare: Mapping[str, Json]) -> Iterator[Json]:
+    rows: list[Json] = []
+    chars = 0
+    for at in range(max(map(len, told.values()), default=0)):
+        row = {name: values[at] for name, values in told.items() if at < len(values)}
+        rows.append({**bare, **row})
+        chars += sum(len(value) if isinstance(value, str) else _BATCH // 100 for value in row.values())
+        if len(rows) >= ROWS or chars >= _CHARS_MAX:
+            yield rows
+            rows, chars = [], 0
+    if rows:
+        yield rows
+
+
+def _fresh(name: str, values: Sequence[Any], seen: set[tuple[str, object]]) -> list[Json]:
+    told: list[Json] = []
+    for value in values:
+        plain = _plain(value)
+        if plain is None:
+            continue
+        mark = (name, plain if isinstance(plain, str | int) else repr(plain))
+        if mark in seen:
+            continue
+        if len(seen) < _SEEN_MAX:
+            seen.add(mark)
+        told.append(plain)
+    return told
+
+
+def _plain(value: object, deep: int = 0) -> Json:
+    """Return what of a value may be personal as JSON, else None."""
+    if isinstance(value, str):
+        return value[:_VALUE_CHARS_MAX] or None
+    if isinstance(value, bool | float) or value is None:
+        return None
+    if isinstance(value, int):
+        return value if abs(value) >= _SMALL_NUMBER else None
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value[:_VALUE_CHARS_MAX].decode("utf-8", "replace") or None
+    if isinstance(value, Mapping) and deep < _DEEP:
+        return {str(key): _plain(each, deep + 1) for key, each in value.items()} or None
+    if isinstance(value, list | tuple) and deep < _DEEP:
+        return [_plain(each, deep + 1) for each in value] or None
+    return None if isinstance(value, dt.time | dt.timedelta) else str(value)[:_VALUE_CHARS_MAX]
+
+
+def _library(*names: str) -> str:
+    """Return the first of these that is loaded, else the first that is installed. Raises `ImportError`."""
+    for name in names:
+        if name in sys.modules:
+            return name
+    for name in names:
+        if find_spec(name) is not None:
+            return name
+    raise ImportError(f"none of {', '.join(names)} is installed")
+
+
+def _parquet(path: str) -> Iterator[Batch]:
+    library = _library("pyarrow", "polars", "duckdb")
+    if library == "pyarrow":
+        parquet = importlib.import_module("pyarrow.parquet")
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_BATCH):
+                yield _of_arrow(batch)
+    elif library == "polars":
+        yield from _of_polars(importlib.import_module("polars").scan_parquet(path, glob=False))
+    else:
+        yield from _asked("SELECT * FROM read_parquet(?)", [path])
+
+
+def _arrow(path: str) -> Iterator[Batch]:
+    if _library("pyarrow", "polars") == "polars":
+        yield from _of_polars(importlib.import_module("polars").scan_ipc(path, glob=False))
+        return
+    arrow, ipc = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.ipc")
+    with arrow.memory_map(path) as source:
+        try:
+            file = ipc.open_file(source)
+        except arrow.ArrowInvalid:
+            source.seek(0)
+            batches: Iterator[Any] = iter(ipc.open_stream(source))
+        else:
+            batches = (file.get_batch(number) for number in range(file.num_record_batches))
+        for batch in batches:
+            for start in range(0, batch.num_rows, _BATCH):
+                yield _of_arrow(batch.slice(start, _BATCH))
+
+
+def _of_arrow(batch: Any) -> Batch:
+    return {name: batch.column(number).to_pylist() for number, name in enumerate(batch.schema.names)}
+
+
+def _of_polars(lazy: Any) -> Iterator[Batch]:
+    start = 0
+    while (frame := lazy.slice(start, _BATCH).collect()).height:
+        yield cast("Batch", frame.to_dict(as_series=False))
+        start += _BATCH
+
+
+def _asked(query: str, given: Sequence[str]) -> Iterator[Batch]:
+    with importlib.import_module("duckdb").connect() as connection:
+        yield from _fetched(connection.execute(query, given))
+
+
+def _fetched(cursor: Any) -> Iterator[Batch]:
+    names = [str(each[0]) for each in cursor.description]
+    while rows := cursor.fetchmany(_BATCH):
+        yield dict(zip(names, zip(*rows, strict=True), strict=True))
+
+
+def _duckdb(path: str) -> Iterator[Batch]:
+    with importlib.import_module("duckdb").connect(path, read_only=True) as connection:
+        tables = connection.execute(
+            "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal AND NOT temporary"
+        ).fetchall()
+        for names in tables:
+            quoted = ".".join('"' + str(name).replace('"', '""') + '"' for name in names)
+            yield from _fetched(connection.execute(f"SELECT * FROM {quoted}"))  # noqa: S608 - quoted
