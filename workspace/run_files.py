@@ -220,10 +220,8 @@ class RunFiles:
         """Look at a plain file or a folder."""
         with self._turn:
             place = self._place(path)
-            if place.is_top:
-                return Status(place.path, is_folder=True, size=0, modified_ns=0)
             name = place.name
-            if not name.parts:
+            if place.is_top or not name.parts:
                 return Status(place.path, is_folder=True, size=0, modified_ns=0)
             self._bring(place)
             with refusing(name), place.root.open_folder(name.folder) as folder:

@@ -117,17 +117,14 @@ class Usage:
     files_max: int
 
 
-class OpenFiles(Protocol):
+class _OpenFiles(Protocol):
     """The files that a run has open: see `run_files`."""
 
-    def close(self) -> None:
-        """Close them."""
+    def close(self) -> None: ...
 
-    def removed_bytes(self) -> int:
-        """Count the bytes of those that have no name any more."""
+    def removed_bytes(self) -> int: ...
 
-    def holds(self, inode: int) -> bool:
-        """Return whether one of them is the copy of an object that has this inode number."""
+    def holds(self, inode: int) -> bool: ...
 
 
 class Workspace:
@@ -146,7 +143,7 @@ class Workspace:
     def __init__(self, root: str | os.PathLike[str], *, quota_bytes: int, files_max: int = 50_000) -> None:
         self.root = Root(root)
         self.beside = Root(os.path.abspath(root) + BESIDE)
-        self.live: set[OpenFiles] = set()
+        self.live: set[_OpenFiles] = set()
         self._settle_runs: Settle = lambda _owner, _folder: None
         try:
             self.ledger = self._ledger(quota_bytes, files_max)

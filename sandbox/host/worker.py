@@ -18,6 +18,7 @@ from functools import lru_cache, partial
 from ..errors import FrameError, HostCallError, LimitRefused, WorkerLost
 from ..job import Failure, HostCalls, Isolation, Job, Json, Outcome, Recorder, Start, Status
 from ..wire import output
+from ..wire.bounded_json import is_light
 from ..wire.frames import (
     DONE_START,
     EXIT_WITHOUT_REPORT,
@@ -31,7 +32,6 @@ from ..wire.frames import (
     child_frame,
     encode,
     encode_job,
-    is_small,
 )
 from ..wire.output import Output
 from ..wire.zygote_packets import ProcessExit
@@ -643,7 +643,7 @@ def _writes_to_workspace(call: Call) -> bool:
 
 
 async def _encoded(answer: Mapping[str, Json]) -> bytes:
-    if is_small(answer):
+    if is_light(answer):
         return encode(answer)
     return await asyncio.get_running_loop().run_in_executor(_LARGE, partial(encode, answer, in_steps=True))
 

@@ -64,7 +64,7 @@ _BOOT_FULL_PYTHON = (
 
 
 @dataclass(slots=True, eq=False)
-class ForkedWorker(WorkerProcess):
+class _ForkedWorker(WorkerProcess):
     """A worker process that the zygote forked: `pidfd` belongs to the receiver.
 
     `behind_init` says that it is the first process of a pid namespace, and that its one child runs the code. One that
@@ -82,16 +82,13 @@ class ForkedWorker(WorkerProcess):
 
     @property
     def code_pid(self) -> int | None:
-        """The process id of the process that runs the code, once there is one."""
         return process_state.first_child(self.pid) if self.behind_init else self.pid
 
     async def see_workspace_anew(self) -> None:
-        """Have it see what was changed in the workspace since it last looked. Raises `WorkerLost` where it cannot."""
         if self.refresh is not None:
             await self.refresh()
 
     def kill(self) -> None:
-        """End it now, if it has not ended."""
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 
@@ -100,7 +97,6 @@ class ForkedWorker(WorkerProcess):
         self.kill()
 
     def close(self) -> None:
-        """End it and drop it."""
         self.kill()
         os.close(self.pidfd)
 
@@ -123,11 +119,9 @@ class ForkedWorker(WorkerProcess):
         return True
 
     def has_stopped(self) -> bool:
-        """Return whether nothing of it can run before `resume`."""
         return process_state.family_has_stopped(self.pid)
 
     def resume(self) -> None:
-        """Let them compute again."""
         stays, self._stopped_itself = self._stopped_itself, None
         if not stays:
             self._signal(signal.SIGCONT)
@@ -154,7 +148,7 @@ class ZygoteLauncher:
         self._python = python
         self._number = 0
         self._retired = False
-        self._forks: dict[int, asyncio.Future[ForkedWorker]] = {}
+        self._forks: dict[int, asyncio.Future[_ForkedWorker]] = {}
         self._exits: dict[int, asyncio.Future[ProcessExit]] = {}
         self._refreshing: dict[int, deque[asyncio.Future[bool]]] = {}
         self._hello: asyncio.Future[None] | None = None
@@ -249,13 +243,13 @@ class ZygoteLauncher:
         *,
         spare: bool = True,  # noqa: ARG002 - every one is made at once
         run_folder: str = "",
-    ) -> ForkedWorker:
+    ) -> _ForkedWorker:
         """Have a worker forked that holds the two descriptors. Raises `WorkerLost`."""
         if self._control is None or self._loop is None:
             raise WorkerLost("The sandbox's zygote has ended.")
         self._number += 1
         number = self._number
-        forked: asyncio.Future[ForkedWorker] = self._loop.create_future()
+        forked: asyncio.Future[_ForkedWorker] = self._loop.create_future()
         self._forks[number] = forked
         try:
             # A few dozen bytes into a socket that the zygote empties: this does not block.
@@ -333,7 +327,7 @@ class ZygoteLauncher:
                     return
                 alone = self._config.isolation is Isolation.RESTRICTED
                 refresh = partial(self._refresh, number) if self._config.run_folders is not None else None
-                forked = ForkedWorker(abs(value), pidfd, ended, value < 0, alone, refresh)
+                forked = _ForkedWorker(abs(value), pidfd, ended, value < 0, alone, refresh)
                 if waiting.done():
                     forked.close()  # its caller was cancelled
                 else:

@@ -81,7 +81,11 @@ def string_keys(mapping: object) -> list[str]:
     return _strings(dict.keys(cast("dict[object, object]", mapping)))
 
 
-_KINDS_OF_LOCALS = (dict, (lambda: type(sys._getframe().f_locals))())
+def _kind_of_locals() -> type:
+    return type(sys._getframe().f_locals)
+
+
+_KINDS_OF_LOCALS = (dict, _kind_of_locals())
 """What a frame keeps its variables in: a dict, from Python 3.13 on a proxy in functions (PEP 667)."""
 
 

@@ -95,57 +95,6 @@ CYCLE = "<cycle>"
 TOO_LARGE = "a report cannot hold more. Write it to the workspace with write_file to keep it whole"
 _KEYS_REMEMBERED = 1000
 
-
-class Rendering:
-    """Bounds of depth, bytes of JSON and values, which whatever is rendered spends."""
-
-    def __init__(self, name: str, depth_max: int, size_max: int, nodes_max: int) -> None:
-        self._depth_max = depth_max
-        self._bytes_left = size_max
-        self._nodes_left = nodes_max
-        self._open: dict[int, Path] = {}
-        self.notes = Notes(name)
-        self._key_sizes: dict[str, int] = {}
-
-    def _key_size(self, key: str) -> int:
-        """Return the size of a simple key, 0 for others; rows repeat their keys, so sizes are remembered."""
-        size = size_as_it_is(key)
-        if len(self._key_sizes) < _KEYS_REMEMBERED:
-            self._key_sizes[key] = size
-        return size
-
-    def _enter(self, value: object, path: Path, levels: int) -> bool:
-        if levels <= 0 or id(value) in self._open:
-            return False
-        self._open[id(value)] = path
-        self._bytes_left -= 3
-        self._nodes_left -= 2
-        return True
-
-    def _leave(self, value: object, shown: int, count: int, unit: str, path: Path) -> None:
-        del self._open[id(value)]
-        if shown < count:
-            self.notes.add(path, f"the first {shown} of {count} {unit}: {TOO_LARGE}")
-
-    def _marker(self, value: object, count: int, path: Path) -> Json:
-        if id(value) in self._open:
-            self.notes.add(path, f"refers back to {self.notes.place(self._open[id(value)])}")
-            return self._text(CYCLE, path)
-        self.notes.add(path, f"more than {self._depth_max} levels deep")
-        return self._text(f"<{type_name(type(value))} of {count}>", path)
-
-    def _spend(self, size: int) -> None:
-        self._bytes_left -= size + 1
-        self._nodes_left -= 1
-
-    def _text(self, text: str, path: Path) -> str:
-        if not text.isascii() and not is_unicode(text):
-            text = text.encode("utf-8", "backslashreplace").decode()
-            self.notes.add(path, "lone surrogates became \\u escapes, since JSON is UTF-8")
-        self._spend(json_size(text))
-        return text
-
-
 DEPTH_MAX = 90
 """Levels of lists and objects: with the envelope around it within `frames.DEPTH_MAX`, and within the 128 levels where
 common parsers stop."""
@@ -200,11 +149,57 @@ def render(
         return Rendered(f"<{kind} object>", {name: f"{kind} object that could not be shown"})
 
 
-class _Walk(Rendering):
-    """One rendering of a value.
+class _Walk:
+    """One rendering of a value, with what is left of its bounds of depth, bytes of JSON and values.
 
     Each `from_…` method renders one kind of value, with `levels` of containers still to come, and spends its size.
     """
+
+    def __init__(self, name: str, depth_max: int, size_max: int, nodes_max: int) -> None:
+        self._depth_max = depth_max
+        self._bytes_left = size_max
+        self._nodes_left = nodes_max
+        self._open: dict[int, Path] = {}
+        self.notes = Notes(name)
+        self._key_sizes: dict[str, int] = {}
+
+    def _key_size(self, key: str) -> int:
+        """Return the size of a simple key, 0 for others; rows repeat their keys, so sizes are remembered."""
+        size = size_as_it_is(key)
+        if len(self._key_sizes) < _KEYS_REMEMBERED:
+            self._key_sizes[key] = size
+        return size
+
+    def _enter(self, value: object, path: Path, levels: int) -> bool:
+        if levels <= 0 or id(value) in self._open:
+            return False
+        self._open[id(value)] = path
+        self._bytes_left -= 3
+        self._nodes_left -= 2
+        return True
+
+    def _leave(self, value: object, shown: int, count: int, unit: str, path: Path) -> None:
+        del self._open[id(value)]
+        if shown < count:
+            self.notes.add(path, f"the first {shown} of {count} {unit}: {TOO_LARGE}")
+
+    def _marker(self, value: object, count: int, path: Path) -> Json:
+        if id(value) in self._open:
+            self.notes.add(path, f"refers back to {self.notes.place(self._open[id(value)])}")
+            return self._text(CYCLE, path)
+        self.notes.add(path, f"more than {self._depth_max} levels deep")
+        return self._text(f"<{type_name(type(value))} of {count}>", path)
+
+    def _spend(self, size: int) -> None:
+        self._bytes_left -= size + 1
+        self._nodes_left -= 1
+
+    def _text(self, text: str, path: Path) -> str:
+        if not text.isascii() and not is_unicode(text):
+            text = text.encode("utf-8", "backslashreplace").decode()
+            self.notes.add(path, "lone surrogates became \\u escapes, since JSON is UTF-8")
+        self._spend(json_size(text))
+        return text
 
     def render(self, value: object, path: Path, levels: int) -> Json:
         cls = type(value)
@@ -276,15 +271,9 @@ class _Walk(Rendering):
         )
 
     def from_set(self, value: object, path: Path, levels: int) -> Json:
-        members = list(islice(set.__iter__(cast("set[object]", value)), max(0, self._nodes_left)))
-        return self._items(
-            value, self._in_order(members, levels), set.__len__(cast("set[object]", value)), path, levels
-        )
-
-    def from_frozenset(self, value: object, path: Path, levels: int) -> Json:
-        frozen = cast("frozenset[object]", value)
-        members = list(islice(frozenset.__iter__(frozen), max(0, self._nodes_left)))
-        return self._items(value, self._in_order(members, levels), frozenset.__len__(frozen), path, levels)
+        base = set if derives(type(value), set) else frozenset
+        members = list(islice(base.__iter__(value), max(0, self._nodes_left)))  # type: ignore[arg-type]  # it is one
+        return self._items(value, self._in_order(members, levels), base.__len__(value), path, levels)  # type: ignore[arg-type]  # as above
 
     def from_dict(self, value: object, path: Path, levels: int) -> Json:
         pairs = cast("dict[object, object]", value)
@@ -481,7 +470,7 @@ _BY_CLASS: dict[type, _Renderer] = {
     tuple: _Walk.from_tuple,
     dict: _Walk.from_dict,
     set: _Walk.from_set,
-    frozenset: _Walk.from_frozenset,
+    frozenset: _Walk.from_set,
     bytes: _Walk.from_bytes,
     bytearray: _Walk.from_bytes,
     memoryview: _Walk.from_bytes,

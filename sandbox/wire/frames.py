@@ -19,7 +19,7 @@ from typing import TypeAlias, cast
 from ..confine.limits import Allowance, processes_of
 from ..errors import FrameError
 from ..job import Isolation, Job, Json, Outcome, Start
-from .bounded_json import DEPTH_MAX, STEP_CHARS, is_light, read, read_in_steps, write, write_in_steps
+from .bounded_json import DEPTH_MAX, STEP_CHARS, read, read_in_steps, write, write_in_steps
 from .report_frame import Judge, data, fields, many, outcome_of, text
 
 FRAME_BYTES_MAX = 32 * 1024 * 1024
@@ -130,11 +130,6 @@ def encode(frame: Mapping[str, Json], *, bytes_max: int = FRAME_BYTES_MAX, in_st
     if len(body) > bytes_max:
         raise FrameError(f"It is {len(body)} bytes large; at most {bytes_max} can be sent at once.")
     return _LENGTH.pack(len(body)) + body
-
-
-def is_small(frame: Mapping[str, Json]) -> bool:
-    """Return whether a frame is made in so little time that no thread is worth it."""
-    return is_light(frame)
 
 
 def decode(body: bytes) -> dict[str, Json]:

@@ -15,7 +15,7 @@ from ..errors import FrameError
 
 _LENGTH = struct.Struct("=I")
 ANSWER_BYTES_MAX = 256 << 20
-_ANSWER, _PIECE, _ERROR = b"a", b"p", b"e"
+ANSWER, PIECE, ERROR = b"a", b"p", b"e"
 _PART_BYTES = 1 << 18
 HEAD_BYTES = _LENGTH.size
 GO_ON = _LENGTH.pack(0)
@@ -33,21 +33,6 @@ def asked(body: bytes) -> tuple[str, bool, bytes]:
     return body[2:start].decode(), bool(body[0]), body[start:]
 
 
-def answered(data: bytes) -> bytes:
-    """Return the body of an answer."""
-    return _ANSWER + data
-
-
-def piece(data: bytes) -> bytes:
-    """Return the body of a piece, which more follows."""
-    return _PIECE + data
-
-
-def failed(kind: str, message: str) -> bytes:
-    """Return the body of an answer that says that the function raised an exception."""
-    return _ERROR + f"{kind}\n{message}".encode("utf-8", "replace")
-
-
 @dataclass(frozen=True, slots=True)
 class Told:
     """What came up. A failure is the name of an exception and its text."""
@@ -60,12 +45,12 @@ class Told:
 def told(body: bytes) -> Told:
     """Read, in the host, what came up. Raises `FrameError`."""
     mark, data = body[:1], body[1:]
-    if mark == _ERROR:
+    if mark == ERROR:
         kind, _, message = data.decode("utf-8", "replace").partition("\n")
         return Told(failure=(kind, message))
-    if mark not in {_ANSWER, _PIECE}:
+    if mark not in {ANSWER, PIECE}:
         raise FrameError("A reader sent what is neither a piece, an answer nor an error.")
-    return Told(data, is_last=mark == _ANSWER)
+    return Told(data, is_last=mark == ANSWER)
 
 
 def length_of(head: bytes) -> int:
@@ -82,9 +67,9 @@ def receive(channel_fd: int) -> bytes | None:
     return None if head is None else _exactly(channel_fd, _LENGTH.unpack(head)[0])
 
 
-def send(channel_fd: int, body: bytes) -> None:
-    """Send an answer up."""
-    for part in (_LENGTH.pack(len(body)), body):
+def send(channel_fd: int, mark: bytes, data: bytes) -> None:
+    """Send `PIECE`, which more follows, `ANSWER`, or `ERROR` with the name of an exception, a line end and its text."""
+    for part in (_LENGTH.pack(1 + len(data)) + mark, data):
         view = memoryview(part)
         while view:
             view = view[os.write(channel_fd, view) :]

@@ -53,31 +53,33 @@ def serve(
         bounds.apply()
         while (asked := reader_frames.receive(channel_fd)) is not None:
             name, of_file, data = reader_frames.asked(asked)
-            for body in _answers(functions[name], channel_fd, file_fd if of_file else None, data):
-                reader_frames.send(channel_fd, body)
+            for mark, body in _answers(functions[name], channel_fd, file_fd if of_file else None, data):
+                reader_frames.send(channel_fd, mark, body)
         status = 0
     finally:
         os._exit(status)
 
 
-def _answers(function: Read | ReadFile, channel_fd: int, file_fd: int | None, data: bytes) -> Iterator[bytes]:
+def _answers(
+    function: Read | ReadFile, channel_fd: int, file_fd: int | None, data: bytes
+) -> Iterator[tuple[bytes, bytes]]:
     """Give what is to be sent; after a piece this waits until the host, which gives its caller turns, says `GO_ON`."""
     try:
         if file_fd is None:
-            yield reader_frames.answered(cast("Read", function)(data))
+            yield reader_frames.ANSWER, cast("Read", function)(data)
             return
         with open(file_fd, "rb", closefd=False) as file:
             file.seek(0)
             for piece in cast("ReadFile", function)(file, data):
-                yield reader_frames.piece(piece)
+                yield reader_frames.PIECE, piece
                 if reader_frames.receive(channel_fd) is None:
                     return
-        yield reader_frames.answered(b"")
+        yield reader_frames.ANSWER, b""
     except MemoryError:
         limits.open_reserve()
-        yield reader_frames.failed("MemoryError", "")
+        yield reader_frames.ERROR, b"MemoryError\n"
     except Exception as error:  # noqa: BLE001 - the host is told that it failed
         said = ""
         with suppress(Exception):
             said = str(error)[:_FAILED_CHARS]
-        yield reader_frames.failed(type(error).__name__, said)
+        yield reader_frames.ERROR, f"{type(error).__name__}\n{said}".encode("utf-8", "replace")

@@ -14,7 +14,7 @@ import pytest
 from sealab.sandbox.host.free_memory import Memory
 from sealab.sandbox.host.scheduler import Room, Scheduler
 from sealab.sandbox.host.worker import CALLS_AT_ONCE_MAX, WorkerHandle
-from sealab.sandbox.host.zygote_launcher import ForkedWorker
+from sealab.sandbox.host.zygote_launcher import _ForkedWorker
 from sealab.sandbox.job import Isolation, Job, Limits, Status
 from sealab.sandbox.wire import output
 from sealab.sandbox.wire.frames import TRACE_BYTES_MAX
@@ -205,7 +205,7 @@ async def hostile(program: str, host_calls=no_calls, *, timeout_seconds: float =
     ended = asyncio.get_running_loop().create_future()
     shared = Output(output.create(1000))
     worker = WorkerHandle(
-        ForkedWorker(process.pid, os.pidfd_open(process.pid), ended), ours, shared, Isolation.RESTRICTED
+        _ForkedWorker(process.pid, os.pidfd_open(process.pid), ended), ours, shared, Isolation.RESTRICTED
     )
 
     async def bury() -> None:
