@@ -183,7 +183,7 @@ def _by_type(error: BaseException, message: str, scene: Scene) -> str | None:
     for base in mro_of(type(error)):
         rule = _RULES.get(id(base))
         if rule is not None:
-            return rule if type(rule) is str else rule(error, message, scene)
+            return rule if isinstance(rule, str) else rule(error, message, scene)
     return None
 
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from itertools import islice
 from json.encoder import encode_basestring
 from math import isfinite
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ..guest.guest import GUEST
 from ..guest.real_classes import derives, mro_of
@@ -271,9 +271,9 @@ class _Walk:
         )
 
     def from_set(self, value: object, path: Path, levels: int) -> Json:
-        base = set if derives(type(value), set) else frozenset
-        members = list(islice(base.__iter__(value), max(0, self._nodes_left)))  # type: ignore[arg-type]  # it is one
-        return self._items(value, self._in_order(members, levels), base.__len__(value), path, levels)  # type: ignore[arg-type]  # as above
+        base: Any = set if derives(type(value), set) else frozenset
+        members: list[object] = list(islice(base.__iter__(value), max(0, self._nodes_left)))
+        return self._items(value, self._in_order(members, levels), base.__len__(value), path, levels)
 
     def from_dict(self, value: object, path: Path, levels: int) -> Json:
         pairs = cast("dict[object, object]", value)

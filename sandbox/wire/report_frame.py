@@ -182,7 +182,7 @@ _OUTCOME = fields(
 )
 
 
-def outcome_of(report: Mapping[str, Json]) -> Outcome:
+def outcome_of(report: Json) -> Outcome:
     """Read what a worker says of its run. Raises `FrameError` for anything but the exact form."""
     outcome = _OUTCOME(report)
     if outcome.captions and len(outcome.captions) != len(outcome.figures):

@@ -65,4 +65,5 @@ def packed(
 
 def read(packet: bytes) -> Packet:
     """Read what `packed` returned."""
-    return Packet(*_HEAD.unpack_from(packet), packet[_HEAD.size :].decode("utf-8", "replace"))
+    kind, number, value, cpu_ms, memory_peak_mb = _HEAD.unpack_from(packet)
+    return Packet(kind, number, value, cpu_ms, memory_peak_mb, packet[_HEAD.size :].decode("utf-8", "replace"))

@@ -2,7 +2,7 @@
 
 | place | reads | bounded by |
 | --- | --- | --- |
-| `sandbox/wire/frames.py`, `bounded_json.py`, `output.py` | frames and what code printed | bytes, depth, values; steps |
+| `sandbox/wire/frames.py`, `report_frame.py`, `bounded_json.py`, `output.py` | frames and what code printed | bytes, depth, values; steps |
 | `sandbox/container/messages.py`, `host_link.py` | what a container says | 1 MB a message |
 | `server/host_functions/broker.py` | names and arguments of host calls | characters of a name or query |
 | `workspace/names.py`, `archive.py`, session and skill names | names | 1,024 bytes, 64 characters |
@@ -49,7 +49,7 @@ from mcp.types import CallToolResult, ImageContent
 
 from sealab.sandbox.errors import HostCallError, SandboxError
 from sealab.sandbox.skill_source import docstring_types, docstrings
-from sealab.sandbox.wire import bounded_json, frames, reader_frames
+from sealab.sandbox.wire import bounded_json, frames, reader_frames, report_frame
 from sealab.sandbox.wire.output import Output, create
 from sealab.server.access import signed_tokens
 from sealab.server.arguments import shown
@@ -231,6 +231,12 @@ def frame_by(read: Callable[..., object], **bounds: int) -> Callable[[str], obje
 
 def frame_of_a_call(text: str) -> object:
     return frames.child_frame(b'{"t":"call","name":"f","args":{"x":' + text.encode("utf-8", "replace") + b"}}")
+
+
+def report_of_a_run(text: str) -> object:
+    return report_frame.outcome_of(
+        {"status": "ok", "result": text, "error": None, "notes": {text[:9]: text}, "figures": [text]}
+    )
 
 
 def stream_of_frames(text: str) -> object:
@@ -571,6 +577,7 @@ PARSERS: tuple[Parser, ...] = (
     Parser("frame, in steps", frame_by(bounded_json.read_in_steps, values_max=frames.VALUES_MAX), FRAMES),
     Parser("frame that is counted", frame_by(bounded_json.check, values_max=10**9, names_max=10**9), FRAMES),
     Parser("frame of a call", frame_of_a_call, _JSON),
+    Parser("report of a run", report_of_a_run),
     Parser("stream of frames", stream_of_frames),
     Parser("what code printed", printed),
     Parser("name of a file", name_of_file),
