@@ -34,7 +34,8 @@ def state_of_the_process() -> Iterator[None]:
     before = [(handler, list(handler.filters)) for handler in handlers]
     yield
     for modules in (guest_modules._loaded, guest_modules._first_run):
-        modules.pop("warnings", None)
+        for name in ("logging", "warnings"):
+            modules.pop(name, None)
     for handler, filters in before:
         handler.filters[:] = filters
 

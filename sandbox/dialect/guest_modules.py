@@ -33,9 +33,9 @@ from .facades.module_object import LOADED, GuestModule, make_module, set_member,
 STDLIB: Final = frozenset(
     """
     _compression _markupbase _py_warnings argparse bz2 cmd compression concurrent dbm email filecmp fileinput
-    genericpath getopt gettext glob gzip html http.cookies lzma netrc ntpath nturl2path optparse plistlib pprint
-    queue quopri re._constants re._parser sched shelve shutil stat tarfile tempfile threading timeit token tokenize
-    unittest.mock warnings wave xml zipfile
+    genericpath getopt gettext glob gzip html http.cookies logging lzma netrc ntpath nturl2path optparse plistlib
+    pprint queue quopri re._constants re._parser sched shelve shutil stat tarfile tempfile threading timeit token
+    tokenize unittest._log unittest.mock warnings wave xml zipfile
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
@@ -310,12 +310,35 @@ _CHANGES: Final[Mapping[str, tuple[_Change, ...]]] = {
         _Change("import _contextvars", "import contextvars as _contextvars", since=(3, 14), until=(3, 15)),
         _Change(*_LINE_OF_WARNING, since=(3, 14), until=(3, 15)),
     ),
+    "logging": (
+        _Change("frame = tb.tb_frame", "frame = None", until=(3, 13)),
+        _Change("frame = exc.__traceback__.tb_frame", "frame = None", since=(3, 13)),
+        _Change(
+            "traceback.print_stack(f, file=sio)",
+            "lines = [each for each in traceback.extract_stack() if each[0] != _srcfile]; "
+            "sio.write(''.join(traceback.format_list(lines)))",
+        ),
+        _Change("currentframe", "_currentframe"),
+        _Change("converter = time.localtime", "converter = staticmethod(time.localtime)"),
+    ),
     "tempfile": (
         _Change("tempdir = _get_default_tempdir()", 'tempdir = "/tmp"'),
         _Change("cur_pid = _os.getpid()", "cur_pid = 1"),
     ),
     "warnings": (_Change(*_LINE_OF_WARNING),),
     "timeit": (_Change("def main(", "def _main("),),
+    "unittest._log": (
+        _Change("class _AssertLogsContext(", "class AssertLogsContext("),
+        _Change(
+            "from .case import _BaseTestCaseContext",
+            """
+class _BaseTestCaseContext:
+    def __init__(self, test_case):
+        self.test_case = test_case
+    def _raiseFailure(self, message):
+        self.test_case.fail(message)""",
+        ),
+    ),
     "unittest.mock": (
         _Change("def __class__(", "def class_of_spec("),
         _Change("asyncio.coroutines._is_coroutine", "True"),

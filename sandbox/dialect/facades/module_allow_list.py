@@ -15,8 +15,8 @@ from types import MappingProxyType
 _STAND_INS = """\
 _green_threads _modules _sealab_ast _sealab_io _sealab_os _sealab_paths _sealab_sqlite _tokenize abc asyncio calendar
 codecs collections configparser contextlib contextvars copy csv dataclasses decimal doctest enum functools hashlib
-inspect itertools locale logging math mimetypes operator platform reprlib string sys time traceback types typing
-unittest urllib.parse weakref zoneinfo
+inspect itertools locale math mimetypes operator platform reprlib string sys time traceback types typing unittest
+urllib.parse weakref zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
@@ -129,10 +129,6 @@ keyword: iskeyword issoftkeyword kwlist softkwlist
 locale: CHAR_MAX Error LC_ALL LC_COLLATE LC_CTYPE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME atof atoi currency
     delocalize format_string getencoding getlocale getpreferredencoding localeconv localize normalize setlocale str
     strcoll strxfrm
-logging: BASIC_FORMAT CRITICAL DEBUG ERROR FATAL FileHandler Filter Formatter Handler INFO LogRecord Logger
-    LoggerAdapter NOTSET NullHandler StreamHandler WARN WARNING addLevelName basicConfig captureWarnings critical
-    debug disable error exception fatal getLevelName getLevelNamesMapping getLogger info log makeLogRecord shutdown
-    warn warning
 math: acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees dist e erf erfc exp exp2 expm1
     fabs factorial floor fma fmod frexp fsum gamma gcd hypot inf isclose isfinite isinf isnan isqrt lcm ldexp lgamma
     log log10 log1p log2 modf nan nextafter perm pi pow prod radians remainder sin sinh sqrt sumprod tan tanh tau
@@ -227,7 +223,7 @@ REAL: Mapping[str, str] = MappingProxyType({"_sealab_io": "io", "_sealab_os": "o
 ALIASES: Mapping[str, str] = MappingProxyType({"typing_extensions": "typing"})
 """Module name → the module that is given under it as well."""
 
-SUBMODULES: Mapping[str, tuple[str, ...]] = MappingProxyType({"http": ("cookies",), "logging": ("config", "handlers")})
+SUBMODULES: Mapping[str, tuple[str, ...]] = MappingProxyType({"http": ("cookies",)})
 """Facade of a package → the modules below it that run as guest code, each there once it is imported."""
 
 _SINCE = MappingProxyType({"_tokenize": (3, 12), "string.templatelib": (3, 14)})

@@ -25,7 +25,6 @@ from ... import event_loop
 from ...guards import guarded_getattr
 from .. import streams
 from ..private import copy_of
-from . import logging_
 from .traceback_ import format_exception
 
 __all__ = [
@@ -52,13 +51,13 @@ def _getattr(obj: object, name: str, default: Any = _NOTHING) -> Any:
 _case = copy_of("unittest.case", replacing={"getattr": _getattr})
 
 
-def _of_warnings(name: str, *arguments: object, **keywords: object) -> Any:
+def _of_module(module: str, name: str, *arguments: object, **keywords: object) -> Any:
     from ... import guest_modules  # it needs the facades
 
-    return guest_modules.call("warnings", name, *arguments, **keywords)
+    return guest_modules.call(module, name, *arguments, **keywords)
 
 
-_case.warnings = SimpleNamespace(warn=partial(_of_warnings, "warn"))  # type: ignore[attr-defined]  # the copy's own name
+_case.warnings = SimpleNamespace(warn=partial(_of_module, "warnings", "warn"))  # type: ignore[attr-defined]  # the copy's own name
 SkipTest = _case.SkipTest
 expectedFailure = _case.expectedFailure
 skip = _case.skip
@@ -97,11 +96,11 @@ class TestCase(_case.TestCase):  # type: ignore[misc, name-defined]  # of the pr
 
     def assertLogs(self, logger: Any = None, level: Any = None) -> Any:
         """Fail unless the block logs something."""
-        return _Logged(self, logger, level, wanted=True)
+        return _of_module("unittest._log", "AssertLogsContext", self, logger, level, no_logs=False)
 
     def assertNoLogs(self, logger: Any = None, level: Any = None) -> Any:
         """Fail if the block logs something."""
-        return _Logged(self, logger, level, wanted=False)
+        return _of_module("unittest._log", "AssertLogsContext", self, logger, level, no_logs=True)
 
     def defaultTestResult(self) -> TestResult:
         """Return what results are kept in by default."""
@@ -125,7 +124,7 @@ class _Warned:
         self._case = case
         self._expected = expected
         self._pattern = pattern
-        self._catching = _of_warnings("catch_warnings", record=True, action="always")
+        self._catching = _of_module("warnings", "catch_warnings", record=True, action="always")
         self.warnings: list[Any] = []
         self.warning: Warning | None = None
 
@@ -145,33 +144,6 @@ class _Warned:
                     self._case.assertRegex(str(item.message), self._pattern)
                 return
         self._case.fail("the expected warning was not issued")
-
-
-class _Logged(logging_.Handler):
-    def __init__(self, case: unittest.TestCase, logger: Any, level: Any, *, wanted: bool) -> None:
-        super().__init__(logging_.INFO if level is None else level)
-        self._case = case
-        self._logger = logger if isinstance(logger, logging_.Logger) else logging_.getLogger(logger)
-        self._wanted = wanted
-        self._before: tuple[Any, ...] = ()
-        self.records: list[logging_.LogRecord] = []
-        self.output: list[str] = []
-
-    def emit(self, record: logging_.LogRecord) -> None:
-        self.records.append(record)
-        self.output.append(f"{record.levelname}:{record.name}:{record.getMessage()}")
-
-    def __enter__(self) -> Self:
-        logger = self._logger
-        self._before = logger.handlers, logger.level, logger.propagate
-        logger.handlers, logger.level, logger.propagate = [self], self.level, False
-        return self
-
-    def __exit__(self, kind: object, *_error: object) -> None:
-        self._logger.handlers, self._logger.level, self._logger.propagate = self._before
-        if kind is None and bool(self.records) is not self._wanted:
-            said = "no logs were written" if self._wanted else f"unexpected logs found: {self.output!r}"
-            self._case.fail(f"{said} (logger {self._logger.name})")
 
 
 class IsolatedAsyncioTestCase(TestCase):

@@ -23,7 +23,7 @@ abc array base64 binascii bisect calendar cmath collections collections.abc colo
 datetime decimal difflib enum fractions functools graphlib hashlib heapq hmac ipaddress itertools
 json keyword locale math numbers operator random re secrets shlex statistics string
 struct sys textwrap time types typing unicodedata urllib.parse uuid weakref zlib zoneinfo asyncio
-logging __future__ doctest traceback inspect unittest codecs tomllib configparser contextvars errno
+__future__ doctest traceback inspect unittest codecs tomllib configparser contextvars errno
 """.split()  # noqa: SIM905 - a table of words
 
 
@@ -318,6 +318,40 @@ def test_unittest_runs_the_codes_own_cases_and_tells_on_standard_error() -> None
     assert 'File "<code>", line 7, in T.test_errors' in ran.stderr
     assert "site-packages" not in ran.stderr
     assert "unittest/case" not in ran.stderr
+
+
+def test_loggers_handlers_and_their_configuration_do_what_they_do_in_python() -> None:
+    gives_what_python_gives(
+        """
+        import io, logging, logging.config, logging.handlers, queue
+        logging.config.dictConfig({
+            "version": 1, "formatters": {"short": {"format": "%(levelname)s|%(name)s|%(funcName)s|%(message)s"}},
+            "handlers": {"out": {"class": "logging.StreamHandler", "formatter": "short", "stream": "ext://sys.stdout"}},
+            "root": {"handlers": ["out"], "level": "INFO"},
+        })
+        log = logging.getLogger("a.b")
+        def work():
+            log.info("one of %d", 2, extra={"k": 1})
+            log.debug("not shown")
+        work()
+        logging.LoggerAdapter(log, {"k": 2}).warning("adapted")
+        stream = io.StringIO()
+        handler = logging.StreamHandler(stream)
+        handler.setFormatter(logging.Formatter("{asctime} {levelname:>8} {message} {k}", "%Y", "{", defaults={"k": 0}))
+        handler.addFilter(lambda record: "secret" not in record.getMessage())
+        log.addHandler(handler)
+        log.error("seen")
+        log.error("secret")
+        waiting = queue.Queue()
+        kept = logging.handlers.MemoryHandler(9, target=logging.handlers.QueueHandler(waiting))
+        log.addHandler(kept)
+        log.critical("queued")
+        logging.disable(logging.CRITICAL)
+        log.critical("dropped")
+        result = [stream.getvalue()[4:], waiting.get().getMessage(), repr(log), logging.getLevelName("ERROR"),
+                  log.getChild("c").getEffectiveLevel(), [str(each) for each in log.handlers if each is kept]]
+        """
+    )
 
 
 def test_a_warning_is_shown_with_its_line_and_obeys_the_filters_of_modules(monkeypatch: pytest.MonkeyPatch) -> None:
