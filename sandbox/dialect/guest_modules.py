@@ -35,7 +35,7 @@ STDLIB: Final = frozenset(
     _compression _markupbase _py_warnings argparse bz2 cmd compression concurrent dbm email filecmp fileinput
     genericpath getopt gettext glob gzip html http.cookies logging lzma netrc ntpath nturl2path optparse plistlib
     pprint queue quopri re._constants re._parser sched shelve shutil stat tarfile tempfile threading timeit token
-    tokenize unittest._log unittest.mock warnings wave xml zipfile
+    tokenize unittest warnings wave xml zipfile
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
@@ -298,6 +298,12 @@ class _Change:
     until: tuple[int, int] = (3, 14)
 
 
+_ERROR_OF_TEST: Final = """
+        tb = self._clean_tracebacks(exctype, value, tb, test)
+        tb_e = traceback.TracebackException(
+            exctype, value, tb,
+            capture_locals=self.tb_locals, compact=True)
+"""
 _LINE_OF_WARNING: Final = (
     "line = linecache.getline(msg.filename, msg.lineno)",
     """from traceback import extract_stack
@@ -327,16 +333,21 @@ _CHANGES: Final[Mapping[str, tuple[_Change, ...]]] = {
     ),
     "warnings": (_Change(*_LINE_OF_WARNING),),
     "timeit": (_Change("def main(", "def _main("),),
-    "unittest._log": (
-        _Change("class _AssertLogsContext(", "class AssertLogsContext("),
+    "unittest.async_case": (_Change("self._asyncioRunner.get_loop()", "pass"),),
+    "unittest.case": (_Change("traceback.clear_frames(tb)", "pass"),),
+    "unittest.result": (
         _Change(
-            "from .case import _BaseTestCaseContext",
-            """
-class _BaseTestCaseContext:
-    def __init__(self, test_case):
-        self.test_case = test_case
-    def _raiseFailure(self, message):
-        self.test_case.fail(message)""",
+            f"{_ERROR_OF_TEST}        msgLines = list(tb_e.format())",
+            "\n        msgLines = traceback.format_exception(value)",
+        ),
+        _Change(
+            f"""{_ERROR_OF_TEST}        from _colorize import can_colorize
+
+        colorize = hasattr(self, "stream") and can_colorize(file=self.stream)
+        msgLines = list(tb_e.format(colorize=colorize))""",
+            "\n        msgLines = traceback.format_exception(value)",
+            since=(3, 14),
+            until=(3, 15),
         ),
     ),
     "unittest.mock": (

@@ -15,8 +15,8 @@ from types import MappingProxyType
 _STAND_INS = """\
 _green_threads _modules _sealab_ast _sealab_io _sealab_os _sealab_paths _sealab_sqlite _tokenize abc asyncio calendar
 codecs collections configparser contextlib contextvars copy csv dataclasses decimal doctest enum functools hashlib
-inspect itertools locale math mimetypes operator platform reprlib string sys time traceback types typing unittest
-urllib.parse weakref zoneinfo
+inspect itertools locale math mimetypes operator platform reprlib string sys time traceback types typing urllib.parse
+weakref zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
@@ -190,8 +190,6 @@ typing: _GenericAlias AbstractSet Annotated Any AnyStr AsyncContextManager Async
     override reveal_type runtime_checkable
 unicodedata: bidirectional category combining decimal decomposition digit east_asian_width is_normalized lookup
     mirrored name normalize numeric unidata_version
-unittest: IsolatedAsyncioTestCase SkipTest TestCase TestLoader TestProgram TestResult TestSuite TextTestResult
-    TextTestRunner defaultTestLoader expectedFailure main skip skipIf skipUnless
 urllib.parse: DefragResult DefragResultBytes ParseResult ParseResultBytes SplitResult SplitResultBytes parse_qs
     parse_qsl quote quote_from_bytes quote_plus unquote unquote_plus unquote_to_bytes urldefrag urlencode urljoin
     urlparse urlsplit urlunparse urlunsplit
