@@ -32,10 +32,10 @@ from .facades.module_object import LOADED, GuestModule, make_module, set_member,
 
 STDLIB: Final = frozenset(
     """
-    _compression _markupbase _py_warnings argparse bz2 cmd compression concurrent dbm email filecmp fileinput
-    genericpath getopt gettext glob gzip html http.cookies logging lzma netrc ntpath nturl2path optparse plistlib
-    pprint queue quopri re._constants re._parser sched shelve shutil stat tarfile tempfile threading timeit token
-    tokenize unittest warnings wave xml zipfile
+    _compression _markupbase _py_warnings argparse bz2 calendar cmd compression concurrent configparser dbm email
+    filecmp fileinput genericpath getopt gettext glob gzip html http.cookies logging lzma mimetypes netrc ntpath
+    nturl2path optparse plistlib pprint queue quopri re._constants re._parser reprlib sched shelve shutil stat tarfile
+    tempfile threading timeit token tokenize unittest warnings wave xml zipfile
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
@@ -316,6 +316,17 @@ _CHANGES: Final[Mapping[str, tuple[_Change, ...]]] = {
         _Change("import _contextvars", "import contextvars as _contextvars", since=(3, 14), until=(3, 15)),
         _Change(*_LINE_OF_WARNING, since=(3, 14), until=(3, 15)),
     ),
+    "calendar": (
+        _Change(
+            "from enum import IntEnum, global_enum",
+            """from enum import IntEnum
+def global_enum(cls):
+    globals().update(cls.__members__)
+    cls.__repr__ = lambda self: f"calendar.{self.name}"
+    return cls""",
+            since=(3, 12),
+        ),
+    ),
     "logging": (
         _Change("frame = tb.tb_frame", "frame = None", until=(3, 13)),
         _Change("frame = exc.__traceback__.tb_frame", "frame = None", since=(3, 13)),
@@ -326,6 +337,10 @@ _CHANGES: Final[Mapping[str, tuple[_Change, ...]]] = {
         ),
         _Change("currentframe", "_currentframe"),
         _Change("converter = time.localtime", "converter = staticmethod(time.localtime)"),
+    ),
+    "mimetypes": (_Change("knownfiles = [", "knownfiles = [] and ["),),  # files of the machine
+    "reprlib": (
+        _Change("wrapper.__type_params__ = getattr(user_function, '__type_params__', ())", "pass", since=(3, 12)),
     ),
     "tempfile": (
         _Change("tempdir = _get_default_tempdir()", 'tempdir = "/tmp"'),
