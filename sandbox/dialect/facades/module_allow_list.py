@@ -14,8 +14,8 @@ from types import MappingProxyType
 
 _STAND_INS = """\
 _green_threads _modules _sealab_ast _sealab_io _sealab_os _sealab_paths _sealab_sqlite _tokenize abc asyncio codecs
-collections contextlib contextvars copy csv dataclasses decimal doctest enum functools hashlib inspect itertools locale
-math operator platform string sys time traceback types typing urllib.parse weakref zoneinfo
+collections contextlib contextvars copy csv dataclasses decimal enum functools hashlib inspect itertools locale math
+operator platform string sys time traceback types typing urllib.parse weakref zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
@@ -84,8 +84,6 @@ decimal: BasicContext Clamped Context ConversionSyntax Decimal DecimalException 
     getcontext localcontext setcontext
 difflib: Differ HtmlDiff IS_CHARACTER_JUNK IS_LINE_JUNK Match SequenceMatcher context_diff diff_bytes
     get_close_matches ndiff restore unified_diff
-doctest: DONT_ACCEPT_BLANKLINE DONT_ACCEPT_TRUE_FOR_1 ELLIPSIS FAIL_FAST IGNORE_EXCEPTION_DETAIL NORMALIZE_WHITESPACE
-    REPORT_CDIFF REPORT_NDIFF REPORT_ONLY_FIRST_FAILURE REPORT_UDIFF SKIP TestResults run_docstring_examples testmod
 enum: CONFORM CONTINUOUS EJECT Enum EnumCheck EnumMeta EnumType Flag FlagBoundary IntEnum IntFlag KEEP NAMED_FLAGS
     STRICT StrEnum UNIQUE auto member nonmember property unique verify
 errno: E2BIG EACCES EADDRINUSE EAGAIN EALREADY EBADF EBUSY ECANCELED ECHILD ECONNABORTED ECONNREFUSED ECONNRESET

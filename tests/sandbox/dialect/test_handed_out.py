@@ -156,13 +156,13 @@ def test_a_program_of_the_attack_corpus_gets_nothing_of_the_host(program: str, n
 
 def test_tables_that_a_module_gives_are_copies() -> None:
     source = """
-        import doctest
-        exec("x = 1", doctest.TestResults._field_defaults.copy())
+        import difflib
+        exec("x = 1", difflib.Match._field_defaults.copy())
         try:
-            doctest.TestResults._field_defaults["x"] = 1
+            difflib.Match._field_defaults["x"] = 1
         except TypeError:
             pass
-        result = dict(doctest.TestResults._field_defaults)
+        result = dict(difflib.Match._field_defaults)
         """
     assert run_sealed(source) == {}
 

@@ -19,11 +19,11 @@ from ...guest_code import run
 from ...sealed import gives_what_python_gives
 
 PROMISED = """
-abc array base64 binascii bisect calendar cmath collections collections.abc colorsys contextlib copy csv dataclasses
+abc array base64 binascii bisect cmath collections collections.abc colorsys contextlib copy csv dataclasses
 datetime decimal difflib enum fractions functools graphlib hashlib heapq hmac ipaddress itertools
 json keyword locale math numbers operator random re secrets shlex statistics string
 struct sys textwrap time types typing unicodedata urllib.parse uuid weakref zlib zoneinfo asyncio
-__future__ doctest traceback inspect codecs tomllib configparser contextvars errno
+__future__ traceback inspect codecs tomllib contextvars errno
 """.split()  # noqa: SIM905 - a table of words
 
 
@@ -422,7 +422,7 @@ for source in sys.stdin.read().split("---"):
 def test_sealed_classes_of_the_host_take_no_stores_and_the_codes_own_do() -> None:
     sources = [
         "import json\njson.JSONEncoder.default = lambda *a: 1",
-        "import configparser\ndel configparser.RawConfigParser.read",
+        "import textwrap\ndel textwrap.TextWrapper.fill",
         "import collections.abc\ncollections.abc.Mapping.get = 1",
         "class A: pass\nA.x = 1\nprint(A.x)",
         "import json\nclass E(json.JSONEncoder):\n    def default(self, o): return 1\nE.y = 2\nprint(json.dumps(object, cls=E))",
@@ -440,7 +440,7 @@ def test_sealed_classes_of_the_host_take_no_stores_and_the_codes_own_do() -> Non
     lines = ran.stdout.splitlines()
     assert lines[:3] == [
         "TypeError cannot set 'default' attribute of immutable type 'JSONEncoder'",
-        "TypeError cannot set 'read' attribute of immutable type 'RawConfigParser'",
+        "TypeError cannot set 'fill' attribute of immutable type 'TextWrapper'",
         "TypeError cannot set 'get' attribute of immutable type 'Mapping'",
     ]
     assert lines[3:6] == ["1", "1", "gone"]
