@@ -3,6 +3,8 @@
 A text that is replaced and that the source of this version lacks is an error when the module is imported.
 """
 
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
 from __future__ import annotations
 
 import sys
@@ -11,60 +13,12 @@ from dataclasses import dataclass
 from typing import Final
 
 STDLIB: Final = frozenset(
-    [
-        "_colorize",
-        "_compression",
-        "_markupbase",
-        "_py_warnings",
-        "argparse",
-        "bz2",
-        "calendar",
-        "cmd",
-        "compression",
-        "concurrent",
-        "configparser",
-        "dbm",
-        "doctest",
-        "email",
-        "filecmp",
-        "fileinput",
-        "genericpath",
-        "getopt",
-        "gettext",
-        "glob",
-        "gzip",
-        "html",
-        "http.cookies",
-        "logging",
-        "lzma",
-        "mimetypes",
-        "netrc",
-        "ntpath",
-        "nturl2path",
-        "optparse",
-        "plistlib",
-        "pprint",
-        "queue",
-        "quopri",
-        "re._constants",
-        "re._parser",
-        "reprlib",
-        "sched",
-        "shelve",
-        "shutil",
-        "stat",
-        "tarfile",
-        "tempfile",
-        "threading",
-        "timeit",
-        "token",
-        "tokenize",
-        "unittest",
-        "warnings",
-        "wave",
-        "xml",
-        "zipfile",
-    ]
+    """
+    _colorize _compression _markupbase _py_warnings argparse bz2 calendar cmd compression concurrent configparser dbm
+    doctest email filecmp fileinput genericpath getopt gettext glob gzip html http.cookies logging lzma mimetypes netrc
+    ntpath nturl2path optparse plistlib pprint queue quopri re._constants re._parser reprlib sched shelve shutil stat
+    tarfile tempfile threading timeit token tokenize unittest warnings wave xml zipfile
+    """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
 

@@ -179,8 +179,8 @@ typing: _GenericAlias AbstractSet Annotated Any AnyStr AsyncContextManager Async
 unicodedata: bidirectional category combining decimal decomposition digit east_asian_width is_normalized lookup
     mirrored name normalize numeric unidata_version
 urllib.parse: DefragResult DefragResultBytes ParseResult ParseResultBytes SplitResult SplitResultBytes _splittype
-    parse_qs parse_qsl quote quote_from_bytes quote_plus unquote unquote_plus unquote_to_bytes urldefrag urlencode urljoin
-    urlparse urlsplit urlunparse urlunsplit
+    parse_qs parse_qsl quote quote_from_bytes quote_plus unquote unquote_plus unquote_to_bytes urldefrag urlencode
+    urljoin urlparse urlsplit urlunparse urlunsplit
 uuid: NAMESPACE_DNS NAMESPACE_OID NAMESPACE_URL NAMESPACE_X500 RESERVED_FUTURE RESERVED_MICROSOFT RESERVED_NCS
     RFC_4122 SafeUUID UUID uuid3 uuid4 uuid5
 weakref: CallableProxyType ProxyType ProxyTypes ReferenceType WeakKeyDictionary WeakMethod WeakSet WeakValueDictionary
