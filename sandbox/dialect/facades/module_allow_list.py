@@ -13,14 +13,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _STAND_INS = """\
-_green_threads _modules _sealab_ast _sealab_io _sealab_os _sealab_paths _sealab_sqlite _tokenize abc asyncio codecs
-collections contextlib contextvars copy csv dataclasses decimal enum functools hashlib inspect itertools locale math
-operator platform string sys time traceback types typing urllib.parse weakref zoneinfo
+_green_threads _modules _sealab_ast _sealab_io _sealab_os _sealab_paths _sealab_sqlite asyncio codecs collections
+contextlib contextvars copy dataclasses decimal enum functools inspect itertools sys time traceback typing weakref
+zoneinfo
 """
+_FEW_NAMES = "_tokenize abc csv hashlib locale math operator platform string types urllib.parse"
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
+    | dict.fromkeys(_FEW_NAMES.split(), "few_names")
 )
-"""Module name → the module of this package that replaces some or all of its names."""
+"""Module name → the module of `stand_ins` that replaces some or all of its names."""
 
 _TABLE = """\
 _green_threads: current main park start wake
