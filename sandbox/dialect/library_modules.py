@@ -110,6 +110,10 @@ def _newline_convert(""",
         _Change("sys.displayhook = sys.__displayhook__", "pass"),
         _Change("sys.displayhook = save_displayhook", "pass"),
     ),
+    "genericpath": (  # `os.path` imports it, and is imported with `os`
+        _Change("import os\nimport stat\n", "import stat\n"),
+        _Change("def _check_arg_types(", "import os\n\ndef _check_arg_types("),
+    ),
     "logging": (
         _Change("frame = tb.tb_frame", "frame = None", until=(3, 13)),
         _Change("frame = exc.__traceback__.tb_frame", "frame = None", since=(3, 13)),
