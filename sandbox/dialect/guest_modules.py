@@ -2,9 +2,8 @@
 
 They need no trust: what runs as a guest can leak nothing that a guest cannot reach. Their text comes from three places:
 the folder `guest_modules` of this package, the standard library of this interpreter (`STDLIB`), and the packages that
-the operator installed (`PACKAGES`). One of the first that replaces the library's `email.utils` finds it as
-`email._utils`. All of it is read before a worker is confined, and compiled ahead where there was time; a worker runs a
-module when it is first imported, and keeps it for the run, or for the session.
+the operator installed (`PACKAGES`). All of it is read before a worker is confined, and compiled ahead where there was
+time; a worker runs a module when it is first imported, and keeps it for the run, or for the session.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from ..guest import facade
 from ..guest.facade import Facade
 from ..guest.guest import GUEST
 from ..guest.ownership import marked_code
+from ..guest.spelling import PREFIX
 from .facades import package_data
 from .facades.module_object import LOADED, GuestModule, make_module, set_member, variables_of
 from .library_modules import STDLIB, adapted_source
@@ -41,7 +41,6 @@ class ModuleText:
     place: str
     text: str
     is_package: bool
-    is_of_library: bool = False
 
     @property
     def filename(self) -> str:
@@ -123,12 +122,6 @@ def forget() -> None:
 def name_program(variables: dict[str, object]) -> None:
     """Let the program of these variables be found as the module `__main__`."""
     _loaded["__main__"] = make_module(variables)
-
-
-def is_of_library(name: str) -> bool:
-    """Return whether a guest module runs from the source of the standard library."""
-    text = _text(name)
-    return text is not None and text.is_of_library
 
 
 def preload(packages: Sequence[tuple[str, str]] = ()) -> None:
@@ -248,6 +241,9 @@ def _variables(text: ModuleText) -> dict[str, object]:
         # One table for all, as in CPython; that of the program, which holds no more than a fresh one.
         "__builtins__": GUEST.namespace.get("__builtins__") or _fresh_builtins(),
     }
+    if text.name == "builtins":
+        own = _fresh_builtins()
+        variables |= {name: value for name, value in own.items() if not name.startswith(("_", PREFIX))}
     if text.is_package:
         variables["__path__"] = [place.rpartition("/")[0]]
     return variables
@@ -262,13 +258,9 @@ def _texts() -> Mapping[str, ModuleText]:
     library = Path(sysconfig.get_path("stdlib"))
     own = Path(__file__).parent.parent / "guest_modules"  # full Python imports this module, and is to know no such path
     texts = (text for module in sorted(STDLIB) for text in _read_files(library, module))
-    found = {text.name: replace(text, text=adapted_source(text.name, text.text), is_of_library=True) for text in texts}
+    found = {text.name: replace(text, text=adapted_source(text.name, text.text)) for text in texts}
     for path in sorted(own.iterdir()):
         for text in _read_files(own, path.stem):
-            replaced = found.get(text.name)
-            if replaced is not None:  # the library's, for one that only corrects it
-                parent, dot, last = text.name.rpartition(".")
-                found[f"{parent}{dot}_{last}"] = replace(replaced, name=f"{parent}{dot}_{last}")
             found[text.name] = text
     return found
 

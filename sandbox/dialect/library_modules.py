@@ -110,6 +110,7 @@ def _newline_convert(""",
         _Change("sys.displayhook = sys.__displayhook__", "pass"),
         _Change("sys.displayhook = save_displayhook", "pass"),
     ),
+    "email.utils": (_Change("os.getpid()", "1"), _Change("socket.getfqdn()", "'localhost'")),
     "genericpath": (  # `os.path` imports it, and is imported with `os`
         _Change("import os\nimport stat\n", "import stat\n"),
         _Change("def _check_arg_types(", "import os\n\ndef _check_arg_types("),

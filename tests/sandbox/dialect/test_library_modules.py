@@ -102,10 +102,10 @@ def test_small_modules_do_what_they_are_for() -> None:
 
 def test_what_a_module_of_the_library_needs_only_sometimes_is_an_error_when_it_is_used() -> None:
     source = """
-    import email._utils, xml.sax.saxutils
-    seen = [email._utils.quote('"'), xml.sax.saxutils.urllib.parse.quote("a b")]
+    import email.utils, xml.sax.saxutils
+    seen = [email.utils.quote('"'), xml.sax.saxutils.urllib.parse.quote("a b")]
     try:
-        email._utils.socket.getfqdn()
+        email.utils.socket.getfqdn()
     except (AttributeError, ImportError) as error:
         seen.append(str(error))
     seen
