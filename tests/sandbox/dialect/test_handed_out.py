@@ -434,30 +434,6 @@ AS_IN_PYTHON = {
                 except AttributeError: pass
         result = "February 2024" in kept.getvalue()
         """,
-    "suites run the fixtures of classes around their tests": """
-        import unittest
-        log = []
-        class T(unittest.TestCase):
-            @classmethod
-            def setUpClass(cls): log.append("up"); cls.addClassCleanup(log.append, "clean")
-            @classmethod
-            def tearDownClass(cls): log.append("down")
-            def test_a(self): log.append("a")
-            def test_b(self): log.append("b")
-        class U(unittest.TestCase):
-            @classmethod
-            def setUpClass(cls): raise ValueError("no")
-            def test_c(self): log.append("c")
-        class V(unittest.TestCase):
-            @classmethod
-            def setUpClass(cls): raise unittest.SkipTest("why")
-            def test_d(self): log.append("d")
-        load = unittest.defaultTestLoader.loadTestsFromTestCase
-        tests = unittest.TestResult()
-        suite = unittest.TestSuite([load(T), unittest.TestSuite([load(U), load(V)])])
-        suite.run(tests)
-        result = [log, suite.countTestCases(), tests.testsRun, str(tests.errors[0][0]), tests.skipped[0][1]]
-        """,
     "no code of the dialect imports by itself": """
         from __future__ import annotations, division as d
         import json, os.path as p

@@ -320,40 +320,6 @@ def test_unittest_runs_the_codes_own_cases_and_tells_on_standard_error() -> None
     assert "unittest/case" not in ran.stderr
 
 
-def test_loggers_handlers_and_their_configuration_do_what_they_do_in_python() -> None:
-    gives_what_python_gives(
-        """
-        import io, logging, logging.config, logging.handlers, queue
-        logging.config.dictConfig({
-            "version": 1, "formatters": {"short": {"format": "%(levelname)s|%(name)s|%(funcName)s|%(message)s"}},
-            "handlers": {"out": {"class": "logging.StreamHandler", "formatter": "short", "stream": "ext://sys.stdout"}},
-            "root": {"handlers": ["out"], "level": "INFO"},
-        })
-        log = logging.getLogger("a.b")
-        def work():
-            log.info("one of %d", 2, extra={"k": 1})
-            log.debug("not shown")
-        work()
-        logging.LoggerAdapter(log, {"k": 2}).warning("adapted")
-        stream = io.StringIO()
-        handler = logging.StreamHandler(stream)
-        handler.setFormatter(logging.Formatter("{asctime} {levelname:>8} {message} {k}", "%Y", "{", defaults={"k": 0}))
-        handler.addFilter(lambda record: "secret" not in record.getMessage())
-        log.addHandler(handler)
-        log.error("seen")
-        log.error("secret")
-        waiting = queue.Queue()
-        kept = logging.handlers.MemoryHandler(9, target=logging.handlers.QueueHandler(waiting))
-        log.addHandler(kept)
-        log.critical("queued")
-        logging.disable(logging.CRITICAL)
-        log.critical("dropped")
-        result = [stream.getvalue()[4:], waiting.get().getMessage(), repr(log), logging.getLevelName("ERROR"),
-                  log.getChild("c").getEffectiveLevel(), [str(each) for each in log.handlers if each is kept]]
-        """
-    )
-
-
 def test_a_warning_is_shown_with_its_line_and_obeys_the_filters_of_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     source = """\
 import warnings
@@ -568,28 +534,6 @@ def test_a_log_record_says_which_line_and_which_thread_logged_it() -> None:
         "<code>:11:own:MainThread five",
         "<code>:21:<module>:MainThread six",
     ]
-
-
-@pytest.mark.skipif(sys.platform == "emscripten", reason="WebAssembly has no threads")
-def test_a_log_record_says_its_thread_whatever_stands_among_the_modules() -> None:
-    result = run(
-        """
-        import logging, sys, threading, types
-        names = []
-        class Keeps(logging.Handler):
-            def emit(self, record): names.append(record.threadName)
-        logger = logging.getLogger("kept")
-        logger.propagate = False
-        logger.addHandler(Keeps())
-        thread = threading.Thread(target=logger.warning, args=["x"], name="mine")
-        sys.modules["threading"] = types.ModuleType("threading")
-        thread.start()
-        thread.join()
-        del sys.modules["threading"]
-        result = names
-        """
-    )
-    assert result.value == ["mine"]
 
 
 AS_IN_PYTHON = {
