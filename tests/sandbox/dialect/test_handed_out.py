@@ -265,8 +265,8 @@ def test_features_of_the_future_stand_first_and_exist(source: str) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        "sqlite3._sealab_sqlite.Database",
-        "sqlite3._sealab_sqlite.Results",
+        "_sqlite3._sealab_sqlite.Database",
+        "_sqlite3._sealab_sqlite.Results",
         "contextvars.ContextVar",
         "contextvars.Token",
         "dataclasses.Field",
@@ -274,7 +274,7 @@ def test_features_of_the_future_stand_first_and_exist(source: str) -> None:
 )
 def test_no_class_derives_from_one_that_has_to_be_its_own_not_even_with_a_base_that_answers_for_it(kind: str) -> None:
     source = f"""
-        import contextvars, dataclasses, sqlite3
+        import _sqlite3, contextvars, dataclasses
         class Answers:
             def __init_subclass__(cls, **more): pass
         result = []
@@ -290,8 +290,8 @@ def test_no_class_derives_from_one_that_has_to_be_its_own_not_even_with_a_base_t
 
 def test_a_database_is_neither_made_again_nor_closed_within_its_own_step() -> None:
     source = """
-        import sqlite3
-        database = sqlite3._sealab_sqlite.Database(b"", 0)
+        import _sqlite3
+        database = _sqlite3._sealab_sqlite.Database(b"", 0)
         result = []
         def again(x):
             for call in (lambda: type(database).__init__(database, b"", 0)), (lambda: database.__init__(b"", 0)), database.close:
