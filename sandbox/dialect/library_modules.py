@@ -111,8 +111,8 @@ def _newline_convert(""",
         _Change("sys.displayhook = save_displayhook", "pass"),
     ),
     "email._parseaddr": (  # every message imports it, and few need the calendar
-        _Change("import time, calendar", "import time"),
-        _Change("t = calendar.timegm(data)", "import calendar; t = calendar.timegm(data)"),
+        _Change("import time, calendar", "import time", until=(3, 13)),
+        _Change("t = calendar.timegm(data)", "import calendar; t = calendar.timegm(data)", until=(3, 13)),
     ),
     "email.utils": (_Change("os.getpid()", "1"), _Change("socket.getfqdn()", "'localhost'")),
     "genericpath": (  # `os.path` imports it, and is imported with `os`
