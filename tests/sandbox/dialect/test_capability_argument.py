@@ -842,7 +842,7 @@ def test_no_memory_of_a_buffer_outlives_it() -> None:
     assert run(kept) == [[10, 10], {"bytearray", "bytes"}]
 
 
-@pytest.mark.skipif(sys.platform == "emscripten", reason="unittest.mock runs from sources that WebAssembly lacks")
+@pytest.mark.skipif(sys.platform == "emscripten", reason="unittest runs from sources that WebAssembly lacks")
 def test_what_stands_for_exit_is_shown_as_it_was_written() -> None:
     result = run(
         """
@@ -874,6 +874,7 @@ def test_what_stands_for_exit_is_shown_as_it_was_written() -> None:
     assert result == [True, True, (3, 1), "ZeroDivisionError", "'int' object is not callable", "ValueError"]
 
 
+@pytest.mark.skipif(sys.platform == "emscripten", reason="unittest runs from sources that WebAssembly lacks")
 def test_an_exception_of_the_codes_own_does_not_say_what_its_traceback_is() -> None:
     result = run(
         """
