@@ -33,8 +33,7 @@ def state_of_the_process() -> Iterator[None]:
     handlers = logging.getLogger().handlers
     before = [(handler, list(handler.filters)) for handler in handlers]
     yield
-    for modules in (guest_modules._loaded, guest_modules._first_run):
-        modules.pop("warnings", None)
+    guest_modules.forget()
     for handler, filters in before:
         handler.filters[:] = filters
 

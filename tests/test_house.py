@@ -125,7 +125,6 @@ def test_each_folder_says_its_idea(top: str) -> None:
 
 SMALL_LINES = 60
 SMALL = {
-    "sandbox.dialect.facades.stand_ins.csv_",  # loaded by its name, too
     "sandbox.dialect.facades.stand_ins.random_seeds",  # functions are judged by the package that they are of
     "server.startup.light_import",  # imported where nothing else may be
 }

@@ -177,6 +177,7 @@ def guarded_compile(
     # The text of another class could answer for itself where names of files are looked up.
     text = source_of(source)
     compiled._code = _compile_for_guest(text, exact(str(filename)), "eval" if mode == "eval" else "exec")
+    compiled._shows = mode == "single"
     return compiled
 
 
@@ -193,8 +194,9 @@ def guarded_locals() -> dict[str, object]:
 class _Compiled:
     """What `compile` gives to guest code: it can only be run."""
 
-    __slots__ = ("_code",)  # set from outside: guest code may call any `__init__` again
+    __slots__ = ("_code", "_shows")  # set from outside: guest code may call any `__init__` again
     _code: CodeType
+    _shows: bool
 
     @property
     def co_filename(self) -> str:
@@ -206,6 +208,7 @@ class _Compiled:
         made = _Compiled()
         filename = self._code.co_filename if co_filename is None else exact(co_filename)
         made._code = self._code.replace(co_name=exact(co_name), co_filename=filename)
+        made._shows = self._shows
         return made
 
     def __repr__(self) -> str:
@@ -232,7 +235,10 @@ def _run(source: object, mode: _Mode, given_globals: object, given_locals: objec
         return evaluate(code, variables, cast("Mapping[str, object]", inner))
     if given_globals is None and caller.f_locals is not caller.f_globals and is_guest_frame(caller):
         return evaluate(code, variables, _locals_of(caller))
-    return evaluate(code, variables)
+    value = evaluate(code, variables)
+    if type(source) is _Compiled and source._shows and (shown := variables.pop(LAST_VALUE, None)) is not None:
+        GUEST.write(f"{shown!r}\n")
+    return value
 
 
 def evaluate(code: CodeType, *spaces: Mapping[str, object]) -> Any:

@@ -2,18 +2,14 @@
 
 They need no trust: what runs as a guest can leak nothing that a guest cannot reach. Their text comes from three places:
 the folder `guest_modules` of this package, the standard library of this interpreter (`STDLIB`), and the packages that
-the operator installed (`PACKAGES`). One of the first that replaces the library's `email.utils` finds it as
-`email._utils`. All of it is read before a worker is confined, and compiled ahead where there was time; a worker runs a
-module when it is first imported, and keeps it for the run, or for the session.
+the operator installed (`PACKAGES`). All of it is read before a worker is confined, and compiled ahead where there was
+time; a worker runs a module when it is first imported, and keeps it for the run, or for the session.
 """
-
-# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
 
 from __future__ import annotations
 
 import marshal
 import re
-import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,24 +17,16 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import CodeType
-from typing import Any, Final, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from ..guest import facade
 from ..guest.facade import Facade
 from ..guest.guest import GUEST
 from ..guest.ownership import marked_code
+from ..guest.spelling import PREFIX
 from .facades import package_data
 from .facades.module_object import LOADED, GuestModule, make_module, set_member, variables_of
-
-STDLIB: Final = frozenset(
-    """
-    _compression _markupbase _py_warnings argparse bz2 cmd compression concurrent dbm email filecmp fileinput
-    genericpath getopt gettext glob gzip html http.cookies lzma netrc ntpath nturl2path optparse plistlib pprint
-    queue quopri re._constants re._parser sched shelve shutil stat tarfile tempfile threading timeit token tokenize
-    unittest.mock warnings wave xml zipfile
-    """.split()
-)
-"""The modules of the standard library that run from the source of this interpreter, packages with all below them."""
+from .library_modules import STDLIB, adapted_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +41,6 @@ class ModuleText:
     place: str
     text: str
     is_package: bool
-    is_of_library: bool = False
 
     @property
     def filename(self) -> str:
@@ -135,12 +122,6 @@ def forget() -> None:
 def name_program(variables: dict[str, object]) -> None:
     """Let the program of these variables be found as the module `__main__`."""
     _loaded["__main__"] = make_module(variables)
-
-
-def is_of_library(name: str) -> bool:
-    """Return whether a guest module runs from the source of the standard library."""
-    text = _text(name)
-    return text is not None and text.is_of_library
 
 
 def preload(packages: Sequence[tuple[str, str]] = ()) -> None:
@@ -260,6 +241,9 @@ def _variables(text: ModuleText) -> dict[str, object]:
         # One table for all, as in CPython; that of the program, which holds no more than a fresh one.
         "__builtins__": GUEST.namespace.get("__builtins__") or _fresh_builtins(),
     }
+    if text.name == "builtins":
+        own = _fresh_builtins()
+        variables |= {name: value for name, value in own.items() if not name.startswith(("_", PREFIX))}
     if text.is_package:
         variables["__path__"] = [place.rpartition("/")[0]]
     return variables
@@ -274,84 +258,11 @@ def _texts() -> Mapping[str, ModuleText]:
     library = Path(sysconfig.get_path("stdlib"))
     own = Path(__file__).parent.parent / "guest_modules"  # full Python imports this module, and is to know no such path
     texts = (text for module in sorted(STDLIB) for text in _read_files(library, module))
-    found = {text.name: replace(text, text=_adapted(text), is_of_library=True) for text in texts}
+    found = {text.name: replace(text, text=adapted_source(text.name, text.text)) for text in texts}
     for path in sorted(own.iterdir()):
         for text in _read_files(own, path.stem):
-            replaced = found.get(text.name)
-            if replaced is not None:  # the library's, for one that only corrects it
-                parent, dot, last = text.name.rpartition(".")
-                found[f"{parent}{dot}_{last}"] = replace(replaced, name=f"{parent}{dot}_{last}")
             found[text.name] = text
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """A text of the library's source that is replaced wherever it stands.
-
-    Its absence is an error from version `since` on and before `until`, the first whose text was not read for this.
-    """
-
-    told: str
-    instead: str
-    since: tuple[int, int] = (3, 11)
-    until: tuple[int, int] = (3, 14)
-
-
-_LINE_OF_WARNING: Final = (
-    "line = linecache.getline(msg.filename, msg.lineno)",
-    """from traceback import extract_stack
-            line = next((each.line for each in extract_stack() if each[:2] == (msg.filename, msg.lineno)), None)""",
-)
-"""No file has the source of code: a line is shown that is among those that run."""
-
-_CHANGES: Final[Mapping[str, tuple[_Change, ...]]] = {
-    "_py_warnings": (
-        _Change("import _contextvars", "import contextvars as _contextvars", since=(3, 14), until=(3, 15)),
-        _Change(*_LINE_OF_WARNING, since=(3, 14), until=(3, 15)),
-    ),
-    "tempfile": (
-        _Change("tempdir = _get_default_tempdir()", 'tempdir = "/tmp"'),
-        _Change("cur_pid = _os.getpid()", "cur_pid = 1"),
-    ),
-    "warnings": (_Change(*_LINE_OF_WARNING),),
-    "timeit": (_Change("def main(", "def _main("),),
-    "unittest.mock": (
-        _Change("def __class__(", "def class_of_spec("),
-        _Change("asyncio.coroutines._is_coroutine", "True"),
-        _Change("NonCallableMock(spec_set=CodeType)", "NonCallableMock()"),
-        _Change("NonCallableMock(spec_set=_CODE_ATTRS)", "NonCallableMock()", since=(3, 12)),
-        _Change("self.__dict__['__code__'] = code_mock", "pass"),
-        _Change("self.__dict__['__annotations__'] = None", "pass"),
-        _Change("inspect.isdatadescriptor(", "(lambda value: isinstance(value, property))("),
-        _Change("inspect.getattr_static(", "getattr(", since=(3, 13)),
-        _Change("inspect.unwrap(", "(", since=(3, 13)),
-        _Change("from unittest.util import safe_repr", "safe_repr = repr"),
-        _Change("import _io", "import io as _io"),
-        _Change(
-            "partial(pkgutil.resolve_name, target)",
-            """partial(pkgutil.resolve_name, "__main__" if target == "builtins" else target)""",
-        ),
-    ),
-}
-"""Module of the library → what its source says of the interpreter, and what it says here.
-
-No object passes for one of another class.
-"""
-
-
-def _adapted(text: ModuleText) -> str:
-    """Return the source of a module of the library as it runs here.
-
-    Where a version of Python has not what is to be replaced, the import of the module is an error.
-    """
-    adapted = text.text
-    for change in _CHANGES.get(text.name, ()):
-        if change.told not in adapted and change.since <= sys.version_info[:2] < change.until:
-            told = f"{text.name} of Python {sys.version.split()[0]} is not known here, since it lacks {change.told!r}"
-            return f"raise ImportError({told!r})"
-        adapted = adapted.replace(change.told, change.instead)
-    return adapted
 
 
 def read_module(folder: Path, name: str) -> Iterator[ModuleText]:

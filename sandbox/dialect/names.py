@@ -194,7 +194,7 @@ def is_of_host(name: str) -> bool:
     """Return whether only the host's own code asks an object for the attribute `name`, spelled as it is.
 
     Guest source spells its private names inside with `PREFIX`. What an object of a guest class answered to such a name
-    the host would take for its own state (`logging.Formatter._fill`).
+    the host would take for its own state (`graphlib.TopologicalSorter._node2info`).
     """
     return name.startswith("_") and (name in REFUSED or name in _OWN_STATE or judge(name) is Verdict.PRIVATE)
 

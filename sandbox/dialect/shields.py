@@ -1,9 +1,10 @@
 """Security boundary: stands between the host and those methods of a guest class to which the host would pass too much.
 
 `__getattr__` and its kind are asked for every name, those of the host's private state among them: a subclass of
-`logging.Formatter` that answered to `_fill` would be handed what only the formatter may hold. `__subclasshook__` is
-handed the real type of whatever `isinstance` is asked about; from a function, that is what makes functions. `__get__`
-is handed the class of its owner, which is the real `type` where host code binds an attribute of a class by hand.
+`graphlib.TopologicalSorter` that answered to `_node2info` would be handed what only the sorter may hold.
+`__subclasshook__` is handed the real type of whatever `isinstance` is asked about; from a function, that is what makes
+functions. `__get__` is handed the class of its owner, which is the real `type` where host code binds an attribute of a
+class by hand.
 
 `__exit__` is passed a traceback that only the exception holds. C code that stands there would go on with it after the
 code has taken it out of the exception, so that nothing but a function is called (CPython 3.11 to 3.13).

@@ -3,7 +3,7 @@
 What refuses a program for a call asks this first: a program that would never have made the call must run. So all
 that is doubtful counts as not certain: what stands under `if`, `except` or `with`, in a loop whose items are not
 written in the program, behind a line that may leave, in a function that nothing certain calls. A program that names
-`exit` or `SystemExit` has no certain calls at all.
+`exit` or `SystemExit` has no certain calls at all, which is for the caller to see.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-_EXITS: Final = frozenset({"SystemExit", "_exit", "exit", "quit"})
 _FUNCTIONS_MAX: Final = 200
 """How many functions are followed, which may each call the next."""
 
@@ -26,8 +25,6 @@ def certain_calls(tree: ast.Module, bound: Mapping[str, int], imported: Mapping[
     That is so for a call that is awaited at once, also as an argument of `gather` or `wait_for`. `bound` counts how
     often the program binds each name, `imported` how often by an import.
     """
-    if any(_names_an_exit(node) for node in ast.walk(tree)):
-        return {}
     functions = {
         each.name: each
         for each in tree.body
@@ -208,10 +205,3 @@ def _is_main(test: ast.expr) -> bool:
 
 def _yields(function: _Function) -> bool:
     return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function))
-
-
-def _names_an_exit(node: ast.AST) -> bool:
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
-            return name in _EXITS
-    return False

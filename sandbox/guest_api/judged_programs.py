@@ -10,8 +10,6 @@ count as calls too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import islice
 from typing import Final, cast
 
 from ..errors import Refused
@@ -34,11 +32,11 @@ def why_refused(source: str, namespace: Mapping[str, object], within: str | None
     program = read_program(source, namespace, own_skill=within)
     if program is None:
         return None
-    read = [_Read(program), *_skills_in(program.skills())]
-    calls = [call for each in read for call in each.calls()]
-    if any(each.source.computes_names for each in read):
-        named = islice((call for each in read for call in each.names()), NAMES_MAX)
-        calls += islice(named, max(0, CALLS_MAX - 1 - len(calls)))
+    read: list[tuple[SourceCalls, SkillUse | None]] = [(program, None), *_skills_in(program.skills())]
+    calls = [call for each, use in read for call in each.calls(use)]
+    if any(each.computes_names for each, _use in read):
+        named = [call for each, use in read for call in each.tool_names(use)][:NAMES_MAX]
+        calls += named[: max(0, CALLS_MAX - 1 - len(calls))]
     if not calls:
         return None
     match GUEST.call_host("judge_calls", {"calls": calls[:CALLS_MAX]}):
@@ -47,35 +45,7 @@ def why_refused(source: str, namespace: Mapping[str, object], within: str | None
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A source that was read: the program itself, or a skill with how the program uses it."""
-
-    source: SourceCalls
-    use: SkillUse | None = None
-
-    def calls(self) -> Iterator[Json]:
-        """Yield its calls as `SourceCalls.calls` returns them; of a skill without arguments, and with where it stands.
-
-        That is `[the skill, the line of the program that uses it, whether the call is certain]`.
-        """
-        if self.use is None:
-            yield from self.source.calls()
-            return
-        for name, line, caught, last, certain in self.source.plain_calls():
-            where: Json = [self.use.key, self.use.line, self.use.certain and certain]
-            yield [name, line, caught or self.use.caught, [], last, where]
-
-    def names(self) -> Iterator[Json]:
-        """Yield texts that may be the names of tools, as calls whose failure is caught: so none ends the program."""
-        for name, line, last in self.source.tool_names():
-            if self.use is None:
-                yield [name, line, True, [], last]
-            else:
-                yield [name, line, True, [], last, [self.use.key, self.use.line, False]]
-
-
-def _skills_in(uses: list[SkillUse]) -> Iterator[_Read]:
+def _skills_in(uses: list[SkillUse]) -> Iterator[tuple[SourceCalls, SkillUse]]:
     """Read the skills that a program uses, and those that they use."""
     seen: set[str] = set()
     for _level in range(_LEVELS_MAX):
@@ -91,7 +61,7 @@ def _skills_in(uses: list[SkillUse]) -> Iterator[_Read]:
                     names = {**hosted_tools.helpers(), **hosted_skills.helpers(), **hosted_tools.bridge_names(code)}
                     program = read_program(code, names, entry=entry)
                     if program is not None:
-                        yield _Read(program, use)
+                        yield program, use
                         for inner in program.skills():
                             used.setdefault(inner.key, _within(use, inner))
         uses = list(used.values())

@@ -1,4 +1,4 @@
-"""Which upstream tools and skills a source calls, as far as it says so itself.
+"""Which upstream tools and skills a source calls, as far as it says so itself: one reading of its tree.
 
 Calls of tools are described for the host, which judges them before the program runs (`judged_programs`). No protection
 depends on it: the host judges each call again when it is made.
@@ -10,7 +10,7 @@ import ast
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,7 +18,6 @@ from ..guest.dynamic import Dynamic
 from ..job import Json
 from . import hosted_skills, hosted_tools
 from .certain_calls import certain_calls
-from .unawaited_calls import plain_functions, unawaited_calls
 from .written_arguments import may_name_a_tool, named_skill, named_tool, passed, written_arguments
 
 CALLS_MAX: Final = 200
@@ -33,6 +32,11 @@ _NO_TOOLS: Final = frozenset(
 )
 _NAME: Final = re.compile(r"[^\W\d]\w*")
 _TOOL_NAME: Final = re.compile(r"[\w-]{1,80}\.[\w.-]{1,100}")
+_OF_COROUTINES: Final = frozenset({"close", "send", "throw"})
+_TAKING_ANSWERS: Final = frozenset(
+    {"dict", "enumerate", "len", "list", "max", "min", "print", "set", "sorted", "str", "sum", "tuple", "zip"}
+)
+_EXITS: Final = frozenset({"SystemExit", "_exit", "exit", "quit"})
 _CATCHING: Final = frozenset({"BaseException", "Exception", "ToolError", "TypeError"})
 
 Path = tuple[str, ...]
@@ -58,12 +62,6 @@ class SkillUse:
     line: int
     caught: bool
     certain: bool
-
-
-def planned_calls(source: str, namespace: Mapping[str, object]) -> list[Json]:
-    """Return the calls of tools that stand in a source, as `SourceCalls.calls` does."""
-    program = read_program(source, namespace)
-    return [] if program is None else program.calls()
 
 
 def read_program(
@@ -136,38 +134,98 @@ class SourceCalls:
     """Each chain with the call of it, if it is called, and whether a failure there is caught."""
     names: list[tuple[ast.Name, bool]] = field(default_factory=list)
     """Names that are used without a member or a call, such as those that are passed on."""
+    loaded: Counter[str] = field(default_factory=Counter)
+    """How often the source reads each name."""
+    members: set[str] = field(default_factory=set)
+    """The attributes that it names, and what it imports."""
+    texts: list[ast.Constant] = field(default_factory=list)
+    """Those that are written as names of tools."""
+    taken: list[tuple[ast.expr, str]] = field(default_factory=list)
+    """What must be an answer, and no coroutine, for the source to make sense; with the builtin that takes it, if so."""
+    assigned: dict[str, ast.Call] = field(default_factory=dict)
+    functions: dict[int, str] = field(default_factory=dict)
+    """The plain function in which a call stands, by the `id` of the call: none has `await`."""
     certain: dict[int, bool] = field(default_factory=dict)
     """The calls that the program cannot run to its end without, as `certain_calls` returns them."""
+    unawaited: set[int] = field(default_factory=set)
+    """The calls that cannot be awaited where they stand, by their `id`."""
 
     def read(self, tree: ast.AST) -> None:
         """Take in a tree. What nests without a limit is kept in a list, since the stack of C is short."""
-        left: list[tuple[ast.AST, bool]] = [(tree, False)]
+        left: list[tuple[ast.AST, bool, str]] = [(tree, False, "")]
         while left:
-            node, caught = left.pop()
+            node, caught, function = left.pop()
             self._bind(node)
+            inner: Iterable[ast.AST] = ()
             match node:
                 case ast.Try() | ast.TryStar():
                     covered = caught or any(_catches(handler.type) for handler in node.handlers)
-                    left += [(each, covered) for each in node.body]
-                    left += [(each, caught) for each in (*node.handlers, *node.orelse, *node.finalbody)]
+                    left += [(each, covered, function) for each in node.body]
+                    inner = (*node.handlers, *node.orelse, *node.finalbody)
                 case ast.With() | ast.AsyncWith():
                     covered = caught or any(_suppresses(item.context_expr) for item in node.items)
-                    left += [(each, caught) for each in node.items]
-                    left += [(each, covered) for each in node.body]
+                    left += [(each, covered, function) for each in node.body]
+                    inner = node.items
                 case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
-                    left += [(each, False) for each in ast.iter_child_nodes(node)]
+                    within = getattr(node, "name", function)
+                    function = "" if isinstance(node, ast.AsyncFunctionDef) else within
+                    caught = False
+                    inner = ast.iter_child_nodes(node)
                 case ast.Call():
                     covered = caught or any(_returns_exceptions(each) for each in node.keywords)
                     self.used.append((node.func, node, caught))
-                    left += [(each, covered) for each in (*node.args, *node.keywords)]
-                    left += [(each, caught) for each in _beside(node.func)]
+                    self.functions[id(node)] = function
+                    left += [(each, covered, function) for each in (*node.args, *node.keywords)]
+                    inner = self._chain(node.func)
                 case ast.Attribute() | ast.Subscript():
                     self.used.append((node, None, caught))
-                    left += [(each, caught) for each in _beside(node)]
-                case ast.Name(ctx=ast.Load()):
+                    inner = self._chain(node)
+                case ast.Name(id=name, ctx=ast.Load()):
+                    self.loaded[name] += 1
                     self.names.append((node, caught))
                 case _:
-                    left += [(each, caught) for each in ast.iter_child_nodes(node)]
+                    inner = ast.iter_child_nodes(node)
+            self._take(node)
+            left += [(each, caught, function) for each in inner]
+
+    def _chain(self, chain: ast.expr) -> Iterator[ast.expr]:
+        """Take in a chain of names; yield what stands in it beside them: subscripts, and what it begins with."""
+        while isinstance(chain, ast.Attribute | ast.Subscript):
+            if isinstance(chain, ast.Subscript):
+                yield chain.slice
+                self.taken.append((chain.value, ""))
+            else:
+                self.members.add(chain.attr)
+                if chain.attr not in _OF_COROUTINES and not chain.attr.startswith("cr_"):
+                    self.taken.append((chain.value, ""))
+            chain = chain.value
+        if isinstance(chain, ast.Name):
+            self.loaded[chain.id] += 1
+        else:
+            yield chain
+
+    def _take(self, node: ast.AST) -> None:
+        """Note what a node must be given an answer for."""
+        taken: Sequence[ast.expr] = ()
+        by = ""
+        match node:
+            case ast.Constant(value=str(text)) if _TOOL_NAME.fullmatch(text):
+                self.texts.append(node)
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
+                self.assigned[name] = call
+            case ast.Expr(value=ast.Call() as value) | ast.FormattedValue(value=value) | ast.Starred(value=value):
+                taken = [value]
+            case ast.For(iter=value) | ast.comprehension(iter=value, is_async=0):
+                taken = [value]
+            case ast.BinOp(left=left, right=right):
+                taken = [left, right]
+            case ast.Call(func=ast.Name(id=by), args=taken) if by in _TAKING_ANSWERS:
+                pass
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="json"), attr="dumps" | "loads"), args=taken):
+                pass
+            case _:
+                return
+        self.taken += [(each, by) for each in taken]
 
     def settle(self, entry: str | None) -> None:
         """Settle what names mean and which calls are certain, once the whole tree was read."""
@@ -181,7 +239,26 @@ class SourceCalls:
                 self.roots[name] = path
         whole = self.tree if entry is None else ast.Module([*self.tree.body, *_call_of(entry, self.tree)], [])
         if any(self._path(chain) for chain, call, _ in self.used if call is not None):
-            self.certain = certain_calls(whole, self.bound, self.imported)
+            if _EXITS.isdisjoint({*self.loaded, *self.bound, *self.members}):
+                self.certain = certain_calls(whole, self.bound, self.imported)
+            self._settle_unawaited()
+
+    def _settle_unawaited(self) -> None:
+        """Find the calls that are taken for their answers, given that they return coroutines.
+
+        Such a call is a statement by itself, or an item, an attribute, a member or the text of it is taken; or it is
+        assigned to a name that the program binds once and only uses so. What is passed on may be awaited elsewhere.
+        """
+        misused: Counter[str] = Counter()
+        for each, by in self.taken:
+            if by not in self.bound:
+                if isinstance(each, ast.Call):
+                    self.unawaited.add(id(each))
+                elif isinstance(each, ast.Name):
+                    misused[each.id] += 1
+        for name, call in self.assigned.items():
+            if self.bound[name] == 1 and 0 < self.loaded[name] == misused[name]:
+                self.unawaited.add(id(call))
 
     def skills(self) -> list[SkillUse]:
         """Return the skills that the source names, each once."""
@@ -196,25 +273,47 @@ class SourceCalls:
                 )
         return list(uses.values())
 
-    def calls(self) -> list[Json]:
+    def calls(self, use: SkillUse | None = None) -> list[Json]:
         """Return the calls of tools, each name once for a line: `[name, line, are failures caught, calls, last line]`.
 
         `calls` has an object for each call on that line whose failure is not caught: `{given, others, more,
         positional}` as in `Written`. `unawaited` is set where the call cannot be awaited as it stands, with the
         `plain_function` in which it stands, and `certain` where the program cannot run to its end without it, nor after
         its failure.
-        """
-        places = sorted(self._places().items(), key=lambda each: each[0])[:CALLS_MAX]
-        tell = _Telling(self).tell if any(place.told for _, place in places) else None
-        return [
-            [tool, line, place.caught, [] if tell is None else tell(place.told), place.last_line]
-            for (line, tool), place in places
-        ]
 
-    def plain_calls(self) -> Iterator[tuple[str, int, bool, int, bool]]:
-        """Yield `name, line, are failures caught, last line, is it certain` of the calls of tools."""
-        for (line, tool), place in sorted(self._places().items(), key=lambda each: each[0]):
-            yield tool, line, place.caught, place.last_line, place.certain
+        Of a skill, which is used as `use` says, there are no such objects. Then come the skill, the line of the program
+        that uses it and whether the call is certain.
+        """
+        chars_left = _ARGUMENTS_CHARS_MAX
+        rows: list[Json] = []
+        for (line, tool), place in sorted(self._places().items(), key=lambda each: each[0])[:CALLS_MAX]:
+            if use is not None:
+                where: Json = [use.key, use.line, use.certain and place.certain]
+                rows.append([tool, line, place.caught or use.caught, [], place.last_line, where])
+                continue
+            told: list[Json] = []
+            for call in place.told:
+                known = self._known(call)
+                chars_left -= len(str(known))
+                if chars_left >= 0:
+                    told.append(known)
+            rows.append([tool, line, place.caught, told, place.last_line])
+        return rows
+
+    def _known(self, call: ast.Call) -> Json:
+        by_name = self._path(call.func) == _CALL_TOOL
+        written = written_arguments(*(passed(call) if by_name else (call.args, call.keywords)))
+        unawaited = id(call) in self.unawaited
+        certain = id(call) in self.certain if unawaited else self.certain.get(id(call), False)
+        return {
+            "given": written.given,
+            "others": sorted(written.others),
+            "more": written.more,
+            "positional": written.positional,
+            "unawaited": unawaited,
+            "plain_function": self.functions[id(call)] if unawaited else "",
+            "certain": certain and not (by_name and may_name_a_tool(call)),
+        }
 
     @property
     def computes_names(self) -> bool:
@@ -224,11 +323,11 @@ class SourceCalls:
         calls = (call for chain, call, _ in self.used if call is not None and self._path(chain) == _CALL_TOOL)
         return any(named_tool(call) is None for call in calls)
 
-    def tool_names(self) -> Iterator[tuple[str, int, int]]:
-        """Yield the texts of the source that are written as names of tools, with their first and last lines."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Constant) and type(node.value) is str and _TOOL_NAME.fullmatch(node.value):
-                yield node.value, node.lineno, node.end_lineno or node.lineno
+    def tool_names(self, use: SkillUse | None = None) -> list[Json]:
+        """Return the texts that may be the names of tools, as `calls` does. The failure of each counts as caught."""
+        where: list[Json] = [] if use is None else [[use.key, use.line, False]]
+        texts = sorted(self.texts, key=lambda each: each.lineno)
+        return [[str(each.value), each.lineno, True, [], each.end_lineno or each.lineno, *where] for each in texts]
 
     def _places(self) -> dict[tuple[int, str], _CallLine]:
         places: dict[tuple[int, str], _CallLine] = {}
@@ -243,10 +342,6 @@ class SourceCalls:
                 if call is not None and not caught and self._is_tool(chain):
                     place.told.append(call)
         return places
-
-    def is_call_tool(self, chain: ast.expr) -> bool:
-        """Return whether a chain of names means the helper `call_tool`."""
-        return self._path(chain) == _CALL_TOOL
 
     def _is_tool(self, chain: ast.expr) -> bool:
         """Return whether a chain of names is a tool itself, and no attribute of it."""
@@ -271,6 +366,7 @@ class SourceCalls:
         self.bound.update(_bound_by(node))
         if isinstance(node, ast.Import | ast.ImportFrom):
             self.imported.update(_bound_by(node))
+            self.members.update(each.name for each in node.names)
 
     def _path(self, chain: ast.expr) -> Path | None:
         parts: list[str] = []
@@ -314,38 +410,6 @@ class SourceCalls:
         return None
 
 
-class _Telling:
-    """Says what is known of the calls of one program, as long as there is room for it."""
-
-    def __init__(self, program: SourceCalls) -> None:
-        self._program = program
-        self._certain = program.certain
-        self._unawaited = unawaited_calls(program.tree, program.bound)
-        self._plain_functions = plain_functions(program.tree) if self._unawaited else {}
-        self._chars_left = _ARGUMENTS_CHARS_MAX
-
-    def tell(self, calls: list[ast.Call]) -> list[Json]:
-        """Return what is known of calls, as `planned_calls` does."""
-        return [told for each in calls if (told := self._told(each)) is not None]
-
-    def _told(self, call: ast.Call) -> Json:
-        by_name = self._program.is_call_tool(call.func)
-        written = written_arguments(*(passed(call) if by_name else (call.args, call.keywords)))
-        unawaited = id(call) in self._unawaited
-        certain = id(call) in self._certain if unawaited else self._certain.get(id(call), False)
-        told: Json = {
-            "given": written.given,
-            "others": sorted(written.others),
-            "more": written.more,
-            "positional": written.positional,
-            "unawaited": unawaited,
-            "plain_function": self._plain_functions.get(id(call), "") if unawaited else "",
-            "certain": certain and not (by_name and may_name_a_tool(call)),
-        }
-        self._chars_left -= len(str(told))
-        return told if self._chars_left >= 0 else None
-
-
 def _bound_by(node: ast.AST) -> Iterator[str]:
     """Yield the names that a node binds by itself."""
     match node:
@@ -366,16 +430,6 @@ def _call_of(entry: str, tree: ast.Module) -> list[ast.stmt]:
     call: ast.expr = ast.Call(ast.Name(entry, ast.Load()), [], [])
     is_async = any(isinstance(each, ast.AsyncFunctionDef) and each.name == entry for each in tree.body)
     return [ast.Expr(ast.Await(call) if is_async else call)]
-
-
-def _beside(chain: ast.expr) -> Iterator[ast.expr]:
-    """Yield what stands in a chain of attributes beside its names: subscripts, and what it begins with."""
-    while isinstance(chain, ast.Attribute | ast.Subscript):
-        if isinstance(chain, ast.Subscript):
-            yield chain.slice
-        chain = chain.value
-    if not isinstance(chain, ast.Name):
-        yield chain
 
 
 def _catches(kind: ast.expr | None) -> bool:

@@ -54,7 +54,6 @@ class lock:
             self._is_locked = False
 
     def locked(self):
-        """Return whether somebody has the lock."""
         return self._is_locked
 
     def __enter__(self):
@@ -71,7 +70,6 @@ LockType = allocate_lock = allocate = lock
 
 
 def get_ident():
-    """Return the number of the running thread."""
     return _green_threads.current()
 
 
@@ -79,7 +77,6 @@ get_native_id = get_ident
 
 
 def start_new_thread(function, args, kwargs=None):
-    """Call `function` in a new thread and return its number."""
     return start_joinable_thread(lambda: function(*args, **(kwargs or {})), daemon=_is_daemon(function)).ident
 
 
@@ -117,7 +114,6 @@ def _end(handle):
 
 
 def exit():
-    """End the running thread."""
     raise SystemExit
 
 
@@ -127,7 +123,6 @@ def stack_size(size=0):
 
 
 def daemon_threads_allowed():
-    """Return True."""
     return True
 
 
@@ -140,7 +135,6 @@ def _get_main_thread_ident():
 
 
 def _set_sentinel():
-    """Return a lock that is released when the running thread ends."""
     made = _sentinels[get_ident()] = lock()
     return made
 

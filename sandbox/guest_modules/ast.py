@@ -110,19 +110,16 @@ def literal_eval(node_or_string):
 
 
 def unparse(ast_obj):
-    """Return source that would give the tree."""
     return _sealab_ast.unparse(_data(ast_obj))
 
 
 def dump(node, annotate_fields=True, include_attributes=False, *, indent=None, show_empty=False):
-    """Return the text of a tree."""
     if not isinstance(node, AST):
         raise TypeError(f"expected AST, got {type(node).__name__!r}")
     return _sealab_ast.dump(_data(node), bool(annotate_fields), bool(include_attributes), indent)
 
 
 def iter_fields(node):
-    """Yield the name and the value of each field that there is."""
     for name in node._fields:
         value = getattr(node, name, _MISSING)
         if value is not _MISSING:
@@ -130,7 +127,6 @@ def iter_fields(node):
 
 
 def iter_child_nodes(node):
-    """Yield the nodes right below a node."""
     for _, value in iter_fields(node):
         for each in value if isinstance(value, list) else (value,):
             if isinstance(each, AST):
@@ -138,7 +134,6 @@ def iter_child_nodes(node):
 
 
 def walk(node):
-    """Yield a node and all below it, level by level."""
     level = [node]
     while level:
         yield from level
@@ -146,7 +141,6 @@ def walk(node):
 
 
 def copy_location(new_node, old_node):
-    """Give a node the place of another, and return it."""
     for name in ("lineno", "col_offset", "end_lineno", "end_col_offset"):
         if name in old_node._attributes and name in new_node._attributes:
             value = getattr(old_node, name, None)
@@ -156,7 +150,6 @@ def copy_location(new_node, old_node):
 
 
 def fix_missing_locations(node):
-    """Give each node without a place that of the node above it, and return the node."""
     waiting = [(node, {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0})]
     while waiting:
         each, above = waiting.pop()
@@ -173,7 +166,6 @@ def fix_missing_locations(node):
 
 
 def increment_lineno(node, n=1):
-    """Add to the line of a node and of all below it, and return the node."""
     for each in walk(node):
         if "lineno" in each._attributes:
             each.lineno = getattr(each, "lineno", 0) + n
@@ -183,7 +175,6 @@ def increment_lineno(node, n=1):
 
 
 def get_docstring(node, clean=True):
-    """Return the docstring of a module, class or function, or None."""
     if not isinstance(node, (_class("AsyncFunctionDef"), _class("FunctionDef"), _class("ClassDef"), _class("Module"))):
         raise TypeError(f"{type(node).__name__!r} can't have docstrings")
     first = node.body[0] if node.body else None
@@ -196,7 +187,6 @@ def get_docstring(node, clean=True):
 
 
 def get_source_segment(source, node, *, padded=False):
-    """Return the part of the source that a node was made of, or None."""
     first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
     start, end = getattr(node, "col_offset", None), getattr(node, "end_col_offset", None)
     if None in (first, last, start, end):
@@ -213,11 +203,9 @@ class NodeVisitor:
     """Calls `visit_…` for each node of a class, else `generic_visit`."""
 
     def visit(self, node):
-        """Visit a node."""
         return getattr(self, f"visit_{type(node).__name__}", self.generic_visit)(node)
 
     def generic_visit(self, node):
-        """Visit the nodes below a node."""
         for each in iter_child_nodes(node):
             self.visit(each)
 
@@ -226,7 +214,6 @@ class NodeTransformer(NodeVisitor):
     """Puts what `visit_…` returns in the place of each node: a node, in a list also several, or None for nothing."""
 
     def generic_visit(self, node):
-        """Visit the nodes below a node, and put in their places what comes back."""
         for name, value in iter_fields(node):
             if isinstance(value, list):
                 kept = []

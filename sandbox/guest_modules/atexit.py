@@ -4,7 +4,6 @@ _registered = []
 
 
 def register(func, /, *args, **kwargs):
-    """Call `func(*args, **kwargs)` when the program has ended, the last that was registered first."""
     _registered.append((func, args, kwargs))
     return func
 
@@ -15,7 +14,6 @@ def unregister(func, /):
 
 
 def run_exitfuncs():
-    """Call what was registered."""
     while _registered:
         func, args, kwargs = _registered.pop()
         func(*args, **kwargs)

@@ -131,7 +131,6 @@ class FileIO(RawIOBase):
         self._is_open = True
 
     def _take(self, number, kind):
-        """Share the file that a descriptor stands for."""
         other = _descriptors.get(number)
         if other is None:
             raise OSError(errno.EBADF, strerror(errno.EBADF))
@@ -851,7 +850,6 @@ def open(
     closefd=True,
     opener=None,
 ):
-    """Open a file of the workspace and return a stream."""
     if not isinstance(file, int):
         file = fspath(file)
     if not isinstance(mode, str):
@@ -908,17 +906,14 @@ def open(
 
 
 def open_code(path):
-    """Open a file for reading bytes."""
     return open(path, "rb")
 
 
 def text_encoding(encoding, stacklevel=2, /):
-    """Return an encoding's name, or that of the one that stands for none."""
     return "locale" if encoding is None else encoding
 
 
 def _remember(stream):
-    """Keep in mind what may still have to be written at the end of the run."""
     number = id(stream)
     _open_files[number] = weakref.ref(stream, lambda _gone: _open_files.pop(number, None))
 

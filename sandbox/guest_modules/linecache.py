@@ -7,13 +7,11 @@ cache = {}
 
 
 def getline(filename, lineno, module_globals=None):
-    """Return a line that was entered, or an empty text."""
     lines = getlines(filename)
     return lines[lineno - 1] if 1 <= lineno <= len(lines) else ""
 
 
 def getlines(filename, module_globals=None):
-    """Return the lines that were entered under a name."""
     entry = cache.get(filename)
     return entry[2] if entry is not None and len(entry) > 1 else []
 
@@ -22,7 +20,6 @@ updatecache = getlines
 
 
 def clearcache():
-    """Forget them all."""
     cache.clear()
 
 

@@ -73,12 +73,10 @@ def loads(data, /, *, fix_imports=True, encoding="ASCII", errors="strict", buffe
 
 
 def dump(obj, file, protocol=None, *, fix_imports=True, buffer_callback=None):
-    """Write `obj` to a binary file."""
     file.write(dumps(obj))
 
 
 def load(file, *, fix_imports=True, encoding="ASCII", errors="strict", buffers=None):
-    """Read one object from a binary file."""
     head = file.readline()
     if not head:
         raise EOFError("Ran out of input")
@@ -94,7 +92,6 @@ class Pickler:
         self._file = file
 
     def dump(self, obj):
-        """Write an object."""
         dump(obj, self._file)
 
     def clear_memo(self):
@@ -108,7 +105,6 @@ class Unpickler:
         self._file = file
 
     def load(self):
-        """Read one object."""
         return load(self._file)
 
 
@@ -121,7 +117,6 @@ class _Writer:
         self._alive = []
 
     def write(self, obj):
-        """Return the number of the node of `obj`."""
         if id(obj) in self._numbers:
             return self._numbers[id(obj)]
         number = self._numbers[id(obj)] = len(self.nodes)
@@ -246,7 +241,6 @@ class _Reader:
         self._made = {}
 
     def read(self, number):
-        """Return the object of a node, made when it is first asked for."""
         if number not in self._made:
             kind, *parts = self._nodes[number]
             self._made[number] = getattr(self, "read_" + kind)(number, *parts)

@@ -18,7 +18,6 @@ _CHANGING_MODULES = frozenset(
     [
         "sealab.sandbox.guest.guest",
         "sealab.sandbox.guest_api.hosted_runs",
-        "sealab.sandbox.dialect.facades.stand_ins.logging_",
         "random",
         "gc",
         "re",
@@ -48,8 +47,6 @@ _CACHES = frozenset(
         "sealab.sandbox.dialect.facades.stand_ins.held_callables._entered",
         "sealab.sandbox.dialect.facades.stand_ins.asyncio_._current",
         "sealab.sandbox.dialect.facades.stand_ins.held_callables._parents",
-        "sealab.sandbox.dialect.facades.stand_ins.log_records._level_names",
-        "sealab.sandbox.dialect.facades.stand_ins.log_records._levels",
         "base64._b32rev",
         "base64._b32tab2",
         "_csv._dialects",

@@ -17,6 +17,7 @@ import io
 import json
 import logging
 import os
+import pdb  # noqa: F401, T100 - it cannot be loaded once the classes are sealed
 import socket
 import subprocess
 import sys

@@ -126,12 +126,15 @@ def _members(module: str) -> Iterable[tuple[str, object]]:
 
     A private one, which modules of the standard library ask for, also has the spelling of an attribute inside.
     """
-    stand_in = importlib.import_module(f".stand_ins.{STAND_INS[module]}", __name__) if module in STAND_INS else None
-    replaced = frozenset(stand_in.__all__) if stand_in else frozenset()
+    replaced: Mapping[str, object] = {}
+    if module in STAND_INS:
+        stand_in = importlib.import_module(f".stand_ins.{STAND_INS[module]}", __name__)
+        several = vars(stand_in).get("MEMBERS")
+        replaced = several[module] if several else {name: getattr(stand_in, name) for name in stand_in.__all__}
     real: object = None
     for name in PUBLIC[module]:
-        if stand_in is not None and name in replaced:
-            value = getattr(stand_in, name)
+        if name in replaced:
+            value = replaced[name]
             if isinstance(value, type | FunctionType) and value.__module__.startswith(f"{__name__}."):
                 _name_module(value, module)
             yield name, _own_copy(value)

@@ -13,15 +13,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _STAND_INS = """\
-_green_threads _modules _sealab_ast _sealab_io _sealab_os _sealab_paths _sealab_sqlite _tokenize abc asyncio calendar
-codecs collections configparser contextlib contextvars copy csv dataclasses decimal doctest enum functools hashlib
-inspect itertools locale logging math mimetypes operator platform reprlib string sys time traceback types typing
-unittest urllib.parse weakref zoneinfo
+_green_threads _modules _sealab_ast _sealab_io _sealab_os _sealab_paths _sealab_sqlite asyncio codecs collections
+contextlib contextvars copy dataclasses decimal enum functools inspect itertools sys time traceback typing weakref
+zoneinfo
 """
+_FEW_NAMES = "_tokenize abc csv hashlib locale math operator platform string types urllib.parse"
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
+    | dict.fromkeys(_FEW_NAMES.split(), "few_names")
 )
-"""Module name → the module of this package that replaces some or all of its names."""
+"""Module name → the module of `stand_ins` that replaces some or all of its names."""
 
 _TABLE = """\
 _green_threads: current main park start wake
@@ -58,10 +59,6 @@ base64: a85decode a85encode b16decode b16encode b32decode b32encode b32hexdecode
 binascii: Error Incomplete a2b_base64 a2b_hex a2b_qp a2b_uu b2a_base64 b2a_hex b2a_qp b2a_uu crc32 crc_hqx hexlify
     unhexlify
 bisect: bisect bisect_left bisect_right insort insort_left insort_right
-calendar: APRIL AUGUST Calendar DECEMBER Day FEBRUARY FRIDAY HTMLCalendar IllegalMonthError IllegalWeekdayError
-    JANUARY JULY JUNE MARCH MAY MONDAY Month NOVEMBER OCTOBER SATURDAY SEPTEMBER SUNDAY THURSDAY TUESDAY TextCalendar
-    WEDNESDAY calendar day_abbr day_name firstweekday isleap leapdays month month_abbr month_name monthcalendar
-    monthrange prcal prmonth setfirstweekday timegm weekday weekheader
 cmath: acos acosh asin asinh atan atanh cos cosh e exp inf infj isclose isfinite isinf isnan log log10 nan nanj phase
     pi polar rect sin sinh sqrt tan tanh tau
 codecs: BOM BOM_BE BOM_LE BOM_UTF16 BOM_UTF16_BE BOM_UTF16_LE BOM_UTF32 BOM_UTF32_BE BOM_UTF32_LE BOM_UTF8 decode
@@ -71,9 +68,6 @@ collections.abc: AsyncGenerator AsyncIterable AsyncIterator Awaitable Buffer Byt
     Coroutine Generator Hashable ItemsView Iterable Iterator KeysView Mapping MappingView MutableMapping
     MutableSequence MutableSet Reversible Sequence Set Sized ValuesView
 colorsys: hls_to_rgb hsv_to_rgb rgb_to_hls rgb_to_hsv rgb_to_yiq yiq_to_rgb
-configparser: BasicInterpolation ConfigParser DEFAULTSECT DuplicateOptionError DuplicateSectionError Error
-    ExtendedInterpolation InterpolationError MissingSectionHeaderError NoOptionError NoSectionError ParsingError
-    RawConfigParser SectionProxy
 contextlib: AbstractAsyncContextManager AbstractContextManager AsyncContextDecorator AsyncExitStack ContextDecorator
     ExitStack aclosing asynccontextmanager chdir closing contextmanager nullcontext redirect_stderr redirect_stdout
     suppress
@@ -92,8 +86,6 @@ decimal: BasicContext Clamped Context ConversionSyntax Decimal DecimalException 
     getcontext localcontext setcontext
 difflib: Differ HtmlDiff IS_CHARACTER_JUNK IS_LINE_JUNK Match SequenceMatcher context_diff diff_bytes
     get_close_matches ndiff restore unified_diff
-doctest: DONT_ACCEPT_BLANKLINE DONT_ACCEPT_TRUE_FOR_1 ELLIPSIS FAIL_FAST IGNORE_EXCEPTION_DETAIL NORMALIZE_WHITESPACE
-    REPORT_CDIFF REPORT_NDIFF REPORT_ONLY_FIRST_FAILURE REPORT_UDIFF SKIP TestResults run_docstring_examples testmod
 enum: CONFORM CONTINUOUS EJECT Enum EnumCheck EnumMeta EnumType Flag FlagBoundary IntEnum IntFlag KEEP NAMED_FLAGS
     STRICT StrEnum UNIQUE auto member nonmember property unique verify
 errno: E2BIG EACCES EADDRINUSE EAGAIN EALREADY EBADF EBUSY ECANCELED ECHILD ECONNABORTED ECONNREFUSED ECONNRESET
@@ -129,15 +121,10 @@ keyword: iskeyword issoftkeyword kwlist softkwlist
 locale: CHAR_MAX Error LC_ALL LC_COLLATE LC_CTYPE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME atof atoi currency
     delocalize format_string getencoding getlocale getpreferredencoding localeconv localize normalize setlocale str
     strcoll strxfrm
-logging: BASIC_FORMAT CRITICAL DEBUG ERROR FATAL FileHandler Filter Formatter Handler INFO LogRecord Logger
-    LoggerAdapter NOTSET NullHandler StreamHandler WARN WARNING addLevelName basicConfig captureWarnings critical
-    debug disable error exception fatal getLevelName getLevelNamesMapping getLogger info log makeLogRecord shutdown
-    warn warning
 math: acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees dist e erf erfc exp exp2 expm1
     fabs factorial floor fma fmod frexp fsum gamma gcd hypot inf isclose isfinite isinf isnan isqrt lcm ldexp lgamma
     log log10 log1p log2 modf nan nextafter perm pi pow prod radians remainder sin sinh sqrt sumprod tan tanh tau
     trunc ulp
-mimetypes: guess_all_extensions guess_extension guess_type
 numbers: Complex Integral Number Rational Real
 operator: abs add and_ attrgetter call concat contains countOf delitem eq floordiv ge getitem gt iadd iand iconcat
     ifloordiv ilshift imatmul imod imul index indexOf inv invert ior ipow irshift is_ is_not isub itemgetter itruediv
@@ -155,7 +142,6 @@ random: Random SystemRandom betavariate binomialvariate choice choices expovaria
     shuffle triangular uniform vonmisesvariate weibullvariate
 re: A ASCII DOTALL I IGNORECASE L LOCALE M MULTILINE Match NOFLAG Pattern PatternError RegexFlag S U UNICODE VERBOSE X
     compile error escape findall finditer fullmatch match purge search split sub subn
-reprlib: Repr recursive_repr repr
 secrets: SystemRandom choice compare_digest randbelow randbits token_bytes token_hex token_urlsafe
 shlex: join quote split
 statistics: NormalDist StatisticsError correlation covariance fmean geometric_mean harmonic_mean kde kde_random
@@ -194,11 +180,9 @@ typing: _GenericAlias AbstractSet Annotated Any AnyStr AsyncContextManager Async
     override reveal_type runtime_checkable
 unicodedata: bidirectional category combining decimal decomposition digit east_asian_width is_normalized lookup
     mirrored name normalize numeric unidata_version
-unittest: IsolatedAsyncioTestCase SkipTest TestCase TestLoader TestProgram TestResult TestSuite TextTestResult
-    TextTestRunner defaultTestLoader expectedFailure main skip skipIf skipUnless
-urllib.parse: DefragResult DefragResultBytes ParseResult ParseResultBytes SplitResult SplitResultBytes parse_qs
-    parse_qsl quote quote_from_bytes quote_plus unquote unquote_plus unquote_to_bytes urldefrag urlencode urljoin
-    urlparse urlsplit urlunparse urlunsplit
+urllib.parse: DefragResult DefragResultBytes ParseResult ParseResultBytes SplitResult SplitResultBytes _splittype
+    parse_qs parse_qsl quote quote_from_bytes quote_plus unquote unquote_plus unquote_to_bytes urldefrag urlencode
+    urljoin urlparse urlsplit urlunparse urlunsplit
 uuid: NAMESPACE_DNS NAMESPACE_OID NAMESPACE_URL NAMESPACE_X500 RESERVED_FUTURE RESERVED_MICROSOFT RESERVED_NCS
     RFC_4122 SafeUUID UUID uuid3 uuid4 uuid5
 weakref: CallableProxyType ProxyType ProxyTypes ReferenceType WeakKeyDictionary WeakMethod WeakSet WeakValueDictionary
@@ -227,7 +211,7 @@ REAL: Mapping[str, str] = MappingProxyType({"_sealab_io": "io", "_sealab_os": "o
 ALIASES: Mapping[str, str] = MappingProxyType({"typing_extensions": "typing"})
 """Module name → the module that is given under it as well."""
 
-SUBMODULES: Mapping[str, tuple[str, ...]] = MappingProxyType({"http": ("cookies",), "logging": ("config", "handlers")})
+SUBMODULES: Mapping[str, tuple[str, ...]] = MappingProxyType({"http": ("cookies",)})
 """Facade of a package → the modules below it that run as guest code, each there once it is imported."""
 
 _SINCE = MappingProxyType({"_tokenize": (3, 12), "string.templatelib": (3, 14)})

@@ -17,7 +17,7 @@ import statistics
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from doctest import TestResults
+from difflib import Match
 from types import DynamicClassAttribute, FunctionType
 from typing import Any
 
@@ -35,10 +35,10 @@ from .stand_ins import (
     collections_,
     contextvars_,
     copy_,
-    csv_,
     decimal_,
     enum_,
     error_texts,
+    few_names,
     functools_,
     held_callables,
     held_items,
@@ -51,7 +51,7 @@ from .stand_ins import (
 
 _TEXTS = annotations.compiler_flag
 """The flag of code whose annotations are texts."""
-_DESCRIBED = (property, DynamicClassAttribute, type(TestResults.failed))
+_DESCRIBED = (property, DynamicClassAttribute, type(Match.a))
 """Descriptors whose texts can be changed: those of a property, an enum and a named tuple."""
 _KEPT_IN_CLASSES = sys.version_info < (3, 14)
 _CASE = "_is_case_sensitive"
@@ -83,7 +83,7 @@ def seal() -> int:
     held_callables.parse_one_text_at_a_time()
     held_callables.hold()
     held_items.hold()
-    csv_.read_alone()
+    few_names.read_alone()
     functools_.keep_cached_properties()
     inspect_.keep_comparisons()
     itertools_.hold()
@@ -138,7 +138,7 @@ def _keep_conversions() -> None:
 
 
 def _keep_tables() -> None:
-    """Make the public tables of host classes (`ConfigParser.BOOLEAN_STATES`) read-only."""
+    """Make the public tables of host classes (`TextWrapper.unicode_whitespace_trans`) read-only."""
     for cls in _classes():
         for name, value in list(vars(cls).items()):
             if type(value) in {dict, list} and not name.startswith("_"):

@@ -11,7 +11,6 @@ class PackageNotFoundError(ModuleNotFoundError):
 
     @property
     def name(self):
-        """The name of the package."""
         return self.args[0]
 
 
@@ -24,15 +23,12 @@ metadata = files = requires = distribution = version
 
 
 def distributions(**kwargs):
-    """Return nothing."""
     return []
 
 
 def entry_points(**params):
-    """Return nothing."""
     return []
 
 
 def packages_distributions():
-    """Return nothing."""
     return {}

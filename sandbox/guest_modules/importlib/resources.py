@@ -18,30 +18,24 @@ def files(anchor):
 
 @contextlib.contextmanager
 def as_file(path):
-    """Give a file of a package as a path."""
     yield path
 
 
 def open_binary(anchor, *names):
-    """Open a file of a package for its bytes."""
     return files(anchor).joinpath(*names).open("rb")
 
 
 def open_text(anchor, *names, encoding="utf-8", errors="strict"):
-    """Open a file of a package for its text."""
     return files(anchor).joinpath(*names).open("r", encoding=encoding, errors=errors)
 
 
 def read_binary(anchor, *names):
-    """Return the bytes of a file of a package."""
     return files(anchor).joinpath(*names).read_bytes()
 
 
 def read_text(anchor, *names, encoding="utf-8", errors="strict"):
-    """Return the text of a file of a package."""
     return files(anchor).joinpath(*names).read_text(encoding=encoding, errors=errors)
 
 
 def is_resource(anchor, *names):
-    """Return whether a package has such a file."""
     return files(anchor).joinpath(*names).is_file()

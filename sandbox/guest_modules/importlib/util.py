@@ -11,7 +11,6 @@ class _Spec(SimpleNamespace):
 
 class _Loader:
     def exec_module(self, module):
-        """Run a module that `module_from_spec` made."""
         _modules.run_copy(module)
 
 

@@ -4,28 +4,7 @@ import itertools
 import os
 import queue
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from threading import (
-    Barrier as Barrier,
-)
-from threading import (
-    BoundedSemaphore as BoundedSemaphore,
-)
-from threading import (
-    Condition as Condition,
-)
-from threading import (
-    Event as Event,
-)
-from threading import (
-    Lock as Lock,
-)
-from threading import (
-    RLock as RLock,
-)
-from threading import (
-    Semaphore as Semaphore,
-)
+from threading import Barrier, BoundedSemaphore, Condition, Event, Lock, RLock, Semaphore
 from types import SimpleNamespace
 
 _numbers = itertools.count(1)
@@ -43,12 +22,10 @@ class BufferTooShort(ProcessError):
     """Raised by nothing here."""
 
 
-class AuthenticationError(ProcessError):
-    """Raised by nothing here."""
+AuthenticationError = BufferTooShort
 
 
 def cpu_count():
-    """Return how many processors there are."""
     return os.cpu_count() or 1
 
 
@@ -61,38 +38,27 @@ def set_start_method(method, force=False):
 
 
 def get_start_method(allow_none=False):
-    """Return a name that code may ask for."""
     return "spawn"
 
 
 def get_all_start_methods():
-    """Return the names that code may ask for."""
     return ["spawn"]
 
 
-class _Context(SimpleNamespace):
-    pass
-
-
 class Process(threading.Thread):
-    """A function that runs in a thread, with what a process has beside."""
-
     def __init__(self, group=None, target=None, name=None, args=(), kwargs=None, *, daemon=None):
         super().__init__(group, target, name or f"Process-{next(_numbers)}", args, kwargs, daemon=daemon)
         self._code = None
 
     @property
     def pid(self):
-        """Its number, or None before it is started."""
         return self.ident
 
     @property
     def exitcode(self):
-        """0 when it has ended, 1 when it has failed, else None."""
         return None if self.is_alive() else self._code
 
     def start(self):
-        """Begin to run."""
         self._code, tell = 0, self._invoke_excepthook
 
         def fail(*arguments):
@@ -106,7 +72,6 @@ class Process(threading.Thread):
         """Do nothing: there is no process."""
 
     def terminate(self):
-        """Raise NotImplementedError: a thread ends by itself."""
         raise NotImplementedError("a process is a thread here and cannot be ended; let its function return")
 
     kill = terminate
@@ -126,24 +91,19 @@ _main = _MainProcess()
 
 
 def current_process():
-    """Return the process that runs: a `Process`, or what stands for the program itself."""
     running = threading.current_thread()
     return running if isinstance(running, Process) else _main
 
 
 def parent_process():
-    """Return the program's own process inside another, else None."""
     return _main if isinstance(threading.current_thread(), Process) else None
 
 
 def active_children():
-    """Return the processes that are alive."""
     return [each for each in threading.enumerate() if isinstance(each, Process)]
 
 
 class Queue(queue.Queue):
-    """A queue between processes."""
-
     def close(self):
         """Do nothing: there is no pipe to close."""
 
@@ -158,19 +118,15 @@ SimpleQueue = queue.SimpleQueue
 
 
 class Connection:
-    """One end of a pipe."""
-
     def __init__(self, incoming, outgoing):
         self._incoming = incoming
         self._outgoing = outgoing
         self.closed = False
 
     def send(self, value):
-        """Send a value to the other end."""
         self._outgoing.put((value,))
 
     def recv(self):
-        """Return the next value. Raises EOFError when the other end was closed."""
         got = self._incoming.get()
         if got is None:
             self._incoming.put(None)
@@ -178,7 +134,6 @@ class Connection:
         return got[0]
 
     def poll(self, timeout=0.0):
-        """Return whether there is something to receive."""
         try:
             got = self._incoming.get(timeout=timeout) if timeout is None or timeout > 0 else self._incoming.get_nowait()
         except queue.Empty:
@@ -187,7 +142,6 @@ class Connection:
         return True
 
     def close(self):
-        """Let the other end find that nothing more comes."""
         if not self.closed:
             self.closed = True
             self._outgoing.put(None)
@@ -200,16 +154,11 @@ class Connection:
 
 
 def Pipe(duplex=True):
-    """Return two connected ends."""
     first, second = queue.Queue(), queue.Queue()
     return Connection(first, second), Connection(second, first)
 
 
-class _Shared:
-    def __init__(self, value, lock=True):
-        self.value = value
-        self._lock = RLock()
-
+class _Locked:
     def get_lock(self):
         return self._lock
 
@@ -224,22 +173,23 @@ class _Shared:
         self._lock.release()
 
 
+class _Shared(_Locked):
+    def __init__(self, value):
+        self.value = value
+        self._lock = RLock()
+
+
 def Value(typecode_or_type, *args, lock=True):
-    """Return an object with a `value`, and a lock for it."""
     return _Shared(args[0] if args else 0)
 
 
-class _SharedArray(list):
+class _SharedArray(_Locked, list):
     def __init__(self, values):
         super().__init__(values)
         self._lock = RLock()
 
-    def get_lock(self):
-        return self._lock
-
 
 def Array(typecode_or_type, size_or_initializer, *, lock=True):
-    """Return a list of a fixed kind of values, and a lock for it."""
     given = size_or_initializer
     return _SharedArray([0] * given if isinstance(given, int) else given)
 
@@ -248,8 +198,6 @@ RawValue, RawArray = Value, Array
 
 
 class Manager:
-    """Makes objects that processes share; here all are."""
-
     Namespace = SimpleNamespace
     Queue = Queue
     JoinableQueue = Queue
@@ -282,7 +230,4 @@ from multiprocessing.pool import Pool as Pool  # noqa: E402
 
 
 def get_context(method=None):
-    """Return what has the functions and classes of this module."""
-    return _Context(
-        **{name: value for name, value in globals().items() if not name.startswith("_") and name != "get_context"}
-    )
+    return SimpleNamespace(**{name: value for name, value in globals().items() if not name.startswith("_")})

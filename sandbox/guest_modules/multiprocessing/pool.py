@@ -6,8 +6,6 @@ from concurrent import futures
 
 
 class AsyncResult:
-    """What one call will return, or several in order."""
-
     def __init__(self, calls, is_single, callback, error_callback):
         self._calls = calls
         self._is_single = is_single
@@ -28,21 +26,17 @@ class AsyncResult:
             self._error_callback(next(filter(None, (call.exception() for call in self._calls))))
 
     def ready(self):
-        """Return whether all has been done."""
         return all(call.done() for call in self._calls)
 
     def successful(self):
-        """Return whether nothing was raised. Raises ValueError before all has been done."""
         if not self.ready():
             raise ValueError(f"{self!r} not ready")
         return all(call.exception() is None for call in self._calls)
 
     def wait(self, timeout=None):
-        """Wait until all has been done."""
         futures.wait(self._calls, timeout)
 
     def get(self, timeout=None):
-        """Return what the call returned, or the list of it. Raises what it raised, and TimeoutError."""
         self.wait(timeout)
         if not self.ready():
             raise multiprocessing.TimeoutError
@@ -54,8 +48,6 @@ ApplyResult = MapResult = AsyncResult
 
 
 class Pool:
-    """Calls functions in threads."""
-
     def __init__(self, processes=None, initializer=None, initargs=(), maxtasksperchild=None, context=None):
         if processes is not None and processes < 1:
             raise ValueError("Number of processes must be at least 1")
@@ -70,51 +62,40 @@ class Pool:
         return [self._executor.submit(func, *each) for each in arguments]
 
     def apply(self, func, args=(), kwds=None):
-        """Return `func(*args, **kwds)`."""
         return self.apply_async(func, args, kwds).get()
 
     def apply_async(self, func, args=(), kwds=None, callback=None, error_callback=None):
-        """Call in a thread and return what will have the result."""
         calls = self._calls(lambda: func(*args, **(kwds or {})), [()])
         return AsyncResult(calls, True, callback, error_callback)
 
     def map(self, func, iterable, chunksize=None):
-        """Return the list of what `func` returns of each, in order."""
         return self.map_async(func, iterable).get()
 
     def map_async(self, func, iterable, chunksize=None, callback=None, error_callback=None):
-        """Call for each in threads and return what will have the results."""
         return AsyncResult(self._calls(func, ((each,) for each in iterable)), False, callback, error_callback)
 
     def starmap(self, func, iterable, chunksize=None):
-        """Return the list of what `func(*each)` returns, in order."""
         return self.starmap_async(func, iterable).get()
 
     def starmap_async(self, func, iterable, chunksize=None, callback=None, error_callback=None):
-        """Call `func(*each)` in threads and return what will have the results."""
         return AsyncResult(self._calls(func, iterable), False, callback, error_callback)
 
     def imap(self, func, iterable, chunksize=1):
-        """Give the results in order, each as soon as it is there."""
         calls = self._calls(func, ((each,) for each in iterable))
         return (call.result() for call in calls)
 
     def imap_unordered(self, func, iterable, chunksize=1):
-        """Give the results as they come."""
         calls = self._calls(func, ((each,) for each in iterable))
         return (call.result() for call in futures.as_completed(calls))
 
     def close(self):
-        """Take no more work."""
         self._is_open = False
 
     def terminate(self):
-        """Take no more work, and do none that has not begun."""
         self._is_open = False
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def join(self):
-        """Wait for all work. Raises ValueError before `close`."""
         if self._is_open:
             raise ValueError("Pool is still running")
         self._executor.shutdown()

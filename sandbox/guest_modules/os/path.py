@@ -1,6 +1,18 @@
 """`os.path`: arithmetic on text, and what is there in the workspace."""
 
 import posixpath
+from genericpath import (
+    exists,
+    getatime,
+    getctime,
+    getmtime,
+    getsize,
+    isdir,
+    isfile,
+    samefile,
+    sameopenfile,
+    samestat,
+)
 from posixpath import (
     altsep,
     basename,
@@ -38,56 +50,16 @@ def splitroot(p):
     return (empty, slash * 2, rest) if count == 2 else (empty, slash, p[1:])
 
 
-def _found(path):
-    try:
-        return status(path)
-    except (OSError, ValueError):
-        return None
-
-
-def exists(path):
-    return _found(path) is not None
-
-
-lexists = exists
-
-
-def isfile(path):
-    found = _found(path)
-    return found is not None and not found[2]
-
-
-def isdir(s):
-    found = _found(s)
-    return found is not None and found[2]
-
-
 def islink(path):
     return False
 
 
-def isjunction(path):
-    return False
+isjunction = isdevdrive = islink
+lexists = exists
 
 
 def ismount(path):
     return abspath(path) in ("/", HOME)
-
-
-def isdevdrive(path):
-    return False
-
-
-def getsize(filename):
-    found = status(filename)
-    return 4096 if found[2] else found[3]
-
-
-def getmtime(filename):
-    return status(filename)[4] / 1_000_000_000
-
-
-getatime = getctime = getmtime
 
 
 def abspath(path):
@@ -139,17 +111,3 @@ def expandvars(path):
         return environ.get(name, match[0])
 
     return re.sub(r"\$(\w+|\{[^}]*\})", value, path)
-
-
-def samefile(f1, f2):
-    return status(f1)[1] == status(f2)[1]
-
-
-def samestat(s1, s2):
-    return s1.st_ino == s2.st_ino and s1.st_dev == s2.st_dev
-
-
-def sameopenfile(fp1, fp2):
-    from os import fstat
-
-    return samestat(fstat(fp1), fstat(fp2))

@@ -15,7 +15,9 @@ from pathlib import Path
 from sealab.sandbox.dialect import facades, guest_modules
 from sealab.sandbox.report.substitutes import instead_of
 
-PAGE = Path(__file__).parents[3] / "docs" / "standard-library.md"
+_ROOT = Path(__file__).parents[3]
+PAGE = _ROOT / "docs" / "standard-library.md"
+_GUEST_MODULES = _ROOT / "sandbox" / "guest_modules"
 _ROW = re.compile(r"^\| `([\w.]+)` \| (.*) \|$", re.MULTILINE)
 _SUBMODULES = (
     "asyncio.subprocess collections.abc concurrent.futures email.message email.mime.text email.parser email.policy "
@@ -50,7 +52,9 @@ def status(module: str) -> str:
     if module in facades.exports():
         return "facade"
     if guest_modules.exists(module):
-        return "guest code, the library's own" if guest_modules.is_of_library(module) else "guest code"
+        own = _GUEST_MODULES.joinpath(*module.split("."))
+        is_own = own.with_suffix(".py").is_file() or (own / "__init__.py").is_file()
+        return "guest code" if is_own else "guest code, the library's own"
     return f"no: {instead_of(module)}"
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.sandbox.dialect import formatting
-from sealab.sandbox.dialect.facades.stand_ins.string_ import Formatter
+from sealab.sandbox.dialect.facades import find
 from sealab.sandbox.dialect.formatting import has_lookups
 from sealab.sandbox.dialect.guards import SecurityError, guarded_getattr
 
@@ -113,6 +113,6 @@ def test_a_string_subclass_cannot_change_its_template_while_it_is_judged() -> No
 
 
 def test_the_formatter_class_judges_what_it_looks_up() -> None:
-    assert Formatter().format("{0.x} {a[0]}", THING, a=[5]) == "3 5"
+    assert find("string").Formatter().format("{0.x} {a[0]}", THING, a=[5]) == "3 5"
     with pytest.raises(SecurityError):
-        Formatter().format("{0.__globals__}", guarded_getattr)
+        find("string").Formatter().format("{0.__globals__}", guarded_getattr)

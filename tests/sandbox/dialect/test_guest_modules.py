@@ -9,7 +9,8 @@ import pytest
 from sealab.sandbox.dialect import guest_modules
 from sealab.sandbox.dialect.compiling import compile_module
 from sealab.sandbox.dialect.guards import SecurityError
-from sealab.sandbox.dialect.guest_modules import ModuleText, read_module
+from sealab.sandbox.dialect.guest_modules import read_module
+from sealab.sandbox.dialect.library_modules import adapted_source
 from sealab.sandbox.dialect.names import PREFIX
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.report import failures
@@ -469,7 +470,6 @@ def test_each_text_of_the_library_that_is_replaced_stands_in_this_python() -> No
 
 
 def test_a_module_of_the_library_that_lacks_what_is_replaced_cannot_be_imported(install: Install) -> None:
-    text = guest_modules._adapted(ModuleText("unittest.mock", "unittest/mock.py", "x = 1", is_package=False))
-    install({"changed.py": text})
+    install({"changed.py": adapted_source("unittest.mock", "x = 1")})
     with pytest.raises(ImportError, match=r"^unittest\.mock of Python 3\.\d+\.\d+ is not known here, since it lacks"):
         run("import changed")

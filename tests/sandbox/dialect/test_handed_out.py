@@ -156,13 +156,13 @@ def test_a_program_of_the_attack_corpus_gets_nothing_of_the_host(program: str, n
 
 def test_tables_that_a_module_gives_are_copies() -> None:
     source = """
-        import doctest
-        exec("x = 1", doctest.TestResults._field_defaults.copy())
+        import difflib
+        exec("x = 1", difflib.Match._field_defaults.copy())
         try:
-            doctest.TestResults._field_defaults["x"] = 1
+            difflib.Match._field_defaults["x"] = 1
         except TypeError:
             pass
-        result = dict(doctest.TestResults._field_defaults)
+        result = dict(difflib.Match._field_defaults)
         """
     assert run_sealed(source) == {}
 
@@ -265,8 +265,8 @@ def test_features_of_the_future_stand_first_and_exist(source: str) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        "sqlite3._sealab_sqlite.Database",
-        "sqlite3._sealab_sqlite.Results",
+        "_sqlite3._sealab_sqlite.Database",
+        "_sqlite3._sealab_sqlite.Results",
         "contextvars.ContextVar",
         "contextvars.Token",
         "dataclasses.Field",
@@ -274,7 +274,7 @@ def test_features_of_the_future_stand_first_and_exist(source: str) -> None:
 )
 def test_no_class_derives_from_one_that_has_to_be_its_own_not_even_with_a_base_that_answers_for_it(kind: str) -> None:
     source = f"""
-        import contextvars, dataclasses, sqlite3
+        import _sqlite3, contextvars, dataclasses
         class Answers:
             def __init_subclass__(cls, **more): pass
         result = []
@@ -290,8 +290,8 @@ def test_no_class_derives_from_one_that_has_to_be_its_own_not_even_with_a_base_t
 
 def test_a_database_is_neither_made_again_nor_closed_within_its_own_step() -> None:
     source = """
-        import sqlite3
-        database = sqlite3._sealab_sqlite.Database(b"", 0)
+        import _sqlite3
+        database = _sqlite3._sealab_sqlite.Database(b"", 0)
         result = []
         def again(x):
             for call in (lambda: type(database).__init__(database, b"", 0)), (lambda: database.__init__(b"", 0)), database.close:
@@ -433,30 +433,6 @@ AS_IN_PYTHON = {
                 try: exec(way)
                 except AttributeError: pass
         result = "February 2024" in kept.getvalue()
-        """,
-    "suites run the fixtures of classes around their tests": """
-        import unittest
-        log = []
-        class T(unittest.TestCase):
-            @classmethod
-            def setUpClass(cls): log.append("up"); cls.addClassCleanup(log.append, "clean")
-            @classmethod
-            def tearDownClass(cls): log.append("down")
-            def test_a(self): log.append("a")
-            def test_b(self): log.append("b")
-        class U(unittest.TestCase):
-            @classmethod
-            def setUpClass(cls): raise ValueError("no")
-            def test_c(self): log.append("c")
-        class V(unittest.TestCase):
-            @classmethod
-            def setUpClass(cls): raise unittest.SkipTest("why")
-            def test_d(self): log.append("d")
-        load = unittest.defaultTestLoader.loadTestsFromTestCase
-        tests = unittest.TestResult()
-        suite = unittest.TestSuite([load(T), unittest.TestSuite([load(U), load(V)])])
-        suite.run(tests)
-        result = [log, suite.countTestCases(), tests.testsRun, str(tests.errors[0][0]), tests.skipped[0][1]]
         """,
     "no code of the dialect imports by itself": """
         from __future__ import annotations, division as d

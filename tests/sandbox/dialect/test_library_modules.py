@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from sealab.sandbox.errors import Refused
+from sealab.sandbox.guest.guest import GUEST
+
 from ..guest_code import run
 from ..sealed import gives_what_python_gives
 
@@ -102,10 +105,10 @@ def test_small_modules_do_what_they_are_for() -> None:
 
 def test_what_a_module_of_the_library_needs_only_sometimes_is_an_error_when_it_is_used() -> None:
     source = """
-    import email._utils, xml.sax.saxutils
-    seen = [email._utils.quote('"'), xml.sax.saxutils.urllib.parse.quote("a b")]
+    import email.utils, xml.sax.saxutils
+    seen = [email.utils.quote('"'), xml.sax.saxutils.urllib.parse.quote("a b")]
     try:
-        email._utils.socket.getfqdn()
+        email.utils.socket.getfqdn()
     except (AttributeError, ImportError) as error:
         seen.append(str(error))
     seen
@@ -147,6 +150,206 @@ def test_a_program_finds_itself_among_the_modules() -> None:
     assert ran.value[:3] == [True, 1, 2]  # type: ignore[index]  # a list
     assert [name for name, _class in ran.value[3]] == ["A"]  # type: ignore[index]  # as above
     assert ran.value[4] == "/workspace/main.py"  # type: ignore[index]  # as above
+
+
+def test_a_brace_template_of_a_log_reaches_no_hidden_attribute() -> None:
+    source = """
+    import logging
+    def f(): ...
+    record = logging.makeLogRecord({"msg": "x", "fn": f})
+    logging.Formatter("{fn.__globals__}", style="{").format(record)
+    """
+    with pytest.raises(AttributeError):
+        run(source)
+
+
+def test_unittest_runs_the_codes_own_cases_and_tells_on_standard_error() -> None:
+    source = """
+    import asyncio, unittest, logging, warnings
+    class T(unittest.TestCase):
+        def setUp(self): self.x = 1
+        def test_passes(self): self.assertEqual(self.x, 1)
+        def test_fails(self): self.assertEqual({"a": 1}, {"a": 2})
+        def test_errors(self): 1 / 0
+        @unittest.skip("why not")
+        def test_skipped(self): ...
+        def test_contexts(self):
+            with self.assertRaises(ValueError) as caught: int("x")
+            self.assertIn("invalid", str(caught.exception))
+            with self.assertLogs("a") as logs: logging.getLogger("a").warning("w")
+            self.assertEqual(logs.output, ["WARNING:a:w"])
+            with self.assertWarns(DeprecationWarning): warnings.warn("old", DeprecationWarning)
+    class A(unittest.IsolatedAsyncioTestCase):
+        async def asyncSetUp(self): self.y = 2
+        async def test_awaits(self):
+            await asyncio.sleep(0)
+            self.assertEqual(self.y, 2)
+    ended = unittest.main(exit=False).result
+    [ended.testsRun, len(ended.failures), len(ended.errors), len(ended.skipped), ended.wasSuccessful()]
+    """
+    ran = run(source)
+    assert ran.value in ([6, 1, 1, 1, False], [5, 1, 1, 1, False])  # whether a skipped test counts as run has changed
+    assert "FAILED (failures=1, errors=1, skipped=1)" in ran.stderr
+    assert 'File "<code>", line 7, in T.test_errors' in ran.stderr
+    assert "site-packages" not in ran.stderr
+    assert "unittest/case" not in ran.stderr
+
+
+def test_a_warning_is_shown_with_its_line_and_obeys_the_filters_of_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = """\
+import warnings
+def old():
+    warnings.warn("careful", DeprecationWarning, stacklevel=2)
+for n in range(2):
+    old()
+warnings.filterwarnings("error", module="__main__", category=FutureWarning)
+try:
+    warnings.warn("soon", FutureWarning)
+except FutureWarning as error:
+    print(error)
+"""
+    monkeypatch.setitem(GUEST.sources, "<code>", source)
+    ran = run(source)
+    assert ran.stderr == "<code>:5: DeprecationWarning: careful\n  old()\n"
+    assert ran.output == "soon\n"
+
+
+def test_timeit_runs_its_statement_under_the_dialect() -> None:
+    source = """
+    import timeit
+    seen = []
+    timeit.timeit("seen.append(n)", setup="n = 4", number=3, globals=globals())
+    seen
+    """
+    assert run(source).value == [4, 4, 4]
+    with pytest.raises((Refused, NameError, AttributeError, ImportError)):
+        run("import timeit\ntimeit.timeit(\"__import__('subprocess').run([])\", number=1)")
+
+
+def test_a_log_record_says_which_line_and_which_thread_logged_it() -> None:
+    source = """
+    import logging, threading
+    form = "%(filename)s:%(lineno)d:%(funcName)s:%(threadName)s %(message)s"
+    logging.basicConfig(force=True, level="INFO", format=form)
+    log = logging.getLogger("here")
+    def noted(text):
+        log.info(text)
+    def told(text):
+        log.info(text, stacklevel=2)
+    class Own(logging.Logger):
+        def own(self, text): self.info(text)
+    noted("one")
+    told("two")
+    logging.LoggerAdapter(log, {}).info("three")
+    thread = threading.Thread(target=noted, args=("four",), name="second")
+    thread.start()
+    thread.join()
+    own = Own("own")
+    own.addHandler(logging.getLogger().handlers[0])
+    own.own("five")
+    logging.info("six")
+    """
+    assert run(source).stderr.splitlines() == [
+        "<code>:7:noted:MainThread one",
+        "<code>:13:<module>:MainThread two",
+        "<code>:14:<module>:MainThread three",
+        "<code>:7:noted:second four",
+        "<code>:11:own:MainThread five",
+        "<code>:21:<module>:MainThread six",
+    ]
+
+
+def test_examples_pass_as_python_compares_them() -> None:
+    source = '''
+    """A module.
+
+    >>> 1 + 1
+    2
+    """
+    import doctest
+    class NotYet(Exception): ...
+    def f(x):
+        """
+        >>> f(2)
+        4
+        >>> f("a")
+        Traceback (most recent call last):
+            ...
+        TypeError: can't multiply sequence by non-int of type 'str'
+        >>> for i in range(2):
+        ...     print(i)
+        0
+        1
+        >>> list(range(20))  # doctest: +ELLIPSIS
+        [0, 1, ..., 19]
+        >>> print("a    b")  # doctest: +NORMALIZE_WHITESPACE
+        a b
+        >>> print("x\\\\n\\\\ny")
+        x
+        <BLANKLINE>
+        y
+        >>> raise NotYet("details differ")  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        NotYet: others
+        >>> 1 / 0  # doctest: +SKIP
+        >>> from decimal import Decimal
+        >>> Decimal("x")
+        Traceback (most recent call last):
+        decimal.InvalidOperation: [<class 'decimal.ConversionSyntax'>]
+        >>> y = f(3); y
+        9
+        >>> None
+        """
+        return x * x
+    class K:
+        """
+        >>> K().m
+        1
+        """
+        @property
+        def m(self):
+            """
+            >>> K().m + 1
+            2
+            """
+            return 1
+        @staticmethod
+        def s():
+            """
+            >>> K.s()
+            3
+            """
+            return 3
+    __test__ = {"more": ">>> f(1)\\n1"}
+    tuple(doctest.testmod())
+    '''
+    ran = run(source)
+    assert ran.output == ""
+    assert ran.value == (0, 16)
+
+
+def test_an_example_runs_under_the_dialect_and_on_variables_of_its_own_and_its_failure_is_told() -> None:
+    source = '''
+    import doctest
+    n = 5
+    def f(x):
+        """
+        >>> n
+        5
+        >>> n = 6
+        >>> import subprocess
+        >>> f.__globals__
+        >>> f(1)
+        2
+        """
+        return x
+    [*doctest.testmod(), n]
+    '''
+    ran = run(source)
+    assert ran.value == [3, 5, 5]
+    told = 'File "<code>", line 11, in __main__.f\nFailed example:\n    f(1)\nExpected:\n    2\nGot:\n    1\n'
+    assert told in ran.output
+    assert "subprocess" in ran.output
 
 
 AS_IN_PYTHON = {
@@ -347,6 +550,38 @@ AS_IN_PYTHON = {
     async def main(): return await awaited(1), await create_autospec(Sender)().fetch() is None
     told += [asyncio.run(main()), awaited.await_count, sentinel.x is sentinel.x, mock.DEFAULT is not None]
     told
+    """,
+    "warnings are the codes own": """
+    import warnings
+    warnings.warn("careful")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.warn("old", DeprecationWarning)
+        warnings.warn("old", DeprecationWarning)
+    warnings.filterwarnings("ignore", message="quiet")
+    warnings.warn("quiet please")
+    warnings.simplefilter("error")
+    try:
+        warnings.warn("raised")
+    except UserWarning as error:
+        print(error)
+    [len(caught), caught[0].category.__name__, caught[0].lineno]
+    """,
+    "logging goes to standard error": """
+    import logging
+    logging.basicConfig(force=True, level="INFO", format="%(levelname)s %(name)s: %(message)s")
+    log = logging.getLogger("out.err")
+    log.info("%s and %(x)s" if False else "got %d", 3)
+    log.debug("hidden")
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        log.exception("failed")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("{levelname}|{message}|{who}", style="{"))
+    logging.getLogger("out").addHandler(handler)
+    logging.getLogger("out").propagate = False
+    log.warning("w", extra={"who": "me"})
     """,
 }
 

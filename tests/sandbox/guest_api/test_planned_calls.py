@@ -7,13 +7,19 @@ import warnings
 import pytest
 
 from sealab.sandbox.guest_api import hosted_tools
-from sealab.sandbox.guest_api.planned_calls import CALLS_MAX, planned_calls
+from sealab.sandbox.guest_api.planned_calls import CALLS_MAX, read_program
+from sealab.sandbox.job import Json
 
 GIVEN = {**hosted_tools.helpers(), "mcp_git": hosted_tools._server("git"), "git": hosted_tools._server("git"), "n": 1}
 
 
+def planned_calls(source: str) -> list[Json]:
+    program = read_program(source, GIVEN)
+    return [] if program is None else program.calls()
+
+
 def found(source: str) -> list[tuple[str, int]]:
-    return [(name, line) for name, line, *_ in planned_calls(source, GIVEN)]
+    return [(name, line) for name, line, *_ in planned_calls(source)]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +90,7 @@ def test_what_is_no_call_of_a_tool_or_cannot_be_known_is_not_found(source: str) 
     ],
 )
 def test_it_is_known_whether_a_program_catches_the_failure_of_a_call(source: str, caught: bool) -> None:
-    assert [each[2] for each in planned_calls(source, GIVEN)] == [caught]
+    assert [each[2] for each in planned_calls(source)] == [caught]
 
 
 def test_programs_that_nest_or_are_long_are_taken_and_the_calls_bounded() -> None:
@@ -103,5 +109,5 @@ def test_a_source_that_the_compiler_warns_of_is_read_in_silence() -> None:
 def test_functions_that_call_one_another_many_times_are_read_once() -> None:
     calls = "\n".join(f"async def f{n}():\n    " + f"await f{n + 1}()\n    " * 30 for n in range(60))
     source = f"{calls}\nasync def f60():\n    await tools.git.log(n=1)\nawait f0()"
-    [[name, _line, _caught, [call], _last]] = planned_calls(source, GIVEN)
+    [[name, _line, _caught, [call], _last]] = planned_calls(source)
     assert (name, call["certain"]) == ("git.log", True)

@@ -52,17 +52,17 @@ class Ends(str):
     def split(self, *a): raise SystemExit(0)
 def f():
     '''
-    >>> import subprocess
+    >>> f.__globals__
     '''
 try: doctest.testmod(raise_on_error=True)
-except AssertionError as error: refused = error.__cause__
+except doctest.UnexpectedException as error: refused = error.exc_info[1]
 for name, value in {"type": "Forged", "instead": Ends("x"), "message": "Forged"}.items():
     try: setattr(refused, name, value)
     except AttributeError: pass
 raise refused
 """
     outcome = await run(pool, code)
-    assert (outcome.status, outcome.error.type) == (Status.ERROR, "ImportError")
+    assert (outcome.status, outcome.error.type) == (Status.ERROR, "SecurityError")
     assert "Forged" not in f"{outcome.error.message} {outcome.error.hint}"
 
 

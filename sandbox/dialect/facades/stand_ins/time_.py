@@ -28,59 +28,32 @@ __all__ = [
     "thread_time", "thread_time_ns", "time", "time_ns",
 ]  # fmt: skip
 
+T = TypeVar("T")
 _parse = _strptime._strptime_time
 _OF_PROCESSOR: Final = frozenset({"CLOCK_PROCESS_CPUTIME_ID", "CLOCK_THREAD_CPUTIME_ID"})
 _OF_DAY: Final = frozenset({"CLOCK_REALTIME", "CLOCK_TAI"})
 
 
-def time() -> float:
-    """Return the seconds since the epoch."""
-    return clock.time()
+def _reading(name: str, clock_of_run: Callable[[], T]) -> Callable[[], T]:
+    def read() -> T:
+        return clock_of_run()
+
+    read.__name__ = read.__qualname__ = name
+    read.__doc__ = getattr(real, name).__doc__
+    return read
 
 
-def time_ns() -> int:
-    """Return the nanoseconds since the epoch."""
-    return clock.time_ns()
-
-
-def monotonic() -> float:
-    """Return seconds that only ever grow."""
-    return clock.monotonic()
-
-
-def monotonic_ns() -> int:
-    """Return nanoseconds that only ever grow."""
-    return clock.monotonic_ns()
-
-
-def perf_counter() -> float:
-    """Return seconds to measure a time with."""
-    return clock.monotonic()
-
-
-def perf_counter_ns() -> int:
-    """Return nanoseconds to measure a time with."""
-    return clock.monotonic_ns()
-
-
-def process_time() -> float:
-    """Return the seconds of processor time that the run has used."""
-    return clock.process_time()
-
-
-def process_time_ns() -> int:
-    """Return the nanoseconds of processor time that the run has used."""
-    return clock.process_time_ns()
-
-
-def thread_time() -> float:
-    """Return what `process_time` does: all threads take turns on one."""
-    return clock.process_time()
-
-
-def thread_time_ns() -> int:
-    """Return what `process_time_ns` does."""
-    return clock.process_time_ns()
+time = _reading("time", clock.time)
+time_ns = _reading("time_ns", clock.time_ns)
+monotonic = _reading("monotonic", clock.monotonic)
+monotonic_ns = _reading("monotonic_ns", clock.monotonic_ns)
+perf_counter = _reading("perf_counter", clock.monotonic)
+perf_counter_ns = _reading("perf_counter_ns", clock.monotonic_ns)
+process_time = _reading("process_time", clock.process_time)
+process_time_ns = _reading("process_time_ns", clock.process_time_ns)
+# All threads take turns on one.
+thread_time = _reading("thread_time", clock.process_time)
+thread_time_ns = _reading("thread_time_ns", clock.process_time_ns)
 
 
 def _clocks() -> Mapping[int, Callable[[], int]]:

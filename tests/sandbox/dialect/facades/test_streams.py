@@ -110,16 +110,6 @@ AS_IN_PYTHON = {
     print("b")
     [tee.parts, sys.stdout is before]
     """,
-    "a runner of tests tells on the stream given to it": """
-    import io, unittest
-    class T(unittest.TestCase):
-        def test_good(self): "works"
-        def test_bad(self): self.fail("no")
-    stream = io.StringIO()
-    suite = unittest.TestLoader().loadTestsFromTestCase(T)
-    ended = unittest.TextTestRunner(stream=stream, verbosity=2).run(suite)
-    [ended.testsRun, len(ended.failures), stream.getvalue().splitlines()[:3]]
-    """,
 }
 
 

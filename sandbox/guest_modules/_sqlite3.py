@@ -1,12 +1,13 @@
-"""`sqlite3`: databases in memory; one of a file is read when it is opened, and written when it is committed."""
+"""What the library's `sqlite3` is made on: databases in memory. That of a file is read when it is opened, and written
+when it is committed.
+"""
 
-import datetime
-import io
-import os
-from urllib.parse import parse_qs, unquote
+import io as _io
+import os as _os
+from urllib.parse import parse_qs as _parse_qs, unquote as _unquote
 
 import _sealab_sqlite
-from _sealab_files import absolute
+from _sealab_files import absolute as _absolute
 from _sealab_sqlite import (
     DatabaseError,
     DataError,
@@ -22,14 +23,11 @@ from _sealab_sqlite import (
     sqlite_version,
 )
 
-apilevel, threadsafety, paramstyle = "2.0", 1, "qmark"
-version = "2.6.0"
-sqlite_version_info = tuple(int(part) for part in sqlite_version.split("."))
+threadsafety = 1
+version = _deprecated_version = "2.6.0"
 PARSE_DECLTYPES, PARSE_COLNAMES = 1, 2
 SQLITE_OK, SQLITE_DENY, SQLITE_IGNORE = 0, 1, 2
 LEGACY_TRANSACTION_CONTROL = -1
-Binary = memoryview
-Date, Time, Timestamp = datetime.date, datetime.time, datetime.datetime
 
 _adapters = {}
 _converters = {}
@@ -38,26 +36,12 @@ _saved = {}
 """How often this run wrote the file of each database."""
 
 
-def DateFromTicks(ticks):
-    return datetime.date.fromtimestamp(ticks)
-
-
-def TimestampFromTicks(ticks):
-    return datetime.datetime.fromtimestamp(ticks)
-
-
 def register_adapter(type, adapter, /):
     _adapters[type] = adapter
 
 
 def register_converter(typename, converter, /):
     _converters[typename.upper()] = converter
-
-
-register_adapter(datetime.date, lambda value: value.isoformat())
-register_adapter(datetime.datetime, lambda value: value.isoformat(" "))
-register_converter("date", lambda value: datetime.date.fromisoformat(value.decode()))
-register_converter("timestamp", lambda value: datetime.datetime.fromisoformat(value.decode()))
 
 
 def _plain(value):
@@ -248,18 +232,18 @@ class Connection:
         self._seen = None
         self._generation = 0
         content = b""
-        name = os.fspath(database)
-        name = os.fsdecode(name) if isinstance(name, bytes) else name
+        name = _os.fspath(database)
+        name = _os.fsdecode(name) if isinstance(name, bytes) else name
         if uri and name.startswith("file:"):
             text, _, query = name[5:].partition("?")
-            options = parse_qs(query)
+            options = _parse_qs(query)
             mode = options.get("mode", ["rwc"])[0]
-            name = ":memory:" if mode == "memory" else unquote(text)
+            name = ":memory:" if mode == "memory" else _unquote(text)
             self._is_read_only = mode == "ro"
-            if mode in ("ro", "rw") and not os.path.exists(name):
+            if mode in ("ro", "rw") and not _os.path.exists(name):
                 raise OperationalError("unable to open database file")
         if name not in (":memory:", ""):
-            self._path = absolute(name)
+            self._path = _absolute(name)
             self._save_others()
             content = self._read()
         self._detect_types = int(detect_types)
@@ -278,21 +262,21 @@ class Connection:
         self.isolation_level = None if autocommit is True else isolation_level
         if self._path is not None:
             _open_files[id(self)] = self
-            io._open_files[id(self)] = lambda: self
+            _io._open_files[id(self)] = lambda: self
 
     def _read(self):
         try:
-            with io.open(self._path, "rb") as stream:
+            with _io.open(self._path, "rb") as stream:
                 content = stream.read()
         except FileNotFoundError:
             try:
-                io.open(self._path, "xb").close()
+                _io.open(self._path, "xb").close()
             except OSError:
                 raise OperationalError("unable to open database file") from None
             content = b""
         except OSError:
             raise OperationalError("unable to open database file") from None
-        if os.path.exists(self._path + "-wal") and os.path.getsize(self._path + "-wal"):
+        if _os.path.exists(self._path + "-wal") and _os.path.getsize(self._path + "-wal"):
             # What stands there is part of the database, and would be missing without a word.
             raise OperationalError(
                 "this database has a write-ahead log beside it, which full Python left: open and close it once there "
@@ -323,7 +307,7 @@ class Connection:
 
     def _status(self):
         try:
-            found = os.stat(self._path)
+            found = _os.stat(self._path)
         except OSError:
             return None
         return found.st_ino, found.st_size, found.st_mtime_ns
@@ -338,12 +322,12 @@ class Connection:
             raise OperationalError("database is locked: its file was changed meanwhile; connect again")
         content = self._database.serialize()
         try:
-            with io.open(self._path + "-saved", "wb") as stream:
+            with _io.open(self._path + "-saved", "wb") as stream:
                 stream.write(content)
-            os.replace(self._path + "-saved", self._path)
+            _os.replace(self._path + "-saved", self._path)
         except OSError as error:
             try:
-                os.remove(self._path + "-saved")
+                _os.remove(self._path + "-saved")
             except OSError:
                 pass
             raise OperationalError(f"database or disk is full ({error})") from None
@@ -351,7 +335,7 @@ class Connection:
         self._seen = self._status()
         self._generation = _saved[self._path] = _saved.get(self._path, 0) + 1
 
-    # What `io.flush_all` asks of an open file.
+    # What `_io.flush_all` asks of an open file.
 
     @property
     def closed(self):
@@ -409,7 +393,7 @@ class Connection:
             self._is_closed = True
             self._database.close()
             _open_files.pop(id(self), None)
-            io._open_files.pop(id(self), None)
+            _io._open_files.pop(id(self), None)
 
     def __enter__(self):
         self._checked()
@@ -478,21 +462,10 @@ class Connection:
         self._database = _sealab_sqlite.Database(bytes(data), 0)
         self._is_changed = True
 
-    def iterdump(self):
-        yield "BEGIN TRANSACTION;"
-        found = self.execute("SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid").fetchall()
-        for name, kind, sql in [tuple(each) for each in found]:
-            if kind == "table" and not name.startswith("sqlite_"):
-                yield f"{sql};"
-                quoted = '"' + name.replace('"', '""') + '"'
-                columns = [tuple(each)[1] for each in self.execute(f"PRAGMA table_info({quoted})")]
-                parts = " || ',' || ".join("quote(\"" + each.replace('"', '""') + "\")" for each in columns)
-                for row in self.execute(f"SELECT 'INSERT INTO {quoted.replace(chr(39), chr(39) * 2)} VALUES(' || {parts} || ')' FROM {quoted}"):
-                    yield f"{tuple(row)[0]};"
-        for name, kind, sql in [tuple(each) for each in found]:
-            if kind != "table":
-                yield f"{sql};"
-        yield "COMMIT;"
+    def iterdump(self, **options):
+        from sqlite3.dump import _iterdump
+
+        return _iterdump(self, **options)
 
     def set_trace_callback(self, trace_callback, /):
         raise NotSupportedError("statements cannot be traced here")
