@@ -10,25 +10,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from ..archive import BYTES_MAX, RunArchive
 from ..errors import NameRefused, Unavailable, WorkspaceError
 from ..names import is_run_of, run_folder, run_in, shown
-from .kept_runs import KeptRun
-
-if TYPE_CHECKING:
-    from .stored_workspace import StoredWorkspace
+from .stored_workspace import StoredWorkspace
 
 AT_ONCE = 8
 """How many of the runs that wait are stored at a time."""
 WAITING_MAX = 256
 WAITING_BYTES_EACH = 64 * 1024
 
-_LOOK_AGAIN = 32
-_ROUNDS = 2
+_LOOKS = 16
+"""What is kept is looked through each time that a part of this much of what may be there came anew."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -43,8 +38,7 @@ class StoredRunArchive(RunArchive):
         self._storing: set[str] = set()
         self._storers = 0
         self._tidying = threading.Lock()
-        self._there: deque[KeptRun] = deque()
-        self._kept_meanwhile: list[KeptRun] = []
+        self._new_runs, self._new_bytes = kept, 0
 
     @property
     def waiting(self) -> int:
@@ -115,9 +109,8 @@ class StoredRunArchive(RunArchive):
             )
 
     def _keep_now(self, folder: str, files: dict[str, bytes]) -> None:
-        self._stored.put(folder, files)
+        self._put(folder, files)
         self._refused = False
-        self._note(folder, files)
         self._tidy()
 
     def _store_waiting(self) -> None:
@@ -144,8 +137,7 @@ class StoredRunArchive(RunArchive):
         """Store a run that was taken; return whether the store answered. Else it waits again, before the others."""
         answered = False
         try:
-            self._stored.put(folder, {"code.py": data})
-            self._note(folder, {"code.py": data})
+            self._put(folder, {"code.py": data})
             answered = True
         except NameRefused as error:
             answered = True
@@ -163,55 +155,31 @@ class StoredRunArchive(RunArchive):
                 self._changed.notify_all()
         return answered
 
-    def _note(self, folder: str, files: dict[str, bytes]) -> None:
-        run = KeptRun(folder, sum(map(len, files.values())), tuple(files))
+    def _put(self, folder: str, files: dict[str, bytes]) -> None:
+        self._stored.put(folder, files)
         with self._turn:
-            self._there.append(run)
-            self._kept_meanwhile.append(run)
-            self._bytes += run.size
-            self._until_look -= 1
+            self._new_runs += 1
+            self._new_bytes += sum(map(len, files.values()))
 
     def _tidy(self) -> None:
-        """Drop what is too much, one thread for all; what comes meanwhile in a second round, or by the next thread."""
-        for _ in range(_ROUNDS):
-            if not self._is_untidy() or not self._tidying.acquire(blocking=False):
-                return
-            try:
-                if self._until_look <= 0:
-                    self._look_anew()
-                dropped = self._taken_out()
-                if dropped:
-                    self._stored.drop(dropped)
-            except WorkspaceError as error:
-                _LOG.warning("Old runs could not be dropped, which is tried again: %s", error)
-                self._until_look = 0
-                return
-            finally:
-                self._tidying.release()
-
-    def _is_untidy(self) -> bool:
+        """Drop what is too much of what all servers kept, one thread for all."""
         with self._turn:
-            return self._until_look <= 0 or self._is_too_much()
-
-    def _is_too_much(self) -> bool:
-        return len(self._there) > 1 and (len(self._there) > self.kept or self._bytes > self.bytes_max)
-
-    def _taken_out(self) -> Sequence[KeptRun]:
-        """Take the oldest out of those that are there, until no more are than may be."""
-        found = []
-        with self._turn:
-            while self._is_too_much():
-                found.append(self._there.popleft())
-                self._bytes -= found[-1].size
-        return found
-
-    def _look_anew(self) -> None:
-        """Learn what all servers kept and dropped. What is kept while the store is listed counts as the newest."""
-        with self._turn:
-            self._kept_meanwhile = []
-        listed = self._stored.listed()
-        with self._turn:
-            known = {each.folder for each in listed}
-            self._there = deque((*listed, *(each for each in self._kept_meanwhile if each.folder not in known)))
-            self._bytes = sum(each.size for each in self._there)
-            self._until_look = _LOOK_AGAIN
+            is_due = self._new_runs * _LOOKS >= self.kept or self._new_bytes * _LOOKS >= self.bytes_max
+        if not is_due or not self._tidying.acquire(blocking=False):
+            return
+        try:
+            with self._turn:
+                self._new_runs = self._new_bytes = 0
+            there = deque(self._stored.listed())
+            size = sum(run.size for run in there)
+            dropped = []
+            while len(there) > 1 and (len(there) > self.kept or size > self.bytes_max):
+                dropped.append(there.popleft())
+                size -= dropped[-1].size
+            if dropped:
+                self._stored.drop(dropped)
+        except WorkspaceError as error:
+            _LOG.warning("Old runs could not be dropped, which is tried again: %s", error)
+            self._new_runs = self.kept
+        finally:
+            self._tidying.release()

@@ -1,0 +1,137 @@
+"""The files of a workspace whose contents are in an object store: their names, sizes and keys, for all its servers.
+
+Whoever changes a row locks that of the count first, so changes come one after the other, and what one has read holds
+until it ends (PostgreSQL documentation, 13.3.2, "Row-Level Locks"; SQLite has one writer at a time). Everything here
+blocks: call it from a thread.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal, TypeAlias
+
+from .engine import Database
+from .models import WorkspaceCountRow, WorkspaceFileRow
+from .sql import Session, batches, col, sa, select
+
+Row: TypeAlias = tuple[str, int, int, str | None]
+"""A path, bytes, nanoseconds since 1970, and the key of the content, which a folder has not."""
+Work: TypeAlias = Literal["taking_in", "sweeping"]
+
+_path = col(WorkspaceFileRow.path)
+_columns = (_path, col(WorkspaceFileRow.size), col(WorkspaceFileRow.modified), col(WorkspaceFileRow.blob))
+
+
+class WorkspaceFiles:
+    """The rows of the one workspace of a database, which `opening` opens. Raises what the database raises."""
+
+    def __init__(self, opening: Callable[[], Database]) -> None:
+        self._opening = opening
+
+    @contextmanager
+    def read(self) -> Iterator[FileRows]:
+        """Give the rows of one moment."""
+        with self._opening().read() as session:
+            yield FileRows(session)
+
+    @contextmanager
+    def change(self, *, durable: bool = True) -> Iterator[FileRows]:
+        """Give the rows to change them: all of it is stored when the block ends, nothing where it raises."""
+        with self._opening().transaction(durable=durable) as session:
+            session.exec(select(WorkspaceCountRow.id).with_for_update()).one()
+            yield FileRows(session)
+
+    def now(self) -> float:
+        """Return the time in seconds since 1970, by the clock of the database."""
+        return self._opening().now()
+
+    def store(self) -> str:
+        """Return what the keys begin with of this database's contents: others may be in the same bucket.
+
+        It is chosen once.
+        """
+        with self._opening().transaction() as session:
+            row = session.exec(select(WorkspaceCountRow).with_for_update()).one()
+            row.store = row.store or secrets.token_hex(4)
+            return row.store
+
+    def takes_on(self, work: Work, seconds: float) -> bool:
+        """Return whether a work is this server's for so long, that no other does meanwhile; with 0 it is free again."""
+        until = col(getattr(WorkspaceCountRow, f"{work}_until"))
+        now = self.now()
+        with self._opening().transaction(durable=False) as session:
+            taken = sa.update(WorkspaceCountRow).where((until <= now) if seconds else sa.true())
+            return session.connection().execute(taken.values({until: now + seconds})).rowcount > 0
+
+
+class FileRows:
+    """The rows in a transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def used(self) -> tuple[int, int]:
+        """Return bytes and the number of files and folders."""
+        return self._session.exec(select(WorkspaceCountRow.size, WorkspaceCountRow.entries)).one()
+
+    def count(self, more_bytes: int, more_entries: int) -> None:
+        """Count what was added, or removed."""
+        size, entries = col(WorkspaceCountRow.size), col(WorkspaceCountRow.entries)
+        self._execute(sa.update(WorkspaceCountRow).values(size=size + more_bytes, entries=entries + more_entries))
+
+    def named(self, paths: Sequence[str]) -> list[Row]:
+        """Return what has one of these paths."""
+        return self._rows(_path.in_(paths))
+
+    def below(self, folder: str, *, direct: bool = False) -> list[Row]:
+        """Return all that lies below a folder, or directly in it, sorted by path; "" is the workspace itself."""
+        below = _below(folder)
+        if direct:
+            below &= sa.func.substr(_path, len(folder) + 2 if folder else 1).not_like("%/%")
+        return self._rows(below)
+
+    def has_any(self, folder: str) -> bool:
+        """Return whether anything lies below a folder."""
+        return self._session.exec(select(WorkspaceFileRow.path).where(_below(folder)).limit(1)).first() is not None
+
+    def put(self, rows: Iterable[Row], *, replaced: Sequence[str] = ()) -> None:
+        """Add rows, after those of the paths that they replace are removed."""
+        self.remove(replaced)
+        names = ("path", "size", "modified", "blob")
+        self._session.connection().execute(
+            sa.insert(WorkspaceFileRow), [dict(zip(names, row, strict=True)) for row in rows]
+        )
+
+    def remove(self, paths: Sequence[str]) -> None:
+        """Remove the rows of these paths."""
+        for some in batches(paths):
+            self._execute(sa.delete(WorkspaceFileRow).where(_path.in_(some)))
+
+    def move(self, path: str, goal: str) -> None:
+        """Give a file or a folder, with all that it holds, another path, which nothing has."""
+        moved = sa.update(WorkspaceFileRow).where((_path == path) | _below(path))
+        self._execute(moved.values(path=sa.literal(goal) + sa.func.substr(_path, len(path) + 1)))
+
+    def unnamed(self, keys: Iterable[str]) -> list[str]:
+        """Return those keys of contents that no row names."""
+        left: list[str] = []
+        blob = col(WorkspaceFileRow.blob)
+        for some in batches(keys):
+            named = set(self._session.exec(select(blob).where(blob.in_(some))).all())
+            left += [key for key in some if key not in named]
+        return left
+
+    def _rows(self, where: sa.ColumnElement[bool]) -> list[Row]:
+        found = self._session.connection().execute(sa.select(*_columns).where(where).order_by(_path))
+        return [(path, size, modified, blob) for path, size, modified, blob in found]
+
+    def _execute(self, change: sa.Update | sa.Delete) -> None:
+        self._session.connection().execute(change)
+
+
+def _below(folder: str) -> sa.ColumnElement[bool]:
+    """Return what holds for the paths below a folder: they are a range, since paths sort by their bytes."""
+    first, end = f"{folder}/", folder + chr(ord("/") + 1)
+    return (_path > first) & (_path < end) if folder else sa.true()
