@@ -44,7 +44,7 @@ def open_workspace(settings: Settings, home: Home, database: Callable[[], Databa
     return StoredWorkspace(
         shown_folder(settings, home),
         bucket,
-        WorkspaceFiles(database),
+        WorkspaceFiles(database, Unavailable),
         quota_bytes=quota_bytes,
         cache_bytes=settings.workspace_cache_mb * 1_000_000,
     )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from ...skills_db.backup import backup
 from ...skills_db.engine import Database
 from ...skills_db.workspace_files import WorkspaceFiles
-from ...workspace.errors import WorkspaceError
+from ...workspace.errors import Unavailable, WorkspaceError
 from ...workspace.names import Name
 from ...workspace.objects.blobs import Blobs
 from ...workspace.objects.stored_names import StoredNames
@@ -87,7 +87,7 @@ def _written(settings: Settings, home: Home, operators: Database, file: BinaryIO
         if bucket is None:
             manifest |= _files(settings, home, archive)
         elif database is not None:
-            manifest |= _objects(bucket, WorkspaceFiles(lambda: database), archive)
+            manifest |= _objects(bucket, WorkspaceFiles(lambda: database, Unavailable), archive)
         archive.writestr("manifest.json", json.dumps(manifest, indent=2))
     return manifest
 

@@ -9,12 +9,12 @@ import pytest
 
 from sealab.skills_db.engine import Database
 from sealab.skills_db.workspace_files import WorkspaceFiles
-from sealab.workspace.errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, WorkspaceError
+from sealab.workspace.errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, Unavailable, WorkspaceError
 from sealab.workspace.objects.stored_names import Row, StoredNames
 
 
 def names_of(database: Database, *, quota_bytes: int = 1000, files_max: int = 100) -> StoredNames:
-    return StoredNames(WorkspaceFiles(lambda: database), quota_bytes=quota_bytes, files_max=files_max)
+    return StoredNames(WorkspaceFiles(lambda: database, Unavailable), quota_bytes=quota_bytes, files_max=files_max)
 
 
 def file(path: str, size: int = 1, blob: str = "") -> Row:
@@ -117,7 +117,7 @@ def test_names_keep_the_rules_of_a_file_system(database: Database) -> None:
 
 
 def test_one_server_takes_on_a_work_at_a_time(database: Database) -> None:
-    table = WorkspaceFiles(lambda: database)
+    table = WorkspaceFiles(lambda: database, Unavailable)
     assert [table.takes_on("sweeping", 60) for _ in range(2)] == [True, False]
     assert table.takes_on("taking_in", 60), "another work"
     assert table.takes_on("sweeping", 0)

@@ -14,6 +14,7 @@ from sealab.skills_db.workspace_files import WorkspaceFiles
 from sealab.workspace import paths
 from sealab.workspace.archive import BYTES_MAX, RunArchive
 from sealab.workspace.changes import Steps
+from sealab.workspace.errors import Unavailable
 from sealab.workspace.objects.bucket import Bucket
 from sealab.workspace.objects.store_url import StoreUrl
 from sealab.workspace.objects.stored_archive import StoredRunArchive
@@ -100,7 +101,7 @@ def opens(tmp_path: Path) -> Iterator[Opens]:
     """Open workspaces on one database, as servers do that share one: each on a bucket, with a cache of its own."""
     with contextlib.ExitStack() as stack:
         database = stack.enter_context(open_database(None, tmp_path))
-        table = WorkspaceFiles(lambda: database)
+        table = WorkspaceFiles(lambda: database, Unavailable)
 
         def opened(server: S3Server, bucket: str, prefix: str = "team/files", **limits: int) -> StoredWorkspace:
             url = StoreUrl("s3", bucket, prefix)

@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 
-from ..errors import WorkspaceError
+from ..errors import Unavailable, WorkspaceError
 from ..names import BLOBS
 from .bucket import Bucket, Object
 from .stored_names import Row, Table
@@ -39,7 +39,8 @@ class Blobs:
     def stored(self, row: Row, content: bytes | int | Object) -> Iterator[Row]:
         """Store bytes, an open file or a copy of an object, and give the row that names it.
 
-        Where the block does not take it, the content is deleted again.
+        Where the block refuses it, the content is deleted again. Where the database does not answer, it may have the
+        row, and the content stays.
         """
         key = f"{self._prefix()}/{secrets.token_hex(16)}"
         if isinstance(content, bytes):
@@ -51,8 +52,9 @@ class Blobs:
         made = row._replace(blob=key)
         try:
             yield made
-        except WorkspaceError:
-            self.drop([made])
+        except WorkspaceError as error:
+            if not isinstance(error, Unavailable):
+                self.drop([made])
             raise
 
     def pieces(self, row: Row) -> Iterator[bytes]:

@@ -103,8 +103,12 @@ class Bucket:
             if is_another or answer.meta["size"] != found.size:
                 raise ChangedMeanwhile(_changed(found.key))
             stream = iter(answer.stream(min_chunk_size=1024 * 1024))
+            had = 0
             while (piece := self._asked(lambda: next(stream, None))) is not None:
+                had += len(piece)
                 yield bytes(piece)
+            if had != found.size:
+                raise Unavailable(f"The object store sent {had} of {found.size} bytes. Try again.")
         except (FileNotFoundError, _exceptions().PreconditionError):
             raise ChangedMeanwhile(_changed(found.key)) from None
 
@@ -131,7 +135,7 @@ class Bucket:
         """Delete many objects, up to `PAGE` of them in a request."""
         obs = _obstore()
         for start in range(0, len(keys), PAGE):
-            some = keys[start : start + PAGE]
+            some = keys[start : start + PAGE] if len(keys) > 1 else keys[0]
             with contextlib.suppress(FileNotFoundError):
                 self._asked(partial(obs.delete, self._client(0), some))
 

@@ -14,7 +14,7 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
@@ -36,6 +36,14 @@ class Copy:
     inode: int
     has_content: bool
     used: int = 0
+
+
+@dataclass(slots=True)
+class Change:
+    """What a content that is not in the store yet was made from, and whether it replaces the whole of what is there."""
+
+    base: Row | None
+    whole: bool = False
 
 
 class NameLocks:
@@ -76,10 +84,8 @@ class Mirror:
         is_open: Callable[[int], bool],
     ) -> None:
         self.names = NameLocks()
-        self.changed: dict[Parts, Row | None] = {}
-        """Names whose content here is not in the store yet, and the file that it was made from."""
-        self.whole: set[Parts] = set()
-        """Those of them that replace whatever is there."""
+        self.changed: dict[Parts, Change] = {}
+        """Names whose content here is not in the store yet."""
         self._pins = 0
         self._pinning = threading.Lock()
         self._copies: dict[Parts, Copy] = {}
@@ -127,27 +133,30 @@ class Mirror:
             return
         with self._lock():
             copy = self._copies.get(parts)
-            if parts in self.changed or (copy is not None and self._holds(parts, copy, found)):
+            is_held = copy is not None and copy.found == found and copy.inode == self.inode(parts)
+            if is_held or parts in self.changed:
                 return
             had_content = copy is not None and copy.has_content
-            leaf = self._part(found.size, found.modified_ns)
-            self._place(parts, leaf, found, has_content=found.size == 0)
+            self._place(self._part(found), found, has_content=found.size == 0)
         if had_content and 0 < found.size <= _FETCH_AGAIN_BYTES:
             self.fetch(parts)
 
-    def _holds(self, parts: Parts, copy: Copy, found: Row) -> bool:
-        return copy.found == found and self.inode(parts) == copy.inode
-
-    def _part(self, size: int, modified_ns: int) -> str:
-        """Make a file beside that nobody may read, of this length, and return its name."""
+    def _part(self, found: Row, pieces: Iterable[bytes] | None = None) -> str:
+        """Make a file beside with this content, or one of its length that nobody may read, and return its name."""
         leaf = PART_PREFIX + secrets.token_hex(8)
-        with refusing(Name((leaf,))), self._beside.open_folder(()) as top:
+        with refusing(Name(found.parts)), self._beside.open_folder(()) as top:
             handle = top.create(leaf)
             try:
-                os.ftruncate(handle, size)
-                os.utime(handle, ns=(modified_ns, modified_ns))
-                if size:
-                    os.fchmod(handle, 0)
+                if pieces is None:
+                    os.ftruncate(handle, found.size)
+                    os.fchmod(handle, 0 if found.size else FILE_MODE)
+                else:
+                    for piece in pieces:
+                        write_all(handle, piece)
+                os.utime(handle, ns=(found.modified_ns, found.modified_ns))
+            except BaseException:
+                top.unlink(leaf)
+                raise
             finally:
                 os.close(handle)
         return leaf
@@ -182,7 +191,7 @@ class Mirror:
                     if copy.has_content:
                         return
                 try:
-                    self._fetch(parts, copy.found)
+                    self._fetch(copy.found)
                 except ChangedMeanwhile:
                     self._look_again(parts, copy.found)
             raise ChangedMeanwhile(f"{shown('/'.join(parts))} is being replaced all the time. Try again.")
@@ -198,61 +207,31 @@ class Mirror:
             )
         self.show(found)
 
-    def _fetch(self, parts: Parts, found: Row) -> None:
+    def _fetch(self, found: Row) -> None:
         self._make_room(found)
-        leaf = PART_PREFIX + secrets.token_hex(8)
-        with refusing(Name(parts)), self._beside.open_folder(()) as top:
-            handle = top.create(leaf)
-            try:
-                try:
-                    self._stream(found, handle)
-                finally:
-                    os.close(handle)
-                self._take_fetched(parts, leaf, found)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    top.unlink(leaf)
-                raise
+        leaf = self._part(found, self._pieces(found))
+        with self._lock():
+            copy = self._copies.get(found.parts)
+            if copy is not None and copy.found == found and found.parts not in self.changed:
+                self._place(leaf, found, has_content=True)
+                return
+        with self._beside.open_folder(()) as top:
+            top.unlink(leaf)  # another came here meanwhile, which is looked at next
 
-    def _stream(self, found: Row, handle: int) -> None:
-        had = 0
-        for piece in self._pieces(found):
-            write_all(handle, piece)
-            had += len(piece)
-        if had != found.size:
-            raise Unavailable(f"The object store sent {had} of {found.size} bytes. Try again.")
-        os.utime(handle, ns=(found.modified_ns, found.modified_ns))
-
-    def _take_fetched(self, parts: Parts, leaf: str, found: Row) -> None:
-        with self._lock(), self._beside.open_folder(()) as top:
-            copy = self._copies.get(parts)
-            if parts in self.changed or copy is None or copy.found != found:
-                top.unlink(leaf)  # another came here meanwhile, which is looked at next
-            else:
-                self._place(parts, leaf, found, has_content=True)
-
-    def take(self, parts: Parts, data: bytes, found: Row) -> None:
+    def take(self, found: Row, data: bytes) -> None:
         """Show what was just written to the store, with its content. What goes wrong costs a request later."""
-        leaf = PART_PREFIX + secrets.token_hex(8)
         try:
-            with self._lock(), self._beside.open_folder(()) as top:
-                handle = top.create(leaf)
-                try:
-                    write_all(handle, data)
-                finally:
-                    os.close(handle)
-                self._place(parts, leaf, found, has_content=True)
-        except (OSError, WorkspaceError):
-            with contextlib.suppress(OSError, WorkspaceError), self._beside.open_folder(()) as top:
-                top.unlink(leaf)
-            self.forget(parts)
+            leaf = self._part(found, [data])
+            with self._lock():
+                self._place(leaf, found, has_content=True)
+        except WorkspaceError:
+            self.forget(found.parts)
 
     def note(self, parts: Parts, found: Row) -> None:
         """Say that the file that stands at a name is what the store has now."""
         with self._lock():
             inode = self.inode(parts)
             self.changed.pop(parts, None)
-            self.whole.discard(parts)
             self._drop_copy(parts)
             if inode is not None:
                 self._add(parts, Copy(found, inode, has_content=True))
@@ -260,16 +239,13 @@ class Mirror:
     def begin_change(self, parts: Parts, *, whole: bool = False) -> None:
         """Say that the file at a name is about to differ from what the store has."""
         with self._lock():
-            if parts not in self.changed:
-                self.changed[parts] = self.known(parts)
-            if whole:
-                self.whole.add(parts)
+            change = self.changed.setdefault(parts, Change(self.known(parts)))
+            change.whole |= whole
 
     def drop_change(self, parts: Parts) -> None:
         """Say that what differs here is given up, and show nothing until the store is asked again."""
         with self._lock():
             self.changed.pop(parts, None)
-            self.whole.discard(parts)
             self._remove(parts)
 
     def allow(self, parts: Parts) -> None:
@@ -323,13 +299,17 @@ class Mirror:
                 f"{shown('/'.join(parts))} is being written here, and is something else in the store. Close it first."
             )
 
-    def _place(self, parts: Parts, leaf: str, found: Row, *, has_content: bool) -> None:
-        """Let a file beside take its place; call with the lock held."""
-        with refusing(Name(parts)), contextlib.ExitStack() as stack:
-            self._clear(parts)
-            folder = self._folder(parts[:-1], stack)
-            beside = stack.enter_context(self._beside.open_folder(()))
-            beside.rename(leaf, parts[-1], into=folder)
+    def _place(self, leaf: str, found: Row, *, has_content: bool) -> None:
+        """Let a file beside take its place, or remove it; call with the lock held."""
+        parts = found.parts
+        with refusing(Name(parts)), self._beside.open_folder(()) as beside, contextlib.ExitStack() as stack:
+            try:
+                self._clear(parts)
+                folder = self._folder(parts[:-1], stack)
+                beside.rename(leaf, parts[-1], into=folder)
+            except BaseException:
+                beside.unlink(leaf)
+                raise
             status = folder.status(parts[-1])
         self._drop_copy(parts)
         self._add(parts, Copy(found, status.st_ino if status else 0, has_content))
@@ -380,7 +360,7 @@ class Mirror:
             for parts, copy in () if self._pins else sorted(self._copies.items(), key=lambda item: item[1].used):
                 if not copy.has_content or not copy.found.size or parts in self.changed or self._is_open(copy.inode):
                     continue
-                self._place(parts, self._part(copy.found.size, copy.found.modified_ns), copy.found, has_content=False)
+                self._place(self._part(copy.found), copy.found, has_content=False)
                 if self._held_bytes + found.size <= self._bytes_max:
                     return
         raise Unavailable(

@@ -147,14 +147,17 @@ class StoredRunFiles(RunFiles):
         self.inodes.clear()
         super().close()
 
+    def _own(self, path: str, *, makes: bool = False) -> Parts | None:
+        """Return the name of what is to be changed, where it is one of the store's."""
+        place = self._place(path, is_new=makes)
+        return self._changeable(place, makes=makes).name.parts if self._is_stored(place) else None
+
     def make_folder(self, path: str) -> None:
         """Make one folder, for all servers."""
         with self._turn:
-            place = self._place(path, is_new=True)
-            if not self._is_stored(place):
+            if (parts := self._own(path, makes=True)) is None:
                 super().make_folder(path)
                 return
-            parts = self._changeable(place, makes=True).name.parts
             with self._stored.mirror.names.held(parts):
                 self._stored.settle(parts)
                 self._stored.names.make_folder("/".join(parts), path)
@@ -163,22 +166,18 @@ class StoredRunFiles(RunFiles):
     def remove(self, path: str) -> None:
         """Remove a plain file, for all servers."""
         with self._turn:
-            place = self._place(path)
-            if not self._is_stored(place):
+            if (parts := self._own(path)) is None:
                 super().remove(path)
                 return
-            parts = self._changeable(place).name.parts
             with self._stored.mirror.names.held(parts):
                 self._stored.remove_file(parts, path)
 
     def remove_folder(self, path: str) -> None:
         """Remove an empty folder, for all servers."""
         with self._turn:
-            place = self._place(path)
-            if not self._is_stored(place):
+            if (parts := self._own(path)) is None:
                 super().remove_folder(path)
                 return
-            parts = self._changeable(place).name.parts
             self._stored.settle(parts)
             self._stored.names.remove_folder("/".join(parts), path)
             self._changed(parts)
@@ -212,12 +211,7 @@ class StoredRunFiles(RunFiles):
     def set_modified(self, path: str, modified_ns: int) -> None:
         """Look whether the file is there: its time is that of its content."""
         with self._turn:
-            place = self._place(path)
-            if not self._is_stored(place):
-                super().set_modified(path, modified_ns)
-                return
-            self._changeable(place)
-            self.status(path)
+            super().set_modified(path, modified_ns) if self._own(path) is None else self.status(path)
 
 
 def _inode(identity: str) -> int:

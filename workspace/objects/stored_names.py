@@ -16,6 +16,7 @@ from ..errors import ChangedMeanwhile, NameRefused, NotAFile, NotFound, QuotaFul
 from ..names import DEPTH_MAX, RUNS, shown
 
 Parts: TypeAlias = tuple[str, ...]
+_JUDGED_BYTES = 256 * 1024
 
 
 class Row(NamedTuple):
@@ -58,8 +59,11 @@ class Rows(Protocol):
     def has_any(self, folder: str) -> bool:
         """Return whether anything lies below a folder."""
 
-    def put(self, rows: Iterable[_Columns], *, replaced: Sequence[str] = ()) -> None:
-        """Add rows in place of others."""
+    def add(self, rows: Sequence[_Columns]) -> None:
+        """Add rows, whose paths nothing has."""
+
+    def replace(self, row: _Columns) -> None:
+        """Replace the row that has its path."""
 
     def remove(self, paths: Sequence[str]) -> None:
         """Remove rows."""
@@ -93,7 +97,7 @@ class Table(Protocol):
 class StoredNames:
     """What has a name in the workspace. `path` of each method has no `/` at either end; it was judged by `names`.
 
-    `called` is how a message names it. Raises what the database raises.
+    `called` is how a message names it. Raises `Unavailable` where the database does not answer.
     """
 
     def __init__(self, table: Table, *, quota_bytes: int, files_max: int) -> None:
@@ -142,13 +146,17 @@ class StoredNames:
             missing = [Row(path, 0, row.modified_ns, None) for path in _paths(row.path)[:-1] if path not in there]
             before = current.size if current is not None else 0
             self._take_room(rows, row.size - before, len(missing) + (current is None))
-            rows.put([*missing, row], replaced=[row.path] if current else [])
+            if current is None:
+                rows.add([*missing, row])
+            else:
+                rows.replace(row)
             return current
 
     def judge_room(self, more_bytes: int) -> None:
-        """Raise `QuotaFull` where there is no room for so many bytes, before they are sent."""
-        with self._table.read() as rows:
-            self._judge_room(rows, more_bytes, 0)
+        """Raise `QuotaFull` where there is no room for so many bytes, before they are sent; a few are not asked for."""
+        if more_bytes > _JUDGED_BYTES:
+            with self._table.read() as rows:
+                self._judge_room(rows, more_bytes, 0)
 
     def make_folder(self, path: str, called: str) -> None:
         """Make a folder in one that is there."""
@@ -158,7 +166,7 @@ class StoredNames:
                 raise NotAFile(f"There is a {shown(called)} already. Choose another name.", errno.EEXIST)
             _judge_inside(there, path, called)
             self._take_room(rows, 0, 1)
-            rows.put([Row(path, 0, self.now_ns(), None)])
+            rows.add([Row(path, 0, self.now_ns(), None)])
 
     def remove(self, path: str, called: str, *, prunes: bool = False) -> Row:
         """Remove a file, where it `prunes` with the folders that it leaves empty; return it."""
@@ -223,7 +231,7 @@ class StoredNames:
         with self._table.change(durable=False) as rows:
             if rows.named([row.path for row in files]):
                 return False
-            rows.put(files)
+            rows.add(files)
             return True
 
     def drop(self, files: Sequence[Row]) -> None:
@@ -236,7 +244,7 @@ class StoredNames:
         with self._table.change() as rows:
             is_there = rows.named([before.path]) == [before]
             if is_there:
-                rows.put([after], replaced=[before.path])
+                rows.replace(after)
             return is_there
 
     def _take_room(self, rows: Rows, more_bytes: int, more_entries: int) -> None:

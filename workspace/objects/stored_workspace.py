@@ -245,7 +245,7 @@ class StoredWorkspace(Workspace):
         self.names.judge_room(len(data) - (seen.size if seen else 0))
         with self.blobs.stored(Row(str(name), len(data), self.names.now_ns(), None), data) as made:
             replaced = self.names.put(made, seen=seen, whole=not append)
-        self.mirror.take(name.parts, data, made)
+        self.mirror.take(made, data)
         self.changed(replaced)
         return Written(str(name), len(data))
 
@@ -274,14 +274,14 @@ class StoredWorkspace(Workspace):
 
     def remove_file(self, parts: Parts, called: str, *, prunes: bool = False) -> None:
         """Remove a file, with what is written to it here and not stored, and the folders it leaves empty or not."""
-        is_new = self.mirror.changed.get(parts, False) is None
+        change = self.mirror.changed.get(parts)
         self.drop_name(parts)
         try:
             gone = self.names.remove("/".join(parts), called, prunes=prunes)
         except NotFound:
-            if not is_new:
+            if change is None or change.base is not None:
                 raise
-            gone = None
+            gone = None  # it was here alone
         self.mirror.forget(parts)
         self.changed(gone)
 
@@ -338,8 +338,8 @@ class StoredWorkspace(Workspace):
 
     def drop_name(self, parts: Parts) -> None:
         """Give up what is written at a name here and not stored."""
-        if parts in self.mirror.changed:
-            self._count_settled(self.mirror.changed[parts], self.mirror.size(parts))
+        if (change := self.mirror.changed.get(parts)) is not None:
+            self._count_settled(change.base, self.mirror.size(parts))
             self.mirror.drop_change(parts)
 
     def _count_settled(self, base: Row | None, size: int) -> None:
@@ -353,15 +353,15 @@ class StoredWorkspace(Workspace):
         """
         mirror = self.mirror
         with mirror.names.held(parts):
-            if parts not in mirror.changed:
+            if (change := mirror.changed.get(parts)) is None:
                 return
-            base = mirror.changed[parts]
+            base = change.base
             handle, status = self.root.open_file(Name(parts))
             try:
                 row = Row("/".join(parts), status.st_size, status.st_mtime_ns, None)
                 self.names.judge_room(row.size - (base.size if base else 0))
                 with self.blobs.stored(row, handle) as made:
-                    replaced = self.names.put(made, seen=base, whole=parts in mirror.whole)
+                    replaced = self.names.put(made, seen=base, whole=change.whole)
             except (QuotaFull, ChangedMeanwhile, NotAFile):
                 self.drop_name(parts)
                 raise

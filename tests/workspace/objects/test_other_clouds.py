@@ -18,7 +18,7 @@ import pytest
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.workspace_files import WorkspaceFiles
 from sealab.workspace.dry_run_files import files_of_run
-from sealab.workspace.errors import ChangedMeanwhile, NotFound
+from sealab.workspace.errors import ChangedMeanwhile, NotFound, Unavailable
 from sealab.workspace.objects.bucket import Bucket
 from sealab.workspace.objects.store_url import StoreUrl
 from sealab.workspace.objects.stored_workspace import StoredWorkspace
@@ -55,7 +55,7 @@ def url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Stor
 @pytest.fixture
 def pair(url: StoreUrl, tmp_path: Path) -> Iterator[tuple[StoredWorkspace, StoredWorkspace]]:
     with ExitStack() as stack:
-        table = WorkspaceFiles(lambda: database)
+        table = WorkspaceFiles(lambda: database, Unavailable)
         database = stack.enter_context(open_database(None, tmp_path))
         one, two = (
             stack.enter_context(StoredWorkspace(tmp_path / name, Bucket(url), table, quota_bytes=1_000_000))

@@ -372,7 +372,7 @@ def test_a_sweep_deletes_what_a_dead_server_left_and_nothing_of_another_database
         StoredWorkspace(
             tmp_path / "caches" / "other",
             Bucket(StoreUrl("s3", bucket, "team/files"), moto_server.environment),
-            WorkspaceFiles(lambda: database),
+            WorkspaceFiles(lambda: database, Unavailable),
             quota_bytes=1000,
         ) as other,
     ):
