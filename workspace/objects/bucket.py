@@ -163,10 +163,6 @@ class Bucket:
         found = self._asked(lambda: _obstore().list_with_delimiter(self._client(PAGE * 1000)))
         return Level(tuple(map(_object, found["objects"])), tuple(found["common_prefixes"]))
 
-    def check(self) -> None:
-        """Ask the store for one page. Raises `Unavailable`."""
-        next(self.walk(), None)
-
     def _written(self, write: Callable[[], object]) -> None:
         try:
             self._asked(write)

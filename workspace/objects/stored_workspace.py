@@ -16,15 +16,14 @@ came between: of two servers that append to one file both lines are in it.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ..errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, WorkspaceError
-from ..names import BLOBS, DEFINITIONS, RUNS, TENANTS, Name, is_run_of, run_in, shown, speakable
+from ..names import RUNS, Name, is_run_of, run_in, shown
 from ..paths import Found, judge, refusing
 from ..quota import Ledger
 from ..store import (
@@ -39,8 +38,9 @@ from ..store import (
     encoded,
 )
 from .blobs import Blobs
-from .bucket import BYTES_A_SECOND, REQUEST_SECONDS, Bucket, Object
+from .bucket import Bucket
 from .cache_place import CachePlace
+from .inbox import Inbox
 from .kept_runs import KeptRuns
 from .mirror import Mirror
 from .stored_ledger import StoredLedger
@@ -49,7 +49,6 @@ from .stored_names import Parts, Row, StoredNames, Table
 ATTEMPTS = 20
 """How often an append is done again that others come between."""
 FETCHES_AT_ONCE = 8
-_LOG = logging.getLogger(__name__)
 
 
 class StoredWorkspace(Workspace):
@@ -73,8 +72,8 @@ class StoredWorkspace(Workspace):
     ) -> None:
         self.bucket = bucket
         self.blobs = Blobs(bucket, table)
-        self._table = table
         self._names = StoredNames(table, quota_bytes=quota_bytes, files_max=files_max)
+        self._inbox = Inbox(bucket, table, self._names, self.blobs, self.changed)
         self._has_looked = False
         self._place = CachePlace(folder)
         super().__init__(folder, quota_bytes=quota_bytes, files_max=files_max)
@@ -112,7 +111,7 @@ class StoredWorkspace(Workspace):
         if not self._has_looked:
             self._has_looked = True
             with contextlib.suppress(WorkspaceError):
-                self._take_in()
+                self._inbox.take_in()
         return self._names
 
     @property
@@ -131,33 +130,8 @@ class StoredWorkspace(Workspace):
 
     def check(self) -> None:
         """Ask the store, and take in what other programs put there. Raises `Unavailable`."""
-        self._take_in()
+        self._inbox.take_in()
         self.blobs.sweep()
-
-    def _take_in(self) -> None:
-        """Make files of the objects that have names of files."""
-        level = self.bucket.level()
-        others = [name for name in level.folders if name not in {BLOBS, RUNS, TENANTS, DEFINITIONS}]
-        found = [*level.objects, *(each for name in others for each in self.bucket.walk(name))]
-        for each in _nameable(found):
-            # One server does so at a time, however long the store takes for the copy.
-            if not self._table.takes_on("taking_in", 3 * (REQUEST_SECONDS + each.size / BYTES_A_SECOND)):
-                return
-            try:
-                self._take_in_one(each)
-            except WorkspaceError as error:
-                _LOG.warning("The object %s of another program cannot be a file: %s", shown(each.key), error)
-            finally:
-                self._table.takes_on("taking_in", 0)
-
-    def _take_in_one(self, listed: Object) -> None:
-        found = self.bucket.head(listed.key)
-        if found is None or found.etag != listed.etag:
-            return  # another server did so, or it was replaced, which the next look finds
-        with self.blobs.stored(Row(found.key, found.size, found.modified_ns, None), found) as row:
-            replaced = self._names.put(row, whole=True)
-        self.bucket.delete_all([found.key])
-        self.changed(replaced)
 
     # Names.
 
@@ -370,14 +344,3 @@ class StoredWorkspace(Workspace):
             self._count_settled(base, row.size)
             mirror.note(parts, made)
             self.changed(replaced)
-
-
-def _nameable(found: Sequence[Object]) -> list[Object]:
-    """Leave out what no caller can name, and what has the name of a folder of others."""
-    folders: set[str] = set()
-    for each in found:
-        above = each.key.rpartition("/")[0]
-        while above and above not in folders:
-            folders.add(above)
-            above = above.rpartition("/")[0]
-    return [each for each in found if each.key not in folders and speakable(each.key)]

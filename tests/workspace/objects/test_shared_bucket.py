@@ -382,7 +382,7 @@ def test_a_sweep_deletes_what_a_dead_server_left_and_nothing_of_another_database
         for each in (one, other):
             monkeypatch.setattr("sealab.workspace.objects.blobs.SWEEP_SECONDS", -60.0)
             monkeypatch.setattr(each.blobs, "_looks_at", 0.0)
-            each._table.takes_on("sweeping", 0)
+            each.blobs._table.takes_on("sweeping", 0)
             each.check()
         assert f"{prefix}/left" not in blobs(one)
         assert (one.read("f").content, other.read("f").content) == ("content", "of the other")
@@ -391,8 +391,9 @@ def test_a_sweep_deletes_what_a_dead_server_left_and_nothing_of_another_database
 
 
 def test_objects_of_other_programs_become_files_once_and_those_without_a_name_harm_nothing(
-    s3: S3Server, bucket: str, opens: Opens
+    s3: S3Server, bucket: str, opens: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sealab.workspace.objects.inbox.LEFT_SECONDS", 0.0)
     other = s3.client(bucket, "team/files")
     for key, content in {
         "data/table.csv": b"a,b\n", "Case": b"1", "case": b"22", "e\u0301": b"decomposed", "\u00e9": b"composed",
@@ -419,6 +420,34 @@ def test_objects_of_other_programs_become_files_once_and_those_without_a_name_ha
         "back\\slash", "d", ".runs/r/code.py", "large",
     }  # fmt: skip
     assert [entry.name for entry in files_of_run(one, "home").list("/workspace/d")] == ["inside"]
+
+
+def test_an_object_replaces_no_file_that_is_newer_also_where_it_was_taken_in_and_could_not_be_deleted(
+    moto_server: S3Server, opens: Opens, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bucket = moto_server.bucket()
+    workspace = opens(moto_server, bucket)
+    names(workspace)
+    monkeypatch.setattr("sealab.workspace.objects.inbox.LEFT_SECONDS", 0.0)
+    for key in ("same", "newer"):
+        obstore.put(moto_server.client(bucket, "team/files"), key, b"of another program")
+
+    def fail(_self: Bucket, _keys: list[str]) -> None:
+        raise Unavailable("The store is away.")
+
+    with monkeypatch.context() as away:
+        away.setattr(Bucket, "delete_all", fail)
+        with pytest.raises(Unavailable):
+            workspace.check()
+    assert {"same", "newer"} < blobs(workspace)
+    later = workspace.names.now_ns() + 60 * 10**9
+    monkeypatch.setattr(StoredNames, "now_ns", lambda _self: later)
+    workspace.write("newer", "of a user")
+    workspace.check()
+    assert [workspace.read(name).content for name in ("newer", "same")] == ["of a user", "of another program"]
+    assert {key for key in blobs(workspace) if not key.startswith(f"{BLOBS}/")} == {"newer"}
+    assert "'newer' of another program cannot be a file: the file of that name is newer" in caplog.text
+    assert len(blobs(workspace)) == 3
 
 
 def test_an_object_whose_key_is_no_path_is_named_and_harms_no_file(moto_server: S3Server, opens: Opens) -> None:
