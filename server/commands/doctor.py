@@ -195,7 +195,7 @@ def _files(settings: Settings, home: Home) -> FilesFinding:
         bucket = bucket_of(settings, home)
         if bucket is None:
             return FilesFinding(place=str(shown_folder(settings, home)), ok=True, note="a folder")
-        bucket.level()
+        bucket.top()
     except (SettingsError, WorkspaceError) as error:
         return FilesFinding(place=settings.workspace_url or "", ok=False, note=str(error))
     return FilesFinding(place=str(bucket.url), ok=True, note="it answers")

@@ -57,14 +57,6 @@ class Object:
     modified_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
-    """What lies at the top: objects, and the names of prefixes that lead further."""
-
-    objects: tuple[Object, ...]
-    folders: tuple[str, ...]
-
-
 class Bucket:
     """The objects below one prefix of one bucket. Safe to use from any thread.
 
@@ -158,10 +150,10 @@ class Bucket:
         while (page := self._asked(lambda: next(stream, None))) is not None:
             yield from (_object(each) for each in page if each["path"].startswith(start))
 
-    def level(self) -> Level:
-        """List what lies at the top, in pages. Raises `Unavailable` as `walk` does."""
+    def top(self) -> tuple[list[Object], list[str]]:
+        """Return the objects at the top, and the names of the prefixes there. Raises `Unavailable` as `walk` does."""
         found = self._asked(lambda: _obstore().list_with_delimiter(self._client(PAGE * 1000)))
-        return Level(tuple(map(_object, found["objects"])), tuple(found["common_prefixes"]))
+        return [_object(each) for each in found["objects"]], list(found["common_prefixes"])
 
     def _written(self, write: Callable[[], object]) -> None:
         try:

@@ -44,11 +44,12 @@ class Inbox:
     def take_in(self) -> None:
         """Ask the store what is there, and make files of it. Raises `Unavailable`."""
         try:
-            level = self._bucket.level()
+            found, folders = self._bucket.top()
             if time.monotonic() < self._looks_at:
                 return
-            others = [name for name in level.folders if name not in {BLOBS, RUNS, TENANTS, DEFINITIONS}]
-            found = _nameable([*level.objects, *(each for name in others for each in self._bucket.walk(name))])
+            for name in set(folders) - {BLOBS, RUNS, TENANTS, DEFINITIONS}:
+                found += self._bucket.walk(name)
+            found = _nameable(found)
         except Unavailable as error:
             if self._bucket.trouble is None:
                 self._leave("Objects of other programs cannot be files", error)
@@ -71,7 +72,7 @@ class Inbox:
                 return  # another server did so, or it was replaced, which the next look finds
             row = Row(listed.key, listed.size, listed.modified_ns, None)
             if not self._was_taken_in(row):
-                self._names.judge_room(row.size)
+                self._names.judge_room(row)
                 with self._blobs.stored(row, found) as made:
                     replaced = self._names.put(made, whole=True)
                 self._done(replaced)

@@ -152,11 +152,11 @@ class StoredNames:
                 rows.replace(row)
             return current
 
-    def judge_room(self, more_bytes: int) -> None:
-        """Raise `QuotaFull` where there is no room for so many bytes, before they are sent; a few are not asked for."""
-        if more_bytes > _JUDGED_BYTES:
+    def judge_room(self, row: Row) -> None:
+        """Raise `QuotaFull` where there is no room for a file, before it is sent; for a small one nothing is asked."""
+        if row.size > _JUDGED_BYTES:
             with self._table.read() as rows:
-                self._judge_room(rows, more_bytes, 0)
+                self._judge_room(rows, row.size - sum(each[1] for each in rows.named([row.path])), 0)
 
     def make_folder(self, path: str, called: str) -> None:
         """Make a folder in one that is there."""

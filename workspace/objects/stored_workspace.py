@@ -24,7 +24,7 @@ from pathlib import Path
 
 from ..errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, WorkspaceError
 from ..names import RUNS, Name, is_run_of, run_in, shown
-from ..paths import Found, judge, refusing
+from ..paths import Found
 from ..quota import Ledger
 from ..store import (
     Deleted,
@@ -210,39 +210,24 @@ class StoredWorkspace(Workspace):
         raise AssertionError
 
     def _write(self, name: Name, data: bytes, *, append: bool) -> Written:
-        self.bring(name.parts, content=append)
-        seen = self._judged(name)
-        if append and seen is not None:
-            handle, _ = self.root.open_file(name)
-            with open(handle, "rb") as file:
+        seen = None
+        if append:
+            self.bring(name.parts, content=True)
+            seen = self.mirror.known(name.parts)  # first: with what is read it may be older, never newer
+            with contextlib.suppress(NotFound), open(self.root.open_file(name)[0], "rb") as file:
                 data = file.read() + data
-        self.names.judge_room(len(data) - (seen.size if seen else 0))
-        with self.blobs.stored(Row(str(name), len(data), self.names.now_ns(), None), data) as made:
+        row = Row(str(name), len(data), self.names.now_ns(), None)
+        self.names.judge_room(row)
+        with self.blobs.stored(row, data) as made:
             replaced = self.names.put(made, seen=seen, whole=not append)
         self.mirror.take(made, data)
         self.changed(replaced)
         return Written(str(name), len(data))
 
-    def _judged(self, name: Name) -> Row | None:
-        """Return the file that is to be replaced. Raises `NotAFile`, also where a file has the name of a folder."""
-        with refusing(name), contextlib.ExitStack() as stack:
-            folder, missing = self.root.nearest_folder(name.folder)
-            stack.enter_context(folder)
-            status = None if missing else folder.status(name.leaf)
-            if status is not None:
-                judge(status, name)
-        return None if status is None else self.mirror.known(name.parts)
-
     def delete(self, filename: str) -> Deleted:
         """Delete a file, as `Workspace.delete` does."""
         name = changeable(filename)
         with self.mirror.names.held(name.parts):
-            self.bring(name.parts)
-            with refusing(name), self.root.open_folder(name.folder) as folder:
-                status = folder.status(name.leaf)
-                if status is None:
-                    raise NotFound(f"There is no {shown(filename)} to delete. List the files to see what there is.")
-                judge(status, name)
             self.remove_file(name.parts, filename, prunes=True)
         return Deleted(str(name), deleted=True)
 
@@ -333,7 +318,7 @@ class StoredWorkspace(Workspace):
             handle, status = self.root.open_file(Name(parts))
             try:
                 row = Row("/".join(parts), status.st_size, status.st_mtime_ns, None)
-                self.names.judge_room(row.size - (base.size if base else 0))
+                self.names.judge_room(row)
                 with self.blobs.stored(row, handle) as made:
                     replaced = self.names.put(made, seen=base, whole=change.whole)
             except (QuotaFull, ChangedMeanwhile, NotAFile):
