@@ -83,7 +83,7 @@ class Mirror:
         bytes_max: int,
         is_open: Callable[[int], bool],
     ) -> None:
-        self.names = NameLocks()
+        self.locks = NameLocks()
         self.changed: dict[Parts, Change] = {}
         """Names whose content here is not in the store yet."""
         self._pins = 0
@@ -180,7 +180,7 @@ class Mirror:
 
     def fetch(self, parts: Parts) -> None:
         """Have the file of a name hold its content. Raises `NotFound` or `Unavailable`."""
-        with self.names.held(parts):
+        with self.locks.held(parts):
             for _ in range(_ATTEMPTS):
                 with self._lock():
                     copy = self._copies.get(parts)

@@ -43,7 +43,7 @@ class StoredRunFiles(RunFiles):
             if not self._is_stored(place):
                 return super().open(path, mode)
             parts = place.name.parts
-            with self._stored.mirror.names.held(parts):
+            with self._stored.mirror.locks.held(parts):
                 if mode == "w":
                     self._bring(place)
                     self._stored.mirror.allow(parts)
@@ -98,7 +98,7 @@ class StoredRunFiles(RunFiles):
                     f"{shown(place.path)} was replaced by another program or server while it was open. Open it again."
                 )
             parts = elsewhere or ()
-        with mirror.names.held(parts):
+        with mirror.locks.held(parts):
             if parts:
                 self._change(parts)
             yield
@@ -158,7 +158,7 @@ class StoredRunFiles(RunFiles):
             if (parts := self._own(path, makes=True)) is None:
                 super().make_folder(path)
                 return
-            with self._stored.mirror.names.held(parts):
+            with self._stored.mirror.locks.held(parts):
                 self._stored.settle(parts)
                 self._stored.names.make_folder("/".join(parts), path)
                 self._changed(parts)
@@ -169,7 +169,7 @@ class StoredRunFiles(RunFiles):
             if (parts := self._own(path)) is None:
                 super().remove(path)
                 return
-            with self._stored.mirror.names.held(parts):
+            with self._stored.mirror.locks.held(parts):
                 self._stored.remove_file(parts, path)
 
     def remove_folder(self, path: str) -> None:
@@ -195,7 +195,7 @@ class StoredRunFiles(RunFiles):
             if not (self._is_stored(source) and self._is_stored(goal)):
                 raise NotAFile(f"{shown(path)} and {shown(target)} are in different places. Copy it.", errno.EXDEV)
             parts, into = source.name.parts, goal.name.parts
-            with self._stored.mirror.names.held(parts, into):
+            with self._stored.mirror.locks.held(parts, into):
                 self._stored.settle(parts)
                 self._stored.settle(into)
                 moved, replaced = self._stored.names.rename("/".join(parts), "/".join(into), path, target)

@@ -198,7 +198,7 @@ class StoredWorkspace(Workspace):
         """Write a file, as `Workspace.write` does, and have it in the store. Raises `ChangedMeanwhile` too."""
         name = changeable(filename)
         data = content if isinstance(content, bytes) else encoded(content, encoding)
-        with self.mirror.names.held(name.parts):
+        with self.mirror.locks.held(name.parts):
             self.settle(name.parts)
             for attempt in range(ATTEMPTS):
                 try:
@@ -227,7 +227,7 @@ class StoredWorkspace(Workspace):
     def delete(self, filename: str) -> Deleted:
         """Delete a file, as `Workspace.delete` does."""
         name = changeable(filename)
-        with self.mirror.names.held(name.parts):
+        with self.mirror.locks.held(name.parts):
             self.remove_file(name.parts, filename, prunes=True)
         return Deleted(str(name), deleted=True)
 
@@ -279,7 +279,7 @@ class StoredWorkspace(Workspace):
     def bring_kept(self, parts: Parts) -> None:
         """Have the folder beside hold what the store has of a kept run."""
         if parts:
-            with self.mirror.names.held((RUNS, parts[0])):
+            with self.mirror.locks.held((RUNS, parts[0])):
                 self.kept.bring(parts[0])
 
     def usage(self) -> Usage:
@@ -311,7 +311,7 @@ class StoredWorkspace(Workspace):
         Then, and where there is no room, what was written here is given up, and the others' is what is seen.
         """
         mirror = self.mirror
-        with mirror.names.held(parts):
+        with mirror.locks.held(parts):
             if (change := mirror.changed.get(parts)) is None:
                 return
             base = change.base
