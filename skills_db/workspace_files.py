@@ -145,7 +145,7 @@ class FileRows:
             left += [key for key in some if key not in named]
         return left
 
-    def _rows(self, wanted: sa.Select[Row], **given: object) -> list[Row]:
+    def _rows(self, wanted: sa.Select[str, int, int, str | None], **given: object) -> list[Row]:
         return [(path, size, modified, blob) for path, size, modified, blob in self._execute(wanted, given)]
 
 

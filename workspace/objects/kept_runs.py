@@ -56,7 +56,7 @@ class KeptRuns:
             while len(self._copies) > COPIES_MAX:
                 drop_folder(top, self._copies.popitem(last=False)[0])
 
-    def put(self, folder: str, files: Mapping[str, bytes]) -> KeptRun:
+    def put(self, folder: str, files: Mapping[str, bytes]) -> None:
         """Keep a run, by one request for each file and one change of the rows.
 
         Raises `NameRefused` where another run has the id. One that is there with the same content is this one: the
@@ -68,17 +68,17 @@ class KeptRuns:
                 stack.enter_context(self._blobs.stored(Row(f"{RUNS}/{folder}/{leaf}", len(data), now_ns, None), data))
                 for leaf, data in files.items()
             ]
-            if self._names.keep(rows):
-                return KeptRun(folder, tuple(rows))
-            there = tuple(self._names.below(f"{RUNS}/{folder}"))
-            if any(row.path not in {each.path for each in there} for row in rows) or not all(
-                self._holds(row, files) for row in there
-            ):
+            with self._names.table.change(durable=False) as kept:
+                if not kept.named([row.path for row in rows]):
+                    kept.add(rows)
+                    return
+            there = self._names.below(f"{RUNS}/{folder}")
+            is_same = {row.path for row in rows} == {row.path for row in there}
+            if not is_same or not all(self._holds(row, files) for row in there):
                 raise NameRefused(
                     f"The run {shown(run_in(folder) or folder)} is kept already. Give each run an id of its own."
                 )
         self._blobs.drop(rows)
-        return KeptRun(folder, there)
 
     def _holds(self, row: Row, files: Mapping[str, bytes]) -> bool:
         data = files.get(row.path.split("/", 2)[2])
@@ -87,7 +87,8 @@ class KeptRuns:
     def drop(self, runs: Sequence[KeptRun]) -> None:
         """Drop runs, many at once; those that another server dropped are no error."""
         rows = [row for run in runs for row in run.files]
-        self._names.drop(rows)
+        with self._names.table.change(durable=False) as kept:
+            kept.remove([row.path for row in rows])
         self._blobs.drop(rows)
 
     def listed(self) -> list[KeptRun]:
@@ -112,7 +113,8 @@ class KeptRuns:
                 yield "/".join((RUNS, run_in(folder) or folder, *rest))
 
     def _replace(self, row: Row, after: bytes) -> None:
-        with self._blobs.stored(row._replace(size=len(after)), after) as made:
-            if not self._names.replace_kept(row, made):
+        with self._blobs.stored(row._replace(size=len(after)), after) as made, self._names.table.change() as kept:
+            if kept.named([row.path]) != [row]:
                 raise ChangedMeanwhile("The run was dropped meanwhile.")
+            kept.replace(made)
         self._blobs.drop([row])

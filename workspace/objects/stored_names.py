@@ -101,27 +101,27 @@ class StoredNames:
     """
 
     def __init__(self, table: Table, *, quota_bytes: int, files_max: int) -> None:
-        self._table = table
+        self.table = table
         self._quota_bytes = quota_bytes
         self._files_max = files_max
 
     def now_ns(self) -> int:
         """Return the time in nanoseconds since 1970, which is the same for all servers."""
-        return int(self._table.now() * 1e9)
+        return int(self.table.now() * 1e9)
 
     def used(self) -> tuple[int, int]:
         """Return bytes and the number of files and folders together."""
-        with self._table.read() as rows:
+        with self.table.read() as rows:
             return rows.used()
 
     def look(self, parts: Parts) -> list[Row]:
         """Return what is there on the way to a name, from the top, and at its end what has the name."""
-        with self._table.read() as rows:
+        with self.table.read() as rows:
             return list(_on_the_way(rows, "/".join(parts)).values())
 
     def below(self, folder: str = "", *, direct: bool = False) -> list[Row]:
         """Return all that lies below a folder, or directly in it, sorted by path; of the top without kept runs."""
-        with self._table.read() as rows:
+        with self.table.read() as rows:
             found = map(Row._make, rows.below(folder, direct=direct))
             return [row for row in found if folder or not row.path.startswith(f"{RUNS}/")]
 
@@ -131,7 +131,7 @@ class StoredNames:
         Raises `ChangedMeanwhile` where what has the name is not what was `seen` (None: nothing), unless the `whole` of
         whatever is there is replaced; `NotAFile` where that is a folder, or lies in a file; `QuotaFull`.
         """
-        with self._table.change() as rows:
+        with self.table.change() as rows:
             there = _on_the_way(rows, row.path)
             current = there.pop(row.path, None)
             if current is not None and current.is_folder:
@@ -155,12 +155,12 @@ class StoredNames:
     def judge_room(self, row: Row) -> None:
         """Raise `QuotaFull` where there is no room for a file, before it is sent; for a small one nothing is asked."""
         if row.size > _JUDGED_BYTES:
-            with self._table.read() as rows:
+            with self.table.read() as rows:
                 self._judge_room(rows, row.size - sum(each[1] for each in rows.named([row.path])), 0)
 
     def make_folder(self, path: str, called: str) -> None:
         """Make a folder in one that is there."""
-        with self._table.change() as rows:
+        with self.table.change() as rows:
             there = _on_the_way(rows, path)
             if path in there:
                 raise NotAFile(f"There is a {shown(called)} already. Choose another name.", errno.EEXIST)
@@ -170,7 +170,7 @@ class StoredNames:
 
     def remove(self, path: str, called: str, *, prunes: bool = False) -> Row:
         """Remove a file, where it `prunes` with the folders that it leaves empty; return it."""
-        with self._table.change() as rows:
+        with self.table.change() as rows:
             there = _on_the_way(rows, path)
             found = there.pop(path, None)
             if found is None:
@@ -189,7 +189,7 @@ class StoredNames:
 
     def remove_folder(self, path: str, called: str) -> None:
         """Remove an empty folder."""
-        with self._table.change() as rows:
+        with self.table.change() as rows:
             found = _on_the_way(rows, path).get(path)
             if found is None:
                 raise _missing(called)
@@ -200,7 +200,7 @@ class StoredNames:
 
     def rename(self, path: str, goal: str, called: str, called_goal: str) -> tuple[Row, Row | None]:
         """Give a file or folder another name, in place of a file or an empty folder; return it and what it replaced."""
-        with self._table.change() as rows:
+        with self.table.change() as rows:
             found = _on_the_way(rows, path).get(path)
             if found is None:
                 raise _missing(called)
@@ -225,27 +225,6 @@ class StoredNames:
                 rows.count(-present.size, -1)
             rows.move(path, goal)
             return found._replace(path=goal), present
-
-    def keep(self, files: Sequence[Row]) -> bool:
-        """Have the files of a run that is kept, outside of the quota; return whether none of them was there."""
-        with self._table.change(durable=False) as rows:
-            if rows.named([row.path for row in files]):
-                return False
-            rows.add(files)
-            return True
-
-    def drop(self, files: Sequence[Row]) -> None:
-        """Remove files of kept runs, those that are still there."""
-        with self._table.change(durable=False) as rows:
-            rows.remove([row.path for row in files])
-
-    def replace_kept(self, before: Row, after: Row) -> bool:
-        """Replace a file of a kept run; return whether it was still there."""
-        with self._table.change() as rows:
-            is_there = rows.named([before.path]) == [before]
-            if is_there:
-                rows.replace(after)
-            return is_there
 
     def _take_room(self, rows: Rows, more_bytes: int, more_entries: int) -> None:
         self._judge_room(rows, more_bytes, more_entries)
