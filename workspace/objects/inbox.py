@@ -6,13 +6,15 @@ older than the file of its name stays: it may have been taken in by a server tha
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from ..errors import ChangedMeanwhile, Unavailable, WorkspaceError
-from ..names import BLOBS, DEFINITIONS, RUNS, TENANTS, shown, speakable
+from ..names import BLOBS, DEFINITIONS, RUNS, TENANTS, shown
+from ..store import changeable
 from .blobs import Blobs
 from .bucket import BYTES_A_SECOND, REQUEST_SECONDS, Bucket, Object
 from .stored_names import Row, StoredNames, Table
@@ -51,9 +53,10 @@ class Inbox:
                 found += self._bucket.walk(name)
             found = _nameable(found)
         except Unavailable as error:
-            if self._bucket.trouble is None:
-                self._leave("Objects of other programs cannot be files", error)
-            raise
+            if self._bucket.trouble is not None:
+                raise
+            self._leave("Objects of other programs cannot be files", error)  # one has a key that cannot be listed
+            return
         for start in range(0, len(found), OBJECTS_A_TURN):
             some = found[start : start + OBJECTS_A_TURN]
             seconds = REQUEST_SECONDS * len(some) / AT_ONCE + sum(each.size for each in some) / BYTES_A_SECOND
@@ -105,4 +108,10 @@ def _nameable(found: Sequence[Object]) -> list[Object]:
         while above and above not in folders:
             folders.add(above)
             above = above.rpartition("/")[0]
-    return [each for each in found if each.key not in folders and speakable(each.key)]
+    return [each for each in found if each.key not in folders and _is_nameable(each.key)]
+
+
+def _is_nameable(key: str) -> bool:
+    with contextlib.suppress(WorkspaceError):
+        return str(changeable(key)) == key
+    return False
