@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from .content import json_text
-from .sql import BigInteger, DateTime, Dialect, Field, SQLModel, Text, TypeDecorator
+from .sql import BigInteger, DateTime, Dialect, Field, SQLModel, Text, TypeDecorator, TypeEngine
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -31,6 +31,17 @@ class UtcTime(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)
+
+
+class ByteOrdered(TypeDecorator[str]):
+    """Text that is compared by its bytes, whatever the language of the database (PostgreSQL documentation, 23.2)."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
+        """Name the collation where there are others; SQLite's own is this."""
+        return dialect.type_descriptor(Text(collation="C" if dialect.name == "postgresql" else None))
 
 
 class JsonText(TypeDecorator[object]):
@@ -137,3 +148,32 @@ class TokenRow(SQLModel, table=True):
     expires: float | None = None
     revoked: float | None = None
     used: float | None = None
+
+
+class WorkspaceFileRow(SQLModel, table=True):
+    """A file of a workspace in an object store, with the key of its content, or a folder, which has none.
+
+    `size` is in bytes, `modified` in nanoseconds since 1970.
+    """
+
+    __tablename__: ClassVar[str] = "sealab_workspace_file"
+    path: str = Field(primary_key=True, sa_type=ByteOrdered)
+    size: int = Field(sa_type=BigInteger)
+    modified: int = Field(sa_type=BigInteger)
+    blob: str | None = Field(default=None, sa_type=Text, index=True)
+
+
+class WorkspaceCountRow(SQLModel, table=True):
+    """One row: what all files hold together. Whoever changes a file locks it.
+
+    `store` is what the keys of contents begin with that belong to this database. The last two are moments, in seconds
+    since 1970, until which one server does a work that others leave to it.
+    """
+
+    __tablename__: ClassVar[str] = "sealab_workspace_count"
+    id: int = Field(default=1, primary_key=True)
+    store: str = Field(sa_type=Text)
+    size: int = Field(sa_type=BigInteger)
+    entries: int = Field(sa_type=BigInteger)
+    taking_in_until: float
+    sweeping_until: float

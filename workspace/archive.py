@@ -148,7 +148,7 @@ class RunArchive:
         again: str | None = None
         while self._runs and (len(self._runs) >= self.kept or self._bytes + size > self.bytes_max):
             if again is not None:
-                _drop(folder, again)
+                drop_folder(folder, again)
             again, freed = self._runs.popleft()
             self._bytes -= freed
         return again
@@ -167,7 +167,7 @@ class RunArchive:
             sizes[name] = sizes.get(name, 0) + found.size
         for name in [name for name in ages if name.startswith(_NEW)]:
             if time.time() - ages.pop(name) / 1e9 > _NEW_SECONDS:
-                _drop(folder, name)
+                drop_folder(folder, name)
         known = sorted((name for name in ages if run_in(name) is not None), key=lambda it: (ages[it], it))
         self._runs = deque((name, sizes[name]) for name in known)
         self._bytes = sum(size for _, size in self._runs)
@@ -189,21 +189,21 @@ def _put(folder: Folder, name: str, files: dict[str, bytes], again: str | None) 
                     if leaf not in files:
                         _clear(inside, leaf)
             for path, data in files.items():
-                _write(inside, path, data)
+                write_inside(inside, path, data)
         folder.rename(new, name)
     except BaseException:
-        _drop(folder, new)
+        drop_folder(folder, new)
         raise
 
 
-def _write(folder: Folder, path: str, data: bytes) -> None:
+def write_inside(folder: Folder, path: str, data: bytes) -> None:
     """Write a file of a run, and the folders that its path names. Raises `OSError`."""
     first, _, rest = path.partition("/")
     if rest:
         with contextlib.suppress(FileExistsError):
             folder.make(first)
         with folder.enter(first) as deeper:
-            _write(deeper, rest, data)
+            write_inside(deeper, rest, data)
         return
     handle = folder.recreate(first)
     try:
@@ -225,7 +225,7 @@ def _clear(folder: Folder, leaf: str) -> None:
     folder.remove(leaf)
 
 
-def _drop(folder: Folder, name: str) -> None:
+def drop_folder(folder: Folder, name: str) -> None:
     """Remove one run's folder. What is already gone, or was put there by somebody else, is left alone."""
     with contextlib.suppress(OSError):
         with folder.enter(name) as inside:

@@ -9,7 +9,6 @@
     ├── QuotaFull        the bytes or the number of files would pass the quota; nothing was written
     ├── ContentRefused   the content or the slice asked for does not fit the encoding
     └── Unavailable      the operating system or the object store refused: disk full, no permission, no answer
-        └── Unanswered   the object store may have done what it was asked, or not
 
 Each class has a stable `code`. A message says what was wrong, then what to do; it names files as the caller
 does and never says where the workspace lies on the host.
@@ -88,7 +87,3 @@ class Unavailable(WorkspaceError):
     """The operating system or the object store refused what should have worked."""
 
     code = "unavailable"
-
-
-class Unanswered(Unavailable):
-    """The object store was asked to do something and did not say whether it did."""

@@ -36,8 +36,8 @@ TEMPORARY_PREFIX = ".sealab-temp-"
 LANDING_PREFIX = ".landing-"
 """Names, beside the workspace, of the folders in which lies for a moment what a run wrote and is taking its place."""
 
-FOLDER_MARK = ".sealab-folder"
-"""The object that says that a folder is there, in an object store, which has none; no caller can spell it."""
+BLOBS = ".sealab-files"
+"""Where the contents of files are, in an object store, each under a key of its own; no caller can spell it."""
 
 TENANTS = ".sealab-tenants"
 """Where the files of other tenants are, in an object store; no caller can spell it."""
@@ -174,7 +174,7 @@ def _judge_component(part: str, whole: str) -> None:
         raise NameRefused(
             f"The name {shown(whole)} is too long. Use at most {COMPONENT_BYTES_MAX} bytes between two '/'."
         )
-    if _folded(part).startswith((PART_PREFIX, TEMPORARY_PREFIX, FOLDER_MARK, TENANTS, DEFINITIONS)):
+    if _folded(part).startswith((PART_PREFIX, TEMPORARY_PREFIX, BLOBS, TENANTS, DEFINITIONS)):
         raise NameRefused(f"Names such as {shown(whole)} belong to sealab. Choose another name.")
 
 

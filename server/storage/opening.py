@@ -30,13 +30,13 @@ STORE_THREADS = 16
 def open_workspace(settings: Settings, home: Home, database: Callable[[], Database]) -> Workspace:
     """Open the workspace of a home. Blocks. Raises `SettingsError` or `WorkspaceError`.
 
-    `database` opens that of the home, which counts what an object store holds.
+    `database` opens that of the home, which has the names of what an object store holds.
     """
     quota_bytes = settings.workspace_quota_mb * 1_000_000
     bucket = bucket_of(settings, home)
     if bucket is None:
         return Workspace(shown_folder(settings, home), quota_bytes=quota_bytes)
-    from ...skills_db.workspace_counts.workspace_counts import WorkspaceCounts
+    from ...skills_db.workspace_files import WorkspaceFiles
     from ...workspace.objects.stored_workspace import StoredWorkspace
 
     use_threads(Kind.FILES, STORE_THREADS)
@@ -44,7 +44,7 @@ def open_workspace(settings: Settings, home: Home, database: Callable[[], Databa
     return StoredWorkspace(
         shown_folder(settings, home),
         bucket,
-        WorkspaceCounts(database),
+        WorkspaceFiles(database, Unavailable),
         quota_bytes=quota_bytes,
         cache_bytes=settings.workspace_cache_mb * 1_000_000,
     )

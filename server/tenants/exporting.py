@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from ...skills_db.backup import backup
 from ...skills_db.engine import Database
-from ...workspace.errors import WorkspaceError
-from ...workspace.names import FOLDER_MARK, Name
-from ...workspace.objects.stored_workspace import is_of_files
+from ...skills_db.workspace_files import WorkspaceFiles
+from ...workspace.errors import Unavailable, WorkspaceError
+from ...workspace.names import Name
+from ...workspace.objects.blobs import Blobs
+from ...workspace.objects.stored_names import StoredNames
 from ...workspace.paths import Found, Root
 from ..errors import UsageError
 from ..home import Home
@@ -82,7 +84,10 @@ def _written(settings: Settings, home: Home, operators: Database, file: BinaryIO
             archive.writestr("runs.json", json.dumps(runs, ensure_ascii=False))
             manifest["runs"] = len(runs)
         bucket = bucket_of(settings, home)
-        manifest |= _files(settings, home, archive) if bucket is None else _objects(bucket, archive)
+        if bucket is None:
+            manifest |= _files(settings, home, archive)
+        elif database is not None:
+            manifest |= _objects(bucket, WorkspaceFiles(lambda: database, Unavailable), archive)
         archive.writestr("manifest.json", json.dumps(manifest, indent=2))
     return manifest
 
@@ -94,23 +99,23 @@ def _runs(settings: Settings, home: Home, database: Database, operators: Databas
     return [dict(each) for each in found]
 
 
-def _objects(bucket: Bucket, archive: zipfile.ZipFile) -> dict[str, object]:
-    """Write the workspace's objects, and return how many there are and which were left out."""
+def _objects(bucket: Bucket, table: WorkspaceFiles, archive: zipfile.ZipFile) -> dict[str, object]:
+    """Write the workspace's files out of an object store, and return how many there are and which were left out."""
     written = 0
     left_out: dict[str, str] = {}
-    for found in bucket.walk():
-        name = found.key.rpartition("/")[2]
-        if not is_of_files(found.key) or name == FOLDER_MARK:
+    blobs = Blobs(bucket, table)
+    for row in StoredNames(table, quota_bytes=0, files_max=0).below():
+        if row.is_folder:
             continue
-        info = zipfile.ZipInfo(f"workspace/{_as_text(found.key)}", _date(found.modified_ns / 1e9))
+        info = zipfile.ZipInfo(f"workspace/{_as_text(row.path)}", _date(row.modified_ns / 1e9))
         info.compress_type = zipfile.ZIP_DEFLATED
         info.external_attr = 0o600 << 16
         with archive.open(info, "w", force_zip64=True) as target:
             try:
-                for piece in bucket.pieces(found):
+                for piece in blobs.pieces(row):
                     target.write(piece)
             except WorkspaceError as error:
-                left_out[found.key] = str(error)
+                left_out[row.path] = str(error)
                 continue
         written += 1
     return {"files": written, "renamed": {}, "left_out": left_out}

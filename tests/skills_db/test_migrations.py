@@ -58,7 +58,7 @@ def test_the_steps_make_the_tables_that_the_models_describe(place: Place):
     with place.open() as database, database.read() as session:
         found = sa.inspect(session.connection())
         described = {name: table for name, table in SQLModel.metadata.tables.items() if name.startswith("sealab_")}
-        by_sql_alone = "vault journal background migration audit tenant cpu_day sign_in document part setup workspace replica session history"
+        by_sql_alone = "vault journal background migration audit tenant cpu_day sign_in document part setup replica session history"
         without_models = tuple(f"sealab_{name}" for name in by_sql_alone.split())
         made = {name for name in found.get_table_names() if not name.startswith(without_models)}
         assert made == set(described)

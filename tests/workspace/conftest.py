@@ -10,10 +10,11 @@ from typing import TypeVar, cast
 import pytest
 
 from sealab.skills_db.engine import open_database
-from sealab.skills_db.workspace_counts.workspace_counts import WorkspaceCounts
+from sealab.skills_db.workspace_files import WorkspaceFiles
 from sealab.workspace import paths
 from sealab.workspace.archive import BYTES_MAX, RunArchive
 from sealab.workspace.changes import Steps
+from sealab.workspace.errors import Unavailable
 from sealab.workspace.objects.bucket import Bucket
 from sealab.workspace.objects.store_url import StoreUrl
 from sealab.workspace.objects.stored_archive import StoredRunArchive
@@ -100,14 +101,14 @@ def opens(tmp_path: Path) -> Iterator[Opens]:
     """Open workspaces on one database, as servers do that share one: each on a bucket, with a cache of its own."""
     with contextlib.ExitStack() as stack:
         database = stack.enter_context(open_database(None, tmp_path))
-        counts = WorkspaceCounts(lambda: database)
+        table = WorkspaceFiles(lambda: database, Unavailable)
 
         def opened(server: S3Server, bucket: str, prefix: str = "team/files", **limits: int) -> StoredWorkspace:
             url = StoreUrl("s3", bucket, prefix)
             place = tmp_path / "caches" / f"cache-{len(list((tmp_path / 'caches').glob('*.lock')))}"
             place.parent.mkdir(exist_ok=True)
             limits = {"quota_bytes": QUOTA_BYTES, "files_max": FILES_MAX} | limits
-            workspace = StoredWorkspace(place, Bucket(url, server.environment), counts, **limits)
+            workspace = StoredWorkspace(place, Bucket(url, server.environment), table, **limits)
             return stack.enter_context(workspace)
 
         yield opened

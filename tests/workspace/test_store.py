@@ -260,7 +260,7 @@ def test_threads_appending_together_lose_nothing(workspace: Workspace) -> None:
     used = workspace.usage()
     assert (used.used_bytes, used.entries) == (
         sum(file.size for file in workspace.list().files),
-        5 + (not workspace.is_stored),
+        6,
     )
 
 

@@ -1,144 +1,120 @@
-"""What is kept of runs, in an object store: below `.runs/`, with copies of those that are read beside the cache."""
+"""What is kept of runs, in an object store: rows below `.runs/`, and beside the cache copies of those that are read."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..archive import drop_folder, write_inside
 from ..errors import ChangedMeanwhile, NameRefused
 from ..names import RUNS, Name, run_in, shown
-from ..paths import Folder, Root, refusing, write_all
-from .bucket import ABSENT, Bucket, Object
+from ..paths import Root, refusing
+from .blobs import Blobs
+from .stored_names import Row, StoredNames
 
 COPIES_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A kept run: the name of its folder, its bytes, and the names of its files."""
+    """A kept run: the name of its folder, and the rows of its files."""
 
     folder: str
-    size: int
-    leaves: tuple[str, ...]
+    files: tuple[Row, ...]
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return sum(row.size for row in self.files)
 
 
 class KeptRuns:
-    """The objects of kept runs, by the folders that `names.run_folder` gives."""
+    """The files of kept runs, by the folders that `names.run_folder` gives."""
 
-    def __init__(self, bucket: Bucket, beside: Root) -> None:
-        self._bucket = bucket
+    def __init__(self, blobs: Blobs, names: StoredNames, beside: Root) -> None:
+        self._blobs = blobs
+        self._names = names
         self._beside = beside
-        self._copies: OrderedDict[str, dict[str, str]] = OrderedDict()
+        self._copies: OrderedDict[str, dict[str, Row]] = OrderedDict()
 
     def bring(self, folder: str) -> None:
         """Have the folder beside hold what is kept of a run, as it is now; call it for one run at a time."""
-        there = {each.key.rpartition("/")[2]: each for each in self._bucket.walk(f"{RUNS}/{folder}")}
-        had = self._copies.pop(folder, {})
+        there = {row.path.split("/", 2)[2]: row for row in self._names.below(f"{RUNS}/{folder}")}
         with refusing(Name((RUNS, run_in(folder) or folder))), self._beside.open_folder(()) as top:
-            if not there:
-                _drop(top, folder)
-                return
-            if top.status(folder) is None:
-                had = {}
+            had = self._copies.pop(folder, None) if top.status(folder) is not None else None
+            if had != there:
+                drop_folder(top, folder)
+                if not there:
+                    return
                 top.make(folder)
-            with top.enter(folder) as inside:
-                for leaf, found in there.items():
-                    if had.get(leaf) != found.etag or inside.status(leaf) is None:
-                        self._fetch(inside, leaf, found)
-                for leaf in inside.names():
-                    if leaf not in there:
-                        inside.unlink(leaf)
-            self._copies[folder] = {leaf: found.etag for leaf, found in there.items()}
+                with top.enter(folder) as inside:
+                    for path, row in there.items():
+                        write_inside(inside, path, b"".join(self._blobs.pieces(row)))
+            self._copies[folder] = there
             while len(self._copies) > COPIES_MAX:
-                _drop(top, self._copies.popitem(last=False)[0])
-
-    def _fetch(self, inside: Folder, leaf: str, found: Object) -> None:
-        part = f".part-{leaf}"
-        with contextlib.suppress(OSError):
-            inside.unlink(part)
-        handle = inside.create(part)
-        try:
-            for piece in self._bucket.pieces(found):
-                write_all(handle, piece)
-            os.utime(handle, ns=(found.modified_ns, found.modified_ns))
-        finally:
-            os.close(handle)
-        inside.rename(part, leaf)
+                drop_folder(top, self._copies.popitem(last=False)[0])
 
     def put(self, folder: str, files: Mapping[str, bytes]) -> None:
-        """Keep a run, by one request for each file. The program comes last: a run of which the server died has none.
+        """Keep a run, by one request for each file and one change of the rows.
 
         Raises `NameRefused` where another run has the id. One that is there with the same content is this one: the
         answer to an earlier request was lost.
         """
-        for leaf in sorted(files, key=lambda leaf: leaf == "code.py"):
-            key = f"{RUNS}/{folder}/{leaf}"
-            if not self._is_new(key, files[leaf]) and not self._holds(key, files[leaf]):
+        now_ns = self._names.now_ns()
+        with contextlib.ExitStack() as stack:
+            rows = [
+                stack.enter_context(self._blobs.stored(Row(f"{RUNS}/{folder}/{leaf}", len(data), now_ns, None), data))
+                for leaf, data in files.items()
+            ]
+            with self._names.table.change(durable=False) as kept:
+                if not kept.named([row.path for row in rows]):
+                    kept.add(rows)
+                    return
+            there = self._names.below(f"{RUNS}/{folder}")
+            is_same = {row.path for row in rows} == {row.path for row in there}
+            if not is_same or not all(self._holds(row, files) for row in there):
                 raise NameRefused(
                     f"The run {shown(run_in(folder) or folder)} is kept already. Give each run an id of its own."
                 )
+        self._blobs.drop(rows)
 
-    def _is_new(self, key: str, data: bytes) -> bool:
-        """Write an object that is not there yet; return whether it was not."""
-        if not self._bucket.keeps_conditions():
-            if self._bucket.head(key) is not None:
-                return False
-            self._bucket.put(key, data, None)
-            return True
-        try:
-            self._bucket.put(key, data, ABSENT)
-        except ChangedMeanwhile:
-            return False
-        return True
-
-    def _holds(self, key: str, data: bytes) -> bool:
-        found = self._bucket.head(key)
-        return found is not None and found.size == len(data) and b"".join(self._bucket.pieces(found)) == data
+    def _holds(self, row: Row, files: Mapping[str, bytes]) -> bool:
+        data = files.get(row.path.split("/", 2)[2])
+        return data is not None and len(data) == row.size and b"".join(self._blobs.pieces(row)) == data
 
     def drop(self, runs: Sequence[KeptRun]) -> None:
-        """Drop runs, many by one request; those that another server dropped are no error."""
-        self._bucket.delete_all([f"{RUNS}/{each.folder}/{leaf}" for each in runs for leaf in each.leaves])
+        """Drop runs, many at once; those that another server dropped are no error."""
+        rows = [row for run in runs for row in run.files]
+        with self._names.table.change(durable=False) as kept:
+            kept.remove([row.path for row in rows])
+        self._blobs.drop(rows)
 
     def listed(self) -> list[KeptRun]:
         """Return all kept runs, in the order in which they were kept."""
-        ages: dict[str, int] = {}
-        files: dict[str, list[Object]] = {}
-        for each in self._bucket.walk(RUNS):
-            folder = each.key.split("/")[1]
-            if run_in(folder) is not None:
-                ages[folder] = max(ages.get(folder, 0), each.modified_ns)
-                files.setdefault(folder, []).append(each)
-        return [
-            KeptRun(
-                folder,
-                sum(each.size for each in files[folder]),
-                tuple(each.key.split("/", 2)[2] for each in files[folder]),
-            )
-            for folder in sorted(ages, key=lambda it: (ages[it], it))
-        ]
+        files: dict[str, list[Row]] = {}
+        for row in self._names.below(RUNS):
+            files.setdefault(row.parts[1], []).append(row)
+        runs = [KeptRun(folder, tuple(rows)) for folder, rows in files.items()]
+        return sorted(runs, key=lambda run: (run.files[0].modified_ns, run.folder))
 
     def rewrite(self, changed: Callable[[bytes], bytes], *, changes: bool) -> Iterator[str]:
         """Give the names of kept files that `changed` makes differ, and replace them where it `changes`."""
-        for each in list(self._bucket.walk(RUNS)):
-            _, folder, *rest = each.key.split("/")
-            run_id = run_in(folder)
-            if run_id is None:
-                continue
+        for row in self._names.below(RUNS):
+            _, folder, *rest = row.parts
             with contextlib.suppress(ChangedMeanwhile):
-                before = b"".join(self._bucket.pieces(each))
+                before = b"".join(self._blobs.pieces(row))
                 after = changed(before)
-                if after != before:
-                    if changes:
-                        self._bucket.put(each.key, after, each.etag)
-                    yield "/".join((RUNS, run_id, *rest))
+                if after == before:
+                    continue
+                if changes:
+                    self._replace(row, after)
+                yield "/".join((RUNS, run_in(folder) or folder, *rest))
 
-
-def _drop(top: Folder, folder: str) -> None:
-    with contextlib.suppress(OSError):
-        with top.enter(folder) as inside:
-            for leaf in inside.names():
-                inside.unlink(leaf)
-        top.remove(folder)
+    def _replace(self, row: Row, after: bytes) -> None:
+        with self._blobs.stored(row._replace(size=len(after)), after) as made, self._names.table.change() as kept:
+            if kept.named([row.path]) != [row]:
+                raise ChangedMeanwhile("The run was dropped meanwhile.")
+            kept.replace(made)
+        self._blobs.drop([row])

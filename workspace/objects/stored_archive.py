@@ -8,27 +8,23 @@ so many at most; then, and until the store takes one again, a run is stored befo
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 
 from ..archive import BYTES_MAX, RunArchive
 from ..errors import NameRefused, Unavailable, WorkspaceError
 from ..names import is_run_of, run_folder, run_in, shown
-from .kept_runs import KeptRun
-
-if TYPE_CHECKING:
-    from .stored_workspace import StoredWorkspace
+from .stored_workspace import StoredWorkspace
 
 AT_ONCE = 8
 """How many of the runs that wait are stored at a time."""
 WAITING_MAX = 256
 WAITING_BYTES_EACH = 64 * 1024
 
-_LOOK_AGAIN = 32
-_ROUNDS = 2
+_LOOKS = 16
+"""What is kept is looked through each time that a part of this much of what may be there came anew."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -38,45 +34,33 @@ class StoredRunArchive(RunArchive):
     def __init__(self, workspace: StoredWorkspace, kept: int = 200, *, bytes_max: int = BYTES_MAX) -> None:
         super().__init__(workspace, kept, bytes_max=bytes_max)
         self._stored = workspace.kept
-        self._changed = threading.Condition()
-        self._backlog: OrderedDict[str, bytes] = OrderedDict()
-        self._storing: set[str] = set()
-        self._storers = 0
-        self._tidying = threading.Lock()
-        self._there: deque[KeptRun] = deque()
-        self._kept_meanwhile: list[KeptRun] = []
+        self._backlog: dict[str, bytes] = {}
+        self._storing: dict[str, Future[None]] = {}
+        self._new_runs, self._new_bytes = kept, 0
 
     @property
     def waiting(self) -> int:
         """How many runs were taken and are not stored yet."""
-        with self._changed:
-            return len(self._backlog) + len(self._storing)
+        return len(self._backlog)
 
     def keep_soon(self, run_id: str, *, owner: str, code: str) -> bool:
         """Take a run that the next `flush` stores, as `RunArchive.keep_soon` does."""
         folder = run_folder(owner, run_id)
         data = code.encode(errors="backslashreplace")
-        with self._changed:
-            is_taken = folder in self._backlog or folder in self._storing
-            if self._refused or is_taken or len(data) > WAITING_BYTES_EACH or len(self._backlog) >= WAITING_MAX:
+        with self._turn:
+            is_full = len(self._backlog) >= WAITING_MAX or len(data) > WAITING_BYTES_EACH
+            if self._refused or is_full or folder in self._backlog:
                 return False
             self._backlog[folder] = data
         return True
 
     def flush(self) -> None:
         """Store all runs that wait now, several at once. What the store does not take goes on waiting."""
-        with self._changed:
-            wanted = {*self._backlog, *self._storing}
-            more = min(AT_ONCE - self._storers, len(self._backlog)) - 1
-        for _ in range(more):
-            threading.Thread(target=self._store_waiting, name="sealab archive", daemon=True).start()
-        self._store_waiting()
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_done_with(wanted))
+        waiting = list(self._backlog)
+        if self._refused:
+            self._store(waiting[:1], again=True)
+        self._store(waiting)
         self._tidy()
-
-    def _is_done_with(self, wanted: set[str]) -> bool:
-        return wanted.isdisjoint(self._storing) and (not self._storers or wanted.isdisjoint(self._backlog))
 
     def settle(self, owner: str | None = None, folder: str | None = None) -> None:
         """Store what waits before it is read: all of it, the runs of an owner, or the one of a folder's name.
@@ -86,132 +70,83 @@ class StoredRunArchive(RunArchive):
         if owner is None:
             self.flush()
             return
-        with self._changed:
-            wanted = [each for each in (*self._storing, *self._backlog) if is_run_of(owner, each)]
-        if folder is not None:
-            wanted = [each for each in wanted if each == folder]
-        if len(wanted) < 2:  # noqa: PLR2004 - one needs no threads
-            for each in wanted:
-                self._settle_one(each)
-            return
-        with ThreadPoolExecutor(AT_ONCE, "sealab archive") as storing:
-            list(storing.map(self._settle_one, wanted))
+        wanted = [each for each in list(self._backlog) if is_run_of(owner, each) and folder in {None, each}]
+        self._store(wanted, again=True)
+        for each in wanted:
+            if each in self._backlog:
+                raise Unavailable(
+                    f"What is kept of the run {shown(run_in(each) or each)} waits for the object store, which does not "
+                    "take it now. Try again later."
+                )
 
-    def _settle_one(self, folder: str) -> None:
-        with self._changed:
-            data = self._backlog.pop(folder, None)
-            if data is None:
-                self._changed.wait_for(lambda: folder not in self._storing)
-            else:
-                self._storing.add(folder)
-        if data is not None:
-            self._store(folder, data)
-        with self._changed:
-            is_there = folder not in self._backlog
-        if not is_there:
-            raise Unavailable(
-                f"What is kept of the run {shown(run_in(folder) or folder)} waits for the object store, which does not "
-                "take it now. Try again later."
-            )
-
-    def _keep_now(self, folder: str, files: dict[str, bytes]) -> None:
-        self._stored.put(folder, files)
-        self._refused = False
-        self._note(folder, files)
-        self._tidy()
-
-    def _store_waiting(self) -> None:
-        """Store one run that waits after the other, until none does or the store takes no more."""
-        with self._changed:
-            if self._storers >= AT_ONCE:
-                return
-            self._storers += 1
+    def _store(self, folders: Sequence[str], *, again: bool = False) -> None:
+        """Store those of these runs that wait, or wait for whoever does; `again` also where the last was refused."""
+        with self._turn:
+            others = [self._storing[each] for each in folders if each in self._storing]
+            mine = [each for each in folders if each in self._backlog and each not in self._storing]
+            self._storing.update((each, Future()) for each in mine)
+        store = partial(self._store_one, again=again)
         try:
-            goes_on = True
-            while goes_on:
-                with self._changed:
-                    if not self._backlog:
-                        break
-                    folder, data = self._backlog.popitem(last=False)
-                    self._storing.add(folder)
-                goes_on = self._store(folder, data)
+            if len(mine) == 1:
+                store(mine[0])
+            elif mine:
+                with ThreadPoolExecutor(AT_ONCE, "sealab archive") as threads:
+                    list(threads.map(store, mine))
         finally:
-            with self._changed:
-                self._storers -= 1
-                self._changed.notify_all()
+            for each in mine:  # of which a thread that could not be started did none
+                self._release(each, stored=False)
+        wait(others)
 
-    def _store(self, folder: str, data: bytes) -> bool:
-        """Store a run that was taken; return whether the store answered. Else it waits again, before the others."""
-        answered = False
+    def _store_one(self, folder: str, *, again: bool) -> None:
+        stored = False
         try:
-            self._stored.put(folder, {"code.py": data})
-            self._note(folder, {"code.py": data})
-            answered = True
+            if again or not self._refused:
+                self._put(folder, {"code.py": self._backlog[folder]})
+                stored = True
+                self._refused = False
         except NameRefused as error:
-            answered = True
+            stored = True
             _LOG.warning("The run %s could not be kept: %s", run_in(folder), error)
         except WorkspaceError as error:
             if not self._refused:
                 _LOG.warning("Runs cannot be kept now, and wait: %s", error)
+            self._refused = True
         finally:
-            with self._changed:
-                self._refused = not answered
-                self._storing.discard(folder)
-                if not answered:
-                    self._backlog[folder] = data
-                    self._backlog.move_to_end(folder, last=False)
-                self._changed.notify_all()
-        return answered
+            self._release(folder, stored=stored)
 
-    def _note(self, folder: str, files: dict[str, bytes]) -> None:
-        run = KeptRun(folder, sum(map(len, files.values())), tuple(files))
+    def _release(self, folder: str, *, stored: bool) -> None:
         with self._turn:
-            self._there.append(run)
-            self._kept_meanwhile.append(run)
-            self._bytes += run.size
-            self._until_look -= 1
+            if stored:
+                del self._backlog[folder]
+            if (waited_for := self._storing.pop(folder, None)) is not None:
+                waited_for.set_result(None)
+
+    def _keep_now(self, folder: str, files: dict[str, bytes]) -> None:
+        self._put(folder, files)
+        self._refused = False
+        self._tidy()
+
+    def _put(self, folder: str, files: dict[str, bytes]) -> None:
+        self._stored.put(folder, files)
+        with self._turn:
+            self._new_runs += 1
+            self._new_bytes += sum(map(len, files.values()))
 
     def _tidy(self) -> None:
-        """Drop what is too much, one thread for all; what comes meanwhile in a second round, or by the next thread."""
-        for _ in range(_ROUNDS):
-            if not self._is_untidy() or not self._tidying.acquire(blocking=False):
+        """Drop what is too much of what all servers kept."""
+        with self._turn:
+            if self._new_runs * _LOOKS < self.kept and self._new_bytes * _LOOKS < self.bytes_max:
                 return
-            try:
-                if self._until_look <= 0:
-                    self._look_anew()
-                dropped = self._taken_out()
-                if dropped:
-                    self._stored.drop(dropped)
-            except WorkspaceError as error:
-                _LOG.warning("Old runs could not be dropped, which is tried again: %s", error)
-                self._until_look = 0
-                return
-            finally:
-                self._tidying.release()
-
-    def _is_untidy(self) -> bool:
-        with self._turn:
-            return self._until_look <= 0 or self._is_too_much()
-
-    def _is_too_much(self) -> bool:
-        return len(self._there) > 1 and (len(self._there) > self.kept or self._bytes > self.bytes_max)
-
-    def _taken_out(self) -> Sequence[KeptRun]:
-        """Take the oldest out of those that are there, until no more are than may be."""
-        found = []
-        with self._turn:
-            while self._is_too_much():
-                found.append(self._there.popleft())
-                self._bytes -= found[-1].size
-        return found
-
-    def _look_anew(self) -> None:
-        """Learn what all servers kept and dropped. What is kept while the store is listed counts as the newest."""
-        with self._turn:
-            self._kept_meanwhile = []
-        listed = self._stored.listed()
-        with self._turn:
-            known = {each.folder for each in listed}
-            self._there = deque((*listed, *(each for each in self._kept_meanwhile if each.folder not in known)))
-            self._bytes = sum(each.size for each in self._there)
-            self._until_look = _LOOK_AGAIN
+            self._new_runs = self._new_bytes = 0
+        try:
+            there = deque(self._stored.listed())
+            size = sum(run.size for run in there)
+            dropped = []
+            while len(there) > 1 and (len(there) > self.kept or size > self.bytes_max):
+                dropped.append(there.popleft())
+                size -= dropped[-1].size
+            if dropped:
+                self._stored.drop(dropped)
+        except WorkspaceError as error:
+            _LOG.warning("Old runs could not be dropped, which is tried again: %s", error)
+            self._new_runs = self.kept

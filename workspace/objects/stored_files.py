@@ -1,6 +1,6 @@
 """The files of one run where the workspace is in an object store.
 
-An object cannot be changed in place. So what code writes to an open file goes to the copy in the cache, where every
+A stored content cannot be changed. So what code writes to an open file goes to the copy in the cache, where every
 run of this server finds it at once, and goes to the store as a whole when the file is closed or synced, before any
 other operation on its name, and at the latest when the run ends. A run whose last files the store did not take has
 failed. Names that are removed, renamed or made go to the store at once.
@@ -10,27 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
-import stat
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from ..errors import ChangedMeanwhile, NotAFile, NotFound, Reserved, WorkspaceError
-from ..names import FOLDER_MARK, Name, shown
+from ..errors import ChangedMeanwhile, NotAFile, Reserved, WorkspaceError
+from ..names import shown
 from ..run_files import Mode, Place, RunFiles, Status
-from .bucket import ABSENT, Object
-from .mirror import Parts
-
-if TYPE_CHECKING:
-    from .stored_workspace import StoredWorkspace
-
-
-_ATTEMPTS = 10
-"""How often a rename looks again at what it replaces."""
-
-
-class _GoalChanged(ChangedMeanwhile):
-    """What a rename was about to replace became another; nothing was done yet."""
+from .stored_names import Parts, Row
+from .stored_workspace import StoredWorkspace
 
 
 class StoredRunFiles(RunFiles):
@@ -57,7 +43,7 @@ class StoredRunFiles(RunFiles):
             if not self._is_stored(place):
                 return super().open(path, mode)
             parts = place.name.parts
-            with self._stored.mirror.names.held(parts):
+            with self._stored.mirror.locks.held(parts):
                 if mode == "w":
                     self._bring(place)
                     self._stored.mirror.allow(parts)
@@ -112,7 +98,7 @@ class StoredRunFiles(RunFiles):
                     f"{shown(place.path)} was replaced by another program or server while it was open. Open it again."
                 )
             parts = elsewhere or ()
-        with mirror.names.held(parts):
+        with mirror.locks.held(parts):
             if parts:
                 self._change(parts)
             yield
@@ -161,63 +147,43 @@ class StoredRunFiles(RunFiles):
         self.inodes.clear()
         super().close()
 
+    def _own(self, path: str, *, makes: bool = False) -> Parts | None:
+        """Return the name of what is to be changed, where it is one of the store's."""
+        place = self._place(path, is_new=makes)
+        return self._changeable(place, makes=makes).name.parts if self._is_stored(place) else None
+
     def make_folder(self, path: str) -> None:
-        """Make one folder, in the store too."""
+        """Make one folder, for all servers."""
         with self._turn:
-            place = self._place(path, is_new=True)
-            if not self._is_stored(place):
+            if (parts := self._own(path, makes=True)) is None:
                 super().make_folder(path)
                 return
-            parts = self._changeable(place, makes=True).name.parts
-            with self._stored.mirror.names.held(parts):
-                self._bring(place)
-                if self._status(parts) is not None:
-                    raise NotAFile(f"There is a {shown(path)} already. Choose another name.", errno.EEXIST)
-                self._judge_folder(place.name.folder)
-                self._stored.make_folder(parts)
+            with self._stored.mirror.locks.held(parts):
+                self._stored.settle(parts)
+                self._stored.names.make_folder("/".join(parts), path)
+                self._changed(parts)
 
     def remove(self, path: str) -> None:
-        """Remove a plain file, in the store too."""
+        """Remove a plain file, for all servers."""
         with self._turn:
-            place = self._place(path)
-            if not self._is_stored(place):
+            if (parts := self._own(path)) is None:
                 super().remove(path)
                 return
-            parts = self._changeable(place).name.parts
-            with self._stored.mirror.names.held(parts):
-                is_new = self._stored.mirror.changed.get(parts, False) is None
-                if is_new:
-                    self._stored.store_change(parts)
-                found = self._file(place)
-                self._stored.drop_name(parts)
-                self._stored.remove_file(parts, found, keeps_folder=True)
+            with self._stored.mirror.locks.held(parts):
+                self._stored.remove_file(parts, path)
 
     def remove_folder(self, path: str) -> None:
-        """Remove an empty folder, in the store too."""
+        """Remove an empty folder, for all servers."""
         with self._turn:
-            place = self._place(path)
-            if not self._is_stored(place):
+            if (parts := self._own(path)) is None:
                 super().remove_folder(path)
                 return
-            parts = self._changeable(place).name.parts
-            self._stored.settle_name(parts)
-            self._bring(place)
-            status = self._status(parts)
-            if status is None:
-                raise _missing(path)
-            if not stat.S_ISDIR(status.st_mode):
-                raise NotAFile(f"{shown(path)} is not a folder.", errno.ENOTDIR)
-            left = self._stored.bucket.some_below("/".join(parts), 2)
-            mark = "/".join((*parts, FOLDER_MARK))
-            if any(each.key != mark for each in left):
-                raise NotAFile(f"{shown(path)} is not empty. Remove what is in it first.", errno.ENOTEMPTY)
-            self._stored.keep_folder(parts[:-1], without=mark)
-            if left:
-                self._stored.take_out(mark)
-            self._stored.mirror.forget(parts)
+            self._stored.settle(parts)
+            self._stored.names.remove_folder("/".join(parts), path)
+            self._changed(parts)
 
     def rename(self, path: str, target: str) -> None:
-        """Copy objects to their new names and delete the old ones: not at once, and nothing is lost between."""
+        """Give a file or a folder another name, for all servers at once."""
         with self._turn:
             source, goal = self._place(path), self._place(target, is_new=True)
             if not self._is_stored(source) and not self._is_stored(goal):
@@ -228,102 +194,24 @@ class StoredRunFiles(RunFiles):
             source, goal = self._changeable(source), self._changeable(goal, makes=True)
             if not (self._is_stored(source) and self._is_stored(goal)):
                 raise NotAFile(f"{shown(path)} and {shown(target)} are in different places. Copy it.", errno.EXDEV)
-            with self._stored.mirror.names.held(source.name.parts, goal.name.parts):
-                for _ in range(_ATTEMPTS - 1):
-                    with contextlib.suppress(_GoalChanged):
-                        self._rename(source, goal)
-                        return
-                self._rename(source, goal)
+            parts, into = source.name.parts, goal.name.parts
+            with self._stored.mirror.locks.held(parts, into):
+                self._stored.settle(parts)
+                self._stored.settle(into)
+                moved, replaced = self._stored.names.rename("/".join(parts), "/".join(into), path, target)
+                if not moved.is_folder and parts != into:
+                    self._stored.mirror.move(parts, moved)
+                self._changed(parts, replaced)
+                self._stored.bring(into)
 
-    def _rename(self, source: Place, goal: Place) -> None:
-        parts, into = source.name.parts, goal.name.parts
-        self._stored.settle_name(parts)
-        self._stored.settle_name(into)
-        self._bring(source)
-        status = self._status(parts)
-        if status is None:
-            raise _missing(source.path)
-        self._judge_folder(into[:-1])
-        if parts == into:
-            return
-        self._bring(goal)
-        present = self._status(into)
-        if stat.S_ISDIR(status.st_mode):
-            self._rename_folder(source, goal, present)
-            return
-        if present is not None and stat.S_ISDIR(present.st_mode):
-            raise NotAFile(f"{shown(goal.path)} is a folder. Name a file in it.", errno.EISDIR)
-        found = self._file(source)
-        replaced = None if present is None else self._stored.mirror.known(into)
-        if into[: len(parts) - 1] != parts[:-1]:
-            self._stored.keep_folder(parts[:-1], without=found.key)  # first: it may find no room
-        try:
-            moved = self._stored.copy(found, "/".join(into), ABSENT if replaced is None else replaced.etag, replaced)
-        except ChangedMeanwhile as error:
-            raise _GoalChanged(str(error)) from None
-        self._stored.mirror.move(parts, into, moved)
-        self._stored.delete_copied(found)
-
-    def _rename_folder(self, source: Place, goal: Place, present: os.stat_result | None) -> None:
-        parts, into = source.name.parts, goal.name.parts
-        if into[: len(parts)] == parts:
-            raise NotAFile(f"{shown(goal.path)} is within {shown(source.path)}.", errno.EINVAL)
-        if present is not None and not stat.S_ISDIR(present.st_mode):
-            raise NotAFile(f"{shown(goal.path)} is not a folder.", errno.ENOTDIR)
-        mark = "/".join((*into, FOLDER_MARK))
-        if any(each.key != mark for each in self._stored.bucket.some_below("/".join(into), 2)):
-            raise NotAFile(f"{shown(goal.path)} is not empty. Remove what is in it first.", errno.ENOTEMPTY)
-        inside = list(self._stored.bucket.walk("/".join(parts)))
-        deepest = max((each.key.count("/") + 1 for each in inside), default=len(parts))
-        self._judge_deepest(deepest - len(parts) + len(into))
-        self._stored.keep_folder(parts[:-1], without="/".join(parts) + "/")
-        had_mark = self._stored.bucket.head(mark) is not None
-        has_mark = any(each.key == "/".join((*parts, FOLDER_MARK)) for each in inside)
-        if had_mark and has_mark:
-            self._stored.stored.count_stored(0, -1)  # one takes the place of the other
-        for each in inside:
-            own_mark = each.key == "/".join((*parts, FOLDER_MARK))
-            condition = None if own_mark else ABSENT  # nobody loses a file that was made there since
-            self._stored.copy(each, "/".join(into) + each.key[len("/".join(parts)) :], condition)
-        for each in inside:
-            self._stored.delete_copied(each)
-        self._stored.mirror.forget(parts)
-        self._stored.bring(into)
+    def _changed(self, parts: Parts, gone: Row | None = None) -> None:
+        self._stored.changed(gone)
+        self._stored.bring(parts)
 
     def set_modified(self, path: str, modified_ns: int) -> None:
-        """Look whether the file is there. When an object was changed the store says alone."""
+        """Look whether the file is there: its time is that of its content."""
         with self._turn:
-            place = self._place(path)
-            if not self._is_stored(place):
-                super().set_modified(path, modified_ns)
-                return
-            self._changeable(place)
-            self.status(path)
-
-    def _status(self, parts: Parts) -> os.stat_result | None:
-        try:
-            with self._workspace.root.open_folder(parts[:-1]) as folder:
-                return folder.status(parts[-1])
-        except NotFound:
-            return None
-
-    def _judge_folder(self, parts: Parts) -> None:
-        """Raise `NotFound` or `NotAFile` unless this is a folder in which something can be made."""
-        if parts:
-            self._stored.bring(parts)
-        with self._workspace.root.open_folder(parts, shown_as=Name(parts)):
-            pass
-
-    def _file(self, place: Place) -> Object:
-        """Return the object that is to be removed or moved."""
-        self._bring(place)
-        status = self._status(place.name.parts)
-        found = self._stored.mirror.known(place.name.parts)
-        if status is not None and stat.S_ISDIR(status.st_mode):
-            raise NotAFile(f"{shown(place.path)} is a folder. Name a file in it.", errno.EISDIR)
-        if status is None or found is None:
-            raise _missing(place.path)
-        return found
+            super().set_modified(path, modified_ns) if self._own(path) is None else self.status(path)
 
 
 def _inode(identity: str) -> int:
@@ -331,7 +219,3 @@ def _inode(identity: str) -> int:
         return int(identity.partition(".")[2], 16)
     except ValueError:
         return -1
-
-
-def _missing(path: str) -> NotFound:
-    return NotFound(f"There is no {shown(path)} in the workspace. List the files to see what there is.")

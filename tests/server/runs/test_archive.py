@@ -12,7 +12,7 @@ from sealab.server.runs import cancelled_runs
 from sealab.server.runs.archive import RunKeeper
 from sealab.server.runs.cancelled_runs import CancelledRuns, LeftFiles
 from sealab.skills_db.engine import open_database
-from sealab.skills_db.workspace_counts.workspace_counts import WorkspaceCounts
+from sealab.skills_db.workspace_files import WorkspaceFiles
 from sealab.workspace.archive import RunArchive
 from sealab.workspace.errors import Unavailable
 from sealab.workspace.objects.bucket import Bucket
@@ -67,7 +67,7 @@ async def test_what_an_object_store_does_not_take_is_tried_again_and_told_at_the
     with moto() as s3, open_database(None, tmp_path) as database:
         bucket = Bucket(StoreUrl("s3", s3.bucket(), "team"), s3.environment)
         with StoredWorkspace(
-            tmp_path / "cache" / "1", bucket, WorkspaceCounts(lambda: database), quota_bytes=1000
+            tmp_path / "cache" / "1", bucket, WorkspaceFiles(lambda: database, Unavailable), quota_bytes=1000
         ) as workspace:
             keeper = RunKeeper(StoredRunArchive(workspace))
             with monkeypatch.context() as broken:

@@ -10,15 +10,16 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sealab.skills_db.engine import open_database
-from sealab.skills_db.workspace_counts.workspace_counts import WorkspaceCounts
+from sealab.skills_db.workspace_files import WorkspaceFiles
 from sealab.workspace.dry_run_files import files_of_run
-from sealab.workspace.errors import ChangedMeanwhile, NotFound
-from sealab.workspace.objects.bucket import ABSENT, Bucket
+from sealab.workspace.errors import ChangedMeanwhile, NotFound, Unavailable
+from sealab.workspace.objects.bucket import Bucket
 from sealab.workspace.objects.store_url import StoreUrl
 from sealab.workspace.objects.stored_workspace import StoredWorkspace
 from tests import other_clouds
@@ -54,37 +55,32 @@ def url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Stor
 @pytest.fixture
 def pair(url: StoreUrl, tmp_path: Path) -> Iterator[tuple[StoredWorkspace, StoredWorkspace]]:
     with ExitStack() as stack:
-        counts = WorkspaceCounts(lambda: database)
+        table = WorkspaceFiles(lambda: database, Unavailable)
         database = stack.enter_context(open_database(None, tmp_path))
         one, two = (
-            stack.enter_context(StoredWorkspace(tmp_path / name, Bucket(url), counts, quota_bytes=1_000_000))
+            stack.enter_context(StoredWorkspace(tmp_path / name, Bucket(url), table, quota_bytes=1_000_000))
             for name in ("one", "two")
         )
         yield one, two
 
 
-def test_conditions_are_kept(url: StoreUrl) -> None:
+def test_objects_are_written_found_copied_and_deleted(url: StoreUrl) -> None:
     bucket = Bucket(url)
-    assert bucket.keeps_conditions()
-    bucket.put("a b é.txt", b"first", ABSENT)
-    with pytest.raises(ChangedMeanwhile):
-        bucket.put("a b é.txt", b"other", ABSENT)
+    bucket.put("d/a b é.txt", b"first")
     (listed,) = bucket.walk()
-    looked_at = bucket.head("a b é.txt")
-    assert looked_at is not None
-    assert looked_at.etag == listed.etag
-    bucket.put("a b é.txt", b"second", listed.etag)
-    with pytest.raises(ChangedMeanwhile):
-        bucket.put("a b é.txt", b"third", listed.etag)
+    found = bucket.head("d/a b é.txt")
+    assert found is not None
+    assert replace(found, modified_ns=listed.modified_ns) == listed
+    assert b"".join(bucket.pieces(listed)) == b"first"
+    bucket.put("d/a b é.txt", b"other")
     with pytest.raises(ChangedMeanwhile):
         b"".join(bucket.pieces(listed))
-    (found,) = bucket.walk()
-    assert b"".join(bucket.pieces(found)) == b"second"
-    with pytest.raises(ChangedMeanwhile):
-        bucket.copy(found, "a b é.txt", ABSENT)
-    assert bucket.take_out(found.key, found.etag) is not None
-    with pytest.raises(ChangedMeanwhile):
-        bucket.put("a b é.txt", b"gone", found.etag)
+    bucket.copy(listed, "copy")
+    objects, folders = bucket.top()
+    assert ([each.key for each in objects], folders) == (["copy"], ["d"])
+    bucket.delete_all(["d/a b é.txt", "copy", "none"])
+    assert bucket.head("copy") is None
+    assert list(bucket.walk()) == []
 
 
 def test_what_one_server_writes_lists_renames_or_deletes_the_other_finds(
@@ -116,17 +112,3 @@ def test_servers_that_append_to_one_file_lose_no_line(pair: tuple[StoredWorkspac
         list(threads.map(append, range(2)))
     lines = pair[0].read("log").content.split()
     assert sorted(lines) == sorted(f"{server}-{number}" for server in range(2) for number in range(5))
-
-
-def test_a_file_larger_than_is_copied_here_is_renamed_by_the_store(
-    pair: tuple[StoredWorkspace, StoredWorkspace], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sealab.workspace.objects.bucket.COPIED_HERE_BYTES_MAX", 10)
-    one, two = pair
-    one.write("large", "x" * 100)
-    two.write("there", "y")
-    files = files_of_run(one, "home")
-    files.rename("/workspace/large", "/workspace/there")
-    files.close()
-    assert two.read("there").content == "x" * 100
-    assert [file.name for file in two.list().files] == ["there"]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import errno
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import obstore
 import pytest
 
+from sealab.skills_db.engine import open_database
+from sealab.skills_db.workspace_files import WorkspaceFiles
 from sealab.workspace.dry_run_files import files_of_run
-from sealab.workspace.errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, WorkspaceError
-from sealab.workspace.objects.bucket import Bucket, Object
+from sealab.workspace.errors import ChangedMeanwhile, NotAFile, NotFound, QuotaFull, Unavailable, WorkspaceError
+from sealab.workspace.names import BLOBS
+from sealab.workspace.objects.bucket import Bucket
+from sealab.workspace.objects.store_url import StoreUrl
+from sealab.workspace.objects.stored_names import StoredNames
 from sealab.workspace.objects.stored_workspace import StoredWorkspace
 from tests.object_stores import S3Server
 from tests.workspace.conftest import Opens
@@ -33,6 +38,14 @@ def pair(opens: Opens, s3: S3Server, bucket: str) -> Pair:
 
 def names(workspace: StoredWorkspace) -> list[str]:
     return [file.name for file in workspace.list().files]
+
+
+def blobs(workspace: StoredWorkspace) -> set[str]:
+    return {found.key for found in workspace.bucket.walk()}
+
+
+def named_blobs(workspace: StoredWorkspace) -> set[str | None]:
+    return {row.blob for row in workspace.names.below() if not row.is_folder}
 
 
 def put(workspace: StoredWorkspace, path: str, data: bytes, mode: str = "w") -> None:
@@ -249,37 +262,6 @@ def test_kept_runs_are_read_on_every_server_and_the_oldest_dropped_by_any(pair: 
     assert one.usage().used_bytes == 0
 
 
-def test_objects_of_other_programs_are_files_and_those_without_a_name_harm_nothing(
-    s3: S3Server, bucket: str, opens: Opens
-) -> None:
-    other = s3.client(bucket, "team/files")
-    obstore.put(other, "data/table.csv", b"a,b\n")
-    obstore.put(other, "Case", b"1")
-    obstore.put(other, "case", b"22")
-    obstore.put(other, "e\u0301", b"decomposed")
-    obstore.put(other, "é", b"composed")
-    obstore.put(other, "back\\slash", b"x")
-    obstore.put(other, "d", b"")
-    obstore.put(other, "d/inside", b"x")
-    workspace = opens(s3, bucket)
-    assert names(workspace) == sorted(["Case", "case", "d/inside", "data/table.csv", "e\u0301", "é"])
-    assert [workspace.read(name).content for name in ("Case", "case", "e\u0301", "é")] == [
-        "1", "22", "decomposed", "composed",
-    ]  # fmt: skip
-    workspace.write("data/table.csv", "c,d\n", append=True)
-    assert workspace.read("data/table.csv").content == "a,b\nc,d\n"
-    assert [entry.name for entry in files_of_run(workspace, "home").list("/workspace/d")] == ["inside"]
-
-
-def test_no_prefix_leads_into_another(s3: S3Server, bucket: str, opens: Opens) -> None:
-    one, other = opens(s3, bucket, "a"), opens(s3, bucket, "ab")
-    one.write("f", "mine")
-    assert names(other) == []
-    for name in ("../a/f", "/a/f", "..", "x/../../a/f"):
-        with pytest.raises(WorkspaceError):
-            other.read(name)
-
-
 def test_a_large_file_goes_in_parts_and_comes_back_whole(
     opens: Opens, s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,49 +276,8 @@ def test_a_large_file_goes_in_parts_and_comes_back_whole(
         content += piece
     assert content == data
     files.close()
-    with pytest.raises(WorkspaceError, match="Write it in several files"):
-        put(two, "/workspace/large", b"end", "a")
-    put(two, "/workspace/large", data[1:])
-    assert one.list().files[0].size == len(data) - 1
-
-
-def test_a_large_file_that_replaces_another_counts_what_it_replaced(opens: Opens, moto_server: S3Server) -> None:
-    bucket = moto_server.bucket()
-    one, two = (opens(moto_server, bucket, quota_bytes=100_000_000) for _ in range(2))
-    files = files_of_run(one, "home")
-    opened = files.open("/workspace/large", "w")
-    size = 64 * 1024 * 1024
-    files.write("/workspace/large", opened.identity, 0, bytes(size))
-    two.write("large", "x" * 1000)
-    files.sync(opened.identity)
-    files.close()
-    assert (one.usage().used_bytes, one.usage().entries) == (size, 1)
-    assert one.list().used_bytes == size
-
-
-def test_files_are_read_while_the_bucket_is_counted_for_the_first_time(
-    opens: Opens, moto_server: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun, released = threading.Event(), threading.Event()
-    listed = StoredWorkspace._totals
-
-    def slow(self: StoredWorkspace) -> tuple[int, int]:
-        begun.set()
-        assert released.wait(30)
-        return listed(self)
-
-    monkeypatch.setattr(StoredWorkspace, "_totals", slow)
-    bucket = moto_server.bucket()
-    obstore.put(moto_server.client(bucket, "team/files"), "f", b"of another program")
-    workspace = opens(moto_server, bucket)
-    with ThreadPoolExecutor(2) as threads:
-        counted = threads.submit(workspace.usage)
-        try:
-            assert begun.wait(30)
-            assert threads.submit(lambda: workspace.read("f").content).result(10) == "of another program"
-        finally:
-            released.set()
-        assert counted.result(30).used_bytes == 18
+    put(two, "/workspace/large", b"end", "a")
+    assert one.list().files[0].size == len(data) + 3
 
 
 def test_copies_are_dropped_to_make_room_and_fetched_again(opens: Opens, s3: S3Server, bucket: str) -> None:
@@ -351,101 +292,179 @@ def test_copies_are_dropped_to_make_room_and_fetched_again(opens: Opens, s3: S3S
         two.read("large")
 
 
-def test_a_rename_counts_what_came_to_its_goal_at_the_last_moment(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rename_takes_what_both_names_have_at_the_last_moment(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = pair
     one.write("from", "x" * 300)
-    copy = StoredWorkspace.copy
+    one.write("a/x", "stays")
+    rename = StoredNames.rename
 
-    def late(self: StoredWorkspace, *arguments: Any) -> Object:
-        if not two.bucket.head("to"):
-            two.write("to", "y" * 500)
-        return copy(self, *arguments)
+    def late(self: StoredNames, path: str, goal: str, *called: str) -> Any:
+        two.write("from", "new")
+        two.write("to", "y" * 500)
+        two.write("b/x", "stays too")
+        return rename(self, path, goal, *called)
 
-    monkeypatch.setattr(StoredWorkspace, "copy", late)
+    monkeypatch.setattr(StoredNames, "rename", late)
     files = files_of_run(one, "home")
     files.rename("/workspace/from", "/workspace/to")
-    files.close()
-    assert two.read("to").content == "x" * 300
-    assert (one.usage().used_bytes, one.usage().entries) == (300, 1)
-
-
-def test_a_rename_notices_what_came_to_its_goal_after_it_looked(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = pair
-    one.write("from", "x" * 300)
-    judge, put = Bucket._judge, Bucket._put
-    came = threading.Event()
-
-    def come(key: str) -> None:
-        if key == "to" and not came.is_set():
-            came.set()
-            two.write("to", "y" * 500)
-
-    def judged_then_late(self: Bucket, key: str, condition: str | None) -> None:
-        judge(self, key, condition)
-        come(key)
-
-    def late(self: Bucket, key: str, content: bytes, condition: str | None) -> str:
-        if condition is not None:
-            come(key)
-        return put(self, key, content, condition)
-
-    monkeypatch.setattr(Bucket, "_put", late)
-    if one.bucket.keeps_conditions():
-        monkeypatch.setattr(Bucket, "_judge", judged_then_late)
-    files = files_of_run(one, "home")
-    files.rename("/workspace/from", "/workspace/to")
-    files.close()
-    assert two.read("to").content == "x" * 300
-    assert (one.usage().used_bytes, one.usage().entries) == (300, 1), "what was replaced is counted"
-
-
-def test_a_folder_that_is_renamed_replaces_no_file_that_came_to_its_goal(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, two = pair
-    one.write("a/x", "moved")
-    copy = StoredWorkspace.copy
-
-    def late(self: StoredWorkspace, *arguments: Any) -> Object:
-        two.write("b/x", "new")
-        return copy(self, *arguments)
-
-    monkeypatch.setattr(StoredWorkspace, "copy", late)
-    files = files_of_run(one, "home")
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(NotAFile) as caught:
         files.rename("/workspace/a", "/workspace/b")
+    assert caught.value.number == errno.ENOTEMPTY
     files.close()
-    assert (two.read("a/x").content, two.read("b/x").content) == ("moved", "new")
+    assert {name: two.read(name).content for name in names(one)} == {
+        "a/x": "stays", "b/x": "stays too", "from": "new", "to": "y" * 500,
+    }  # fmt: skip
 
 
-def test_what_is_written_to_the_source_of_a_rename_where_a_store_keeps_no_conditions_is_not_lost(
-    opens: Opens, s3rver_server: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bucket = s3rver_server.bucket()
-    one, two = opens(s3rver_server, bucket), opens(s3rver_server, bucket)
-    one.write("from", "old")
-    delete = Bucket.delete
+def test_a_content_is_in_the_bucket_exactly_as_long_as_a_name_has_it(opens: Opens, s3: S3Server, bucket: str) -> None:
+    one, two = (opens(s3, bucket, quota_bytes=1000) for _ in range(2))
+    for number in range(3):
+        one.write("d/f", f"{number}")
+        two.write("d/f", "more", append=True)
+    one.write("gone", "x")
+    two.delete("gone")
+    one.write("replaced", "x")
+    one.write("renamed", "y")
+    files = files_of_run(two, "home")
+    files.rename("/workspace/renamed", "/workspace/replaced")
+    files.close()
+    with pytest.raises(QuotaFull):
+        one.write("large", "x" * 1000)
+    with pytest.raises(NotAFile):
+        one.write("d", "a folder")
+    assert names(two) == ["d/f", "replaced"]
+    assert blobs(one) == named_blobs(two)
+    assert len(blobs(one)) == 2
+
+
+def test_a_file_is_read_whole_however_often_it_is_replaced(pair: Pair) -> None:
+    one, two = pair
+    one.write("f", "0" * 100_000)
+    ended = threading.Event()
+
+    def replace() -> None:
+        try:
+            for number in range(1, 20):
+                one.write("f", str(number % 10) * 100_000)
+        finally:
+            ended.set()
+
     with ThreadPoolExecutor(1) as threads:
+        replaced = threads.submit(replace)
+        while not ended.is_set():
+            content = two.read("f").content
+            assert content == content[0] * 100_000
+        replaced.result()
 
-        def late(self: Bucket, key: str) -> None:
-            if key == "from":
-                monkeypatch.setattr(Bucket, "delete", delete)
-                begun = threading.Event()
 
-                def write() -> None:
-                    begun.set()
-                    two.write("from", "new")
+def test_a_sweep_deletes_what_a_dead_server_left_and_nothing_of_another_database(
+    opens: Opens, moto_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = moto_server.bucket()
+    one = opens(moto_server, bucket)
+    one.write("f", "content")
+    one.kept.put("r1", {"code.py": b"1"})
+    (prefix,) = {key.rpartition("/")[0] for key in blobs(one)}
+    one.bucket.put(f"{prefix}/left", b"by a server that died")
+    (tmp_path / "other").mkdir()
+    with (
+        open_database(None, tmp_path / "other") as database,
+        StoredWorkspace(
+            tmp_path / "caches" / "other",
+            Bucket(StoreUrl("s3", bucket, "team/files"), moto_server.environment),
+            WorkspaceFiles(lambda: database, Unavailable),
+            quota_bytes=1000,
+        ) as other,
+    ):
+        other.write("f", "of the other")
+        one.check()
+        assert f"{prefix}/left" in blobs(one), "it may be an upload"
+        for each in (one, other):
+            monkeypatch.setattr("sealab.workspace.objects.blobs.SWEEP_SECONDS", -60.0)
+            monkeypatch.setattr(each.blobs, "_looks_at", 0.0)
+            each.blobs._table.takes_on("sweeping", 0)
+            each.check()
+        assert f"{prefix}/left" not in blobs(one)
+        assert (one.read("f").content, other.read("f").content) == ("content", "of the other")
+        assert one.read(".runs/r1/code.py", owner="home").content == "1"
+        assert len(blobs(one)) == 3
 
-                writes.append(threads.submit(write))
-                assert begun.wait(30)
-                concurrent.futures.wait(writes, 0.5)
-            delete(self, key)
 
-        writes: list[Future[None]] = []
-        monkeypatch.setattr(Bucket, "delete", late)
-        files = files_of_run(one, "home")
-        files.rename("/workspace/from", "/workspace/to")
-        files.close()
-        writes[0].result(30)
-    assert {file.name for file in one.list().files} == {"from", "to"}
-    assert [one.read(name).content for name in ("from", "to")] == ["new", "old"]
+def test_objects_of_other_programs_become_files_once_and_those_without_a_name_harm_nothing(
+    s3: S3Server, bucket: str, opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sealab.workspace.objects.inbox.LEFT_SECONDS", 0.0)
+    other = s3.client(bucket, "team/files")
+    for key, content in {
+        "data/table.csv": b"a,b\n", "Case": b"1", "case": b"22", "e\u0301": b"decomposed", "\u00e9": b"composed",
+        "back\\slash": b"x", "d": b"", "d/inside": b"x", ".runs/r/code.py": b"x", ".RUNS/x": b"x", "large": b"x" * 2_000_000,
+    }.items():  # fmt: skip
+        obstore.put(other, key, content)
+    one, two = opens(s3, bucket), opens(s3, bucket)
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(names, (one, two)))
+    expected = ["Case", "case", "d/inside", "data/table.csv", "e\u0301", "\u00e9"]
+    one.check()
+    assert names(one) == names(two) == sorted(expected)
+    assert [one.read(name).content for name in ("Case", "case", "e\u0301", "\u00e9")] == [
+        "1", "22", "decomposed", "composed",
+    ]  # fmt: skip
+    assert one.usage().used_bytes == sum(file.size for file in one.list().files)
+    one.write("data/table.csv", "c,d\n", append=True)
+    two.check()
+    assert two.read("data/table.csv").content == "a,b\nc,d\n"
+    obstore.put(other, "data/table.csv", b"anew")
+    two.check()
+    assert one.read("data/table.csv").content == "anew"
+    assert {key for key in blobs(one) if not key.startswith(f"{BLOBS}/")} == {
+        "back\\slash", "d", ".runs/r/code.py", ".RUNS/x", "large",
+    }  # fmt: skip
+    assert [entry.name for entry in files_of_run(one, "home").list("/workspace/d")] == ["inside"]
+
+
+def test_an_object_replaces_no_file_that_is_newer_also_where_it_was_taken_in_and_could_not_be_deleted(
+    moto_server: S3Server, opens: Opens, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bucket = moto_server.bucket()
+    workspace = opens(moto_server, bucket)
+    names(workspace)
+    monkeypatch.setattr("sealab.workspace.objects.inbox.LEFT_SECONDS", 0.0)
+    for key in ("same", "newer"):
+        obstore.put(moto_server.client(bucket, "team/files"), key, b"of another program")
+
+    def fail(_self: Bucket, _keys: list[str]) -> None:
+        raise Unavailable("The store is away.")
+
+    with monkeypatch.context() as away:
+        away.setattr(Bucket, "delete_all", fail)
+        with pytest.raises(Unavailable):
+            workspace.check()
+    assert {"same", "newer"} < blobs(workspace)
+    later = workspace.names.now_ns() + 60 * 10**9
+    monkeypatch.setattr(StoredNames, "now_ns", lambda _self: later)
+    workspace.write("newer", "of a user")
+    workspace.check()
+    assert [workspace.read(name).content for name in ("newer", "same")] == ["of a user", "of another program"]
+    assert {key for key in blobs(workspace) if not key.startswith(f"{BLOBS}/")} == {"newer"}
+    assert "'newer' of another program cannot be a file: the file of that name is newer" in caplog.text
+    assert len(blobs(workspace)) == 3
+
+
+def test_an_object_whose_key_is_no_path_is_named_and_harms_no_file(
+    moto_server: S3Server, opens: Opens, caplog: pytest.LogCaptureFixture
+) -> None:
+    import boto3  # type: ignore[import-untyped]  # it comes with moto
+
+    bucket = moto_server.bucket()
+    given = {"aws_access_key_id": "S3RVER", "aws_secret_access_key": "S3RVER", "region_name": "us-east-1"}
+    client = boto3.client("s3", endpoint_url=moto_server.address, **given)
+    for key in ("a//b", "../outside", "d/../../e", "bell\x07", "//"):
+        client.put_object(Bucket=bucket, Key=f"team/files/d/{key}", Body=b"hostile")
+    workspace = opens(moto_server, bucket)
+    workspace.write("d/f", "content")
+    workspace.check()
+    assert "Rename or remove it" in caplog.text
+    assert names(workspace) == ["d/f"]
+    assert [entry.name for entry in files_of_run(workspace, "home").list("/workspace/d")] == ["f"]
+    with workspace.brought_whole():
+        assert ["/".join(found.parts) for found in workspace.root.walk() if not found.is_folder] == ["d/f"]
