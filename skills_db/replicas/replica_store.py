@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import cast
 
 from ..engine import Database
 from ..postgresql import CLOCK
 from ..shared_state.histories import AGE, PRESENT, UNTOLD, Histories
-from ..sql import Session, sa
+from ..sql import Connection, Row, insert, sa
+from ..tables import REPLICA, SESSION_LEASE
 
 NOBODY = ""
 """The holder of a session that was let go."""
@@ -80,47 +80,46 @@ class ReplicaStore:
 
     def join(self, replica: str, term: int, address: str, mark: str, version: str, *, seconds: float) -> None:
         """Enter a server with a lease of so many seconds; a `term` is never used again once it was lost."""
-        given = {
-            "id": replica,
-            "term": term,
-            "address": address,
-            "mark": mark,
-            "version": version,
-            "seconds": seconds,
-        }
         self._histories.note()
-        with self._database.transaction() as session:
-            session.execute(_JOIN, given)
+        alive = {"term": term, "heartbeat": CLOCK, "leased_until": CLOCK + seconds}
+        row = {"id": replica, "address": address, "mark": mark, "version": version, "started": CLOCK, "leaving": 0}
+        joined = insert(REPLICA).values({**row, **alive}).on_conflict_do_update(index_elements=["id"], set_=alive)
+        with self._database.transaction() as connection:
+            connection.execute(joined)
 
     def beat(self, replica: str, term: int, *, seconds: float, is_leaving: bool) -> Beat:
         """Renew the lease of a server, unless another has taken something from it, and return who there is."""
-        given = {"id": replica, "term": term, "seconds": seconds, "leaving": int(is_leaving)}
-        renew = _RENEW if self._histories.are_told() else _RENEW_UNTOLD
-        with self._database.transaction() as session:
-            now, history, age = session.execute(renew, given).one_or_none() or (None, UNTOLD, seconds)
-            is_settled = self._histories.settled(session, seconds) if age is None else age >= seconds
-            rows = session.execute(_ALL).mappings().all()
+        values = {"heartbeat": CLOCK, "leased_until": CLOCK + seconds, "leaving": int(is_leaving)}
+        learnt = (PRESENT, AGE) if self._histories.are_told() else (sa.literal(UNTOLD), sa.literal(seconds))
+        renewed = sa.update(REPLICA).where(*_is_term(replica, term)).values(values)
+        with self._database.transaction() as connection:
+            found = connection.execute(renewed.returning(_REPLICA.heartbeat, *learnt)).one_or_none()
+            now, history, age = found or (None, UNTOLD, seconds)
+            is_settled = self._histories.settled(connection, seconds) if age is None else age >= seconds
+            rows = connection.execute(_ALL).all()
             kept = now is not None
-            now = session.execute(_NOW).scalar_one() if now is None else now
-        self._database.set_clock(float(now))
-        return Beat(kept, float(now), tuple(map(_replica, rows)), history, is_settled)
+            now = connection.execute(sa.select(CLOCK)).scalar_one() if now is None else now
+        self._database.set_clock(now)
+        return Beat(kept, now, tuple(map(_replica, rows)), history, is_settled)
 
     def all(self) -> tuple[ReplicaRow, ...]:
         """Return the servers that there are, dead ones too."""
-        with self._database.read() as session:
-            return tuple(map(_replica, session.execute(_ALL).mappings()))
+        with self._database.read() as connection:
+            return tuple(map(_replica, connection.execute(_ALL)))
 
     def remove_dead(self, *, grace_seconds: float) -> None:
         """Remove servers whose lease ran out so long ago, and what is known of sessions that nobody has for long."""
-        with self._database.transaction() as session:
-            session.execute(_REMOVE_DEAD, {"grace": grace_seconds})
-        with self._database.transaction() as session:
-            session.execute(_FORGET, {"seconds": FORGOTTEN_SECONDS})
+        with self._database.transaction() as connection:
+            connection.execute(sa.delete(REPLICA).where(_REPLICA.leased_until + grace_seconds < CLOCK))
+        of_replica = sa.exists().where(_REPLICA.id == _SESSION.replica, _REPLICA.term == _SESSION.term)
+        since = sa.select(CLOCK - FORGOTTEN_SECONDS).scalar_subquery()
+        with self._database.transaction() as connection:
+            connection.execute(sa.delete(SESSION_LEASE).where(_SESSION.taken < since, ~of_replica))
 
     def leave(self, replica: str) -> None:
         """Remove a server. What it held is anybody's at once."""
-        with self._database.transaction() as session:
-            session.execute(_LEAVE, {"id": replica})
+        with self._database.transaction() as connection:
+            connection.execute(sa.delete(REPLICA).where(_REPLICA.id == replica))
 
     def take(self, name: str, replica: str, term: int, *, settle_seconds: float = 0) -> Holder:
         """Return who holds a session: another server that is alive, else the one that asks, from now on.
@@ -128,23 +127,26 @@ class ReplicaStore:
         Each time that it is taken has an epoch of its own, so that to `let_go` of an earlier one does nothing. While
         the history of the database is younger than `settle_seconds` nobody takes one: it is another's or `NOBODY`'s.
         """
-        given = {"name": name, "replica": replica, "term": term}
+        mine = {"replica": replica, "term": term, "taken": CLOCK}
+        begun = insert(SESSION_LEASE).values(name=name, epoch=1, **mine).on_conflict_do_nothing()
+        held = sa.select(SESSION_LEASE).where(_SESSION.name == name).with_for_update()
+        taken = sa.update(SESSION_LEASE).where(_SESSION.name == name).values(epoch=_SESSION.epoch + 1, **mine)
         self._histories.are_told()
         while True:
-            with self._database.transaction() as session:
-                if not self._histories.settled(session, settle_seconds):
-                    found = session.execute(_HELD, {"name": name}).mappings().one_or_none()
-                    return _holder(found) if found is not None and found["replica"] != replica else Holder(NOBODY, 0, 0)
-                if (epoch := session.execute(_BEGIN, given).scalar_one_or_none()) is not None:
-                    return Holder(replica, term, cast("int", epoch))
-                found = session.execute(_HELD, {"name": name}).mappings().one_or_none()
+            with self._database.transaction() as connection:
+                if not self._histories.settled(connection, settle_seconds):
+                    found = connection.execute(held).one_or_none()
+                    return _holder(found) if found is not None and found.replica != replica else Holder(NOBODY, 0, 0)
+                if connection.execute(begun).rowcount:
+                    return Holder(replica, term, 1)
+                found = connection.execute(held).one_or_none()
                 if found is None:  # it was closed just now
                     continue
                 holder = _holder(found)
-                if (holder.replica, holder.term) != (replica, term) and _is_alive(session, holder):
+                if (holder.replica, holder.term) != (replica, term) and _is_alive(connection, holder):
                     return holder
-                epoch = session.execute(_TAKE_OVER, given).scalar_one()
-                return Holder(replica, term, cast("int", epoch), was_lost=True)
+                epoch = connection.execute(taken.returning(_SESSION.epoch)).scalar_one()
+                return Holder(replica, term, epoch, was_lost=True)
 
     def keep(
         self, held: Mapping[str, int], replica: str, term: int, *, may_be_forgotten: bool = False
@@ -154,102 +156,68 @@ class ReplicaStore:
         Where it `may_be_forgotten` who was given them last, the row of an earlier holder gives way too: for a server
         whose lease has lasted since before the promotion, so that none could be given yet.
         """
-        with self._database.read() as session:
-            known = session.execute(_KNOWN, {"names": list(held), "replica": replica, "term": term}).all()
-        lacking = held.keys() - {str(name) for name, epoch in known if epoch == held[str(name)]}
+        own = (_SESSION.replica == replica, _SESSION.term == term, _SESSION.name.in_(held))
+        with self._database.read() as connection:
+            known = connection.execute(sa.select(_SESSION.name, _SESSION.epoch).where(*own)).all()
+        lacking = held.keys() - {name for name, epoch in known if epoch == held[name]}
         if not lacking:
             return frozenset()
-        with self._database.transaction() as session:
+        with self._database.transaction() as connection:
             return frozenset(
                 name
                 for name in sorted(lacking)
-                if session.execute(
-                    _ENTER_AGAIN,
-                    {
-                        "name": name,
-                        "replica": replica,
-                        "term": term,
-                        "epoch": held[name],
-                        "forgotten": int(may_be_forgotten),
-                    },
-                ).first()
-                is None
+                if not _enter_again(
+                    connection, name, Holder(replica, term, held[name]), may_be_forgotten=may_be_forgotten
+                )
             )
 
     def let_go(self, held: Iterable[tuple[str, int]], replica: str) -> None:
         """Let go of sessions, each with its epoch, that have ended by themselves or are to go on elsewhere."""
-        with self._database.transaction() as session:
+        with self._database.transaction() as connection:
             for name, epoch in held:
-                session.execute(_LET_GO, {"name": name, "epoch": epoch, "replica": replica})
+                own = (_SESSION.name == name, _SESSION.epoch == epoch, _SESSION.replica == replica)
+                connection.execute(sa.update(SESSION_LEASE).where(*own).values(replica=NOBODY))
 
 
-def _is_alive(session: Session, holder: Holder) -> bool:
+def _enter_again(connection: Connection, name: str, holder: Holder, *, may_be_forgotten: bool) -> bool:
+    values = {"replica": holder.replica, "term": holder.term, "epoch": holder.epoch, "taken": CLOCK}
+    entered = insert(SESSION_LEASE).values(name=name, **values)
+    if may_be_forgotten:
+        entered = entered.on_conflict_do_update(
+            index_elements=["name"], set_=values, where=_SESSION.epoch < holder.epoch
+        )
+    else:
+        entered = entered.on_conflict_do_nothing()
+    return connection.execute(entered).rowcount > 0
+
+
+def _is_alive(connection: Connection, holder: Holder) -> bool:
     """Return whether a server is alive; of one that is not, the row is gone when this returns."""
-    given = {"id": holder.replica, "term": holder.term}
-    session.execute(_REMOVE, given)
-    return session.execute(_IS_THERE, given).first() is not None
+    own = _is_term(holder.replica, holder.term)
+    connection.execute(sa.delete(REPLICA).where(*own, _REPLICA.leased_until < CLOCK))
+    return connection.execute(sa.select(1).where(*own).with_for_update(read=True)).first() is not None
 
 
-def _holder(found: sa.RowMapping) -> Holder:
-    return Holder(str(found["replica"]), cast("int", found["term"]), cast("int", found["epoch"]))
+def _is_term(replica: str, term: int) -> tuple[sa.ColumnElement[bool], ...]:
+    return _REPLICA.id == replica, _REPLICA.term == term
 
 
-def _replica(row: sa.RowMapping) -> ReplicaRow:
+def _holder(found: Row) -> Holder:
+    return Holder(found.replica, found.term, found.epoch)
+
+
+def _replica(row: Row) -> ReplicaRow:
     return ReplicaRow(
-        str(row["id"]),
-        cast("int", row["term"]),
-        str(row["address"]),
-        str(row["mark"]),
-        str(row["version"]),
-        float(cast("float", row["heartbeat"])),
-        bool(row["leaving"]),
-        bool(row["alive"]),
+        row.id,
+        row.term,
+        row.address,
+        row.mark,
+        row.version,
+        row.heartbeat,
+        bool(row.leaving),
+        row.is_alive,
     )
 
 
-_NOW = sa.text(f"SELECT {CLOCK}")
-_JOIN = sa.text(
-    "INSERT INTO sealab_replica (id, term, address, mark, version, started, heartbeat, leased_until, leaving) "  # noqa: S608 - no value is in it
-    f"VALUES (:id, :term, :address, :mark, :version, {CLOCK}, {CLOCK}, {CLOCK} + :seconds, 0) "
-    f"ON CONFLICT (id) DO UPDATE SET term = :term, heartbeat = {CLOCK}, leased_until = {CLOCK} + :seconds"
-)
-_RENEWING = (
-    f"UPDATE sealab_replica SET heartbeat = {CLOCK}, leased_until = {CLOCK} + :seconds, leaving = :leaving "  # noqa: S608 - as above
-    "WHERE id = :id AND term = :term RETURNING heartbeat"
-)
-_RENEW = sa.text(f"{_RENEWING}, {PRESENT}, {AGE}")
-_RENEW_UNTOLD = sa.text(f"{_RENEWING}, '{UNTOLD}', :seconds")
-_ALL = sa.text(
-    f"SELECT id, term, address, mark, version, heartbeat, leaving, leased_until > {CLOCK} AS alive "  # noqa: S608 - as above
-    "FROM sealab_replica ORDER BY started, id"
-)
-_REMOVE_DEAD = sa.text(f"DELETE FROM sealab_replica WHERE leased_until + :grace < {CLOCK}")  # noqa: S608 - as above
-_FORGET = sa.text(
-    "DELETE FROM sealab_session_lease "  # noqa: S608 - as above
-    f"WHERE taken < (SELECT {CLOCK} - :seconds) AND NOT EXISTS (SELECT 1 FROM sealab_replica "
-    "WHERE sealab_replica.id = sealab_session_lease.replica AND sealab_replica.term = sealab_session_lease.term)"
-)
-_LEAVE = sa.text("DELETE FROM sealab_replica WHERE id = :id")
-_BEGIN = sa.text(
-    "INSERT INTO sealab_session_lease (name, replica, term, epoch, taken) "  # noqa: S608 - as above
-    f"VALUES (:name, :replica, :term, 1, {CLOCK}) ON CONFLICT (name) DO NOTHING RETURNING epoch"
-)
-_HELD = sa.text("SELECT replica, term, epoch FROM sealab_session_lease WHERE name = :name FOR UPDATE")
-_REMOVE = sa.text(f"DELETE FROM sealab_replica WHERE id = :id AND term = :term AND leased_until < {CLOCK}")  # noqa: S608 - as above
-_IS_THERE = sa.text("SELECT 1 FROM sealab_replica WHERE id = :id AND term = :term FOR SHARE")
-_TAKE_OVER = sa.text(
-    "UPDATE sealab_session_lease SET replica = :replica, term = :term, epoch = epoch + 1, "  # noqa: S608 - as above
-    f"taken = {CLOCK} WHERE name = :name RETURNING epoch"
-)
-_KNOWN = sa.text(
-    "SELECT name, epoch FROM sealab_session_lease WHERE replica = :replica AND term = :term AND name IN :names"
-).bindparams(sa.bindparam("names", expanding=True))
-_ENTER_AGAIN = sa.text(
-    "INSERT INTO sealab_session_lease (name, replica, term, epoch, taken) "  # noqa: S608 - as above
-    f"VALUES (:name, :replica, :term, :epoch, {CLOCK}) ON CONFLICT (name) DO UPDATE SET replica = excluded.replica, "
-    "term = excluded.term, epoch = excluded.epoch, taken = excluded.taken "
-    "WHERE :forgotten = 1 AND sealab_session_lease.epoch < excluded.epoch RETURNING name"
-)
-_LET_GO = sa.text(
-    "UPDATE sealab_session_lease SET replica = '' WHERE name = :name AND epoch = :epoch AND replica = :replica"
-)
+_REPLICA, _SESSION = REPLICA.c, SESSION_LEASE.c
+_ALL = sa.select(REPLICA, (_REPLICA.leased_until > CLOCK).label("is_alive")).order_by(_REPLICA.started, _REPLICA.id)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..sql import sa
-from .shared_tables import CHANNEL
+from ..tables import CHANNEL
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection

@@ -66,13 +66,12 @@ class SignInKeys:
         nonce = os.urandom(_NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, json.dumps(told).encode(), _bound(owner, part))
 
-    def opened(self, owner: str, part: str, sealed: object) -> Told:
+    def opened(self, owner: str, part: str, sealed: bytes) -> Told:
         """Decrypt what was sealed as that part for that owner. Raises `SealBroken`."""
         from ..cipher import InvalidTag
 
-        data = bytes(cast("bytes", sealed))
         try:
-            plain = self._cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], _bound(owner, part))
+            plain = self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], _bound(owner, part))
         except (InvalidTag, ValueError):
             raise SealBroken from None
         return cast("Told", json.loads(plain))

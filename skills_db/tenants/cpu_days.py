@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from ..content import storable
 from ..engine import Database
-from ..sql import sa
+from ..sql import insert, sa
+from ..tables import CPU_DAY
 
 DAYS_KEPT = 35
 """How many days are kept, today included."""
@@ -32,29 +33,25 @@ class CpuDayStore:
 
         They survive a crash of the program; a crash of the machine may take the last ones along.
         """
-        statement = sa.text(
-            """INSERT INTO sealab_cpu_day (tenant, principal, day, seconds)
-                VALUES (:tenant, :principal, :day, :seconds)
-                ON CONFLICT (day, tenant, principal)
-                DO UPDATE SET seconds = sealab_cpu_day.seconds + excluded.seconds"""
-        )
         rows = [
             {**key._asdict(), "seconds": seconds}
             for key, seconds in sorted(used.items())  # in one order: two processes then never wait for each other
             if storable(key.tenant) and storable(key.principal)
         ]
         if rows:
-            with self._database.transaction(durable=False) as session:
-                session.connection().execute(statement, rows)
+            added = insert(CPU_DAY)
+            seconds = {"seconds": CPU_DAY.c.seconds + added.excluded.seconds}
+            added = added.on_conflict_do_update(index_elements=["day", "tenant", "principal"], set_=seconds)
+            with self._database.transaction(durable=False) as connection:
+                connection.execute(added, rows)
 
     def of_day(self, day: str) -> dict[DayOf, float]:
         """Return what all used on a day."""
-        statement = sa.text("SELECT tenant, principal, seconds FROM sealab_cpu_day WHERE day = :day")
-        with self._database.read() as session:
-            rows = session.connection().execute(statement, {"day": day})
-            return {DayOf(tenant, principal, day): float(seconds) for tenant, principal, seconds in rows}
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(CPU_DAY).where(CPU_DAY.c.day == day))
+            return {DayOf(row.tenant, row.principal, day): row.seconds for row in rows}
 
     def drop_before(self, day: str) -> None:
         """Drop what is older."""
-        with self._database.transaction(durable=False) as session:
-            session.connection().execute(sa.text("DELETE FROM sealab_cpu_day WHERE day < :day"), {"day": day})
+        with self._database.transaction(durable=False) as connection:
+            connection.execute(sa.delete(CPU_DAY).where(CPU_DAY.c.day < day))

@@ -10,10 +10,10 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import cast
 
 from ..engine import Database
-from ..sql import sa
+from ..sql import Row, insert, sa
+from ..tables import TENANT
 
 
 class TenantStatus(StrEnum):
@@ -47,69 +47,42 @@ class TenantStore:
 
         A deleted one stays deleted: a token that still names it must not bring it back.
         """
-        with self._database.read() as session:
-            found = session.execute(_ONE, {"id": tenant}).mappings().one_or_none()
+        found = self.find(tenant)
         if found is None:
-            with self._database.transaction() as session:
-                session.execute(_ADD, {"id": tenant, "now": time.time(), "status": TenantStatus.ACTIVE.value})
-                found = session.execute(_ONE, {"id": tenant}).mappings().one()
-        return _tenant(found)
+            row = {"id": tenant, "created": time.time(), "changed": time.time(), "status": TenantStatus.ACTIVE.value}
+            with self._database.transaction() as connection:
+                connection.execute(insert(TENANT).on_conflict_do_nothing(), row)
+                found = _tenant(connection.execute(sa.select(TENANT).where(TENANT.c.id == tenant)).one())
+        return found
 
     def find(self, tenant: str) -> Tenant | None:
         """Return a tenant, None where there has never been one of that id."""
-        with self._database.read() as session:
-            found = session.execute(_ONE, {"id": tenant}).mappings().one_or_none()
+        with self._database.read() as connection:
+            found = connection.execute(sa.select(TENANT).where(TENANT.c.id == tenant)).one_or_none()
         return None if found is None else _tenant(found)
 
     def all(self) -> tuple[Tenant, ...]:
         """Return all tenants by id, deleted ones too."""
-        with self._database.read() as session:
-            return tuple(map(_tenant, session.execute(_ALL).mappings()))
+        with self._database.read() as connection:
+            return tuple(map(_tenant, connection.execute(sa.select(TENANT).order_by(TENANT.c.id))))
 
     def unserved(self, among: Collection[str]) -> frozenset[str]:
         """Return which of some tenants may not be served now."""
         if not among:
             return frozenset()
-        with self._database.read() as session:
-            found = session.execute(_UNSERVED, {"ids": list(among), "active": TenantStatus.ACTIVE.value})
-            return frozenset(found.scalars())
+        unserved = sa.select(TENANT.c.id).where(TENANT.c.id.in_(among), TENANT.c.status != TenantStatus.ACTIVE.value)
+        with self._database.read() as connection:
+            return frozenset(connection.execute(unserved).scalars())
 
     def set_status(self, tenant: str, status: TenantStatus, proof: Mapping[str, object] | None = None) -> None:
         """Change whether a tenant is served; a `proof` that is given takes the place of the one before."""
-        told = {
-            "id": tenant,
-            "now": time.time(),
-            "status": status.value,
-            "proof": None if proof is None else _json(proof),
-        }
-        with self._database.transaction() as session:
-            session.execute(_SET, told)
+        values = {"status": status.value, "changed": time.time()}
+        if proof is not None:
+            values["proof"] = json.dumps(proof, sort_keys=True)
+        with self._database.transaction() as connection:
+            connection.execute(sa.update(TENANT).where(TENANT.c.id == tenant).values(values))
 
 
-def _json(proof: Mapping[str, object]) -> str:
-    return json.dumps(proof, sort_keys=True)
-
-
-def _tenant(row: sa.RowMapping) -> Tenant:
-    proof = row["proof"]
-    return Tenant(
-        cast("str", row["id"]),
-        cast("float", row["created"]),
-        TenantStatus(row["status"]),
-        cast("float", row["changed"]),
-        None if proof is None else json.loads(proof),
-    )
-
-
-_COLUMNS = "id, created, status, changed, proof"
-_ONE = sa.text(f"SELECT {_COLUMNS} FROM sealab_tenant WHERE id = :id")  # noqa: S608 - no value is in it
-_ALL = sa.text(f"SELECT {_COLUMNS} FROM sealab_tenant ORDER BY id")  # noqa: S608 - as above
-_ADD = sa.text(
-    "INSERT INTO sealab_tenant (id, created, status, changed) VALUES (:id, :now, :status, :now) ON CONFLICT DO NOTHING"
-)
-_UNSERVED = sa.text("SELECT id FROM sealab_tenant WHERE id IN :ids AND status <> :active").bindparams(
-    sa.bindparam("ids", expanding=True)
-)
-_SET = sa.text(
-    "UPDATE sealab_tenant SET status = :status, changed = :now, proof = coalesce(:proof, proof) WHERE id = :id"
-)
+def _tenant(row: Row) -> Tenant:
+    proof = None if row.proof is None else json.loads(row.proof)
+    return Tenant(row.id, row.created, TenantStatus(row.status), row.changed, proof)

@@ -13,20 +13,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ..engine import Database
-from ..sql import Session, sa
+from ..leases import Lease, taken
+from ..sql import Connection, insert, sa
+from ..tables import WORKSPACE_CLAIM, WORKSPACE_COUNT, WORKSPACE_LOCK
 
 CLAIM_SECONDS = 900
 """How long a claim counts whose server says nothing more: longer than any write may take."""
 WAIT_SECONDS = 20.0
 """How long a name is waited for that another server holds."""
 _PAUSE_SECONDS = 0.02
-_NOW = {
-    "sqlite": "CAST(strftime('%s', 'now') AS BIGINT)",
-    "postgresql": "CAST(extract(epoch FROM clock_timestamp()) AS BIGINT)",
-}
-_USED = """SELECT c.bytes + coalesce((SELECT sum(bytes) FROM sealab_workspace_claim), 0),
-    c.entries + coalesce((SELECT sum(entries) FROM sealab_workspace_claim), 0), c.version, c.listed
-    FROM sealab_workspace_count c WHERE c.id = 1"""
 
 
 class WorkspaceCounts:
@@ -37,44 +32,32 @@ class WorkspaceCounts:
 
     def used(self) -> tuple[int, int, int, bool]:
         """Return bytes and entries with what is claimed, the version of the count, and whether it was ever listed."""
-        with self._opening().read() as session:
-            found = session.connection().execute(sa.text(_USED)).one()
-            return int(found[0]), int(found[1]), int(found[2]), bool(found[3])
+        with self._opening().read() as connection:
+            return _used(connection)
 
     def claim(self, more_bytes: int, more_entries: int, *, bytes_max: int, entries_max: int) -> int | None:
         """Claim room, and return the claim; None where there is not so much, of what is more than nothing."""
-        with self._opening().transaction(durable=False) as session:
-            connection = session.connection()
-            now = _NOW[connection.dialect.name]
-            _lock(session)
-            connection.execute(
-                sa.text(f"DELETE FROM sealab_workspace_claim WHERE made_at < {now} - {CLAIM_SECONDS}")  # noqa: S608 - constants
-            )
-            used = connection.execute(sa.text(_USED)).one()
-            if (more_bytes > 0 and int(used[0]) + more_bytes > bytes_max) or (
-                more_entries > 0 and int(used[1]) + more_entries > entries_max
+        database = self._opening()
+        with database.transaction(durable=False) as connection:
+            now = int(database.now())
+            _lock(connection)
+            connection.execute(sa.delete(WORKSPACE_CLAIM).where(_CLAIM.made_at < now - CLAIM_SECONDS))
+            used_bytes, entries, _, _ = _used(connection)
+            if (more_bytes > 0 and used_bytes + more_bytes > bytes_max) or (
+                more_entries > 0 and entries + more_entries > entries_max
             ):
                 return None
-            made = connection.execute(
-                sa.text(
-                    "INSERT INTO sealab_workspace_claim (bytes, entries, made_at) "  # noqa: S608 - constants
-                    f"VALUES (:bytes, :entries, {now}) RETURNING id"
-                ),
-                {"bytes": max(0, more_bytes), "entries": max(0, more_entries)},
-            )
-            return int(made.scalar_one())
+            row = {"bytes": max(0, more_bytes), "entries": max(0, more_entries), "made_at": now}
+            return int(connection.execute(WORKSPACE_CLAIM.insert().returning(_CLAIM.id), row).scalar_one())
 
     def finish(self, claim: int | None, more_bytes: int, more_entries: int) -> None:
         """End a claim, if there was one, and count what was really done, which may be less than nothing."""
-        with self._opening().transaction(durable=False) as session:
-            connection = session.connection()
-            _lock(session)
+        counted = {"bytes": _COUNT.bytes + more_bytes, "entries": _COUNT.entries + more_entries}
+        with self._opening().transaction(durable=False) as connection:
+            _lock(connection)
             if claim is not None:
-                connection.execute(sa.text("DELETE FROM sealab_workspace_claim WHERE id = :id"), {"id": claim})
-            connection.execute(
-                sa.text("UPDATE sealab_workspace_count SET bytes = bytes + :bytes, entries = entries + :entries"),
-                {"bytes": more_bytes, "entries": more_entries},
-            )
+                connection.execute(sa.delete(WORKSPACE_CLAIM).where(_CLAIM.id == claim))
+            connection.execute(sa.update(WORKSPACE_COUNT).values(counted))
 
     @contextmanager
     def named(self, name: str, seconds: int) -> Iterator[bool]:
@@ -92,39 +75,40 @@ class WorkspaceCounts:
             yield has
         finally:
             if has:
-                with self._opening().transaction(durable=False) as session:
-                    session.connection().execute(
-                        sa.text("DELETE FROM sealab_workspace_lock WHERE name = :name AND owner = :owner"),
-                        {"name": name, "owner": owner},
-                    )
+                own = (WORKSPACE_LOCK.c.name == name, _LEASE.is_of(owner))
+                with self._opening().transaction(durable=False) as connection:
+                    connection.execute(sa.delete(WORKSPACE_LOCK).where(*own))
 
     def _hold(self, name: str, owner: str, seconds: int) -> bool:
-        with self._opening().transaction(durable=False) as session:
-            connection = session.connection()
-            now = _NOW[connection.dialect.name]
-            held = connection.execute(
-                sa.text(
-                    "INSERT INTO sealab_workspace_lock (name, owner, until) "  # noqa: S608 - constants
-                    f"VALUES (:name, :owner, {now} + :seconds) ON CONFLICT (name) DO UPDATE SET "
-                    f"owner = excluded.owner, until = excluded.until WHERE sealab_workspace_lock.until < {now}"
-                ),
-                {"name": name, "owner": owner, "seconds": seconds},
-            )
-            return bool(held.rowcount)
+        database = self._opening()
+        with database.transaction(durable=False) as connection:
+            now = database.now()
+            values = taken(owner, now + seconds)
+            held = insert(WORKSPACE_LOCK).values(name=name, **values)
+            held = held.on_conflict_do_update(index_elements=["name"], set_=values, where=_LEASE.is_free(now))
+            return connection.execute(held).rowcount > 0
 
     def recounted(self, version: int, used_bytes: int, entries: int) -> bool:
         """Take what a listing found, unless something was claimed or counted since `version`; return whether it did."""
-        with self._opening().transaction(durable=False) as session:
-            changed = session.connection().execute(
-                sa.text(
-                    "UPDATE sealab_workspace_count SET bytes = :bytes, entries = :entries, listed = 1 "
-                    "WHERE version = :version AND NOT EXISTS (SELECT 1 FROM sealab_workspace_claim)"
-                ),
-                {"bytes": used_bytes, "entries": entries, "version": version},
-            )
-            return bool(changed.rowcount)
+        same = sa.update(WORKSPACE_COUNT).where(_COUNT.version == version, ~sa.exists().select_from(WORKSPACE_CLAIM))
+        with self._opening().transaction(durable=False) as connection:
+            counted = same.values(bytes=used_bytes, entries=entries, listed=1)
+            return connection.execute(counted).rowcount > 0
 
 
-def _lock(session: Session) -> None:
+_COUNT, _CLAIM = WORKSPACE_COUNT.c, WORKSPACE_CLAIM.c
+_LEASE = Lease(WORKSPACE_LOCK)
+
+
+def _lock(connection: Connection) -> None:
     """Hold the count against every other server until the transaction ends."""
-    session.connection().execute(sa.text("UPDATE sealab_workspace_count SET version = version + 1 WHERE id = 1"))
+    connection.execute(sa.update(WORKSPACE_COUNT).values(version=_COUNT.version + 1))
+
+
+def _used(connection: Connection) -> tuple[int, int, int, bool]:
+    claimed = (
+        sa.select(sa.func.coalesce(sa.func.sum(each), 0)).scalar_subquery() for each in (_CLAIM.bytes, _CLAIM.entries)
+    )
+    columns = (_COUNT.bytes + next(claimed), _COUNT.entries + next(claimed), _COUNT.version, _COUNT.listed)
+    used_bytes, entries, version, listed = connection.execute(sa.select(*columns)).one()
+    return int(used_bytes), int(entries), version, bool(listed)
