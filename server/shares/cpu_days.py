@@ -44,7 +44,7 @@ class CpuDays:
         self._reading: asyncio.Task[None] | None = None
         self._dropped_before = ""
         self._writer: WriteBehind[tuple[DayOf, float]] = WriteBehind(
-            "CPU seconds of runs", self._write, every_seconds=_WRITE_SECONDS, merge=_merged
+            "CPU seconds of runs", self._write, wait_seconds_max=_WRITE_SECONDS, merge=_merged
         )
 
     def today(self) -> str:
@@ -73,7 +73,6 @@ class CpuDays:
         with self._changing:
             self._unwritten[key] += seconds  # type: ignore[assignment]  # a counter of seconds
         self._writer.add((key, seconds))
-        self._writer.start()
 
     def used_by(self, tenant: str, principal: str) -> float:
         """Return what a principal used today."""
@@ -94,8 +93,7 @@ class CpuDays:
 
     def close(self) -> None:
         """Write what waits. Blocks."""
-        self._writer.stop()
-        self._writer.flush()
+        self._writer.close()
 
     async def _read_again(self) -> None:
         try:

@@ -39,7 +39,7 @@ class AuditNotes:
         self._lines: WriteBehind[Note] = WriteBehind(
             "lines of the privacy audit",
             lambda notes: vault().note(*notes),
-            every_seconds=PAUSE_SECONDS,
+            wait_seconds_max=PAUSE_SECONDS,
             merge=_merged,
         )
 
@@ -58,12 +58,10 @@ class AuditNotes:
         from ....skills_db.vault_entries import Note
 
         self._lines.add(Note(time.time(), tokens_of(scope), action, destination, dict(counts), run))
-        self._lines.start()
 
     def close(self) -> None:
         """Write what waits and end. Blocks."""
-        self._lines.stop()
-        self._lines.flush()
+        self._lines.close()
 
 
 class RecordLinks:
@@ -78,7 +76,7 @@ class RecordLinks:
         self._known: OrderedDict[tuple[str, Sequence[str]], None] = OrderedDict()
         self._turn = threading.Lock()
         self._records: WriteBehind[tuple[str, Sequence[str]]] = WriteBehind(
-            "links of records", self._write, every_seconds=PAUSE_SECONDS
+            "links of records", self._write, wait_seconds_max=PAUSE_SECONDS
         )
 
     def add(self, scope: str, records: Sequence[Sequence[str]]) -> None:
@@ -90,14 +88,12 @@ class RecordLinks:
                 self._known.popitem(last=False)
         if new:
             self._records.add(*new)
-            self._records.start()
-            if len(self._records.waiting()) > _RECORDS_WAITING:
+            if len(self._records) > _RECORDS_WAITING:
                 self._records.flush()
 
     def close(self) -> None:
         """Write what waits and end. Blocks."""
-        self._records.stop()
-        self._records.flush()
+        self._records.close()
 
     def _write(self, records: Sequence[tuple[str, Sequence[str]]]) -> None:
         by_scope: dict[str, list[Sequence[str]]] = defaultdict(list)
