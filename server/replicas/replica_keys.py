@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from ...skills_db.vault_keys import Seal, SealBroken
 
 if TYPE_CHECKING:
-    from ...skills_db.replicas.replica_store import ReplicaRow
+    from ...skills_db.replicas import ReplicaRow
 
 _SIGNATURE_CHARS = 32
 _MCP_ID = re.compile(r"([0-9a-f]{16})\.([!-~]{1,128})\.([0-9a-f]{32})")

@@ -23,7 +23,7 @@ from ..runs.executor import Here
 from .replica_errors import OutcomeUnknown, SessionElsewhere
 
 if TYPE_CHECKING:
-    from ...skills_db.replicas.replica_store import ReplicaRow
+    from ...skills_db.replicas import ReplicaRow
     from ..runs.request import Execution
     from .membership import Membership
     from .replica_keys import ReplicaKeys

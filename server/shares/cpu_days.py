@@ -22,7 +22,7 @@ from ..write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
-    from ...skills_db.tenants.cpu_days import CpuDayStore, DayOf
+    from ...skills_db.tenants.tenant_store import CpuDayStore, DayOf
 
 REFRESH_SECONDS = 5.0
 """How old what is known of other processes may be when a run begins."""
@@ -67,7 +67,7 @@ class CpuDays:
 
     def add(self, tenant: str, principal: str, seconds: float) -> None:
         """Count what was used; returns at once."""
-        from ...skills_db.tenants.cpu_days import DayOf
+        from ...skills_db.tenants.tenant_store import DayOf
 
         key = DayOf(tenant, principal, self.today())
         with self._changing:
@@ -120,7 +120,7 @@ class CpuDays:
                 if self._unwritten[key] <= _ROUNDING:
                     del self._unwritten[key]
         if self._dropped_before != self.today():
-            from ...skills_db.tenants.cpu_days import DAYS_KEPT
+            from ...skills_db.tenants.tenant_store import DAYS_KEPT
 
             store.drop_before((self._moment() - timedelta(days=DAYS_KEPT - 1)).strftime("%Y-%m-%d"))
             self._dropped_before = self.today()
@@ -129,7 +129,7 @@ class CpuDays:
         return datetime.fromtimestamp(self._wall(), UTC)
 
     def _store(self) -> CpuDayStore:
-        from ...skills_db.tenants.cpu_days import CpuDayStore
+        from ...skills_db.tenants.tenant_store import CpuDayStore
 
         return CpuDayStore(self._database())
 

@@ -9,7 +9,9 @@ from sealab.skills_db.engine import Database
 from sealab.skills_db.sql import insert_both, insert_many
 from sealab.skills_db.tables import DOCUMENT
 
-FIRST = sa.Table("many_first", sa.MetaData(), sa.Column("name", sa.Text, primary_key=True), sa.Column("total", sa.Integer))
+FIRST = sa.Table(
+    "many_first", sa.MetaData(), sa.Column("name", sa.Text, primary_key=True), sa.Column("total", sa.Integer)
+)
 SECOND = sa.Table(
     "many_second",
     FIRST.metadata,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from sealab.skills_db.workspace_counts.workspace_counts import WorkspaceCounts
+from sealab.skills_db.workspace_counts import WorkspaceCounts
 
 from .conftest import Place
 

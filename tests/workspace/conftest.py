@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 import pytest
 
 from sealab.skills_db.engine import open_database
-from sealab.skills_db.workspace_counts.workspace_counts import WorkspaceCounts
+from sealab.skills_db.workspace_counts import WorkspaceCounts
 from sealab.workspace import paths
 from sealab.workspace.archive import BYTES_MAX, RunArchive
 from sealab.workspace.changes import Steps

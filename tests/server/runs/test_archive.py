@@ -12,7 +12,7 @@ from sealab.server.runs import cancelled_runs
 from sealab.server.runs.archive import RunKeeper
 from sealab.server.runs.cancelled_runs import CancelledRuns, LeftFiles
 from sealab.skills_db.engine import open_database
-from sealab.skills_db.workspace_counts.workspace_counts import WorkspaceCounts
+from sealab.skills_db.workspace_counts import WorkspaceCounts
 from sealab.workspace.archive import RunArchive
 from sealab.workspace.errors import Unavailable
 from sealab.workspace.objects.bucket import Bucket

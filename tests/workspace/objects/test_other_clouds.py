@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from sealab.skills_db.engine import open_database
-from sealab.skills_db.workspace_counts.workspace_counts import WorkspaceCounts
+from sealab.skills_db.workspace_counts import WorkspaceCounts
 from sealab.workspace.dry_run_files import files_of_run
 from sealab.workspace.errors import ChangedMeanwhile, NotFound
 from sealab.workspace.objects.bucket import ABSENT, Bucket

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..engine import Database
-from ..postgresql import CLOCK
-from ..shared_state.histories import AGE, PRESENT, UNTOLD, Histories
-from ..sql import Connection, Row, insert, sa
-from ..tables import REPLICA, SESSION_LEASE
+from .engine import Database
+from .postgresql import CLOCK
+from .shared_state.histories import AGE, PRESENT, UNTOLD, Histories
+from .sql import Connection, Row, insert, sa
+from .tables import REPLICA, SESSION_LEASE
 
 NOBODY = ""
 """The holder of a session that was let go."""

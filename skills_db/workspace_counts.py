@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..engine import Database
-from ..leases import Lease, taken
-from ..sql import Connection, insert, sa
-from ..tables import WORKSPACE_CLAIM, WORKSPACE_COUNT, WORKSPACE_LOCK
+from .engine import Database
+from .leases import Lease, taken
+from .sql import Connection, insert, sa
+from .tables import WORKSPACE_CLAIM, WORKSPACE_COUNT, WORKSPACE_LOCK
 
 CLAIM_SECONDS = 900
 """How long a claim counts whose server says nothing more: longer than any write may take."""

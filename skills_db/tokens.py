@@ -15,9 +15,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..engine import Database
-from ..sql import Row, sa
-from ..tables import TOKEN
+from .engine import Database
+from .sql import Row, sa
+from .tables import TOKEN
 
 MARK_CHARS = 16
 _NO_DIGEST = "0" * 64

@@ -1,1 +1,0 @@
-"""Counts of workspaces whose files are in an object store."""
