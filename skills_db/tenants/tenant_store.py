@@ -102,7 +102,7 @@ class DayOf(NamedTuple):
 
 
 class CpuDayStore:
-    """The CPU seconds that each principal of each tenant used on a day of UTC; several processes add to the same rows."""
+    """The CPU seconds that each principal of a tenant used on a day of UTC; several processes add to the same rows."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
