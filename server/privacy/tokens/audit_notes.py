@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...lru import Lru
 from ...scopes import tokens_of
 from ...write_behind import WriteBehind
 
@@ -73,7 +74,7 @@ class RecordLinks:
     def __init__(self, vault: Callable[[], Vault]) -> None:
         """Make it; `vault` is asked for when there is something to write, and may block."""
         self._vault = vault
-        self._known: OrderedDict[tuple[str, Sequence[str]], None] = OrderedDict()
+        self._known: Lru[tuple[str, Sequence[str]], None] = Lru(_RECORDS_KNOWN)
         self._turn = threading.Lock()
         self._records: WriteBehind[tuple[str, Sequence[str]]] = WriteBehind(
             "links of records", self._write, wait_seconds_max=PAUSE_SECONDS
@@ -84,8 +85,6 @@ class RecordLinks:
         with self._turn:
             new = [(scope, record) for record in records if (scope, record) not in self._known]
             self._known |= dict.fromkeys(new)
-            while len(self._known) > _RECORDS_KNOWN:
-                self._known.popitem(last=False)
         if new:
             self._records.add(*new)
             if len(self._records) > _RECORDS_WAITING:
