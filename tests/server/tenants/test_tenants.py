@@ -390,7 +390,7 @@ def test_on_postgresql_a_schema_is_removed_once_the_last_connection_to_it_has_en
             def waits() -> bool:
                 assert not deleting.done()
                 with operators.read() as looking:
-                    found = looking.connection().exec_driver_sql(
+                    found = looking.exec_driver_sql(
                         "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
                     )
                     return bool(found.scalar_one())
