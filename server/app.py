@@ -56,8 +56,7 @@ from .skills.search import SkillIndex
 from .skills.service import SkillService
 from .startup.process_setup import LoopErrors
 from .stats.watchdog import LoopStats
-from .storage.opening import archive_of, definitions_of, open_workspace
-from .storage.watching import watch_definitions, watch_store
+from .storage.opening import archive_of, definitions_of, open_workspace, watch_definitions, watch_store
 from .storage.whole_workspace import with_whole_workspace
 from .upstream_tools.registry import Registry
 from .upstream_tools.registry_state import state_of

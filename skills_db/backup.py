@@ -27,16 +27,13 @@ from typing import Any
 from .content import SkillDraft, SkillKind, json_text
 from .engine import Database
 from .errors import BackupRefused, SkillRefused
-from .models import RunRow, SkillRow, VersionRow
-from .skills import draft_of, next_revision, version_row
-from .sql import BATCH, IntegrityError, Session, batches, col, sa, select
+from .runs import RUN_COLUMNS
+from .skills import PARTS, TUPLES, next_revision, put_skill, version_row
+from .sql import Connection, IntegrityError, Row, batches, insert, sa
+from .tables import RUN, SKILL, VERSION
 
 _NAMES_SHOWN = 5
-_DRAFT_PARTS = (
-    *("code", "kind", "signature", "parameters", "description", "tags", "tests"),
-    *("modules", "tools", "skills", "recordings", "extra"),
-)
-_TUPLES = ("tags", "modules", "tools", "skills")
+_READ_AT_ONCE = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +61,8 @@ def backup(database: Database, target: Path, *, overwrite: bool = False) -> Back
 
     Raises `BackupRefused` when the file exists and may not be overwritten, or cannot be written.
     """
-    with database.read() as session:
-        members = {SKILLS: _skills(session), VERSIONS: _versions(session), RUNS: _runs(session)}
+    with database.read() as connection:
+        members = {SKILLS: _skills(connection), VERSIONS: _versions(connection), RUNS: _runs(connection)}
         counts = write_archive(target, members, overwrite=overwrite)
     return BackedUp(target, counts[SKILLS], counts[VERSIONS], counts[RUNS])
 
@@ -80,51 +77,49 @@ def restore(database: Database, source: Path, *, replace: bool = False) -> Resto
     """
     with reading(source) as archive:
         try:
-            with database.transaction() as session:
-                return _Restoring(session, archive, replace=replace).all()
+            with database.transaction() as connection:
+                return _Restoring(connection, archive, replace=replace).all()
         except (KeyError, TypeError, ValueError, AttributeError, IntegrityError, SkillRefused) as error:
             raise archive.damaged(f"a record is not what it should be ({error})") from error
 
 
-def _skills(session: Session) -> Iterator[Record]:
-    for row in session.exec(select(SkillRow).order_by(col(SkillRow.id)).execution_options(yield_per=BATCH)):
-        last_run = None if row.last_run is None else row.last_run.isoformat()
-        yield {"name": row.name, "last_version": row.last_version, "runs": row.runs, "last_run": last_run}
+def _rows(connection: Connection, wanted: sa.Select[*tuple[Any, ...]]) -> Iterator[Row]:
+    yield from connection.execute(wanted, execution_options={"yield_per": _READ_AT_ONCE})
 
 
-def _versions(session: Session) -> Iterator[Record]:
-    rows = session.exec(
-        select(SkillRow.name, VersionRow)
-        .join(SkillRow, col(VersionRow.skill_id) == col(SkillRow.id))
-        .order_by(col(VersionRow.skill_id), col(VersionRow.number))
-        .execution_options(yield_per=BATCH)
-    )
-    for name, row in rows:
-        draft = draft_of(name, row)
+def _skills(connection: Connection) -> Iterator[Record]:
+    columns = (SKILL.c.name, SKILL.c.last_version, SKILL.c.runs, SKILL.c.last_run)
+    for row in _rows(connection, sa.select(*columns).order_by(SKILL.c.id)):
+        yield row._asdict() | {"last_run": None if row.last_run is None else row.last_run.isoformat()}
+
+
+def _versions(connection: Connection) -> Iterator[Record]:
+    joined = sa.select(SKILL.c.name, VERSION).select_from(SKILL.join(VERSION))
+    for row in _rows(connection, joined.order_by(VERSION.c.skill_id, VERSION.c.number)):
         yield {
-            "skill": name,
+            "skill": row.name,
             "number": row.number,
             "content_hash": row.content_hash,
             "created_at": row.created_at.isoformat(),
             "deleted_at": None if row.deleted_at is None else row.deleted_at.isoformat(),
-            **{part: getattr(draft, part) for part in _DRAFT_PARTS},
+            **{part: getattr(row, part) for part in PARTS},
         }
 
 
-def _runs(session: Session) -> Iterator[Record]:
-    for row in session.exec(select(RunRow).order_by(col(RunRow.id)).execution_options(yield_per=BATCH)):
-        yield row.model_dump(exclude={"id", "started_at"}) | {"started_at": row.started_at.isoformat()}
+def _runs(connection: Connection) -> Iterator[Record]:
+    for row in _rows(connection, sa.select(*RUN_COLUMNS).order_by(RUN.c.id)):
+        yield row._asdict() | {"started_at": row.started_at.isoformat()}
 
 
 class _Restoring:
     """One restore, within one transaction that holds back all other changes to skills."""
 
-    def __init__(self, session: Session, archive: Archive, *, replace: bool) -> None:
-        self._session = session
+    def __init__(self, connection: Connection, archive: Archive, *, replace: bool) -> None:
+        self._connection = connection
         self._archive = archive
         self._replace = replace
-        self._revision = next_revision(session)
-        self._there = {row.name: row for row in session.exec(select(SkillRow))}
+        self._revision = next_revision(connection)
+        self._there = {row.name: row for row in connection.execute(sa.select(SKILL))}
         self._conflicting: list[str] = []
         self._added_skills = self._added_versions = 0
 
@@ -144,80 +139,64 @@ class _Restoring:
         return RestoredBackup(self._added_skills, self._added_versions, runs, tuple(self._conflicting))
 
     def _skill(self, record: Record, versions: Iterable[Record]) -> None:
-        skill = self._there.get(record["name"])
-        if skill is None:
-            skill = SkillRow(name=record["name"], last_version=0, revision=self._revision)
-            self._session.add(skill)
-            self._session.flush()
+        name = record["name"]
+        before = self._there.get(name)
+        last, runs, last_run = (0, 0, None) if before is None else (before.last_version, before.runs, before.last_run)
+        if before is None:
+            skill_id = put_skill(self._connection, name, {"last_version": 0, "revision": self._revision})
             self._added_skills += 1
-        there = self._hashes(skill)
+        else:
+            skill_id = before.id
+        numbers = sa.select(VERSION.c.number, VERSION.c.content_hash).where(VERSION.c.skill_id == skill_id)
+        there = {number: content_hash for number, content_hash in self._connection.execute(numbers)}  # noqa: C416 - rows are not typed
         unseen, conflicting = set(there), False
         for version in versions:
             draft, number = _draft(version), int(version["number"])
             unseen.discard(number)
             if there.get(number) == version["content_hash"]:
-                self._revive(skill, number, version)
+                if version["deleted_at"] is None:
+                    revived = sa.update(VERSION).where(*_those(skill_id, [number])).values(deleted_at=None)
+                    self._connection.execute(revived)
                 continue
             if number in there:
                 conflicting = True
                 if not self._replace:
                     break
-                self._remove(skill, [number])
-            self._add(skill, draft, version)
-            skill.last_version = max(skill.last_version, number)
+                self._connection.execute(sa.delete(VERSION).where(*_those(skill_id, [number])))
+            self._add(skill_id, draft, version)
+            last = max(last, number)
         if conflicting:
-            self._conflicting.append(skill.name)
-            self._remove(skill, unseen)
-        self._count(skill, record)
-
-    def _hashes(self, skill: SkillRow) -> dict[int, str]:
-        rows = self._session.exec(
-            select(VersionRow.number, VersionRow.content_hash).where(VersionRow.skill_id == skill.id)
+            self._conflicting.append(name)
+            self._connection.execute(sa.delete(VERSION).where(*_those(skill_id, unseen)))
+        alive = sa.select(sa.func.max(VERSION.c.number)).where(
+            VERSION.c.skill_id == skill_id, VERSION.c.deleted_at.is_(None)
         )
-        return {number: content_hash for number, content_hash in rows}  # noqa: C416 - dict() of rows is not typed
+        moments = [each for each in (last_run, record["last_run"] and _moment(record["last_run"])) if each is not None]
+        values = {
+            "live_version": alive.scalar_subquery(),
+            "last_version": max(last, record["last_version"]),
+            "revision": self._revision,
+            "runs": max(runs, record["runs"]),
+            "last_run": max(moments, default=None),
+        }
+        self._connection.execute(sa.update(SKILL).where(SKILL.c.id == skill_id).values(values))
 
-    def _add(self, skill: SkillRow, draft: SkillDraft, record: Record) -> None:
+    def _add(self, skill_id: int, draft: SkillDraft, record: Record) -> None:
         created_at, deleted_at = _moment(record["created_at"]), record["deleted_at"]
-        row = version_row(skill, record["number"], draft, record["content_hash"], created_at=created_at)
-        row.deleted_at = None if deleted_at is None else _moment(deleted_at)
-        self._session.add(row)
-        self._session.flush()
-        self._session.expunge(row)
+        row = version_row(skill_id, record["number"], draft, record["content_hash"], created_at)
+        row["deleted_at"] = None if deleted_at is None else _moment(deleted_at)
+        self._connection.execute(VERSION.insert(), row)
         self._added_versions += 1
 
-    def _revive(self, skill: SkillRow, number: int, record: Record) -> None:
-        if record["deleted_at"] is None:
-            self._session.exec(sa.update(VersionRow).where(*_those(skill, [number])).values(deleted_at=None))
-
-    def _remove(self, skill: SkillRow, numbers: Collection[int]) -> None:
-        self._session.exec(sa.delete(VersionRow).where(*_those(skill, numbers)))
-
-    def _count(self, skill: SkillRow, record: Record) -> None:
-        """Bring what is counted of a skill up to its versions, and to what the archive says of its runs."""
-        alive = select(sa.func.max(VersionRow.number)).where(
-            VersionRow.skill_id == skill.id, col(VersionRow.deleted_at).is_(None)
-        )
-        skill.live_version = self._session.exec(alive).one()
-        skill.last_version = max(skill.last_version, record["last_version"])
-        skill.revision = self._revision
-        skill.runs = max(skill.runs, record["runs"])
-        if record["last_run"] is not None:
-            last_run = _moment(record["last_run"])
-            skill.last_run = last_run if skill.last_run is None else max(skill.last_run, last_run)
-        self._session.flush()
-
     def _add_runs(self, records: Sequence[Record]) -> int:
-        wanted = {record["run_id"]: record for record in records}
-        there = set(self._session.exec(select(RunRow.run_id).where(col(RunRow.run_id).in_(wanted))))
-        missing = [record for run_id, record in wanted.items() if run_id not in there]
-        self._session.add_all(RunRow(**record | {"started_at": _moment(record["started_at"])}) for record in missing)
-        self._session.flush()
-        return len(missing)
+        rows = [record | {"started_at": _moment(record["started_at"])} for record in records]
+        new = insert(RUN).on_conflict_do_nothing().returning(RUN.c.run_id)
+        return len(self._connection.execute(new, rows).all())
 
 
 def _draft(record: Record) -> SkillDraft:
     """Return the draft that a record holds, after a look whether it is the one that was written."""
-    parts = {part: record[part] for part in _DRAFT_PARTS} | {part: tuple(record[part]) for part in _TUPLES}
+    parts = {part: record[part] for part in PARTS} | {part: tuple(record[part]) for part in TUPLES}
     draft = SkillDraft(name=record["skill"], **parts | {"kind": SkillKind(record["kind"])})
     draft.check()
     if draft.content_hash() != record["content_hash"]:
@@ -225,8 +204,8 @@ def _draft(record: Record) -> SkillDraft:
     return draft
 
 
-def _those(skill: SkillRow, numbers: Collection[int]) -> tuple[sa.ColumnElement[bool], ...]:
-    return col(VersionRow.skill_id) == skill.id, col(VersionRow.number).in_(numbers)
+def _those(skill_id: int, numbers: Collection[int]) -> tuple[sa.ColumnElement[bool], ...]:
+    return VERSION.c.skill_id == skill_id, VERSION.c.number.in_(numbers)
 
 
 def _moment(text: str) -> datetime:

@@ -1,4 +1,4 @@
-"""Opens the one database, SQLite below the home or PostgreSQL by URL, and gives out sessions on it.
+"""Opens the one database, SQLite below the home or PostgreSQL by URL, and gives out connections to it.
 
 Everything here blocks: call it from a thread. One `Database` serves any number of threads. Importing this module costs
 half a second, so only what is about to use the database does it.
@@ -22,7 +22,7 @@ from .circuit_breaker import Silence
 from .errors import CommitUnknown, DatabaseUnavailable
 from .failures import connection_lost, translated
 from .file_check import refuse_damage
-from .sql import ArgumentError, ConnectionPoolEntry, DBAPIConnection, DBAPIError, Session, sa
+from .sql import ArgumentError, Connection, ConnectionPoolEntry, DBAPIConnection, DBAPIError, sa
 from .tenants import schemas
 from .tenants.schemas import schema_of
 
@@ -74,7 +74,7 @@ def place_of(url: str | None, home: Path, *, tenant: str | None = None) -> tuple
 
 
 class Database:
-    """An open database: sessions that read, sessions that change, and an end. Use it from any thread."""
+    """An open database: connections that read, connections that change, and an end. Use it from any thread."""
 
     def __init__(self, engine: sa.Engine, place: str, file: Path | None) -> None:
         self.place = place
@@ -110,8 +110,8 @@ class Database:
         self._ahead = now - time.monotonic()
 
     @contextmanager
-    def transaction(self, *, durable: bool = True) -> Iterator[Session]:
-        """Give a session whose changes are stored together when the block ends, or not at all when it raises.
+    def transaction(self, *, durable: bool = True) -> Iterator[Connection]:
+        """Give a connection whose changes are stored together when the block ends, or not at all when it raises.
 
         On SQLite one writer at a time: the block sees what was committed last, and nothing changes beneath it. On
         PostgreSQL others may commit meanwhile (READ COMMITTED); lock what must not change. Once the block has ended
@@ -119,10 +119,10 @@ class Database:
         Raises `DatabaseUnavailable`, `DatabaseDamaged` or `CommitUnknown`.
         """
         chosen = self.durable if durable else self._quick
-        with self._silence.tried(), translated(self.place), self._writing(), Session(chosen) as session:
-            yield session
+        with self._silence.tried(), translated(self.place), self._writing(), chosen.connect() as connection:
+            yield connection
             try:
-                session.commit()
+                connection.commit()
             except DBAPIError as error:
                 if connection_lost(error):
                     raise CommitUnknown(
@@ -132,14 +132,14 @@ class Database:
                 raise
 
     @contextmanager
-    def read(self) -> Iterator[Session]:
-        """Give a session that only reads, and all of whose reads see the same moment.
+    def read(self) -> Iterator[Connection]:
+        """Give a connection that only reads, and all of whose reads see the same moment.
 
         Raises `DatabaseUnavailable` or `DatabaseDamaged`.
         """
-        with self._silence.tried(), translated(self.place), Session(self._reading) as session:
+        with self._silence.tried(), translated(self.place), self._reading.connect() as connection:
             self._check_file()
-            yield session
+            yield connection
 
     def close(self) -> None:
         """Close every connection: what a thread still uses, as soon as it has done. Closing twice is allowed."""
@@ -272,7 +272,7 @@ def _retried(change: Callable[[], object]) -> None:
             return
 
 
-def _begin_on_file(connection: sa.Connection) -> None:
+def _begin_on_file(connection: Connection) -> None:
     purpose = connection.get_execution_options().get("sealab")
     if purpose == "read":
         connection.exec_driver_sql("BEGIN")
@@ -286,8 +286,8 @@ def _open_server(address: sa.URL, place: str, tenant: str | None) -> Database:
     schema = None if tenant is None else schema_of(tenant)
     engine = postgresql.make_engine(address, busy_seconds=lambda: BUSY_SECONDS, schema=schema)
     database = Database(engine, place, None)
-    with database.read() as session:
-        encoding = session.connection().exec_driver_sql("SHOW server_encoding").scalar_one()
+    with database.read() as connection:
+        encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
     if encoding != "UTF8":
         database.close()
         raise DatabaseUnavailable(

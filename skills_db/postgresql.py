@@ -7,23 +7,17 @@ connection whose answer did not come is closed: what it had not committed is und
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from .errors import DatabaseUnavailable
 from .sql import ConnectionPoolEntry, DBAPIConnection, InvalidatePoolError, sa
 from .tenants.schemas import use
 
-T = TypeVar("T")
-_ROWS_OF_ONE = (64, 16, 4, 2, 1)
-"""Rows in one statement: few sizes, so that each statement is made, and planned, once."""
-CLOCK = "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)"
+CLOCK = sa.cast(sa.extract("epoch", sa.func.clock_timestamp()), sa.Double)
 """The time now in SQL, in seconds since 1970 by the server's clock; it goes on within a transaction."""
-_VALUES = re.compile(r"VALUES \((?P<row>[^()]*)\)")
-_PARAMETER = re.compile(r":(\w+)")
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -68,6 +62,7 @@ def make_engine(address: sa.URL, *, busy_seconds: Callable[[], float], schema: s
             **_KEEPALIVE,
         },
         hide_parameters=True,
+        execution_options={"preserve_rowcount": True},  # of an insert its cursor is closed at once
         pool_size=8,
         max_overflow=32,
         pool_timeout=PING_SECONDS,
@@ -150,7 +145,7 @@ def _set_up(schema: str | None, connection: DBAPIConnection) -> float:
     if schema is not None and not use(cursor, schema):
         raise DatabaseUnavailable("The tenant is being removed, so nothing of it is stored. Ask the operator.")
     cursor.execute(f"SET SESSION statement_timeout = '{STATEMENT_SECONDS}s'")
-    cursor.execute(f"SELECT current_setting('synchronous_commit'), {CLOCK}")
+    cursor.execute("SELECT current_setting('synchronous_commit'), extract(epoch FROM clock_timestamp())")
     row = cursor.fetchone()
     assert row is not None
     if row[0] == "off":
@@ -196,60 +191,3 @@ def _begin(connection: sa.Connection, busy_seconds: float) -> None:
     # What `SET LOCAL` does, in one statement.
     settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in local.items())
     connection.exec_driver_sql(f"SELECT {settings}").close()
-
-
-def insert_many(connection: sa.Connection, statement: sa.TextClause, rows: Sequence[Mapping[str, object]]) -> None:
-    """Insert rows in few statements by one with `VALUES (:name, …)`, which stands for one row."""
-    _insert(connection, (statement,), rows)
-
-
-def insert_both(
-    connection: sa.Connection, first: sa.TextClause, second: sa.TextClause, rows: Sequence[Mapping[str, object]]
-) -> None:
-    """Insert each row by both statements, as `insert_many` does; the second's rows may refer to the first's."""
-    # Foreign keys are checked when the whole statement has ended (manual, "WITH Queries" and "CREATE TRIGGER").
-    _insert(connection, (first, second), rows)
-
-
-def _insert(
-    connection: sa.Connection, statements: Sequence[sa.TextClause], rows: Sequence[Mapping[str, object]]
-) -> None:
-    if not rows:
-        return
-    if connection.dialect.name != "postgresql":  # where a statement costs no message
-        for statement in statements:
-            connection.execute(statement, list(rows))
-        return
-    texts = tuple(statement.text for statement in statements)
-    for part in rows_of_one(rows):
-        connection.execute(_of_many(texts, len(part)), told_of_many(part))
-
-
-def rows_of_one(rows: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Part rows into those of one statement each."""
-    at = 0
-    while at < len(rows):
-        size = next(each for each in _ROWS_OF_ONE if each <= len(rows) - at)
-        yield rows[at : at + size]
-        at += size
-
-
-def told_of_many(rows: Sequence[Mapping[str, object]]) -> dict[str, object]:
-    """Return the parameters of a statement for so many rows, by the names that `text_of_many` gives them."""
-    return {f"{name}_{at}": value for at, row in enumerate(rows) for name, value in row.items()}
-
-
-@lru_cache(maxsize=64)
-def _of_many(texts: tuple[str, ...], count: int) -> sa.TextClause:
-    """Return the statement that does for so many rows what each of the texts does for one."""
-    *before, last = (text_of_many(text, count) for text in texts)
-    others = ", ".join(f"other_{at} AS ({text})" for at, text in enumerate(before))
-    return sa.text(f"WITH {others} {last}" if others else last)
-
-
-def text_of_many(text: str, count: int) -> str:
-    """Return the text of a statement for so many rows, by that for one."""
-    found = _VALUES.search(text)
-    assert found is not None, text
-    rows = (_PARAMETER.sub(rf":\g<1>_{at}", found["row"]) for at in range(count))
-    return f"{text[: found.start()]}VALUES {', '.join(f'({row})' for row in rows)}{text[found.end() :]}"

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .content import Json
-from .models import RevisionRow, RunRow, SkillRow, VersionRow
-from .skills import draft_of, next_revision
-from .sql import col, sa, select
+from .skills import draft_of, forget_runs, next_revision
+from .sql import sa
+from .tables import REVISION, SKILL, VERSION
 
 if TYPE_CHECKING:
     from .engine import Database
-    from .sql import Session
 
 _TOLD = ("description", "tags")
 _RUNS = ("code", "tests", "signature", "parameters", "modules", "tools", "skills", "extra")
@@ -40,36 +39,31 @@ def redact_skills(
     that a run which began with what it held before does not take it for the same.
     """
     found: dict[str, list[str]] = {"recordings": [], "descriptions": [], "code": [], "names": []}
-    with database.transaction() as session:
-        revision = next_revision(session) if changes else 0
-        rows = session.exec(select(SkillRow, VersionRow).where(VersionRow.skill_id == SkillRow.id)).all()
-        for skill, row in rows:
+    with database.transaction() as connection:
+        revision = next_revision(connection) if changes else 0
+        rows = connection.execute(sa.select(SKILL.c.name, VERSION).select_from(VERSION.join(SKILL))).all()
+        for row in rows:
             made: dict[str, Any] = {}
             for kind, parts in (("recordings", ("recordings",)), ("descriptions", _TOLD), ("code", _RUNS)):
                 others = {
                     part: other for part in parts if (other := redacted(getattr(row, part))) != getattr(row, part)
                 }
                 if others:
-                    found[kind].append(f"{skill.name} {row.number}")
+                    found[kind].append(f"{row.name} {row.number}")
                     made |= others if kind != "code" or in_code else {}
             if changes and made:
-                for part, other in made.items():
-                    setattr(row, part, other)
-                draft = draft_of(skill.name, row)
-                row.content_hash, row.size, skill.revision = draft.content_hash(), draft.size, revision
-                session.add_all((row, skill))
-        for skill in {skill.name: skill for skill, _ in rows}.values():
-            if redacted(skill.name) != skill.name:
-                found["names"].append(skill.name)
+                draft = replace(draft_of(row.name, row), **made)
+                made |= {"content_hash": draft.content_hash(), "size": draft.size}
+                connection.execute(sa.update(VERSION).where(VERSION.c.id == row.id).values(made))
+                connection.execute(sa.update(SKILL).where(SKILL.c.id == row.skill_id).values(revision=revision))
+        for skill_id, name in {row.skill_id: row.name for row in rows}.items():
+            if redacted(name) != name:
+                found["names"].append(name)
                 if changes and in_code:
-                    _remove(session, skill, revision)
+                    connection.execute(sa.delete(VERSION).where(VERSION.c.skill_id == skill_id))
+                    connection.execute(sa.delete(SKILL).where(SKILL.c.id == skill_id))
+                    forget_runs(connection, name)
+                    connection.execute(sa.update(REVISION).values(purged=revision))
         if not any(found.values()):
-            session.rollback()
+            connection.rollback()
     return SkillTraces(**{kind: tuple(named) for kind, named in found.items()})
-
-
-def _remove(session: Session, skill: SkillRow, revision: int) -> None:
-    session.exec(sa.delete(VersionRow).where(col(VersionRow.skill_id) == skill.id))
-    session.exec(sa.update(RunRow).where(col(RunRow.skill) == skill.name).values(skill=None, version=None))
-    session.delete(skill)
-    session.exec(sa.update(RevisionRow).values(purged=revision))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from itertools import groupby
 
 from .content import storable
 from .engine import Database
-from .models import RunRow, SkillRow
-from .sql import Session, col, sa, select
+from .sql import insert, sa
+from .tables import RUN, SKILL
 
 RUNS_KEPT = 10_000
 _TRIM_EVERY = 100
-_IDS_IN_QUERY = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +29,9 @@ class RunRecord:
     version: int | None = None
 
 
+RUN_COLUMNS = [RUN.c[each.name] for each in fields(RunRecord)]
+
+
 class RunStore:
     """The last runs of all programs on one database, and how often each skill ran in all."""
 
@@ -45,14 +46,18 @@ class RunStore:
         They survive a crash of the program; a crash of the machine may take the last ones along. From time to time the
         oldest records beyond the number to keep are dropped.
         """
-        # In one order everywhere: two programs that count the same skills then never wait for each other.
-        ordered = sorted(runs, key=lambda run: (run.skill or "", run.started_at))
-        try:
-            with self._database.transaction(durable=False) as session:
-                _record(session, ordered)
-        except sa.exc.IntegrityError:  # one of them is there, which is rare: to ask each time would cost a statement
-            with self._database.transaction(durable=False) as session:
-                _record(session, _new_of(session, ordered))
+        if not runs:
+            return
+        new = insert(RUN).on_conflict_do_nothing().returning(RUN.c.run_id)
+        with self._database.transaction(durable=False) as connection:
+            # In one order everywhere: two programs that count the same skills then never wait for each other.
+            by_id = {run.run_id: run for run in sorted(runs, key=lambda run: (run.skill or "", run.started_at))}
+            there = set(connection.execute(new, [asdict(run) for run in by_id.values()]).scalars())
+            of_skills = [run for run in by_id.values() if run.skill is not None and run.run_id in there]
+            for skill, counted in groupby(of_skills, lambda run: run.skill):
+                started = [run.started_at for run in counted]
+                values = {"runs": SKILL.c.runs + len(started), "last_run": max(started)}
+                connection.execute(sa.update(SKILL).where(SKILL.c.name == skill).values(values))
         self._until_trim -= len(runs)
         if self._until_trim < 0:
             self._until_trim = _TRIM_EVERY
@@ -62,81 +67,29 @@ class RunStore:
         """Return the last records, newest first; only those of a skill, if one is given."""
         if skill is not None and not storable(skill):
             return ()
-        wanted = select(RunRow).order_by(col(RunRow.id).desc()).limit(limit)
+        wanted = sa.select(*RUN_COLUMNS).order_by(RUN.c.id.desc()).limit(limit)
         if skill is not None:
-            wanted = wanted.where(RunRow.skill == skill)
-        with self._database.read() as session:
-            return tuple(
-                RunRecord(
-                    run_id=row.run_id,
-                    started_at=row.started_at,
-                    duration_ms=row.duration_ms,
-                    status=row.status,
-                    isolation=row.isolation,
-                    kind=row.kind,
-                    skill=row.skill,
-                    version=row.version,
-                )
-                for row in session.exec(wanted)
-            )
+            wanted = wanted.where(RUN.c.skill == skill)
+        with self._database.read() as connection:
+            return tuple(RunRecord(**row._asdict()) for row in connection.execute(wanted))
 
     def status_of(self, run_id: str) -> str | None:
         """Return how a run ended; None where there is no record of it."""
         if not storable(run_id):
             return None
-        own = (col(RunRow.run_id) == run_id) | col(RunRow.run_id).startswith(f"{run_id}/", autoescape=True)
-        with self._database.read() as session:
-            return session.exec(select(RunRow.status).where(own).limit(1)).first()
+        own = (RUN.c.run_id == run_id) | RUN.c.run_id.startswith(f"{run_id}/", autoescape=True)
+        with self._database.read() as connection:
+            found: str | None = connection.execute(sa.select(RUN.c.status).where(own).limit(1)).scalar()
+            return found
 
     def count_by_status(self) -> dict[str, int]:
         """Return how many of the records kept ended in which way."""
-        with self._database.read() as session:
-            return dict(session.exec(select(RunRow.status, sa.func.count()).group_by(RunRow.status)).all())
+        counted = sa.select(RUN.c.status, sa.func.count()).group_by(RUN.c.status)
+        with self._database.read() as connection:
+            return {status: count for status, count in connection.execute(counted)}  # noqa: C416 - rows are not typed
 
     def trim(self) -> int:
         """Drop the oldest records beyond the number to keep, and return how many."""
-        with self._database.transaction(durable=False) as session:
-            first_kept = session.exec(
-                select(RunRow.id).order_by(col(RunRow.id).desc()).offset(self._kept - 1).limit(1)
-            ).first()
-            if first_kept is None:
-                return 0
-            return session.exec(sa.delete(RunRow).where(col(RunRow.id) < first_kept)).rowcount
-
-
-def _new_of(session: Session, runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """Return those that are not recorded yet."""
-    there: set[str] = set()
-    for at in range(0, len(runs), _IDS_IN_QUERY):
-        some = [run.run_id for run in runs[at : at + _IDS_IN_QUERY]]
-        there.update(session.exec(select(RunRow.run_id).where(col(RunRow.run_id).in_(some))))
-    return [run for run in runs if run.run_id not in there]
-
-
-def _record(session: Session, runs: Sequence[RunRecord]) -> None:
-    """Record runs, none of which may be there. Raises `sqlalchemy.exc.IntegrityError` where one is."""
-    new: dict[str, RunRecord] = {}
-    for run in runs:
-        new.setdefault(run.run_id, run)
-    session.add_all(
-        RunRow(
-            run_id=run.run_id,
-            started_at=run.started_at,
-            duration_ms=run.duration_ms,
-            status=run.status,
-            isolation=run.isolation,
-            kind=run.kind,
-            skill=run.skill,
-            version=run.version,
-        )
-        for run in new.values()
-    )
-    session.flush()
-    for skill, counted in groupby((run for run in new.values() if run.skill is not None), lambda run: run.skill):
-        of_skill = list(counted)
-        last = max(run.started_at for run in of_skill)
-        session.exec(
-            sa.update(SkillRow)
-            .where(col(SkillRow.name) == skill)
-            .values(runs=col(SkillRow.runs) + len(of_skill), last_run=last)
-        )
+        first_kept = sa.select(RUN.c.id).order_by(RUN.c.id.desc()).offset(self._kept - 1).limit(1)
+        with self._database.transaction(durable=False) as connection:
+            return connection.execute(sa.delete(RUN).where(RUN.c.id < first_kept.scalar_subquery())).rowcount

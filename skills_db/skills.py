@@ -8,18 +8,20 @@ in their order.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, cast
 
-from .content import STORE_BYTES_MAX, Json, SkillDraft, SkillKind, SkillPage, SkillSummary, storable
+from .content import STORE_BYTES_MAX, SkillDraft, SkillKind, SkillPage, SkillSummary, storable
 from .engine import Database
 from .errors import SkillNotFound, StoreFull
-from .models import RevisionRow, RunRow, SkillRow, VersionRow
-from .sql import SelectOfScalar, Session, col, sa, select
+from .sql import Connection, Row, insert, sa
+from .tables import REVISION, RUN, SKILL, VERSION
 
+PARTS = tuple(each.name for each in fields(SkillDraft) if each.name != "name")
+"""What a draft holds beside its name; the columns of a version are called the same."""
+TUPLES = ("tags", "modules", "tools", "skills")
 _LOCK = 0x5EA1AB02
 _NAMES_IN_QUERY = 500
 _NEAR_NAMES_MAX = 3
@@ -94,25 +96,20 @@ class SkillStore:
         """
         draft.check()
         content_hash = draft.content_hash()
-        with self._database.transaction() as session:
-            revision = next_revision(session)
-            skill = _row(session, draft.name)
-            if skill is None:
-                skill = SkillRow(name=draft.name, last_version=0, revision=revision)
-                session.add(skill)
-                session.flush()
-            elif skill.live_version is not None:
-                newest = _version_row(session, skill, skill.live_version)
+        with self._database.transaction() as connection:
+            revision = next_revision(connection)
+            skill = _skill(connection, draft.name)
+            if skill is not None and skill.live_version is not None:
+                newest = _version(connection, skill, skill.live_version)
                 if newest is not None and newest.content_hash == content_hash:
-                    session.rollback()
+                    connection.rollback()
                     return Saved(draft.name, newest.number, created=False, content_hash=content_hash)
-            number = skill.last_version + 1
-            session.add(version_row(skill, number, draft, content_hash, created_at=datetime.now(UTC)))
-            skill.last_version = skill.live_version = number
-            skill.revision = revision
-            session.flush()
+            number = 1 if skill is None else skill.last_version + 1
+            counted = {"last_version": number, "live_version": number, "revision": revision}
+            skill_id = put_skill(connection, draft.name, counted)
+            connection.execute(VERSION.insert(), version_row(skill_id, number, draft, content_hash, datetime.now(UTC)))
             most = STORE_BYTES_MAX if self._bytes_max is None else self._bytes_max
-            if session.exec(select(sa.func.sum(VersionRow.size))).one() > most:
+            if connection.execute(sa.select(sa.func.sum(VERSION.c.size))).scalar_one() > most:
                 raise StoreFull(
                     f"The store holds {most // 1_000_000} MB of skills, the most that it keeps for this tenant "
                     "(SKILLS_QUOTA_MB), so nothing was saved. Have the user delete some, and remove them for good with "
@@ -123,11 +120,11 @@ class SkillStore:
 
     def load(self, name: str, version: int | None = None) -> StoredSkill:
         """Return the newest version of a skill, or the one asked for. Raises `SkillNotFound`."""
-        with self._database.read() as session:
-            skill = _row(session, name)
+        with self._database.read() as connection:
+            skill = _skill(connection, name)
             if skill is None or skill.live_version is None:
                 raise self._not_found(name, deleted=skill is not None)
-            row = _version_row(session, skill, skill.live_version if version is None else version)
+            row = _version(connection, skill, skill.live_version if version is None else version)
             if row is None or row.deleted_at is not None:
                 raise SkillNotFound(
                     f"The skill {name!r} has no version {version}. Its newest is {skill.live_version}; "
@@ -155,18 +152,21 @@ class SkillStore:
         The first call reads all skills, later ones only what has changed since, in whichever program. While nothing
         changes, the answer is the same object, and the summary of a skill is the same as long as it does not change.
         """
-        with self._summaries_lock, self._database.read() as session:
-            connection = session.connection()
-            number, purged = connection.execute(select(RevisionRow.number, RevisionRow.purged)).one()
+        with self._summaries_lock, self._database.read() as connection:
+            number, purged = connection.execute(sa.select(REVISION.c.number, REVISION.c.purged)).one()
             if not purged <= self._summarized <= number:
                 self._summaries, self._summarized = {}, -1
             if self._summarized != number:
                 summaries = dict(self._summaries)
-                for row in connection.execute(_changed_since(self._summarized)):
-                    if row.live_version is None:
+                for row in connection.execute(_CHANGED_SINCE, {"known": self._summarized}):
+                    if row.version is None:
                         summaries.pop(row.name, None)
                     else:
-                        summaries[row.name] = _summary(row)
+                        summaries[row.name] = SkillSummary(
+                            **row._asdict() | {"kind": SkillKind(row.kind), "tags": tuple(row.tags)},
+                            runs=0,
+                            last_run=None,
+                        )
                 self._summaries, self._summarized = MappingProxyType(dict(sorted(summaries.items()))), number
             return self._summaries
 
@@ -174,8 +174,11 @@ class SkillStore:
         """Return the summaries with how often and when last each skill ran; without those of purged skills."""
         if not summaries:
             return ()
-        with self._database.read() as session:
-            runs = _runs_of(session, [each.name for each in summaries])
+        wanted = sa.select(SKILL.c.name, SKILL.c.runs, SKILL.c.last_run)
+        if len(summaries) <= _NAMES_IN_QUERY:
+            wanted = wanted.where(SKILL.c.name.in_([each.name for each in summaries]))
+        with self._database.read() as connection:
+            runs = {name: (count, last) for name, count, last in connection.execute(wanted)}
         return tuple(
             replace(each, runs=runs[each.name][0], last_run=runs[each.name][1])
             for each in summaries
@@ -184,70 +187,56 @@ class SkillStore:
 
     def counts(self) -> SkillCounts:
         """Count the skills that are not deleted, their versions, and how often they ran."""
-        with self._database.read() as session:
-            alive = col(SkillRow.live_version).is_not(None)
-            skills, runs = session.exec(
-                select(sa.func.count(), sa.func.coalesce(sa.func.sum(SkillRow.runs), 0)).where(alive)
+        with self._database.read() as connection:
+            skills, runs = connection.execute(
+                sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(SKILL.c.runs), 0)).where(_ALIVE)
             ).one()
-            versions = session.exec(
-                select(sa.func.count()).select_from(VersionRow).where(col(VersionRow.deleted_at).is_(None))
-            ).one()
-        return SkillCounts(int(skills), int(versions), int(runs))
+            versions = connection.execute(
+                sa.select(sa.func.count()).select_from(VERSION).where(VERSION.c.deleted_at.is_(None))
+            ).scalar_one()
+        return SkillCounts(int(skills), versions, int(runs))
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all skills that are not deleted, in their order."""
-        with self._database.read() as session:
-            return tuple(sorted(session.exec(select(SkillRow.name).where(col(SkillRow.live_version).is_not(None)))))
+        with self._database.read() as connection:
+            return tuple(sorted(connection.execute(sa.select(SKILL.c.name).where(_ALIVE)).scalars()))
 
     def versions(self, name: str) -> tuple[VersionInfo, ...]:
         """Return the history of a skill, oldest first, deleted versions too. Raises `SkillNotFound`."""
-        with self._database.read() as session:
-            skill = _row(session, name)
+        columns = (VERSION.c.number, VERSION.c.content_hash, VERSION.c.created_at, VERSION.c.deleted_at)
+        with self._database.read() as connection:
+            skill = _skill(connection, name)
             if skill is None:
                 raise self._not_found(name)
-            rows = session.exec(
-                select(VersionRow.number, VersionRow.content_hash, VersionRow.created_at, VersionRow.deleted_at)
-                .where(VersionRow.skill_id == skill.id)
-                .order_by(col(VersionRow.number))
-            )
-            return tuple(VersionInfo(*row) for row in rows)
+            of_skill = sa.select(*columns).where(VERSION.c.skill_id == skill.id).order_by(VERSION.c.number)
+            return tuple(VersionInfo(*row) for row in connection.execute(of_skill))
 
     def delete(self, name: str) -> tuple[int, ...]:
         """Delete all versions of a skill and return their numbers; `restore` brings them back until `purge`.
 
         A skill saved under the name again goes on counting. Raises `SkillNotFound`.
         """
-        with self._database.transaction() as session:
-            revision = next_revision(session)
-            skill = _row(session, name)
+        with self._database.transaction() as connection:
+            revision = next_revision(connection)
+            skill = _skill(connection, name)
             if skill is None or skill.live_version is None:
                 raise self._not_found(name, deleted=skill is not None)
-            rows = session.exec(_versions_of(skill).where(col(VersionRow.deleted_at).is_(None))).all()
-            moment = datetime.now(UTC)
-            for row in rows:
-                row.deleted_at = moment
-            skill.live_version = None
-            skill.revision = revision
+            numbers = _bury(connection, skill, VERSION.c.deleted_at.is_(None), datetime.now(UTC))
+            connection.execute(_change(skill, live_version=None, revision=revision))
             self.changes += 1
-            return tuple(row.number for row in rows)
+            return numbers
 
     def restore(self, name: str) -> tuple[int, ...]:
         """Restore all deleted versions of a skill; return their numbers. Raises `SkillNotFound` if there are none."""
-        with self._database.transaction() as session:
-            revision = next_revision(session)
-            skill = _row(session, name)
-            rows = (
-                []
-                if skill is None
-                else session.exec(_versions_of(skill).where(col(VersionRow.deleted_at).is_not(None))).all()
-            )
-            if skill is None or not rows:
+        with self._database.transaction() as connection:
+            revision = next_revision(connection)
+            skill = _skill(connection, name)
+            numbers = () if skill is None else _bury(connection, skill, VERSION.c.deleted_at.is_not(None), None)
+            if skill is None or not numbers:
                 raise SkillNotFound(f"There is no deleted skill {name!r} to restore. `list_skills` names the others.")
-            for row in rows:
-                row.deleted_at = None
-            skill.live_version = max(skill.live_version or 0, rows[-1].number)
-            skill.revision = revision
-            return tuple(row.number for row in rows)
+            live = max(skill.live_version or 0, numbers[-1])
+            connection.execute(_change(skill, live_version=live, revision=revision))
+            return numbers
 
     def purge(self, name: str | None = None, *, deleted_before: datetime | None = None) -> int:
         """Remove deleted versions for good, of one skill or of all, and return how many.
@@ -257,21 +246,18 @@ class SkillStore:
         """
         if name is not None and not storable(name):
             return 0
-        with self._database.transaction() as session:
-            revision = next_revision(session)
-            doomed = select(VersionRow.id).where(col(VersionRow.deleted_at).is_not(None))
-            if name is not None:
-                doomed = doomed.where(col(VersionRow.skill_id).in_(select(SkillRow.id).where(SkillRow.name == name)))
-            if deleted_before is not None:
-                doomed = doomed.where(col(VersionRow.deleted_at) < deleted_before)
-            purged = session.exec(sa.delete(VersionRow).where(col(VersionRow.id).in_(doomed))).rowcount
-            empty = session.exec(
-                select(SkillRow).where(~sa.exists().where(col(VersionRow.skill_id) == col(SkillRow.id)))
-            ).all()
-            for skill in empty:
-                session.exec(sa.update(RunRow).where(col(RunRow.skill) == skill.name).values(skill=None, version=None))
-                session.delete(skill)
-            session.exec(sa.update(RevisionRow).values(purged=revision))
+        doomed = sa.delete(VERSION).where(VERSION.c.deleted_at.is_not(None))
+        if name is not None:
+            doomed = doomed.where(VERSION.c.skill_id.in_(sa.select(SKILL.c.id).where(SKILL.c.name == name)))
+        if deleted_before is not None:
+            doomed = doomed.where(VERSION.c.deleted_at < deleted_before)
+        with self._database.transaction() as connection:
+            revision = next_revision(connection)
+            purged = connection.execute(doomed).rowcount
+            empty = sa.delete(SKILL).where(~sa.exists().where(VERSION.c.skill_id == SKILL.c.id))
+            for gone in connection.execute(empty.returning(SKILL.c.name)).scalars().all():
+                forget_runs(connection, gone)
+            connection.execute(sa.update(REVISION).values(purged=revision))
             return purged
 
     def _not_found(self, name: str, *, deleted: bool = False) -> SkillNotFound:
@@ -287,117 +273,79 @@ class SkillStore:
         return SkillNotFound(f"There is no skill {name!r}. {hint}")
 
 
-def next_revision(session: Session) -> int:
+def next_revision(connection: Connection) -> int:
     """Count the change that the transaction makes, and hold back all other changes to skills until it ends."""
-    if session.connection().dialect.name == "postgresql":
-        session.connection().exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
-    session.exec(sa.update(RevisionRow).values(number=col(RevisionRow.number) + 1))
-    return session.exec(select(RevisionRow.number)).one()
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+    counted = sa.update(REVISION).values(number=REVISION.c.number + 1).returning(REVISION.c.number)
+    return int(connection.execute(counted).scalar_one())
+
+
+def forget_runs(connection: Connection, name: str) -> None:
+    """Take what run records say of a skill out of them."""
+    connection.execute(sa.update(RUN).where(RUN.c.skill == name).values(skill=None, version=None))
+
+
+def put_skill(connection: Connection, name: str, values: Mapping[str, object]) -> int:
+    """Make a skill, or change the one of that name, and return its id."""
+    row = insert(SKILL).values(name=name, **values)
+    put = row.on_conflict_do_update(index_elements=["name"], set_=values).returning(SKILL.c.id)
+    return int(connection.execute(put).scalar_one())
 
 
 def version_row(
-    skill: SkillRow, number: int, draft: SkillDraft, content_hash: str, *, created_at: datetime
-) -> VersionRow:
+    skill_id: int, number: int, draft: SkillDraft, content_hash: str, created_at: datetime
+) -> dict[str, object]:
     """Return the row that keeps a draft as the version `number` of its skill."""
-    assert skill.id is not None
-    return VersionRow(
-        skill_id=skill.id,
-        number=number,
-        content_hash=content_hash,
-        kind=draft.kind.value,
-        code=draft.code,
-        signature=draft.signature,
-        parameters=draft.parameters,
-        description=draft.description,
-        tags=draft.tags,
-        tests=draft.tests,
-        modules=draft.modules,
-        tools=draft.tools,
-        skills=draft.skills,
-        recordings=draft.recordings,
-        extra=draft.extra,
-        created_at=created_at,
-        size=draft.size,
-    )
+    parts = {part: getattr(draft, part) for part in PARTS} | {"kind": draft.kind.value, "size": draft.size}
+    return parts | {
+        "skill_id": skill_id,
+        "number": number,
+        "content_hash": content_hash,
+        "created_at": created_at,
+    }
 
 
-def draft_of(name: str, row: VersionRow) -> SkillDraft:
+def draft_of(name: str, row: Row) -> SkillDraft:
     """Return the draft that a row keeps."""
-    return SkillDraft(
-        name=name,
-        code=row.code,
-        kind=SkillKind(row.kind),
-        signature=row.signature,
-        parameters=cast("Mapping[str, Json]", row.parameters),
-        description=row.description,
-        tags=_texts(row.tags),
-        tests=row.tests,
-        modules=_texts(row.modules),
-        tools=_texts(row.tools),
-        skills=_texts(row.skills),
-        recordings=cast("Json", row.recordings),
-        extra=cast("Mapping[str, Json]", row.extra),
-    )
+    parts = {part: getattr(row, part) for part in PARTS} | {part: tuple(getattr(row, part)) for part in TUPLES}
+    return SkillDraft(name=name, **parts | {"kind": SkillKind(row.kind)})
 
 
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(cast("Iterable[str]", value))
-
-
-def _row(session: Session, name: str) -> SkillRow | None:
+def _skill(connection: Connection, name: str) -> Row | None:
     if not storable(name):
         return None
-    return session.exec(select(SkillRow).where(SkillRow.name == name)).first()
+    return connection.execute(sa.select(SKILL).where(SKILL.c.name == name)).one_or_none()
 
 
-def _version_row(session: Session, skill: SkillRow, number: int) -> VersionRow | None:
+def _version(connection: Connection, skill: Row, number: int) -> Row | None:
     if not 1 <= number <= skill.last_version:
         return None
-    return session.exec(_versions_of(skill).where(col(VersionRow.number) == number)).first()
+    wanted = sa.select(VERSION).where(VERSION.c.skill_id == skill.id, VERSION.c.number == number)
+    return connection.execute(wanted).one_or_none()
 
 
-def _versions_of(skill: SkillRow) -> SelectOfScalar[VersionRow]:
-    return select(VersionRow).where(VersionRow.skill_id == skill.id).order_by(col(VersionRow.number))
+def _change(skill: Row, **values: object) -> sa.Update:
+    return sa.update(SKILL).where(SKILL.c.id == skill.id).values(values)
 
 
-def _changed_since(revision: int) -> sa.Select[*tuple[Any, ...]]:
-    """Select, of each skill changed after a revision, its name and what its newest version says of itself."""
-    return (
-        sa.select(
-            col(SkillRow.name),
-            col(SkillRow.live_version),
-            col(VersionRow.kind),
-            col(VersionRow.description),
-            col(VersionRow.signature),
-            col(VersionRow.tags),
-            col(VersionRow.created_at),
-        )
-        .join(
-            VersionRow,
-            sa.and_(col(VersionRow.skill_id) == col(SkillRow.id), col(VersionRow.number) == col(SkillRow.live_version)),
-            isouter=True,
-        )
-        .where(col(SkillRow.revision) > revision)
+def _bury(
+    connection: Connection, skill: Row, which: sa.ColumnElement[bool], deleted_at: datetime | None
+) -> tuple[int, ...]:
+    """Delete versions of a skill, or dig them up, and return their numbers."""
+    buried = sa.update(VERSION).where(VERSION.c.skill_id == skill.id, which).values(deleted_at=deleted_at)
+    return tuple(sorted(connection.execute(buried.returning(VERSION.c.number)).scalars()))
+
+
+_ALIVE = SKILL.c.live_version.is_not(None)
+_NEWEST = sa.and_(VERSION.c.skill_id == SKILL.c.id, VERSION.c.number == SKILL.c.live_version)
+_CHANGED_SINCE = (
+    sa.select(
+        SKILL.c.name,
+        SKILL.c.live_version.label("version"),
+        *(VERSION.c[each] for each in ("kind", "description", "signature", "tags", "created_at")),
     )
-
-
-def _summary(row: sa.Row[Any]) -> SkillSummary:
-    return SkillSummary(
-        name=row.name,
-        version=row.live_version,
-        kind=SkillKind(row.kind),
-        description=row.description,
-        signature=row.signature,
-        tags=_texts(row.tags),
-        created_at=row.created_at,
-        runs=0,
-        last_run=None,
-    )
-
-
-def _runs_of(session: Session, names: Sequence[str]) -> dict[str, tuple[int, datetime | None]]:
-    """Return how often and when last each skill ran."""
-    wanted = select(SkillRow.name, SkillRow.runs, SkillRow.last_run)
-    if len(names) <= _NAMES_IN_QUERY:
-        wanted = wanted.where(col(SkillRow.name).in_(names))
-    return {name: (runs, last) for name, runs, last in session.connection().execute(wanted)}
+    .select_from(SKILL.outerjoin(VERSION, _NEWEST))
+    .where(SKILL.c.revision > sa.bindparam("known"))
+)
+"""What the newest version says of itself of each skill that was changed after a revision."""

@@ -26,7 +26,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
-from .sql import batches, sa, with_list
+from .sql import Connection, Row, batches, insert, rows_of, sa
+from .tables import VAULT, VAULT_AUDIT, VAULT_TOTAL, VAULT_VALUE
 from .vault_entries import (
     NEVER_PURGED,
     AuditLine,
@@ -45,8 +46,6 @@ from .vault_links import DROP_ORPHANS, VaultLinks, person_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from sqlmodel import Session
 
     from .engine import Database
 
@@ -95,27 +94,35 @@ _FEW = 4
 
 def is_keyed(database: Database) -> bool:
     """Return whether the vault of a database was made with a key."""
-    with database.read() as session:
-        return session.execute(_KEY_MARK).scalar_one() is not None
+    with database.read() as connection:
+        return connection.execute(_KEY_MARK).scalar_one() is not None
+
+
+def is_key_of(database: Database, mark: str) -> bool:
+    """Return whether a key of that mark is the one of the vault, and so of the journals, or is so from now on."""
+    with database.read() as connection:
+        kept = connection.execute(_KEY_MARK).scalar_one()
+    if kept is None:
+        with database.transaction() as connection:
+            connection.execute(sa.update(VAULT).where(VAULT.c.key_mark.is_(None)).values(key_mark=mark))
+            kept = connection.execute(_KEY_MARK).scalar_one()
+    return hmac.compare_digest(kept, mark)
 
 
 def drop_expired(database: Database) -> int:
     """Remove from the vault of a database what has outlived its time, and return how many values that were."""
     now = time.time()
-    with database.read() as session:
-        if not session.execute(_EXPIRED, {"now": now}).scalar_one():
+    with database.read() as connection:
+        if not connection.execute(_EXPIRED, {"now": now}).scalar_one():
             return 0
-    with database.transaction() as session:
+    with database.transaction() as connection:
         gone = 0
-        for row in session.execute(_EXPIRED_SIZES, {"now": now}).all():
-            _take(session.connection(), row.scope, _Size(row.values_of, row.bytes_of))
+        for row in connection.execute(_EXPIRED_SIZES, {"now": now}).all():
+            _take(connection, row.scope, _Size(row.values_of, row.bytes_of))
             gone += row.values_of
-        session.execute(sa.text("DELETE FROM sealab_vault_value WHERE expires <= :now"), {"now": now})
-        session.execute(
-            sa.text("DELETE FROM sealab_vault_audit WHERE made_at <= :before"),
-            {"before": now - AUDIT_DAYS * SECONDS_PER_DAY},
-        )
-        _note_purge(session)
+        connection.execute(sa.delete(VAULT_VALUE).where(_VALUE.expires <= now))
+        connection.execute(sa.delete(VAULT_AUDIT).where(_NOTED.made_at <= now - AUDIT_DAYS * SECONDS_PER_DAY))
+        _note_purge(connection)
     return gone
 
 
@@ -168,12 +175,12 @@ class Vault:
         keys = keys if salt is None else keys.apart(salt)
         lookups = [keys.lookup(value) for value in values]
         wanted = dict(zip(lookups, values, strict=True))
-        with self._database.transaction(durable=durable or not self._database.is_file) as session:
-            found, new = self._made(session.connection(), keys, wanted, self._life_of(scope))
+        with self._database.transaction(durable=durable or not self._database.is_file) as connection:
+            found, new = self._made(connection, keys, wanted, self._life_of(scope))
             if new.values:
                 if admits is not None:
                     admits(new.values, new.bytes)
-                self._admit(session.connection(), scope, new)
+                self._admit(connection, scope, new)
         if salt is not None:
             found = {lookup: replace(entry, apart=True) for lookup, entry in found.items()}
         return [found[lookup] for lookup in lookups]
@@ -195,20 +202,19 @@ class Vault:
         life = self._life_of(scope)
         lookups = keys.lookups_of(form, (text for _kind, text in values))
         wanted = dict(zip(lookups, values, strict=True))
-        with self._database.transaction(durable=durable or not self._database.is_file) as session:
-            connection = session.connection()
-            with self._large_cache(connection):
-                before = connection.execute(_NEWS).one().newest or 0
-                shown: dict[str, str] = {}
-                if self._shown(connection, keys, lookups[:: len(lookups) // _SAMPLE + 1], life):
-                    shown = self._shown(connection, keys, lookups, life)
-                missing = {lookup: value for lookup, value in wanted.items() if lookup not in shown}
-                new = self._store_many(connection, keys, missing, form, life=life, shown=shown)
-                if new.values:
-                    if admits is not None:
-                        admits(new.values, new.bytes)
-                    self._admit(connection, scope, new)
-                last = connection.execute(_NEWS).one().newest or 0
+        chosen = self._database.transaction(durable=durable or not self._database.is_file)
+        with chosen as connection, self._large_cache(connection):
+            before = connection.execute(_NEWEST_ID).scalar_one()
+            shown: dict[str, str] = {}
+            if self._shown(connection, keys, lookups[:: len(lookups) // _SAMPLE + 1], life):
+                shown = self._shown(connection, keys, lookups, life)
+            missing = {lookup: value for lookup, value in wanted.items() if lookup not in shown}
+            new = self._store_many(connection, keys, missing, form, life=life, shown=shown)
+            if new.values:
+                if admits is not None:
+                    admits(new.values, new.bytes)
+                self._admit(connection, scope, new)
+            last = connection.execute(_NEWEST_ID).scalar_one()
         return ManyShown([shown[lookup] for lookup in lookups], new.values, before, last)
 
     def fades(self, entry: VaultEntry, scope: str) -> bool:
@@ -226,9 +232,9 @@ class Vault:
         """Return the entries of those tokens that the scope has; what is unknown costs as much as what is known."""
         keys = self._keys.of_scope(scope)
         found: dict[str, VaultEntry] = {}
-        with self._database.read() as session:
+        with self._database.read() as connection:
             for some in batches(dict.fromkeys(tokens)):
-                rows = session.execute(_BY_TOKEN, {"scope": keys.name, "tokens": some, "now": time.time()})
+                rows = connection.execute(_BY_TOKEN, {"scope": keys.name, "tokens": some, "now": time.time()})
                 found |= {row.token: self._opened(keys, row) for row in rows}
         for token in tokens:
             if token not in found:
@@ -238,12 +244,11 @@ class Vault:
     def known(self, scope: str, after: int = 0, *, most: int = SCOPE_VALUES_MAX) -> Known:
         """Return the scope's entries whose number is above `after`, in order, but only the newest `most`."""
         keys = self._keys.of_scope(scope)
-        with self._database.read() as session:
-            connection = session.connection()
-            news = connection.execute(_NEWS).one()
+        with self._database.read() as connection:
+            newest = connection.execute(_NEWEST_ID).scalar_one()
             purges = connection.execute(_PURGES, {"scope": keys.name}).scalar_one_or_none()
             purges = NEVER_PURGED if purges is None else purges
-            if (news.newest or 0) <= after:
+            if newest <= after:
                 return Known((), purges)
             wanted = {"scope": keys.name, "now": time.time(), "after": after, "most": most}
             found = connection.execute(_NEWEST, wanted).all()
@@ -251,8 +256,8 @@ class Vault:
 
     def scopes(self) -> list[str]:
         """Return what the database, and so the audit, calls the scopes that have values."""
-        with self._database.read() as session:
-            return [row.scope for row in session.execute(_SCOPES)]
+        with self._database.read() as connection:
+            return list(connection.execute(sa.select(_VALUE.scope).distinct().order_by(_VALUE.scope)).scalars())
 
     def scope_name(self, scope: str) -> str:
         """Return what the database calls a scope."""
@@ -260,18 +265,15 @@ class Vault:
 
     def types_of_scope(self, name: str) -> dict[str, int]:
         """Count by type the values of the scope that the database calls so."""
-        with self._database.read() as session:
-            rows = session.execute(_COUNTS, {"now": 0.0}).all()
-        return dict(sorted((row.type, row.count_of) for row in rows if row.scope == name))
+        with self._database.read() as connection:
+            rows = connection.execute(_COUNTS, {"now": 0.0}).all()
+        return dict(sorted((row.type, row.values_of) for row in rows if row.scope == name))
 
     def forget_scope(self, name: str) -> dict[str, int]:
         """Forget every value of the scope that the database calls so, and count them by type."""
         forgotten = self.types_of_scope(name)
         if forgotten:
-            with self._database.transaction() as session:
-                session.execute(_DELETE_SCOPES, {"scopes": [name]})
-                session.execute(_DELETE_TOTALS, {"scopes": [name]})
-                _note_purge(session)
+            self._drop([name])
         return forgotten
 
     def link(self, scope: str, records: Iterable[Sequence[str]]) -> None:
@@ -291,21 +293,23 @@ class Vault:
         wanted = {value.entry.number: value.entry.value.type for value in values}
         gone: list[str] = []
         sizes: dict[str, _Size] = {}
-        with self._database.transaction() as session:
+        with self._database.transaction() as connection:
             for some in batches(wanted):
-                for row in session.execute(_DELETE, {"ids": some}):
+                delete = sa.delete(VAULT_VALUE).where(_VALUE.id.in_(some))
+                deleted = (_VALUE.id, _VALUE.scope, sa.func.length(_VALUE.sealed).label("bytes_of"))
+                for row in connection.execute(delete.returning(*deleted)):
                     gone.append(wanted[row.id])
                     size = sizes.get(row.scope, _Size(0, 0))
                     sizes[row.scope] = _Size(size.values + 1, size.bytes + row.bytes_of)
             for scope, size in sizes.items():
-                _take(session.connection(), scope, size)
+                _take(connection, scope, size)
             if gone:
-                _note_purge(session)
+                _note_purge(connection)
         return dict(sorted(Counter(gone).items()))
 
     def _every_entry(self) -> Iterator[tuple[str, VaultEntry]]:
-        with self._database.read() as session:
-            rows = session.execute(_ALL).all()
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(VAULT_VALUE)).all()
         for row in rows:
             try:
                 yield row.scope, self._opened(self._keys.named(row.scope), row)
@@ -314,38 +318,40 @@ class Vault:
 
     def drop_scopes(self, scopes: Iterable[str]) -> None:
         """Remove all values of scopes that have ended."""
-        with self._database.transaction() as session:
-            for some in batches(self._keys.of_scope(scope).name for scope in scopes):
-                session.execute(_DELETE_SCOPES, {"scopes": some})
-                session.execute(_DELETE_TOTALS, {"scopes": some})
-            _note_purge(session)
+        self._drop(self._keys.of_scope(scope).name for scope in scopes)
+
+    def _drop(self, names: Iterable[str]) -> None:
+        with self._database.transaction() as connection:
+            for some in batches(names):
+                connection.execute(sa.delete(VAULT_VALUE).where(_VALUE.scope.in_(some)))
+                connection.execute(sa.delete(VAULT_TOTAL).where(_TOTAL.scope.in_(some)))
+            _note_purge(connection)
 
     def note(self, *notes: Note) -> None:
         """Write down, all at once, what was done with values. Durable, and whatever was committed before is with it."""
-        lines: list[dict[str, object]] = [
+        lines = [
             {
-                "at": note.at,
+                "made_at": note.at,
                 "scope": self._keys.of_scope(note.scope).name,
                 "action": note.action,
                 "destination": note.destination,
                 "type": kind,
-                "count": count,
+                "count_of": count,
                 "run": note.run,
             }
             for note in notes
             for kind, count in sorted(note.counts.items())
         ]
         if lines:
-            with self._database.transaction() as session:
-                connection = session.connection()
-                fresh = [line for line in lines if not (line["run"] and connection.execute(_NOTE_MORE, line).rowcount)]
+            with self._database.transaction() as connection:
+                fresh = [line for line in lines if not (line["run"] and _noted_more(connection, line))]
                 if fresh:
-                    session.execute(_NOTE, fresh)
+                    connection.execute(VAULT_AUDIT.insert(), fresh)
 
     def audit(self, limit: int = 100) -> list[AuditLine]:
         """Return the newest lines of the audit, newest first; scopes are named by their keyed hash."""
-        with self._database.read() as session:
-            rows = session.execute(_AUDIT, {"limit": limit}).all()
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(VAULT_AUDIT).order_by(_NOTED.id.desc()).limit(limit)).all()
         return [
             AuditLine(row.made_at, row.scope, row.action, row.destination, row.type, row.count_of, row.run)
             for row in rows
@@ -353,34 +359,24 @@ class Vault:
 
     def counts(self) -> VaultTotals:
         """Count what is kept, in all scopes."""
-        with self._database.read() as session:
-            rows = session.execute(_COUNTS, {"now": time.time()}).all()
+        with self._database.read() as connection:
+            rows = connection.execute(_COUNTS, {"now": time.time()}).all()
         types: dict[str, int] = {}
         for row in rows:
-            types[row.type] = types.get(row.type, 0) + row.count_of
+            types[row.type] = types.get(row.type, 0) + row.values_of
         return VaultTotals(sum(types.values()), len({row.scope for row in rows}), dict(sorted(types.items())))
 
     def _check_key(self) -> None:
         """Compare the key with the one that the vault was made with, or remember it. Raises `VaultKeyWrong`."""
-        mark = self._keys.mark
-        with self._database.read() as session:
-            kept = session.execute(_KEY_MARK).scalar_one()
-        if kept is None:
-            with self._database.transaction() as session:
-                session.execute(
-                    sa.text("UPDATE sealab_vault SET key_mark = :mark WHERE id = 1 AND key_mark IS NULL"),
-                    {"mark": mark},
-                )
-                kept = session.execute(_KEY_MARK).scalar_one()
-        if not hmac.compare_digest(kept, mark):
+        if not is_key_of(self._database, self._keys.mark):
             raise VaultKeyWrong(
                 "The vault was made with another key, so its values cannot be read. Give the key that it was made with "
                 "(VAULT_KEY, the keyring, or the key file beside the database)."
             )
 
-    def _admit(self, connection: sa.Connection, scope: str, new: _Size) -> None:
+    def _admit(self, connection: Connection, scope: str, new: _Size) -> None:
         """Count what is new, and raise `VaultFull` where a scope has too much with it."""
-        added = {"scope": self._keys.of_scope(scope).name, "values": new.values, "bytes": new.bytes}
+        added = {"scope": self._keys.of_scope(scope).name, "values_of": new.values, "bytes_of": new.bytes}
         total = connection.execute(_ADD_TO_TOTAL, added).one()
         values, size = SCOPE_VALUES_MAX if self._values_max is None else self._values_max, SCOPE_BYTES_MAX
         if self._is_brief(scope):
@@ -393,7 +389,7 @@ class Vault:
             )
 
     def _made(
-        self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value], life: float | None
+        self, connection: Connection, keys: ScopeKeys, wanted: Mapping[str, Value], life: float | None
     ) -> tuple[dict[str, VaultEntry], _Size]:
         """Insert what is missing, again with the next counter where a token is another value's; return what was new."""
         expires = None if life is None else time.time() + life
@@ -408,7 +404,7 @@ class Vault:
                         found[lookup] = VaultEntry(number, str(row["token"]), value, expires)
                         inserted, inserted_bytes = inserted + 1, inserted_bytes + _sealed_bytes(row)
             else:
-                count = connection.execute(_INSERT, rows).rowcount
+                count = self._inserted(connection, [tuple(row[name] for name in _INSERTED) for row in rows])
                 inserted += count
                 inserted_bytes += sum(map(_sealed_bytes, rows)) * count // len(rows)
             if others := {lookup: value for lookup, value in missing.items() if lookup not in found}:
@@ -416,11 +412,11 @@ class Vault:
             counter += 1
         faded = {lookup: replace(entry, expires=expires) for lookup, entry in found.items() if _fades(entry, life)}
         for some in batches(entry.number for entry in faded.values()):
-            connection.execute(_LONGER, {"ids": some, "expires": expires})
+            connection.execute(_LONGER, {"ids": some, "until": expires})
         return found | faded, _Size(inserted, inserted_bytes)
 
     @contextmanager
-    def _large_cache(self, connection: sa.Connection) -> Iterator[None]:
+    def _large_cache(self, connection: Connection) -> Iterator[None]:
         """Let a connection of SQLite's hold the pages in memory that many values change again and again."""
         if not self._database.is_file:
             yield
@@ -435,7 +431,7 @@ class Vault:
 
     def _store_many(
         self,
-        connection: sa.Connection,
+        connection: Connection,
         keys: ScopeKeys,
         missing: Mapping[str, tuple[str, str]],
         form: Form,
@@ -454,10 +450,7 @@ class Vault:
             for (lookup, (kind, _text)), token, each in zip(missing.items(), tokens, sealed, strict=True)
         ]
         rows.sort(key=itemgetter(4))  # near each other in the index, where they are written at once
-        if self._database.is_file:
-            count = connection.exec_driver_sql(_INSERT_MANY, rows).rowcount
-        else:
-            count = connection.execute(_INSERT, [dict(zip(_INSERTED, row, strict=True)) for row in rows]).rowcount
+        count = self._inserted(connection, rows)
         size = sum(map(len, sealed))
         if count == len(rows):
             shown |= {
@@ -472,8 +465,15 @@ class Vault:
         shown |= {lookup: entry.shown for lookup, entry in made.items()}
         return _Size(count + more.values, size * count // len(rows) + more.bytes)
 
+    def _inserted(self, connection: Connection, rows: Sequence[tuple[object, ...]]) -> int:
+        """Insert rows, whose values are in the order of `_INSERTED`, and return how many were not there."""
+        if self._database.is_file:
+            return connection.exec_driver_sql(_INSERT_MANY, list(rows)).rowcount
+        arrays = dict(zip(_INSERTED, map(list, zip(*rows, strict=True)), strict=True))
+        return connection.execute(_INSERT_ARRAYS, arrays).rowcount
+
     def _shown(
-        self, connection: sa.Connection, keys: ScopeKeys, lookups: Sequence[str], life: float | None
+        self, connection: Connection, keys: ScopeKeys, lookups: Sequence[str], life: float | None
     ) -> dict[str, str]:
         """Return the tokens of those values that are there, which live longer for having been met."""
         found: dict[str, str] = {}
@@ -491,10 +491,10 @@ class Vault:
                     faded.append(number)
         until = None if life is None else time.time() + life
         for some_faded in batches(faded):
-            connection.execute(_LONGER, {"ids": some_faded, "expires": until})
+            connection.execute(_LONGER, {"ids": some_faded, "until": until})
         return found
 
-    def _found(self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value]) -> dict[str, VaultEntry]:
+    def _found(self, connection: Connection, keys: ScopeKeys, wanted: Mapping[str, Value]) -> dict[str, VaultEntry]:
         found: dict[str, VaultEntry] = {}
         for some in batches(wanted):
             for row in connection.execute(_BY_LOOKUP, {"scope": keys.name, "lookups": some}):
@@ -516,9 +516,9 @@ class Vault:
             "expires": expires,
         }
 
-    def _opened(self, keys: ScopeKeys, row: sa.Row[tuple[object, ...]]) -> VaultEntry:
+    def _opened(self, keys: ScopeKeys, row: Row) -> VaultEntry:
         try:
-            value = self._keys.opened(keys, Value(row.type, "", Form(row.form)), row.token, bytes(row.sealed))
+            value = self._keys.opened(keys, Value(row.type, "", Form(row.form)), row.token, row.sealed)
         except SealBroken:
             raise VaultDamaged(
                 f"The vault's entry {row.id} was changed or is damaged, and is not used. Restore a backup, or "
@@ -535,8 +535,16 @@ class _Size:
     bytes: int
 
 
-def _take(connection: sa.Connection, scope: str, size: _Size) -> None:
-    connection.execute(_TAKE_FROM_TOTAL, {"scope": scope, "values": size.values, "bytes": size.bytes})
+def _take(connection: Connection, scope: str, size: _Size) -> None:
+    rest = {"values_of": _TOTAL.values_of - size.values, "bytes_of": _TOTAL.bytes_of - size.bytes}
+    rest["purges"] = _TOTAL.purges + 1
+    connection.execute(sa.update(VAULT_TOTAL).where(_TOTAL.scope == scope).values(rest))
+
+
+def _noted_more(connection: Connection, line: Mapping[str, object]) -> bool:
+    """Count a line with that of the same run that says the same, where there is one."""
+    more = {f"of_{name}": line[name] for name in _SAME_NOTE} | {"more": line["count_of"], "at": line["made_at"]}
+    return connection.execute(_NOTE_MORE, more).rowcount > 0
 
 
 def _fades(entry: VaultEntry, life: float | None) -> bool:
@@ -553,76 +561,53 @@ def _bare(token: str) -> str:
     return token.rstrip("]").rpartition("_")[2]
 
 
-def _note_purge(session: Session) -> None:
-    session.execute(DROP_ORPHANS)
-    session.execute(_PURGED)
+def _note_purge(connection: Connection) -> None:
+    connection.execute(DROP_ORPHANS)
+    connection.execute(sa.update(VAULT).values(purges=VAULT.c.purges + 1))
 
 
-_COLUMNS = "id, scope, token, type, form, lookup, sealed, expires"
-_LIVES = "(expires IS NULL OR expires > :now)"
-_KEY_MARK = sa.text("SELECT key_mark FROM sealab_vault WHERE id = 1")
-_PURGED = sa.text("UPDATE sealab_vault SET purges = purges + 1 WHERE id = 1")
-_EXPIRED = sa.text("SELECT count(*) FROM sealab_vault_value WHERE expires <= :now")
-_BY_LOOKUP = with_list(
-    "SELECT id, token, type, lookup, expires FROM sealab_vault_value WHERE scope = :scope AND lookup IN :lookups",
-    "lookups",
-)
+_VALUE, _TOTAL, _NOTED = VAULT_VALUE.c, VAULT_TOTAL.c, VAULT_AUDIT.c
+_NOW = sa.bindparam("now", type_=sa.Double)
+_LIVES = _VALUE.expires.is_(None) | (_VALUE.expires > _NOW)
+_OF_SCOPE = _VALUE.scope == sa.bindparam("scope")
+_SIZES = (sa.func.count().label("values_of"), sa.func.sum(sa.func.length(_VALUE.sealed)).label("bytes_of"))
+_KEY_MARK = sa.select(VAULT.c.key_mark)
+_EXPIRED = sa.select(sa.func.count()).where(_VALUE.expires <= _NOW)
+_EXPIRED_SIZES = sa.select(_VALUE.scope, *_SIZES).where(_VALUE.expires <= _NOW).group_by(_VALUE.scope)
+_LOOKED_UP = (_VALUE.id, _VALUE.token, _VALUE.type, _VALUE.lookup, _VALUE.expires)
+_BY_LOOKUP = sa.select(*_LOOKED_UP).where(_OF_SCOPE, _VALUE.lookup.in_(sa.bindparam("lookups", expanding=True)))
 _BY_LOOKUP_MANY = "SELECT id, token, type, lookup, expires FROM sealab_vault_value WHERE scope = ? AND lookup IN ({})"
 """The same for SQLite's driver, which takes it as it is: of tens of thousands of values, half of the time."""
-_BY_TOKEN = with_list(
-    f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = :scope AND token IN :tokens AND {_LIVES}",  # noqa: S608 - constants
-    "tokens",
+_BY_TOKEN = sa.select(VAULT_VALUE).where(_OF_SCOPE, _VALUE.token.in_(sa.bindparam("tokens", expanding=True)), _LIVES)
+_NEWEST_ID = sa.select(sa.func.coalesce(sa.func.max(_VALUE.id), 0))
+_PURGES = sa.select(_TOTAL.purges).where(_TOTAL.scope == sa.bindparam("scope"))
+_NEWEST = (
+    sa.select(VAULT_VALUE)
+    .where(_OF_SCOPE, _VALUE.id > sa.bindparam("after"), _LIVES)
+    .order_by(_VALUE.id.desc())
+    .limit(sa.bindparam("most"))
 )
-_NEWS = sa.text("SELECT max(id) AS newest FROM sealab_vault_value")
-_PURGES = sa.text("SELECT purges FROM sealab_vault_total WHERE scope = :scope")
-_NEWEST = sa.text(
-    f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = :scope AND id > :after AND {_LIVES} "  # noqa: S608 - as above
-    "ORDER BY id DESC LIMIT :most"
-)
-_ADD_TO_TOTAL = sa.text(
-    "INSERT INTO sealab_vault_total (scope, values_of, bytes_of, purges) "
-    "VALUES (:scope, :values, :bytes, (SELECT purges FROM sealab_vault WHERE id = 1)) "
-    "ON CONFLICT (scope) DO UPDATE SET values_of = sealab_vault_total.values_of + excluded.values_of, "
-    "bytes_of = sealab_vault_total.bytes_of + excluded.bytes_of RETURNING values_of, bytes_of"
-)
-_TAKE_FROM_TOTAL = sa.text(
-    "UPDATE sealab_vault_total SET values_of = values_of - :values, bytes_of = bytes_of - :bytes, purges = purges + 1 "
-    "WHERE scope = :scope"
-)
-_DELETE_TOTALS = with_list("DELETE FROM sealab_vault_total WHERE scope IN :scopes", "scopes")
-_EXPIRED_SIZES = sa.text(
-    "SELECT scope, count(*) AS values_of, sum(length(sealed)) AS bytes_of FROM sealab_vault_value "
-    "WHERE expires <= :now GROUP BY scope"
-)
-_ALL = sa.text(f"SELECT {_COLUMNS} FROM sealab_vault_value")  # noqa: S608 - as above
-_DELETE = with_list(
-    "DELETE FROM sealab_vault_value WHERE id IN :ids RETURNING id, scope, length(sealed) AS bytes_of", "ids"
-)
-_DELETE_SCOPES = with_list("DELETE FROM sealab_vault_value WHERE scope IN :scopes", "scopes")
-_LONGER = with_list("UPDATE sealab_vault_value SET expires = :expires WHERE id IN :ids", "ids")
-_INSERT = sa.text(
-    "INSERT INTO sealab_vault_value (scope, token, type, form, lookup, sealed, expires) "
-    "VALUES (:scope, :token, :type, :form, :lookup, :sealed, :expires) ON CONFLICT DO NOTHING"
+_COUNTED = insert(VAULT_TOTAL).values(purges=sa.select(VAULT.c.purges).scalar_subquery())
+_ADD_TO_TOTAL = _COUNTED.on_conflict_do_update(
+    index_elements=["scope"],
+    set_={name: _TOTAL[name] + _COUNTED.excluded[name] for name in ("values_of", "bytes_of")},
+).returning(_TOTAL.values_of, _TOTAL.bytes_of)
+_COUNTS = sa.select(_VALUE.scope, _VALUE.type, _SIZES[0]).where(_LIVES).group_by(_VALUE.scope, _VALUE.type)
+_LONGER = (
+    sa.update(VAULT_VALUE)
+    .where(_VALUE.id.in_(sa.bindparam("ids", expanding=True)))
+    .values(expires=sa.bindparam("until"))
 )
 _INSERTED = ("scope", "token", "type", "form", "lookup", "sealed", "expires")
+_INSERT_ONE = insert(VAULT_VALUE).on_conflict_do_nothing().returning(_VALUE.id)
+_INSERT_ARRAYS = insert(VAULT_VALUE).from_select(*rows_of(VAULT_VALUE, _INSERTED)).on_conflict_do_nothing()
 _INSERT_MANY = (
     f"INSERT INTO sealab_vault_value ({', '.join(_INSERTED)}) "  # noqa: S608 - constants
     "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
-_INSERT_ONE = sa.text(f"{_INSERT.text} RETURNING id")
-_NOTE = sa.text(
-    "INSERT INTO sealab_vault_audit (made_at, scope, action, destination, type, count_of, run) "
-    "VALUES (:at, :scope, :action, :destination, :type, :count, :run)"
-)
-_NOTE_MORE = sa.text(
-    "UPDATE sealab_vault_audit SET count_of = count_of + :count, made_at = :at "
-    "WHERE run = :run AND scope = :scope AND action = :action AND destination = :destination AND type = :type"
-)
-_AUDIT = sa.text(
-    "SELECT made_at, scope, action, destination, type, count_of, run FROM sealab_vault_audit "
-    "ORDER BY id DESC LIMIT :limit"
-)
-_SCOPES = sa.text("SELECT DISTINCT scope FROM sealab_vault_value ORDER BY scope")
-_COUNTS = sa.text(
-    f"SELECT scope, type, count(*) AS count_of FROM sealab_vault_value WHERE {_LIVES} GROUP BY scope, type"  # noqa: S608 - as above
+_SAME_NOTE = ("run", "scope", "action", "destination", "type")
+_NOTE_MORE = (
+    sa.update(VAULT_AUDIT)
+    .where(*(_NOTED[name] == sa.bindparam(f"of_{name}") for name in _SAME_NOTE))
+    .values(count_of=_NOTED.count_of + sa.bindparam("more"), made_at=sa.bindparam("at"))
 )

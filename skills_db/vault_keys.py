@@ -33,7 +33,7 @@ TOKEN_CHARS = 10
 AKIN_CHARS = 6
 """Letters that the tokens of the forms of one value have in common."""
 KEY_BYTES = 32
-_NONCE_BYTES = 12
+NONCE_BYTES = 12
 _HASH_BYTES = 16
 _SCOPES_MAX = 10_000
 _NONCES_AT_ONCE = 32
@@ -55,11 +55,40 @@ class SealBroken(Exception):
     """A sealed value was changed, or belongs to another row."""
 
 
+class Seal:
+    """Encrypts under one key: 12 bytes of nonce, then AES-256-GCM, bound to where the data stands."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def sealed(self, data: bytes, bound: str) -> bytes:
+        """Encrypt data."""
+        nonce = os.urandom(NONCE_BYTES)
+        return nonce + self.cipher.encrypt(nonce, data, bound.encode())
+
+    def opened(self, sealed: bytes, bound: str) -> bytes:
+        """Decrypt what was sealed with that bound. Raises `SealBroken`."""
+        from .cipher import InvalidTag
+
+        try:
+            return self.cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], bound.encode())
+        except (InvalidTag, ValueError):
+            raise SealBroken from None
+
+    @cached_property
+    def cipher(self) -> AESGCM:
+        """The cipher."""
+        from .cipher import AESGCM
+
+        return AESGCM(self._key)
+
+
 class VaultKeys:
     """All that is derived from one master key."""
 
     def __init__(self, master: bytes) -> None:
         self._master = master
+        self._seal = Seal(_derived(master, "values", ""))
         self._of_scope = lru_cache(_SCOPES_MAX)(self._derive)
 
     @property
@@ -80,47 +109,34 @@ class VaultKeys:
 
     def sealed(self, keys: ScopeKeys, value: Value, token: str) -> bytes:
         """Encrypt a value for the row with that token."""
-        nonce = os.urandom(_NONCE_BYTES)
-        return nonce + self._cipher.encrypt(nonce, _bytes(value.text), _bound(keys.name, value, token))
+        return self._seal.sealed(_bytes(value.text), _bound(keys.name, value, token))
 
     def opened(self, keys: ScopeKeys, empty: Value, token: str, sealed: bytes) -> Value:
         """Decrypt what was sealed for the row with that token; `empty` has type and form. Raises `SealBroken`."""
-        from .cipher import InvalidTag
-
-        bound = _bound(keys.name, empty, token)
-        try:
-            text = self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], bound)
-        except InvalidTag:
-            raise SealBroken from None
-        return Value(empty.type, text.decode("utf-8", "surrogatepass"), empty.form)
+        text = self._seal.opened(sealed, _bound(keys.name, empty, token)).decode("utf-8", "surrogatepass")
+        return Value(empty.type, text, empty.form)
 
     def sealed_many(
         self, keys: ScopeKeys, values: Iterable[tuple[str, str]], form: str, tokens: Iterable[str]
     ) -> list[bytes]:
         """Encrypt values, given as type and text, for the rows with those tokens; what `sealed` does for one."""
-        encrypt = self._cipher.encrypt
+        encrypt = self._seal.cipher.encrypt
         name = keys.name
         made: list[bytes] = []
         random = b""
         for (kind, text), token in zip(values, tokens, strict=True):
             if not random:
-                random = os.urandom(_NONCE_BYTES * _NONCES_AT_ONCE)
-            nonce, random = random[:_NONCE_BYTES], random[_NONCE_BYTES:]
+                random = os.urandom(NONCE_BYTES * _NONCES_AT_ONCE)
+            nonce, random = random[:NONCE_BYTES], random[NONCE_BYTES:]
             bound = f"{name}|{kind}|{token}|{form}".encode()
             made.append(nonce + encrypt(nonce, text.encode("utf-8", "surrogatepass"), bound))
         return made
 
     def spend(self, keys: ScopeKeys, token: str) -> None:
         """Do for an unknown token the work of opening one, so that the time does not show which tokens exist."""
-        nonce = bytes(_NONCE_BYTES)
-        hidden = self._cipher.encrypt(os.urandom(_NONCE_BYTES), token.encode("utf-8", "surrogatepass"), None)
+        nonce = bytes(NONCE_BYTES)
+        hidden = self._seal.cipher.encrypt(os.urandom(NONCE_BYTES), token.encode("utf-8", "surrogatepass"), None)
         hmac.compare_digest(hidden, nonce + keys.tokens)
-
-    @cached_property
-    def _cipher(self) -> AESGCM:
-        from .cipher import AESGCM
-
-        return AESGCM(_derived(self._master, "values", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,5 +215,5 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _bound(scope: str, value: Value, token: str) -> bytes:
-    return f"{scope}|{value.type}|{token}|{value.form}".encode()
+def _bound(scope: str, value: Value, token: str) -> str:
+    return f"{scope}|{value.type}|{token}|{value.form}"

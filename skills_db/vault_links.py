@@ -9,7 +9,8 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .sql import batches, sa, with_list
+from .sql import batches, insert, sa
+from .tables import VAULT_LINK, VAULT_VALUE
 from .vault_entries import Person, PersonValue, VaultEntry
 from .vault_keys import AKIN_CHARS
 
@@ -38,8 +39,8 @@ class VaultLinks:
             for token in record
         ]
         if rows:
-            with self._database.transaction(durable=False) as session:
-                session.execute(_ADD, rows)
+            with self._database.transaction(durable=False) as connection:
+                connection.execute(insert(VAULT_LINK).on_conflict_do_nothing(), rows)
 
     def linked(self, scope: str, tokens: Collection[str], types: dict[str, str]) -> tuple[set[str], set[str]]:
         """Return the tokens that tell of the people of these, and those that tell of others too; `types` are of all.
@@ -71,32 +72,27 @@ class VaultLinks:
         return linked, (others | person) - set(tokens) - linked
 
     def _records_of(self, scope: str, tokens: Iterable[str]) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        with self._database.read() as session:
-            for some in batches(tokens):
-                for row in session.execute(_RECORDS, {"scope": scope, "tokens": some}):
-                    found.setdefault(row.token, set()).add(row.record)
-        return found
+        return self._those(scope, _LINK.token, tokens, _LINK.record)
 
     def _members_of(self, scope: str, records: Iterable[str]) -> dict[str, set[str]]:
+        return self._those(scope, _LINK.record, records, _LINK.token)
+
+    def _those(
+        self, scope: str, known: sa.Column[str], names: Iterable[str], wanted: sa.Column[str]
+    ) -> dict[str, set[str]]:
+        """Return, by what is known of a link, what is wanted of all links of it."""
         found: dict[str, set[str]] = {}
-        with self._database.read() as session:
-            for some in batches(records):
-                for row in session.execute(_MEMBERS, {"scope": scope, "records": some}):
-                    found.setdefault(row.record, set()).add(row.token)
+        with self._database.read() as connection:
+            for some in batches(names):
+                of_some = sa.select(known, wanted).where(_LINK.scope == scope, known.in_(some))
+                for name, other in connection.execute(of_some):
+                    found.setdefault(name, set()).add(other)
         return found
 
 
-_ADD = sa.text(
-    "INSERT INTO sealab_vault_link (scope, record, token) VALUES (:scope, :record, :token) ON CONFLICT DO NOTHING"
-)
-_RECORDS = with_list("SELECT record, token FROM sealab_vault_link WHERE scope = :scope AND token IN :tokens", "tokens")
-_MEMBERS = with_list(
-    "SELECT record, token FROM sealab_vault_link WHERE scope = :scope AND record IN :records", "records"
-)
-DROP_ORPHANS = sa.text(
-    "DELETE FROM sealab_vault_link WHERE NOT EXISTS (SELECT 1 FROM sealab_vault_value "
-    "WHERE sealab_vault_value.scope = sealab_vault_link.scope AND sealab_vault_value.token = sealab_vault_link.token)"
+_LINK = VAULT_LINK.c
+DROP_ORPHANS = sa.delete(VAULT_LINK).where(
+    ~sa.exists().where(VAULT_VALUE.c.scope == _LINK.scope, VAULT_VALUE.c.token == _LINK.token)
 )
 """Removes the links of values that are gone."""
 

@@ -10,28 +10,28 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from .engine import Database
 from .errors import SkillsDbError
-from .models import WorkspaceCountRow, WorkspaceFileRow
-from .sql import Session, batches, col, sa, select
+from .sql import Connection, batches, sa
+from .tables import WORKSPACE_COUNT, WORKSPACE_FILE
 
 Row: TypeAlias = tuple[str, int, int, str | None]
 """A path, bytes, nanoseconds since 1970, and the key of the content, which a folder has not."""
 Work: TypeAlias = Literal["taking_in", "sweeping"]
 
-_path, _blob = col(WorkspaceFileRow.path), col(WorkspaceFileRow.blob)
-_size, _entries = col(WorkspaceCountRow.size), col(WorkspaceCountRow.entries)
-_ROWS = sa.select(_path, col(WorkspaceFileRow.size), col(WorkspaceFileRow.modified), _blob).order_by(_path)
+_path, _blob = WORKSPACE_FILE.c.path, WORKSPACE_FILE.c.blob
+_size, _entries = WORKSPACE_COUNT.c.size, WORKSPACE_COUNT.c.entries
+_ROWS = sa.select(*WORKSPACE_FILE.c).order_by(_path)
 _NAMED = _ROWS.where(_path.in_(sa.bindparam("paths", expanding=True)))
 _USED = sa.select(_size, _entries)
 _LOCK = _USED.with_for_update()
-_COUNT = sa.update(WorkspaceCountRow).values(
+_COUNT = sa.update(WORKSPACE_COUNT).values(
     size=_size + sa.bindparam("more_bytes"), entries=_entries + sa.bindparam("more_entries")
 )
-_ADD = sa.insert(WorkspaceFileRow)
-_REPLACE = sa.update(WorkspaceFileRow).where(_path == sa.bindparam("at"))
+_ADD = sa.insert(WORKSPACE_FILE)
+_REPLACE = sa.update(WORKSPACE_FILE).where(_path == sa.bindparam("at"))
 
 
 class WorkspaceFiles:
@@ -54,15 +54,15 @@ class WorkspaceFiles:
     @contextmanager
     def read(self) -> Iterator[FileRows]:
         """Give the rows of one moment."""
-        with self._opened() as database, database.read() as session:
-            yield FileRows(session)
+        with self._opened() as database, database.read() as connection:
+            yield FileRows(connection)
 
     @contextmanager
     def change(self, *, durable: bool = True) -> Iterator[FileRows]:
         """Give the rows to change them: all of it is stored when the block ends, nothing where it raises."""
-        with self._opened() as database, database.transaction(durable=durable) as session:
-            session.connection().execute(_LOCK)
-            yield FileRows(session)
+        with self._opened() as database, database.transaction(durable=durable) as connection:
+            connection.execute(_LOCK)
+            yield FileRows(connection)
 
     def now(self) -> float:
         """Return the time in seconds since 1970, by the clock of the database."""
@@ -74,25 +74,27 @@ class WorkspaceFiles:
 
         It is chosen once.
         """
-        with self._opened() as database, database.transaction() as session:
-            row = session.exec(select(WorkspaceCountRow).with_for_update()).one()
-            row.store = row.store or secrets.token_hex(4)
-            return row.store
+        with self._opened() as database, database.transaction() as connection:
+            store = connection.execute(sa.select(WORKSPACE_COUNT.c.store).with_for_update()).scalar_one()
+            if not store:
+                store = secrets.token_hex(4)
+                connection.execute(sa.update(WORKSPACE_COUNT).values(store=store))
+            return str(store)
 
     def takes_on(self, work: Work, seconds: float) -> bool:
         """Return whether a work is this server's for so long, that no other does meanwhile; with 0 it is free again."""
-        until = col(getattr(WorkspaceCountRow, f"{work}_until"))
+        until = WORKSPACE_COUNT.c[f"{work}_until"]
         now = self.now()
-        with self._opened() as database, database.transaction(durable=False) as session:
-            taken = sa.update(WorkspaceCountRow).where((until <= now) if seconds else sa.true())
-            return session.connection().execute(taken.values({until: now + seconds})).rowcount > 0
+        with self._opened() as database, database.transaction(durable=False) as connection:
+            taken = sa.update(WORKSPACE_COUNT).where((until <= now) if seconds else sa.true())
+            return connection.execute(taken.values({until: now + seconds})).rowcount > 0
 
 
 class FileRows:
     """The rows in a transaction."""
 
-    def __init__(self, session: Session) -> None:
-        self._execute = session.connection().execute
+    def __init__(self, connection: Connection) -> None:
+        self._execute = connection.execute
 
     def used(self) -> tuple[int, int]:
         """Return bytes and the number of files and folders."""
@@ -130,11 +132,11 @@ class FileRows:
     def remove(self, paths: Sequence[str]) -> None:
         """Remove the rows of these paths."""
         for some in batches(paths):
-            self._execute(sa.delete(WorkspaceFileRow).where(_path.in_(some)))
+            self._execute(sa.delete(WORKSPACE_FILE).where(_path.in_(some)))
 
     def move(self, path: str, goal: str) -> None:
         """Give a file or a folder, with all that it holds, another path, which nothing has."""
-        moved = sa.update(WorkspaceFileRow).where((_path == path) | _below(path))
+        moved = sa.update(WORKSPACE_FILE).where((_path == path) | _below(path))
         self._execute(moved.values(path=sa.literal(goal) + sa.func.substr(_path, len(path) + 1)))
 
     def unnamed(self, keys: Iterable[str]) -> list[str]:
@@ -145,7 +147,7 @@ class FileRows:
             left += [key for key in some if key not in named]
         return left
 
-    def _rows(self, wanted: sa.Select[str, int, int, str | None], **given: object) -> list[Row]:
+    def _rows(self, wanted: sa.Select[*tuple[Any, ...]], **given: object) -> list[Row]:
         return [(path, size, modified, blob) for path, size, modified, blob in self._execute(wanted, given)]
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from ..identity import Identity
+from ..lru import Lru
 from .claims import ClaimRules, TokenUnfit, expiry_of
 from .issuer import Issuer
 from .issuer_link import IssuerAnswer, IssuerLink
@@ -71,7 +72,7 @@ class Introspection:
         self._now = now
         self._monotonic = monotonic
         self._active: OrderedDict[bytes, _ActiveToken] = OrderedDict()
-        self._inactive: OrderedDict[bytes, float] = OrderedDict()
+        self._inactive: Lru[bytes, float] = Lru(TOKENS_MAX)
         self._of: dict[tuple[str, str], OrderedDict[bytes, None]] = {}
         self._failure: str | None = None
         self._questions: dict[bytes, tuple[bool, asyncio.Task[Identity | None]]] = {}
@@ -143,9 +144,6 @@ class Introspection:
             _LOG.info("A token was refused: %s.", reason)
             self._forget(mark)
             self._inactive[mark] = begun + FRESH_SECONDS
-            self._inactive.move_to_end(mark)
-            if len(self._inactive) > TOKENS_MAX:
-                self._inactive.popitem(last=False)
             return None
         self._keep(mark, identity, begun, expiry_of(claims) - now)
         return identity

@@ -10,12 +10,12 @@ import hashlib
 import logging
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import SettingsError
 from ..identity import Identity
+from ..lru import Lru
 from ..settings import Settings
 from .claims import ClaimRules, TokenUnfit, is_plain
 from .introspection import Introspection, IntrospectionClient
@@ -51,7 +51,7 @@ class OAuthVerifier:
         self._rules = ClaimRules(settings.oauth_issuer, settings.oauth_audience, settings.oauth_tenant_claim)
         self._link = IssuerLink()
         self._issuer = Issuer(self._link, settings.oauth_issuer, monotonic)
-        self._verified: OrderedDict[bytes, tuple[IssuerFacts, Mapping[str, Any]]] = OrderedDict()
+        self._verified: Lru[bytes, tuple[IssuerFacts, Mapping[str, Any]]] = Lru(_VERIFIED_MAX)
         self._introspection: Introspection | None = None
         if settings.oauth_client_id is not None and settings.oauth_client_secret is not None:
             client = IntrospectionClient(
@@ -95,9 +95,8 @@ class OAuthVerifier:
         """
         facts = await self._issuer.facts()
         mark = hashlib.sha256(token.encode()).digest()
-        by, claims = self._verified.get(mark, (None, None))
+        by, claims = self._verified.used(mark) or (None, None)
         if by is facts and claims is not None:
-            self._verified.move_to_end(mark)
             return claims
         keys = facts.keys.fitting(header.key_id, header.algorithm)
         if not keys:
@@ -109,8 +108,6 @@ class OAuthVerifier:
             claims = claims_of(token, header, key)
             if claims is not None:
                 self._verified[mark] = (facts, claims)
-                if len(self._verified) > _VERIFIED_MAX:
-                    self._verified.popitem(last=False)
                 return claims
         raise TokenUnfit("its signature is not the issuer's")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +18,7 @@ from ...skills_db.errors import SkillsDbError
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
 from ..identity import Identity
+from ..lru import Lru
 from .names import known_rights
 from .token_text import digest_of, is_token
 from .verifier import VerifierUnavailable
@@ -50,7 +50,7 @@ class OwnTokens:
     def __init__(self, database: HomeDatabase) -> None:
         self._database = database
         self._store: TokenStore | None = None
-        self._found: OrderedDict[str, _Found] = OrderedDict()
+        self._found: Lru[str, _Found] = Lru(KEPT_MAX)
         self._asking: dict[str, asyncio.Future[StoredToken | None]] = {}
         self._wanted: list[str] = []
         self._looking: asyncio.Task[None] | None = None
@@ -110,10 +110,7 @@ class OwnTokens:
         for digest, stored in found.items():
             if stored.is_valid(now):
                 self._found[digest] = _Found(stored, at)
-                self._found.move_to_end(digest)
                 self._note_use(stored)
-        while len(self._found) > KEPT_MAX:
-            self._found.popitem(last=False)
         return found
 
     def _answered(self, digest: str, asked: asyncio.Future[StoredToken | None]) -> None:

@@ -11,21 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from ...skills_db.audit.chain import AuditEvent
 from ...skills_db.errors import AuditDamaged, CommitUnknown, SkillsDbError, VaultKeyWrong
 from ..database import Opening
 from ..errors import KNOWN_ERRORS, AuditUnwritten
-from ..write_behind import let_go_on
+from ..write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from ...skills_db.audit.audit_store import AuditStore
@@ -47,31 +43,9 @@ GIVE_UP_SECONDS = 10.0
 TROUBLE_SECONDS = 10.0
 """After how long the server says that it is not ready."""
 RETRY_SECONDS = 1.0
-_WARN_EVERY_SECONDS = 60.0
 GAP = "audit.gap"
 """The event of lines that were lost."""
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiter:
-    """One who waits until so many lines were written."""
-
-    lines: int
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Failing:
-    """Since when the database cannot be written, and why."""
-
-    since: float
-    error: BaseException
-
-    def is_final(self, now: float) -> bool:
-        """Return whether those who wait are told."""
-        return isinstance(self.error, AuditDamaged | VaultKeyWrong) or now - self.since >= GIVE_UP_SECONDS
 
 
 class AuditLog:
@@ -80,49 +54,48 @@ class AuditLog:
     def __init__(self, store: Callable[[], AuditStore]) -> None:
         """Make it; `store` is asked for when there is something to write, and may block."""
         self._store = store
-        self._changed = threading.Condition()
-        self._waiting: deque[AuditEvent] = deque()
-        self._waiters: list[_Waiter] = []
-        self._added = self._written = self._lost = 0
-        self._first: float | None = None
-        """When the first of the lines came that are to be written soon."""
-        self._last = 0.0
-        self._retry_at = 0.0
-        self._warned_at = 0.0
-        self._failing: _Failing | None = None
-        self._unheard = 0
-        """Of the last commit, which may have come about, the lines."""
-        self._ends = False
-        self._thread: threading.Thread | None = None
+        self._lost = 0
+        self._is_unheard = False
+        """Whether the last commit may have come about."""
+        self._behind: WriteBehind[AuditEvent] = WriteBehind(
+            "lines of the audit log",
+            self._write,
+            quiet_seconds=QUIET_SECONDS,
+            wait_seconds_max=WAIT_SECONDS_MAX,
+            much=LINES_AT_ONCE,
+            at_once=LINES_AT_ONCE,
+            waiting_max=2 * LINES_MAX,
+            passing=(Exception,),
+            retry_seconds=RETRY_SECONDS,
+            tells=_is_final,
+        )
 
     def note(self, event: AuditEvent, *, idly: bool = False) -> None:
         """Have a line written soon; returns at once. One that is added `idly` waits for another to be written with."""
-        now = time.monotonic()
-        with self._changed:
-            if len(self._waiting) >= LINES_MAX:
-                self._lose(1)
-                return
-            self._waiting.append(event)
-            self._added += 1
-            if idly:
-                return
-            self._last = now
-            if self._first is None:
-                self._first = now
-                self._wake()
-            elif len(self._waiting) == LINES_AT_ONCE:
-                self._changed.notify()
+        if len(self._behind) >= LINES_MAX:
+            self._lost += 1
+            if self._lost == 1:
+                _LOG.error("Lines of the audit log are being lost: %d wait, and none can be written.", LINES_MAX)
+            return
+        self._behind.add(event, idly=idly)
 
     async def stored(self) -> None:
         """Wait until all that was added is written and survives a crash of the machine. Raises `AuditUnwritten`."""
-        await self._wait_for(self._added)
+        await self._wait()
 
     async def room(self) -> None:
         """Wait while very many lines wait to be written, unless the database fails."""
-        if len(self._waiting) <= ROOM_LINES or self._failing is not None:
+        if len(self._behind) <= ROOM_LINES or self._behind.fails_since is not None:
             return
         with suppress(AuditUnwritten):  # then the lines wait, and are not the caller's to wait for
-            await self._wait_for(self._added - ROOM_LINES)
+            await self._wait(but=ROOM_LINES)
+
+    async def _wait(self, *, but: int = 0) -> None:
+        try:
+            await self._behind.stored(but=but)
+        except Exception as error:
+            why = str(error) if isinstance(error, SkillsDbError) else "The server's log says why."
+            raise AuditUnwritten(f"The audit log cannot be written. {why}") from error
 
     def flush(self) -> None:
         """Write what waits. Blocks. Raises `AuditUnwritten`."""
@@ -132,124 +105,38 @@ class AuditLog:
     @property
     def has_written(self) -> bool:
         """Whether it has written any line."""
-        return self._written > 0
+        return self._behind.written > 0
 
     def trouble(self) -> str | None:
         """Return what to say where the database could not be written for a while, else None."""
-        failing = self._failing
-        if failing is None or time.monotonic() - failing.since < TROUBLE_SECONDS:
+        since, error = self._behind.fails_since, self._behind.error
+        if since is None or error is None or time.monotonic() - since < TROUBLE_SECONDS:
             return None
-        return f"The audit log cannot be written. {_told(failing.error)}"
+        why = str(error) if isinstance(error, KNOWN_ERRORS) else f"{type(error).__name__}: {error}"
+        return f"The audit log cannot be written. {why}"
 
     def close(self) -> None:
         """Write what waits, unless it was all added idly, and end. Blocks."""
-        with self._changed:
-            self._ends = True
-            self._changed.notify()
-            thread = self._thread
-        if thread is not None:
-            thread.join()
+        self._behind.close()
 
-    async def _wait_for(self, lines: int) -> None:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-        with self._changed:
-            if self._written >= lines:
-                return
-            self._waiters.append(_Waiter(lines, loop, future))
-            self._wake()
-        await future
-
-    def _wake(self) -> None:
-        """Have the thread look what there is to do; it starts with the first line."""
-        if self._thread is None and not self._ends:
-            self._thread = threading.Thread(target=self._work, name="sealab-audit", daemon=True)
-            self._thread.start()
-        else:
-            self._changed.notify()
-
-    def _lose(self, count: int) -> None:
-        self._lost += count
-        if self._lost == count:
-            _LOG.error("Lines of the audit log are being lost: %d wait already, and none can be written.", LINES_MAX)
-
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                while (seconds := self._seconds_until_due()) > 0:
-                    self._changed.wait(None if seconds == float("inf") else seconds)
-                if self._ends and (self._first is None or not self._waiting) and not self._waiters:
-                    return
-                events = list(islice(self._waiting, self._unheard or LINES_AT_ONCE))
-            began = time.monotonic()
-            error = self._tried(events)
-            with self._changed:
-                if error is None:
-                    self._note_written(len(events))
-                else:
-                    self._note_failure(error, began)
-                told = self._done_waiting()
-            let_go_on([(each.loop, each.future) for each in told], _refusal(error))
-            if error is not None and self._ends:
-                _LOG.error("%d lines of the audit log are lost: %s", len(self._waiting), _told(error))
-                return
-            del events, told, error  # else they live on until there is more to write
-
-    def _seconds_until_due(self) -> float:
-        """Return how long nothing is to be written; 0 where something is."""
-        now = time.monotonic()
-        if self._ends:
-            return 0.0
-        if self._waiters or len(self._waiting) >= LINES_AT_ONCE:
-            return max(self._retry_at - now, 0.0)
-        if self._first is None:
-            return float("inf")
-        return max(max(min(self._last + QUIET_SECONDS, self._first + WAIT_SECONDS_MAX), self._retry_at) - now, 0.0)
-
-    def _tried(self, events: Sequence[AuditEvent]) -> BaseException | None:
-        try:
-            store = self._store()
-            if self._unheard and store.holds():
-                return None
-            self._unheard = 0
-            if events:
+    def _write(self, events: list[AuditEvent]) -> None:
+        store = self._store()
+        if not (self._is_unheard and store.holds()):
+            self._is_unheard = False
+            try:
                 store.add(events)
-        except CommitUnknown as error:
-            self._unheard = len(events)
-            return error
-        except Exception as error:  # noqa: BLE001 - told to all who wait, and logged
-            return error
-        return None
-
-    def _note_written(self, count: int) -> None:
-        for _ in range(count):
-            self._waiting.popleft()
-        self._written += count
-        if self._failing is not None:
-            _LOG.warning("The audit log can be written again.")
-        self._failing, self._unheard, self._retry_at = None, 0, 0.0
+            except CommitUnknown:
+                self._is_unheard = True
+                raise
+        self._is_unheard = False
         if self._lost:
             lost, self._lost = self._lost, 0
-            self._waiting.append(AuditEvent(event=GAP, at_us=now_us(), outcome="lost", details={"lines": lost}))
-            self._added += 1
-        self._first = time.monotonic() if self._waiting else None
+            self._behind.add(AuditEvent(event=GAP, at_us=now_us(), outcome="lost", details={"lines": lost}))
 
-    def _note_failure(self, error: BaseException, began: float) -> None:
-        now = time.monotonic()
-        is_new = self._failing is None
-        self._failing = _Failing(began if self._failing is None else self._failing.since, error)
-        self._retry_at = now + RETRY_SECONDS
-        if is_new or now - self._warned_at >= _WARN_EVERY_SECONDS:
-            self._warned_at = now
-            _LOG.error("The audit log cannot be written, %d lines wait: %s", len(self._waiting), _told(error))
 
-    def _done_waiting(self) -> list[_Waiter]:
-        """Return those who wait no longer: what they wait for is written, or all, where it cannot be."""
-        failing = self._failing
-        gives_up = failing is not None and (self._ends or failing.is_final(time.monotonic()))
-        done = [each for each in self._waiters if gives_up or each.lines <= self._written]
-        self._waiters = [each for each in self._waiters if not gives_up and each.lines > self._written]
-        return done
+def _is_final(error: BaseException, seconds: float) -> bool:
+    """Return whether those who wait are told of what has failed for so long."""
+    return isinstance(error, AuditDamaged | VaultKeyWrong) or seconds >= GIVE_UP_SECONDS
 
 
 def audit_store(database: Callable[[], Database], key: Callable[[], bytes]) -> Opening[AuditStore]:
@@ -266,16 +153,3 @@ def audit_store(database: Callable[[], Database], key: Callable[[], bytes]) -> O
 def now_us() -> int:
     """Return the time in microseconds since 1970."""
     return time.time_ns() // 1000
-
-
-def _told(error: BaseException) -> str:
-    """Return what callers and the log are told of a failure."""
-    return str(error) if isinstance(error, KNOWN_ERRORS) else f"{type(error).__name__}: {error}"
-
-
-def _refusal(error: BaseException | None) -> AuditUnwritten | None:
-    """Return what those are told that wait for lines, if these could not be written."""
-    if error is None:
-        return None
-    why = str(error) if isinstance(error, SkillsDbError) else "The server's log says why."
-    return AuditUnwritten(f"The audit log cannot be written. {why}")

@@ -7,9 +7,11 @@ and names of skills, with tokens in place of what is personal in them under `PRI
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict, Unpack
 
 from ...skills_db.audit.chain import AuditEvent, Detail
 from ..caller import Caller
@@ -86,6 +88,19 @@ _OF_PRIVACY: Mapping[str, AuditKind] = {
 """What the privacy filter does with values and is kept here too; that it hides some, or knows a token not, is not."""
 
 
+class Fields(TypedDict, total=False):
+    """What a line says beside its kind and whose it is; see `AuditEvent`."""
+
+    run: str
+    tool: str
+    decision: str
+    rule: str
+    bytes_in: int
+    bytes_out: int
+    outcome: str
+    details: Mapping[str, Detail]
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCallLine:
     """A call of an upstream tool: what was decided, by which rule, and, once it has ended, how."""
@@ -132,23 +147,20 @@ class AuditTrail:
 
     async def server_started(self, transport: str) -> None:
         """Note that a server began to serve; it is written with the first line of a request, unless it is required."""
-        self._note(self._event(AuditKind.SERVER_STARTED, LOCAL_IDENTITY, details={"transport": transport}), idly=True)
-        await self._kept()
+        self._note(AuditKind.SERVER_STARTED, LOCAL_IDENTITY, idly=True, details={"transport": transport})
+        await self.kept()
 
     def server_stopped(self) -> None:
         """Note that a server ends."""
         self.sums.close()
         if self.log is not None:
-            idly = not self.log.has_written
-            self._note(self._event(AuditKind.SERVER_STOPPED, LOCAL_IDENTITY), idly=idly)
+            self._note(AuditKind.SERVER_STOPPED, LOCAL_IDENTITY, idly=not self.log.has_written)
 
     async def run_began(self, caller: Caller, run_id: str, *, isolation: str, code_bytes: int, dry_run: bool) -> None:
         """Note that a run is about to begin. Raises `AuditUnwritten`."""
         details: dict[str, Detail] = {"isolation": isolation, **({"dry_run": True} if dry_run else {})}
-        self._note(
-            self._event(AuditKind.RUN_BEGAN, who(caller, self.tenant), run=run_id, bytes_in=code_bytes, details=details)
-        )
-        await self._kept()
+        self._note(AuditKind.RUN_BEGAN, self._who(caller), run=run_id, bytes_in=code_bytes, details=details)
+        await self.kept()
 
     def run_ended(
         self,
@@ -163,65 +175,47 @@ class AuditTrail:
         moved_bytes: int = 0,
     ) -> None:
         """Note how a run ended; `shown_bytes` is what it printed, `moved_bytes` what went to and came from tools."""
-        if self.log is None:
-            return
         details: dict[str, Detail] = {"isolation": isolation, "ms": round(ms, 3)}
         if calls:
             details |= {"calls": calls, "tool_bytes": moved_bytes}
-        identity = who(caller, self.tenant)
-        self._note(
-            self._event(
-                AuditKind.RUN_ENDED, identity, run=run_id, bytes_out=shown_bytes, outcome=status, details=details
-            )
-        )
+        told: Fields = {"run": run_id, "bytes_out": shown_bytes, "outcome": status, "details": details}
+        self._note(AuditKind.RUN_ENDED, self._who(caller), **told)
 
     def run_refused(self, caller: Caller, run_id: str, error: KnownError) -> None:
         """Note that a run was refused before it began: by which rules of the policy, else by which kind of error."""
-        identity = who(caller, self.tenant)
         rule = error.rule if isinstance(error, PolicyRefused) else error.code
-        self._note(self._event(AuditKind.RUN_REFUSED, identity, run=run_id, decision="refused", rule=rule))
+        self._note(AuditKind.RUN_REFUSED, self._who(caller), run=run_id, decision="refused", rule=rule)
 
     async def tool_sent(self, caller: Caller, run_id: str, call: ToolCallLine) -> None:
         """Note, where lines are required, that a tool is about to be called. Raises `AuditUnwritten`."""
-        if self.log is not None and self.is_required:
-            self._note(self._of_call(AuditKind.TOOL_SENT, caller, run_id, call))
-        await self._kept()
+        if self.is_required:
+            self._note_call(AuditKind.TOOL_SENT, caller, run_id, call)
+        await self.kept()
 
     def tool_called(self, caller: Caller, run_id: str, call: ToolCallLine) -> None:
         """Note what became of a call of a tool."""
-        if self.log is not None:
-            self._note(self._of_call(AuditKind.TOOL_CALLED, caller, run_id, call))
+        self._note_call(AuditKind.TOOL_CALLED, caller, run_id, call)
 
     def approval_asked(self, caller: Caller, run_id: str, tools: Iterable[str]) -> None:
         """Note that a user is asked about tools."""
         tool, details = _named(tools)
-        self._note(
-            self._event(AuditKind.APPROVAL_ASKED, who(caller, self.tenant), run=run_id, tool=tool, details=details)
-        )
+        self._note(AuditKind.APPROVAL_ASKED, self._who(caller), run=run_id, tool=tool, details=details)
 
     def approval_answered(
         self, caller: Caller | None, run_id: str, tools: Iterable[str], decision: str, *, by: str
     ) -> None:
         """Note an answer; `by` says where it was given: `client`, `page` or `terminal`. A link has no caller."""
         tool, details = _named(tools)
-        identity = Identity(self.tenant, "", frozenset()) if caller is None else who(caller, self.tenant)
-        self._note(
-            self._event(
-                AuditKind.APPROVAL_ANSWERED,
-                identity,
-                run=run_id,
-                tool=tool,
-                decision=decision,
-                details={**details, "by": by},
-            )
-        )
+        identity = Identity(self.tenant, "", frozenset()) if caller is None else self._who(caller)
+        told: Fields = {"run": run_id, "tool": tool, "decision": decision, "details": {**details, "by": by}}
+        self._note(AuditKind.APPROVAL_ANSWERED, identity, **told)
 
     def of_privacy(  # noqa: PLR0917 - as `Told` has them
         self, scope: str, action: str, destination: str, counts: Mapping[str, int], run: str, rule: str = ""
     ) -> None:
         """Note what the privacy filter did with values: which types, how many, where they went, by which rule."""
         kind = _OF_PRIVACY.get(action)
-        if self.log is None or kind is None or not any(counts.values()):
+        if kind is None or not any(counts.values()):
             return
         is_tool = destination not in _KNOWN_DESTINATIONS
         details: dict[str, Detail] = {"to": "tool" if is_tool else destination}
@@ -229,57 +223,36 @@ class AuditTrail:
         identity = Identity(self.tenant, principal_of(scope), frozenset())
         decision = "refused" if kind is AuditKind.PRIVACY_REFUSED else ""
         tool = destination if is_tool else ""
-        self._note(self._event(kind, identity, run=run, tool=tool, decision=decision, rule=rule, details=details))
+        self._note(kind, identity, run=run, tool=tool, decision=decision, rule=rule, details=details)
 
     def skill_changed(self, caller: Caller, kind: AuditKind, name: str, *, version: int | None = None) -> None:
         """Note that a skill was saved, deleted or published; the name as it may be kept, see `name_noted`."""
         details: dict[str, Detail] = {"skill": name, **({} if version is None else {"version": version})}
-        self._note(self._event(kind, who(caller, self.tenant), details=details))
+        self._note(kind, self._who(caller), details=details)
 
-    def acted(
-        self,
-        kind: AuditKind,
-        identity: Identity,
-        *,
-        run: str = "",
-        tool: str = "",
-        decision: str = "",
-        rule: str = "",
-        outcome: str = "",
-        details: Mapping[str, Detail] | None = None,
-    ) -> None:
+    def acted(self, kind: AuditKind, identity: Identity, **fields: Unpack[Fields]) -> None:
         """Note any other act of an identity: an export, an admin act, a token, a tenant, a sign-in to an upstream."""
-        event = self._event(
-            kind, identity, run=run, tool=tool, decision=decision, rule=rule, outcome=outcome, details=details
-        )
-        self._note(event)
+        self._note(kind, identity, **fields)
 
     def signed_in(self, identity: Identity, method: str) -> None:
         """Note that a credential was accepted which the server did not remember; `method` is `token` or `oauth`."""
-        self._note(self._event(AuditKind.SIGNED_IN, identity, decision="allowed", rule=method))
+        self._note(AuditKind.SIGNED_IN, identity, decision="allowed", rule=method)
 
     def denied(
         self, identity: Identity | None, *, status: int, reason: DenialReason, lacks: str = "", address: str = ""
     ) -> None:
         """Note a request that was not let in, or count it; `lacks` are the scopes that are missing."""
-        if self.log is None:
-            return
         shown = identity or Identity("", "", frozenset())
         details: dict[str, Detail] = {"status": status, **({"from": address} if address else {})}
         rule = f"{reason}: {lacks}" if lacks else reason.value
-        self.sums.add(self._event(AuditKind.DENIED, shown, decision="refused", rule=rule, details=details), self._note)
+        self._count(AuditKind.DENIED, shown, decision="refused", rule=rule, details=details)
 
     def limited(self, caller: Caller, limit: str) -> None:
         """Note that a share was used up, or count it; `limit` names it."""
-        if self.log is not None:
-            identity = who(caller, self.tenant)
-            self.sums.add(self._event(AuditKind.LIMITED, identity, decision="refused", rule=limit), self._note)
+        self._count(AuditKind.LIMITED, self._who(caller), decision="refused", rule=limit)
 
     async def kept(self) -> None:
         """Wait as a request does after its line was noted. Raises `AuditUnwritten`."""
-        await self._kept()
-
-    async def _kept(self) -> None:
         if self.log is None:
             return
         if self.is_required:
@@ -290,53 +263,32 @@ class AuditTrail:
         else:
             await self.log.room()
 
-    def _note(self, event: AuditEvent, *, idly: bool = False) -> None:
+    def _who(self, caller: Caller) -> Identity:
+        return who(caller, self.tenant)
+
+    def _note(self, kind: AuditKind, identity: Identity, *, idly: bool = False, **fields: Unpack[Fields]) -> None:
         if self.log is not None:
-            self.log.note(event, idly=idly)
+            self.log.note(_event(kind, identity, **fields), idly=idly)
 
-    def _of_call(self, kind: AuditKind, caller: Caller, run_id: str, call: ToolCallLine) -> AuditEvent:
-        return self._event(
-            kind,
-            who(caller, self.tenant),
-            run=run_id,
-            tool=call.tool,
-            decision=call.decision,
-            rule=call.rule,
-            bytes_in=call.bytes_in,
-            bytes_out=call.bytes_out,
-            outcome=call.outcome,
-            details={"ms": call.ms} if call.ms else None,
-        )
+    def _count(self, kind: AuditKind, identity: Identity, **fields: Unpack[Fields]) -> None:
+        if self.log is not None:
+            self.sums.add(_event(kind, identity, **fields), self.log.note)
 
-    def _event(
-        self,
-        kind: AuditKind,
-        identity: Identity,
-        *,
-        run: str = "",
-        tool: str = "",
-        decision: str = "",
-        rule: str = "",
-        bytes_in: int = 0,
-        bytes_out: int = 0,
-        outcome: str = "",
-        details: Mapping[str, Detail] | None = None,
-    ) -> AuditEvent:
-        return AuditEvent(
-            event=kind.value,
-            at_us=now_us(),
-            tenant=identity.tenant,
-            principal=identity.principal,
-            credential=identity.credential,
-            run=run,
-            tool=tool,
-            decision=decision,
-            rule=rule,
-            bytes_in=bytes_in,
-            bytes_out=bytes_out,
-            outcome=outcome,
-            details=details or {},
-        )
+    def _note_call(self, kind: AuditKind, caller: Caller, run_id: str, call: ToolCallLine) -> None:
+        told = asdict(call)
+        details = {"ms": ms} if (ms := told.pop("ms")) else {}
+        self._note(kind, self._who(caller), run=run_id, details=details, **told)
+
+
+def _event(kind: AuditKind, identity: Identity, **fields: Unpack[Fields]) -> AuditEvent:
+    return AuditEvent(
+        event=kind.value,
+        at_us=now_us(),
+        tenant=identity.tenant,
+        principal=identity.principal,
+        credential=identity.credential,
+        **fields,
+    )
 
 
 UNAUDITED = AuditTrail()

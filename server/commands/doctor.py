@@ -232,7 +232,7 @@ def _database(settings: Settings, home: Home) -> DatabaseFinding:
 
 def _has_another_key(settings: Settings, home: Home, database: HomeDatabase) -> bool:
     """Return whether a server that uses the database now has another master key than this program was given."""
-    from ...skills_db.replicas.replica_store import ReplicaStore
+    from ...skills_db.replicas import ReplicaStore
     from ..privacy.of_home import operators_key
     from ..replicas.replica_keys import ReplicaKeys
 

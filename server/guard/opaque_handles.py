@@ -6,8 +6,7 @@ whatever `restore` says, and only that: a token within another text stays one.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
+from ..lru import Lru
 from ..privacy.tokens.parts import Exchange, Text
 
 KEPT_MAX = 10_000
@@ -18,16 +17,13 @@ class OpaqueHandles:
     """The handles of one server that were not shown as they are."""
 
     def __init__(self) -> None:
-        self._given: OrderedDict[str, str] = OrderedDict()
+        self._given: Lru[str, str] = Lru(KEPT_MAX)
 
     def shown(self, handle: str, exchange: Exchange) -> str:
         """Return a handle as the client gets it."""
         shown = str(exchange(Text(handle)))
         if shown != handle:
             self._given[shown] = handle
-            self._given.move_to_end(shown)
-            if len(self._given) > KEPT_MAX:
-                self._given.popitem(last=False)
         return shown
 
     def given(self, shown: str) -> str:

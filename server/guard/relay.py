@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Coroutine
 from contextlib import suppress
 from enum import Enum
@@ -20,6 +19,7 @@ from ...sandbox.job import Json
 from ...tools_registry.json_lines import LARGE_CHARS, Edges, TooLong
 from ...tools_registry.upstream.message_faults import MESSAGE_BYTES_MAX
 from ..errors import ServerError
+from ..lru import Lru
 from ..standard_streams import InputLines, OutputLines
 from .guarded_server import GuardedServer, Incoming
 from .message_filter import Asked, MessageFilter, Unshown, in_place_of, method_text
@@ -88,9 +88,9 @@ class Relay:
     def __init__(self, messages: MessageFilter, *, lenient: bool) -> None:
         self._messages = messages
         self._lenient = lenient
-        self._asked: OrderedDict[int | str, Asked] = OrderedDict()
+        self._asked: Lru[int | str, Asked] = Lru(_ASKED_MAX)
         self._awaited: set[int | str] = set()
-        self._asked_client: OrderedDict[int | str, Asked] = OrderedDict()
+        self._asked_client: Lru[int | str, Asked] = Lru(_ASKED_MAX)
         self._on_their_way: dict[int | str, asyncio.Future[None]] = {}
         self._ordered: asyncio.Future[None] | None = None
         """Done when the last notification has been sent that is waited for."""
@@ -210,7 +210,7 @@ class Relay:
         if method is None:
             asked = asked if number is None else self._asked_client.pop(number, asked)
         elif number is not None:
-            _keep(self._asked, number, Asked.by(message))
+            self._asked[number] = Asked.by(message)
             if method not in _ENDLESS:
                 self._awaited.add(number)
         if method == _CANCELLED:
@@ -317,7 +317,7 @@ class Relay:
             if shown is not None:
                 number = id_of(shown)
                 if method_of(shown) is not None and number is not None:
-                    _keep(self._asked_client, number, Asked(method_of(shown)))
+                    self._asked_client[number] = Asked(method_of(shown))
                 await self._tell_client(shown)
         finally:
             if sent is not None:
@@ -350,9 +350,3 @@ class Relay:
             line = await written(error_answer(id_of(message), INTERNAL_ERROR, what))
         with suppress(*_GONE):
             await self._answers.send(line)
-
-
-def _keep(asked: OrderedDict[int | str, Asked], number: int | str, one: Asked) -> None:
-    asked[number] = one
-    if len(asked) > _ASKED_MAX:
-        asked.popitem(last=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ from ...sandbox.job import HostCalls, Isolation, Job, Outcome, Recorder, Start
 from ..database import Opening
 from ..host_work import Kind, in_thread
 from ..identity import LOCAL_IDENTITY, Identity
+from ..lru import Lru
 from ..scopes import is_brief
 from ..settings import Settings
 from .recording import Called, RunJournal, Said, encoded, header_of, size_of
@@ -121,7 +121,7 @@ class Journal:
         self._store = Opening(self._open)
         self._process = secrets.token_hex(8)
         self._writer = JournalWriter(self.store, self._process)
-        self._last: OrderedDict[str, str] = OrderedDict()
+        self._last: Lru[str, str] = Lru(_SESSIONS_KNOWN)
         """The run that each session is at, by what the sandbox calls the session."""
         self._background = Opening(self._open_background)
         self._open_runs: WeakValueDictionary[str, RunJournal] = WeakValueDictionary()
@@ -199,7 +199,7 @@ class Journal:
 
     def rebuilt(self, session: str, run_id: str) -> None:
         """Take that a session, as the sandbox calls it, is rebuilt up to this run."""
-        self._note_last(session, run_id)
+        self._last[session] = run_id
 
     async def close_session(self, scope: str, name: str) -> bool:
         """Have a session end for good, so that it is not rebuilt; return whether it could have been.
@@ -229,14 +229,8 @@ class Journal:
         if session is None:
             return None
         before = self._last.get(session, _UNKNOWN) if program else None
-        self._note_last(session, run.run_id)
+        self._last[session] = run.run_id
         return before
-
-    def _note_last(self, session: str, run_id: str) -> None:
-        self._last[session] = run_id
-        self._last.move_to_end(session)
-        while len(self._last) > _SESSIONS_KNOWN:
-            self._last.popitem(last=False)
 
     def _begun(
         self, run: BegunRun, began: float, start: Start | None, program: int | None, after: str | None

@@ -12,17 +12,17 @@ replayed.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING
 
 from ...skills_db.errors import CommitUnknown, DatabaseUnavailable, JournalErased, SkillsDbError
 from ..errors import KNOWN_ERRORS
-from ..write_behind import let_go_on
+from ..write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from ...skills_db.journal.journal_store import JournalStore
@@ -46,8 +46,6 @@ PASSING = (DatabaseUnavailable, CommitUnknown)
 """What ends by itself, or by what an operator does: it is tried again."""
 _LOG = logging.getLogger(__name__)
 
-_Waiter = tuple[bool, asyncio.AbstractEventLoop, "asyncio.Future[None]"]
-
 
 @dataclass(slots=True, eq=False)
 class WrittenRun:
@@ -60,28 +58,15 @@ class WrittenRun:
     lost: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Added:
     """What waits of one run; begin, records and end are made where they are written, since they may be large."""
 
+    run: WrittenRun
     begin: Callable[[], RunBegin] | None = None
     records: list[Callable[[], Record | None]] = field(default_factory=list)
     end: Callable[[], RunEnd] | None = None
     bytes: int = 0
-
-    def goes_on(self, later: _Added) -> None:
-        """Take what came later of the same run."""
-        self.begin, self.end = self.begin or later.begin, later.end or self.end
-        self.records += later.records
-        self.bytes += later.bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Unheard:
-    """A commit of which it is not known whether it came about."""
-
-    added: dict[WrittenRun, _Added]
-    changes: Sequence[RunChange]
 
 
 class JournalWriter:
@@ -90,21 +75,27 @@ class JournalWriter:
     def __init__(self, store: Callable[[], JournalStore], process: str) -> None:
         self._store = store
         self._process = process
+        self._changing = threading.Lock()
         self._open: set[WrittenRun] = set()
         """The runs that have begun and not ended, as the database has them."""
         self._renewed = 0.0
-        self._changed = threading.Condition()
-        self._added: dict[WrittenRun, _Added] = {}
-        self._waiters: list[_Waiter] = []
-        self._unheard: _Unheard | None = None
-        self._bytes = 0
-        self._first = self._last = 0.0
-        self._retry_at = 0.0
-        self._ends = False
-        self._hurries = False
-        self._is_silent = False
-        self._purged = 0.0
-        self._thread: threading.Thread | None = None
+        self._purge_at: float | None = None
+        self._unheard: Sequence[RunChange] = ()
+        """The last commit, of which it is not known whether it came about."""
+        self._behind: WriteBehind[_Added] = WriteBehind(
+            "journals of runs under way",
+            self._write,
+            quiet_seconds=QUIET_SECONDS,
+            wait_seconds_max=WAIT_SECONDS_MAX,
+            merge=_by_run,
+            passing=PASSING,
+            size=lambda added: added.bytes,
+            much=WRITE_BYTES,
+            waiting_max=WAITING_BYTES_MAX,
+            retry_seconds=QUIET_SECONDS,
+            lost=self._lose,
+            beside=self._keep_up,
+        )
 
     def add(
         self,
@@ -119,237 +110,141 @@ class JournalWriter:
 
         A record is made where it is written; then it may be None.
         """
-        now = time.monotonic()
-        with self._changed:
-            added = self._added.setdefault(run, _Added())
-            added.begin = begin or added.begin
-            added.end = end or added.end
-            if record is not None:
-                added.records.append(record)
-            added.bytes += count
+        with self._changing:
             run.waiting_bytes += count
-            if not self._bytes and len(self._added) == 1:
-                self._first = now
-            self._last = now
-            self._bytes += count
-            if self._thread is None and not self._ends:
-                self._thread = threading.Thread(target=self._work, name="sealab-journal", daemon=True)
-                self._thread.start()
-            elif self._bytes >= WRITE_BYTES or len(self._added) == 1:
-                self._changed.notify()
+        self._behind.add(_Added(run, begin, [] if record is None else [record], end, count))
 
     def hurry(self) -> None:
         """Have what was added written at once; returns before it is."""
-        with self._changed:
-            self._hurries = True
-            self._changed.notify()
+        self._behind.hurry()
 
     async def stored(self, *, durable: bool) -> None:
         """Wait until all that was added is written, with `durable` so that it survives a crash of the machine.
 
         Raises `SkillsDbError` where it could not be written.
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-        with self._changed:
-            if self._thread is None:
-                return  # nothing was ever added
-            self._waiters.append((durable, loop, future))
-            self._changed.notify()
-        await future
+        await self._behind.stored(durable=durable)
 
     def close(self) -> None:
         """Write what waits and end. Blocks."""
-        with self._changed:
-            self._ends = True
-            self._changed.notify()
-            thread = self._thread
-        if thread is not None:
-            thread.join()
+        self._behind.close()
 
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                while (seconds := self._seconds_until_due()) > 0:
-                    self._changed.wait(None if seconds == float("inf") else seconds)
-                if self._ends and not self._added and not self._waiters:
-                    return
-                added, self._added = self._added, {}
-                waiters, self._waiters = self._waiters, []
-                taken, self._bytes = self._bytes, 0
-                self._hurries = False
-                ends = self._ends
-            error = self._heard(added)
-            if error is None:
-                error = self._written(added, durable=any(durable for durable, _, _ in waiters))
-            if isinstance(error, PASSING) and not ends:
-                self._put_back(added, taken, error)
-            let_go_on([(loop, future) for _, loop, future in waiters], error)
-            self._renew()
-            if error is None:
-                self._is_silent = False
-                self._purge()
-            del added, waiters  # else they live on until there is more to write, with all that their runs refer to
+    def has(self, run: WrittenRun) -> None:
+        """Keep the lease of a run that this process took over."""
+        self._keep(run)
+        self._behind.wake()
 
-    def _seconds_until_due(self) -> float:
-        """Return how long nothing is to be written; 0 where something is."""
-        if self._waiters or self._ends:
-            return 0.0
-        now = time.monotonic()
-        renews = max(self._renewed + RENEW_SECONDS - now, 0.0) if self._open else float("inf")
-        if not self._added and self._unheard is None:
-            return renews
-        at_once = self._hurries or self._bytes >= WRITE_BYTES
-        due = now if at_once else min(self._last + QUIET_SECONDS, self._first + WAIT_SECONDS_MAX)
-        return min(max(max(due, self._retry_at) - now, 0.0), renews)
+    def let_go(self, run: WrittenRun) -> None:
+        """Keep the lease of a run no longer."""
+        with self._changing:
+            self._open.discard(run)
 
-    def _heard(self, added: dict[WrittenRun, _Added]) -> BaseException | None:
-        """Find out whether a commit came about of which nothing was heard; if not, have its records written again."""
-        unheard = self._unheard
-        if unheard is None:
-            return None
-        try:
-            is_written = self._store().is_written(unheard.changes)
-        except Exception as error:  # noqa: BLE001 - told to all who wait
-            return self._failed(added, error)
-        self._unheard = None
-        if is_written:
-            self._note_written(unheard.added, unheard.changes)
-        else:
-            later = dict(added)
-            added.clear()
-            added |= unheard.added
-            _go_on(added, later)
-        return None
-
-    def _written(self, added: dict[WrittenRun, _Added], *, durable: bool) -> BaseException | None:
-        """Write what was added, all at once; return what went wrong."""
-        if not added:
-            return None
-        try:
-            store = self._store()
-        except Exception as failure:  # noqa: BLE001 - told to all who wait, and logged
-            return self._failed(added, failure)
-        error = self._tried(store, added, durable=durable)
-        if error is None or not _is_of_one(error):
-            return self._failed(added, error)
-        return self._written_one_by_one(store, added, durable=durable)
-
-    def _written_one_by_one(
-        self, store: JournalStore, added: dict[WrittenRun, _Added], *, durable: bool
-    ) -> BaseException | None:
-        """Write each run by itself, and return what went wrong with the database; what is left in `added` waits.
+    def _write(self, added: list[_Added]) -> None:
+        """Write what was added, all at once, else each run by itself.
 
         What one run brings must not cost the others theirs: neither their records, nor those who wait for these.
         """
+        store = self._store()
+        self._hear(store, added)
+        error = self._tried(store, added) if added else None
+        if error is None:
+            return
+        if not _is_of_one(error):
+            raise error
         first: BaseException | None = None
-        for run, each in [*added.items()]:
-            error = self._failed({run: each}, self._tried(store, {run: each}, durable=durable))
-            if isinstance(error, DatabaseUnavailable):
-                return error
-            del added[run]
-            if isinstance(error, CommitUnknown):
-                return error
-            if error is not None and not _is_of_one(error):
-                first = first or error
-        return first
+        for each in [*added]:
+            error = self._tried(store, [each])
+            if isinstance(error, PASSING):
+                raise error
+            added.remove(each)
+            if error is not None:
+                _LOG.warning("The journal of the run %s could not be written: %s", each.run.run_id, error)
+                self._lose([each], error)
+                first = first or (None if _is_of_one(error) else error)
+        if first is not None:
+            raise first
 
-    def _tried(self, store: JournalStore, added: dict[WrittenRun, _Added], *, durable: bool) -> BaseException | None:
+    def _hear(self, store: JournalStore, added: list[_Added]) -> None:
+        """Find out whether a commit came about of which nothing was heard; if so, its records are not written again."""
+        if self._unheard and store.is_written(self._unheard):
+            count = len(self._unheard)
+            self._note_written(added[:count], self._unheard)
+            del added[:count]
+        self._unheard = ()
+
+    def _tried(self, store: JournalStore, added: Sequence[_Added]) -> BaseException | None:
         try:
-            changes = [self._change(run, each) for run, each in added.items()]
-            store.write(changes, {run.run_id: run.scope for run in added}, durable=durable)
+            changes = [self._change(each) for each in added]
+            scopes = {each.run.run_id: each.run.scope for each in added}
+            store.write(changes, scopes, durable=self._behind.is_durable)
         except CommitUnknown as error:
-            self._unheard = _Unheard(dict(added), changes)
-            added.clear()
+            self._unheard = changes
             return error
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - told to all who wait, and logged
             return error
         self._note_written(added, changes)
         return None
 
-    def _note_written(self, added: Mapping[WrittenRun, _Added], changes: Sequence[RunChange]) -> None:
-        for run, change in zip(added, changes, strict=True):
-            run.pieces += bool(change.piece)
-            run.waiting_bytes -= added[run].bytes
+    def _note_written(self, added: Sequence[_Added], changes: Sequence[RunChange]) -> None:
+        for each, change in zip(added, changes, strict=True):
+            each.run.pieces += bool(change.piece)
+            with self._changing:
+                each.run.waiting_bytes -= each.bytes
             if change.end is not None:
-                self._open.discard(run)
+                self.let_go(each.run)
             elif change.begin is not None:
-                self._keep(run)
+                self._keep(each.run)
+        self._purge_at = self._purge_at or 0.0
 
-    def has(self, run: WrittenRun) -> None:
-        """Keep the lease of a run that this process took over."""
-        with self._changed:
-            self._keep(run)
-            self._changed.notify()
-
-    def _change(self, run: WrittenRun, added: _Added) -> RunChange:
+    def _change(self, added: _Added) -> RunChange:
         from ...skills_db.journal.records import RunChange, joined
 
-        made = () if run.lost else (make() for make in added.records)
+        made = () if added.run.lost else (make() for make in added.records)
         return RunChange(
-            run.run_id,
-            run.pieces,
+            added.run.run_id,
+            added.run.pieces,
             None if added.begin is None else added.begin(),
             joined([each for each in made if each is not None]),
             None if added.end is None else added.end(),
             self._process,
         )
 
-    def _failed(self, added: dict[WrittenRun, _Added], error: BaseException | None) -> BaseException | None:
-        """Note the gap that a failure leaves, unless it is to be tried again."""
-        if error is not None and not (isinstance(error, PASSING) and not self._ends):
-            _LOG.warning("The journals of %d runs could not be written: %s", len(added), error)
-            for run, each in added.items():
-                run.lost = run.lost or told(error)
-                run.waiting_bytes -= each.bytes
-        return error
-
-    def _put_back(self, added: dict[WrittenRun, _Added], taken: int, error: BaseException) -> None:
-        """Have what was not written wait before what came since; if it is too much, it is lost."""
-        if not self._is_silent:
-            _LOG.warning("The journals of the runs under way wait to be written: %s", error)
-        self._is_silent = True
-        with self._changed:
-            self._retry_at = time.monotonic() + QUIET_SECONDS
-            if self._bytes + taken <= WAITING_BYTES_MAX:
-                _go_on(added, self._added)
-                self._added = added
-                self._bytes += taken
-                return
-        _LOG.warning("The journals of %d runs are lost: the database cannot be written for too long.", len(added))
-        for run, each in added.items():
-            run.lost = run.lost or str(error)
-            run.waiting_bytes -= each.bytes
-
-    def let_go(self, run: WrittenRun) -> None:
-        """Keep the lease of a run no longer."""
-        with self._changed:
-            self._open.discard(run)
+    def _lose(self, added: Sequence[_Added], error: BaseException | None) -> None:
+        """Note the gap that a failure leaves in journals."""
+        self._unheard = ()
+        for each in added:
+            each.run.lost = each.run.lost or ("Too much waits for the database." if error is None else told(error))
+            with self._changing:
+                each.run.waiting_bytes -= each.bytes
 
     def _keep(self, run: WrittenRun) -> None:
+        with self._changing:
+            if not self._open:
+                self._renewed = time.monotonic()
+            self._open.add(run)
+
+    def _keep_up(self) -> float:
+        """Keep the leases of the runs under way, drop journals from time to time, and return when to do so again."""
+        now = time.monotonic()
+        if self._purge_at is not None and now >= self._purge_at:
+            self._purge_at = now + PURGE_SECONDS
+            self._ask(
+                "Journals that have outlived their time could not be removed: %s", lambda store: store.drop_expired()
+            )
         if not self._open:
-            self._renewed = time.monotonic()
-        self._open.add(run)
+            return inf
+        if now - self._renewed >= RENEW_SECONDS:
+            self._renewed = now
+            self._ask(
+                "The runs under way could not be kept: %s", lambda store: store.renew(self._process, LEASE_SECONDS)
+            )
+        return max(self._renewed + RENEW_SECONDS - now, 0.0)
 
-    def _renew(self) -> None:
-        now = time.monotonic()
-        if not self._open or now - self._renewed < RENEW_SECONDS:
-            return
-        self._renewed = now
+    def _ask(self, failure: str, question: Callable[[JournalStore], object]) -> None:
         try:
-            self._store().renew(self._process, LEASE_SECONDS)
+            question(self._store())
         except SkillsDbError as error:
-            _LOG.warning("The runs under way could not be kept: %s", error)
-
-    def _purge(self) -> None:
-        now = time.monotonic()
-        if self._purged and now - self._purged < PURGE_SECONDS:
-            return
-        self._purged = now
-        try:
-            self._store().drop_expired()
-        except SkillsDbError as error:
-            _LOG.warning("Journals that have outlived their time could not be removed: %s", error)
+            _LOG.warning(failure, error)
 
 
 def told(error: BaseException) -> str:
@@ -362,7 +257,12 @@ def _is_of_one(error: BaseException) -> bool:
     return isinstance(error, JournalErased) or not isinstance(error, SkillsDbError)
 
 
-def _go_on(added: dict[WrittenRun, _Added], later: Mapping[WrittenRun, _Added]) -> None:
-    """Put what came later behind what was added."""
-    for run, each in later.items():
-        added.setdefault(run, _Added()).goes_on(each)
+def _by_run(added: list[_Added]) -> list[_Added]:
+    """Bring together what waits of the same run."""
+    runs: dict[WrittenRun, _Added] = {}
+    for each in added:
+        run = runs.setdefault(each.run, _Added(each.run))
+        run.begin, run.end = run.begin or each.begin, each.end or run.end
+        run.records += each.records
+        run.bytes += each.bytes
+    return list(runs.values())

@@ -19,7 +19,7 @@ from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
 
 if TYPE_CHECKING:
-    from ...skills_db.shared_state.setups import SetupStore
+    from ...skills_db.shared_state.notices import SetupStore
     from ..database import HomeDatabase
 
 LOOK_SECONDS = 5.0
@@ -86,7 +86,7 @@ class Readiness:
 
     def _looked(self) -> None:
         if self._store is None:
-            from ...skills_db.shared_state.setups import SetupStore
+            from ...skills_db.shared_state.notices import SetupStore
 
             assert self._database is not None
             self._store = SetupStore(self._database())
@@ -108,7 +108,7 @@ def differing(setups: Sequence[Mapping[str, str]]) -> dict[str, int]:
 
 def told_of_servers(database: HomeDatabase) -> list[str]:
     """Say how many servers use a database now, and what differs between them; nothing where there is none. Blocks."""
-    from ...skills_db.shared_state.setups import SetupStore
+    from ...skills_db.shared_state.notices import SetupStore
 
     alive = SetupStore(database()).alive()
     return [_told(len(alive), differing(alive))] if alive else []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections import OrderedDict
 from typing import Annotated, Literal, cast
 
 from mcp.types import CallToolResult, ImageContent, TextContent, ToolAnnotations
 from pydantic import WithJsonSchema
 
 from ...sandbox.job import Json
+from ..lru import Lru
 from ..runs.compact import in_form, why_json
 from ..runs.images import Picture
 from ..runs.report import Report, as_text, brief
@@ -88,17 +88,15 @@ class ReportedLayers:
     """Which layers the reports of each connection named: they do so once, and again where they are others."""
 
     def __init__(self) -> None:
-        self._reported: OrderedDict[tuple[str, str], list[str]] = OrderedDict()
+        self._reported: Lru[tuple[str, str], list[str]] = Lru(CONNECTIONS_MAX)
 
     def are_new(self, connection: str | None, report: Report) -> bool:
         """Return whether a report has to name its layers to a connection; None is a request without connection."""
         if connection is None:
             return True
         key = (connection, report["isolation"])
-        known = self._reported.pop(key, None)
+        known = self._reported.get(key)
         self._reported[key] = report["layers"]
-        if len(self._reported) > CONNECTIONS_MAX:
-            self._reported.popitem(last=False)
         return known != report["layers"]
 
 

@@ -25,7 +25,7 @@ from ..errors import KNOWN_ERRORS
 from ..host_work import Kind, in_thread
 
 if TYPE_CHECKING:
-    from ...skills_db.replicas.replica_store import ReplicaRow, ReplicaStore
+    from ...skills_db.replicas import ReplicaRow, ReplicaStore
     from .replica_keys import ReplicaKeys
 
 _LOG = logging.getLogger(__name__)

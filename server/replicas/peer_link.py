@@ -18,7 +18,7 @@ from .seals import ANSWER_HEADER, ERA_HEADER, FIRST_ERA, HEADER, answer_mark, se
 if TYPE_CHECKING:
     import httpx2
 
-    from ...skills_db.replicas.replica_store import ReplicaRow
+    from ...skills_db.replicas import ReplicaRow
     from .membership import Membership
     from .replica_keys import ReplicaKeys
 

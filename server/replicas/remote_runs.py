@@ -26,7 +26,7 @@ from .replica_errors import OutcomeUnknown
 
 if TYPE_CHECKING:
     from ...sandbox.job import Json
-    from ...skills_db.replicas.replica_store import ReplicaRow
+    from ...skills_db.replicas import ReplicaRow
     from .peer_link import PeerAnswer, PeerLink
     from .replica_keys import ReplicaKeys
 

@@ -15,16 +15,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import os
 import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ...skills_db.cipher import AESGCM
-    from ...skills_db.replicas.replica_store import ReplicaRow
+from ...skills_db.vault_keys import Seal, SealBroken
 
-_NONCE_BYTES = 12
+if TYPE_CHECKING:
+    from ...skills_db.replicas import ReplicaRow
+
 _SIGNATURE_CHARS = 32
 _MCP_ID = re.compile(r"([0-9a-f]{16})\.([!-~]{1,128})\.([0-9a-f]{32})")
 
@@ -67,19 +66,15 @@ class ReplicaKeys:
         """Return a token as it goes along; empty for none."""
         if not token:
             return ""
-        nonce = os.urandom(_NONCE_BYTES)
-        return base64.b64encode(nonce + self._cipher.encrypt(nonce, token.encode(), None)).decode("ascii")
+        return base64.b64encode(self._seal.sealed(token.encode(), "")).decode("ascii")
 
     def opened_bearer(self, sealed: str) -> str:
         """Return a token that came along. Raises `ValueError` for what no server sealed."""
-        from ...skills_db.cipher import InvalidTag
-
         if not sealed:
             return ""
-        data = base64.b64decode(sealed, validate=True)
         try:
-            return self._cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], None).decode()
-        except InvalidTag:
+            return self._seal.opened(base64.b64decode(sealed, validate=True), "").decode()
+        except SealBroken:
             raise ValueError("a token that no server sealed") from None
 
     def _mcp_signature(self, replica: str, own: str) -> str:
@@ -92,7 +87,5 @@ class ReplicaKeys:
         return hmac.digest(self._master, f"sealab replicas|{purpose}".encode(), hashlib.sha256)
 
     @cached_property
-    def _cipher(self) -> AESGCM:
-        from ...skills_db.cipher import AESGCM
-
-        return AESGCM(self._derived("bearer"))
+    def _seal(self) -> Seal:
+        return Seal(self._derived("bearer"))

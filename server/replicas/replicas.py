@@ -23,7 +23,7 @@ from .session_places import RETRY_SECONDS, Held, SessionPlaces
 
 if TYPE_CHECKING:
     from ...sandbox.job import Json
-    from ...skills_db.replicas.replica_store import ReplicaRow, ReplicaStore
+    from ...skills_db.replicas import ReplicaRow, ReplicaStore
     from ..caller import Progress
     from ..runs.executor import Executor
     from ..runs.request import CodeRequest, Execution
@@ -100,7 +100,7 @@ class Replicas:
 
         def store() -> ReplicaStore:
             if not made:
-                from ...skills_db.replicas.replica_store import ReplicaStore
+                from ...skills_db.replicas import ReplicaStore
 
                 made.append(ReplicaStore(database()))
             return made[0]

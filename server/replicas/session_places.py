@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,11 +18,12 @@ from weakref import WeakValueDictionary
 from ...sandbox.host.repl_sessions import shown
 from ...skills_db.errors import SkillsDbError
 from ..errors import HostWorkBusy
+from ..lru import Lru
 from ..runs.executor import Here
 from .replica_errors import OutcomeUnknown, SessionElsewhere
 
 if TYPE_CHECKING:
-    from ...skills_db.replicas.replica_store import ReplicaRow
+    from ...skills_db.replicas import ReplicaRow
     from ..runs.request import Execution
     from .membership import Membership
     from .replica_keys import ReplicaKeys
@@ -77,7 +77,7 @@ class SessionPlaces:
         self.membership = membership
         self._keys = keys
         self._held: dict[str, Held] = {}
-        self._elsewhere: OrderedDict[str, str] = OrderedDict()
+        self._elsewhere: Lru[str, str] = Lru(KNOWN_MAX)
         self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """One for each session that is being taken, as long as somebody waits for it."""
         self._is_leaving = False
@@ -130,9 +130,6 @@ class SessionPlaces:
         if other is None:
             raise self.away(session)
         self._elsewhere[name] = other.id
-        self._elsewhere.move_to_end(name)
-        while len(self._elsewhere) > KNOWN_MAX:
-            self._elsewhere.popitem(last=False)
         return other
 
     def forget(self, tenant: str, session: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from typing import Final
+
+from ..lru import Lru
 
 LAST: Final = "last"
 _CALLERS_MAX: Final = 1000
@@ -14,14 +15,11 @@ class LastRuns:
     """The last runs of the callers that ran code most recently."""
 
     def __init__(self) -> None:
-        self._run_ids: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._run_ids: Lru[str, tuple[str, float]] = Lru(_CALLERS_MAX)
 
     def note(self, scope: str, run_id: str) -> None:
         """Note that a caller's run has ended."""
         self._run_ids[scope] = run_id, time.monotonic()
-        self._run_ids.move_to_end(scope)
-        if len(self._run_ids) > _CALLERS_MAX:
-            self._run_ids.popitem(last=False)
 
     def of(self, scope: str) -> str | None:
         """Return the last run of a caller, where one is known."""

@@ -22,7 +22,7 @@ from ..write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
-    from ...skills_db.tenants.cpu_days import CpuDayStore, DayOf
+    from ...skills_db.tenants.tenant_store import CpuDayStore, DayOf
 
 REFRESH_SECONDS = 5.0
 """How old what is known of other processes may be when a run begins."""
@@ -44,7 +44,7 @@ class CpuDays:
         self._reading: asyncio.Task[None] | None = None
         self._dropped_before = ""
         self._writer: WriteBehind[tuple[DayOf, float]] = WriteBehind(
-            "CPU seconds of runs", self._write, every_seconds=_WRITE_SECONDS, merge=_merged
+            "CPU seconds of runs", self._write, wait_seconds_max=_WRITE_SECONDS, merge=_merged
         )
 
     def today(self) -> str:
@@ -67,13 +67,12 @@ class CpuDays:
 
     def add(self, tenant: str, principal: str, seconds: float) -> None:
         """Count what was used; returns at once."""
-        from ...skills_db.tenants.cpu_days import DayOf
+        from ...skills_db.tenants.tenant_store import DayOf
 
         key = DayOf(tenant, principal, self.today())
         with self._changing:
             self._unwritten[key] += seconds  # type: ignore[assignment]  # a counter of seconds
         self._writer.add((key, seconds))
-        self._writer.start()
 
     def used_by(self, tenant: str, principal: str) -> float:
         """Return what a principal used today."""
@@ -94,8 +93,7 @@ class CpuDays:
 
     def close(self) -> None:
         """Write what waits. Blocks."""
-        self._writer.stop()
-        self._writer.flush()
+        self._writer.close()
 
     async def _read_again(self) -> None:
         try:
@@ -122,7 +120,7 @@ class CpuDays:
                 if self._unwritten[key] <= _ROUNDING:
                     del self._unwritten[key]
         if self._dropped_before != self.today():
-            from ...skills_db.tenants.cpu_days import DAYS_KEPT
+            from ...skills_db.tenants.tenant_store import DAYS_KEPT
 
             store.drop_before((self._moment() - timedelta(days=DAYS_KEPT - 1)).strftime("%Y-%m-%d"))
             self._dropped_before = self.today()
@@ -131,7 +129,7 @@ class CpuDays:
         return datetime.fromtimestamp(self._wall(), UTC)
 
     def _store(self) -> CpuDayStore:
-        from ...skills_db.tenants.cpu_days import CpuDayStore
+        from ...skills_db.tenants.tenant_store import CpuDayStore
 
         return CpuDayStore(self._database())
 

@@ -13,7 +13,6 @@ import hashlib
 import logging
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,6 +23,7 @@ from ..audit.trail import UNAUDITED, AuditKind, AuditTrail
 from ..errors import AuditUnwritten, HostWorkRefused, RequestRefused
 from ..host_work import Kind, in_thread
 from ..identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity
+from ..lru import Lru
 from ..scopes import is_one_user
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class SignIns:
         self._process = secrets.token_hex(8)
         self._opened: tuple[SignInStore, SignInFlows] | None = None
         self._renewing: dict[tuple[str, Owner], asyncio.Task[str]] = {}
-        self._exchanged: OrderedDict[tuple[str, Owner], tuple[str, float]] = OrderedDict()
+        self._exchanged: Lru[tuple[str, Owner], tuple[str, float]] = Lru(EXCHANGED_MAX)
 
     def owner(self, server: ServerConfig, caller: Caller) -> Owner:
         """Return whose sign-in a caller's call of a server uses. Raises `RequestRefused` where that cannot be told."""
@@ -152,9 +152,6 @@ class SignIns:
 
         async with issuer_client() as client:
             self._exchanged[key] = await exchanged(client, server.token_exchange, caller.bearer)
-        self._exchanged.move_to_end(key)
-        while len(self._exchanged) > EXCHANGED_MAX:
-            self._exchanged.popitem(last=False)
 
     async def sign_out(
         self, server: ServerConfig, owner: Owner, *, principal: str = LOCAL_IDENTITY.principal

@@ -75,7 +75,6 @@ class SkillService:
         self._ended: WriteBehind[_EndedRun] = WriteBehind(
             "records of runs",
             self._write,
-            every_seconds=_PAUSE_SECONDS,
             quiet_seconds=_PAUSE_SECONDS,
             wait_seconds_max=_PENDING_SECONDS_MAX,
         )
@@ -141,17 +140,15 @@ class SkillService:
             return
         now = time.time()
         self._ended.add(
-            *(_EndedRun(own_id, name, version, now, duration_ms, status, isolation) for own_id, name, version in used)
+            *(_EndedRun(own_id, name, version, now, duration_ms, status, isolation) for own_id, name, version in used),
+            idly=not self._keeps_plain_runs,
         )
-        if self._keeps_plain_runs:
-            self._ended.start()
 
     def close(self) -> None:
         """Write what waits and end. Blocks."""
-        self._ended.stop()
         # A server that recorded nothing but plain runs, and is ending, has no use for opening a database.
-        if self._store or self._runs or any(each.skill is not None for each in self._ended.waiting()):
-            self._ended.flush()
+        of_skills = any(each.skill is not None for each in self._ended.waiting())
+        self._ended.close(writes=bool(self._store or self._runs or of_skills))
 
     def _write(self, ended: list[_EndedRun]) -> None:
         from ...skills_db.runs import RunRecord

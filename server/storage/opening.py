@@ -1,19 +1,21 @@
-"""Opens the workspace of a home, wherever WORKSPACE_URL says that its files are."""
+"""Opens the workspace of a home, wherever WORKSPACE_URL says that its files are, and watches an object store."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...workspace.archive import RunArchive
-from ...workspace.errors import Unavailable
+from ...workspace.errors import Unavailable, WorkspaceError
 from ...workspace.names import TENANTS
 from ...workspace.store import Workspace
-from ..errors import SettingsError
+from ..errors import HostWorkRefused, SettingsError
 from ..home import Home
-from ..host_work import Kind, use_threads
+from ..host_work import Kind, in_thread, use_threads
 from ..identity import DEFAULT_TENANT
 from ..settings import Settings
 
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from ...workspace.objects.store_url import StoreUrl
     from .stored_definitions import StoredDefinitions
 
+LOOK_SECONDS = 5.0
+DEFINITIONS_SECONDS = 10.0
+"""How soon definitions that were changed in the store are seen by all servers."""
+_LOG = logging.getLogger(__name__)
 STORE_THREADS = 16
 """How many files are asked for at a time where each waits for the network."""
 
@@ -115,3 +121,30 @@ def _place(settings: Settings) -> StoreUrl | Path | None:
     from ...workspace.objects.store_url import parse_url
 
     return parse_url(settings.workspace_url)
+
+
+async def watch_store(workspace: Workspace) -> None:
+    """Ask again and again. What is wrong is what `Workspace.trouble` says; it is logged once."""
+    known: str | None = None
+    while workspace.is_stored:
+        try:
+            await in_thread(Kind.FILES, workspace.check, charged=False)
+        except WorkspaceError:
+            pass
+        except Exception as error:  # noqa: BLE001 - as when the threads have too much to do; it is asked again
+            _LOG.debug("The object store was not asked: %s", error)
+        found = workspace.trouble()
+        if found != known:
+            _LOG.warning("%s", found or "The object store answers again.")
+            known = found
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def watch_definitions(definitions: StoredDefinitions) -> None:
+    """Fetch definitions that were changed in the store, again and again; the registry notices the files."""
+    while True:
+        await asyncio.sleep(DEFINITIONS_SECONDS)
+        try:
+            await in_thread(Kind.FILES, definitions.bring_if_answered, charged=False)
+        except HostWorkRefused as error:
+            _LOG.debug("The definitions of tools were not looked at: %s", error)

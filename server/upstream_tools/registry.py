@@ -11,7 +11,6 @@ import asyncio
 import json
 import logging
 import os
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from ..errors import HostWorkBusy, HostWorkRefused
 from ..home import Home
 from ..host_work import Kind, ended_within, in_thread
 from ..identity import LOCAL_IDENTITY, Identity, Right
+from ..lru import Lru
 from ..policy.access import NO_POLICY, Decider, call_access
 from ..shares.shared_bounds import PartLacking, Parts
 from ..stats.registry_report import RegistryReport, published_chars, tokens
@@ -114,7 +114,7 @@ class Registry:
         self.sign_ins = sign_ins
         self._operators = operators
         self._views = Views(policy)
-        self._view_indexes: OrderedDict[tuple[Catalog, bool], tuple[tuple[object, ...], SearchIndex]] = OrderedDict()
+        self._view_indexes: Lru[tuple[Catalog, bool], tuple[tuple[object, ...], SearchIndex]] = Lru(VIEW_INDEXES_KEPT)
         self.policy = policy
         """What says of each caller which tools it may see and call."""
         self._home = home
@@ -250,14 +250,12 @@ class Registry:
             extra = [extras() for extras in self.extra_documents] if skills else []
             state = tuple(state for state, _ in extra)
             key = (view, skills)
-            found = self._view_indexes.pop(key, None)
+            found = self._view_indexes.get(key)
             if found is None or found[0] != state:
                 more = [each.document for _, extras in extra for each in extras]
                 build = partial(index_of, view, wired.configuration, more)
                 found = (state, await in_thread(Kind.SEARCH, build, charged=False))
             self._view_indexes[key] = found
-            while len(self._view_indexes) > VIEW_INDEXES_KEPT:
-                self._view_indexes.popitem(last=False)
             return found[1]
 
     async def _refresh_extras(self) -> None:

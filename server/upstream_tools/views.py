@@ -7,13 +7,13 @@ listed, counted or searched, so that no answer and no time that one takes depend
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...tools_registry.models import Tool
 from ..host_work import Kind, checked, in_thread
 from ..identity import Identity
+from ..lru import Lru
 from ..policy.access import ALLOWED, Decider, Ruling, call_access
 from .tool_rules import READ_RESOURCE, resource_reader, shows
 
@@ -39,7 +39,7 @@ class Views:
     def __init__(self, policy: Decider) -> None:
         self._policy = policy
         self._state: tuple[object, ...] = ()
-        self._of_callers: OrderedDict[Identity, Catalog] = OrderedDict()
+        self._of_callers: Lru[Identity, Catalog] = Lru(CALLERS_KEPT)
         self._of_contents: weakref.WeakValueDictionary[tuple[frozenset[str], ...], Catalog] = (
             weakref.WeakValueDictionary()
         )
@@ -54,16 +54,12 @@ class Views:
             self._of_callers.clear()
             self._of_contents.clear()
             self._state = state
-        found = self._of_callers.get(caller)
+        found = self._of_callers.used(caller)
         if found is None:
             found = await in_thread(Kind.SEARCH, lambda: self._made(caller, wired), charged=False)
             if self._state != state:
                 return found
             self._of_callers[caller] = found
-            while len(self._of_callers) > CALLERS_KEPT:
-                self._of_callers.popitem(last=False)
-        else:
-            self._of_callers.move_to_end(caller)
         return found
 
     def _made(self, who: Identity, wired: Wired) -> Catalog:

@@ -10,21 +10,18 @@ import hmac
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import AuditDamaged, VaultKeyWrong
-from ..postgresql import insert_many, rows_of_one, text_of_many, told_of_many
-from ..sql import sa
+from ..sql import Connection, IntegrityError, insert_many, rows_of, sa
+from ..tables import AUDIT_HEAD, AUDIT_LINE
 from .chain import COLUMNS, AuditEvent, AuditKeys, Head, KeptLine
 
 if TYPE_CHECKING:
     from ..engine import Database
-    from ..sql import Session
 
 PAGE_LINES = 1000
 """Lines that are read at once."""
-_ADD_AT_ONCE = 500
 _NOT_THE_NEXT = "a line is missing or was put in"
 
 
@@ -62,8 +59,8 @@ class AuditStore:
         """The head as this store left it."""
         self._tried = self._written
         """The head of the last attempt to add lines."""
-        with database.read() as session:
-            self._check_key(_head_row(session)["key_mark"])
+        with database.read() as connection:
+            self._check_key(_head_row(connection)["key_mark"])
 
     def add(self, events: Sequence[AuditEvent]) -> Head:
         """Add lines in their order, whole or not at all, and return the head; they survive a crash of the machine.
@@ -74,45 +71,39 @@ class AuditStore:
         if not events:
             return self.head()
         rows = [event.columns() for event in events]
-        with self._database.transaction() as session:
+        with self._database.transaction() as connection:
             try:
-                head = (
-                    self._add_to_file(session, rows) if self._database.is_file else self._add_at_server(session, rows)
-                )
-            except sa.exc.IntegrityError:
+                add = self._add_to_file if self._database.is_file else self._add_at_server
+                head = add(connection, rows)
+            except IntegrityError:
                 raise _damaged("there is a line behind its head") from None
             self._tried = head
         self._written = head
         return head
 
-    def _add_to_file(self, session: Session, rows: Sequence[dict[str, str | int]]) -> Head:
-        head = self._chained(self._head(session), rows)
-        for at in range(0, len(rows), _ADD_AT_ONCE):
-            insert_many(session.connection(), _ADD, rows[at : at + _ADD_AT_ONCE])
-        self._seal(session, head)
+    def _add_to_file(self, connection: Connection, rows: Sequence[dict[str, str | int]]) -> Head:
+        head = self._chained(self._head(connection), rows)
+        insert_many(connection, AUDIT_LINE, rows)
+        self._seal(connection, head)
         return head
 
-    def _add_at_server(self, session: Session, rows: Sequence[dict[str, str | int]]) -> Head:
+    def _add_at_server(self, connection: Connection, rows: Sequence[dict[str, str | int]]) -> Head:
         """Add lines with one statement behind the head that this store left; where others have added, with two.
 
         The statement changes nothing where the head is another; it locks it all the same and says what it is.
         """
-        first, *others = rows_of_one(rows)
         before = self._written
         expected: Mapping[str, object] = self._columns_of(before)
         for _ in range(2):
             head = self._chained(before, rows)
-            told = {f"was_{name}": value for name, value in expected.items()} | self._columns_of(head)
-            found = session.execute(_add_behind(len(first)), told | told_of_many(first)).mappings().one_or_none()
-            row = _present(found)
+            told = {f"was_{name}": value for name, value in expected.items()}
+            told |= {f"head_{name}": value for name, value in self._columns_of(head).items()}
+            told |= {name: [row[name] for row in rows] for name in _LINE_COLUMNS}
+            row = _present(connection.execute(_ADD_BEHIND, told).mappings().one_or_none())
             if row.pop("has_moved"):
-                break
-            before, expected = self._checked(row), row
-        else:
-            raise _damaged("its head changes while it is locked")
-        for part in others:
-            insert_many(session.connection(), _ADD, part)
-        return head
+                return head
+            before, expected = self._checked(row), {name: row[name] for name in expected}
+        raise _damaged("its head changes while it is locked")
 
     def _chained(self, before: Head, rows: Sequence[dict[str, str | int]]) -> Head:
         """Have rows follow a head, and return the head behind them."""
@@ -126,8 +117,8 @@ class AuditStore:
     def holds(self) -> bool:
         """Return whether the lines of the last `add`, whose commit was not heard of, are there."""
         head = self._tried
-        with self._database.read() as session:
-            found = session.execute(_HASH_OF, {"number": head.number}).scalar_one_or_none()
+        with self._database.read() as connection:
+            found = connection.execute(_hash_of(head.number)).scalar()
         if found == head.hash:
             self._written = head
             return True
@@ -135,34 +126,20 @@ class AuditStore:
 
     def head(self) -> Head:
         """Return the head. Raises `AuditDamaged` where it was changed by somebody without the key."""
-        with self._database.read() as session:
-            return self._head(session)
+        with self._database.read() as connection:
+            return self._head(connection)
 
     def lines(self, wanted: Wanted) -> Iterator[KeptLine]:
         """Give the newest lines that are wanted, the oldest of them first, read page by page."""
-        conditions, given = _conditions(wanted)
-        with self._database.read() as session:
-            first = session.execute(
-                sa.text(
-                    f"SELECT number FROM sealab_audit_line{conditions} ORDER BY number DESC LIMIT 1 OFFSET :skipped"  # noqa: S608 - made of the constants below
-                ),
-                {**given, "skipped": wanted.limit - 1},
-            ).scalar_one_or_none()
-        after = -(1 << 62) if first is None else first - 1
+        which = _conditions(wanted)
+        skipped = sa.select(_LINE.number).where(*which).order_by(_LINE.number.desc()).limit(1).offset(wanted.limit - 1)
+        with self._database.read() as connection:
+            first = connection.execute(skipped).scalar()
+        after = _BEFORE_ALL if first is None else first - 1
         while True:
-            more = " AND " if conditions else " WHERE "
-            with self._database.read() as session:
-                rows = (
-                    session.execute(
-                        sa.text(
-                            f"SELECT * FROM sealab_audit_line{conditions}{more}number > :after ORDER BY number LIMIT {PAGE_LINES}"  # noqa: S608, E501 - as above
-                        ),
-                        {**given, "after": after},
-                    )
-                    .mappings()
-                    .all()
-                )
-            yield from (_line(dict(row)) for row in rows)
+            with self._database.read() as connection:
+                rows = connection.execute(_page(after).where(*which)).mappings().all()
+            yield from map(_line, rows)
             if len(rows) < PAGE_LINES:
                 return
             after = rows[-1]["number"]
@@ -172,12 +149,12 @@ class AuditStore:
 
         What is found first is said, by the number of its line.
         """
-        with self._database.read() as session:
-            found = _head_row(session)
+        with self._database.read() as connection:
+            found = _head_row(connection)
             head = _head_of(found)
             if head.number and not self._is_sealed(head, found):
                 return Verdict(0, head, head.number, "the head was changed by somebody who has not the key")
-            return self._verified(session, head, expected)
+            return self._verified(connection, head, expected)
 
     def trim(self, before_us: int, event: AuditEvent) -> int:
         """Remove the lines before the first that is not older, add one that says so, and return how many they were.
@@ -185,28 +162,28 @@ class AuditStore:
         The sealed head says after which line the log begins then, so that what is left can be checked.
         Raises as `add`.
         """
-        with self._database.transaction() as session:
-            head = self._head(session, for_update=True)
-            kept = session.execute(_FIRST_SINCE, {"at": before_us}).scalar_one_or_none()
+        with self._database.transaction() as connection:
+            head = self._head(connection, for_update=True)
+            kept = connection.execute(sa.select(sa.func.min(_LINE.number)).where(_LINE.at_us >= before_us)).scalar()
             last_gone = (head.number if kept is None else kept - 1) if head.number else 0
             if last_gone <= head.before_number:
                 return 0
-            row = session.execute(_HASH_OF, {"number": last_gone}).scalar_one_or_none()
-            if row is None:
+            last_hash = connection.execute(_hash_of(last_gone)).scalar()
+            if last_hash is None:
                 raise _damaged(f"line {last_gone} is missing")
-            self._seal(session, Head(head.number, head.hash, last_gone, row))
-            gone = session.connection().execute(_REMOVE, {"number": last_gone}).rowcount
+            self._seal(connection, Head(head.number, head.hash, last_gone, last_hash))
+            gone = connection.execute(sa.delete(AUDIT_LINE).where(_LINE.number <= last_gone)).rowcount
         self.add([event])
         return gone
 
-    def _verified(self, session: Session, head: Head, expected: str | None) -> Verdict:
+    def _verified(self, connection: Connection, head: Head, expected: str | None) -> Verdict:
         number, last = head.before_number, head.before_hash
         count = 0
         seen = expected is None or expected == last
-        after = -(1 << 62)
+        after = _BEFORE_ALL
         while True:
-            rows = session.execute(_PAGE, {"after": after, "most": PAGE_LINES}).mappings().all()
-            for row in map(dict, rows):
+            rows = connection.execute(_page(after)).mappings().all()
+            for row in rows:
                 number += 1
                 if (why := self._wrong(row, number, last, head)) is not None:
                     found = row["number"]
@@ -226,7 +203,7 @@ class AuditStore:
             )
         return Verdict(count, head)
 
-    def _wrong(self, row: Mapping[str, object], number: int, last: str, head: Head) -> str | None:
+    def _wrong(self, row: Mapping[Any, Any], number: int, last: str, head: Head) -> str | None:
         """Return what is wrong with a row where the line of that number should be; None where nothing is."""
         if row["number"] != number:
             return _NOT_THE_NEXT
@@ -236,13 +213,13 @@ class AuditStore:
             return "it does not follow the line before it: one of them was changed, moved, removed or put in"
         columns = {name: row[name] for name in COLUMNS}
         try:
-            is_whole = _is_same(self._keys.hash_of(number, columns, last), row["hash"])  # type: ignore[arg-type]  # else it fails
+            is_whole = _is_same(self._keys.hash_of(number, columns, last), row["hash"])
         except (TypeError, ValueError):  # SQLite keeps values of any type in a column
             is_whole = False
         return None if is_whole else "it was changed"
 
-    def _head(self, session: Session, *, for_update: bool = False) -> Head:
-        return self._checked(_head_row(session, for_update=for_update and not self._database.is_file))
+    def _head(self, connection: Connection, *, for_update: bool = False) -> Head:
+        return self._checked(_head_row(connection, for_update=for_update and not self._database.is_file))
 
     def _checked(self, row: Mapping[str, object]) -> Head:
         self._check_key(row["key_mark"])
@@ -254,8 +231,8 @@ class AuditStore:
     def _is_sealed(self, head: Head, row: Mapping[str, object]) -> bool:
         return _is_same(self._keys.seal_of(head), row["seal"])
 
-    def _seal(self, session: Session, head: Head) -> None:
-        session.execute(_SEAL, self._columns_of(head))
+    def _seal(self, connection: Connection, head: Head) -> None:
+        connection.execute(sa.update(AUDIT_HEAD).values(self._columns_of(head)))
 
     def _columns_of(self, head: Head) -> dict[str, object]:
         """Return the row of a head."""
@@ -276,14 +253,16 @@ class AuditStore:
             )
 
 
-def _head_row(session: Session, *, for_update: bool = False) -> Mapping[str, object]:
-    return _present(session.execute(_HEAD_LOCKED if for_update else _HEAD).mappings().one_or_none())
+def _head_row(connection: Connection, *, for_update: bool = False) -> Mapping[str, object]:
+    wanted = sa.select(AUDIT_HEAD)
+    found = connection.execute(wanted.with_for_update() if for_update else wanted)
+    return _present(found.mappings().one_or_none())
 
 
-def _present(found: Mapping[str, object] | sa.RowMapping | None) -> dict[str, object]:
+def _present(found: sa.RowMapping | None) -> dict[str, Any]:
     if found is None:
         raise _damaged("its head is missing")
-    return dict(found)
+    return {str(name): value for name, value in found.items()}
 
 
 def _head_of(row: Mapping[str, object]) -> Head:
@@ -305,63 +284,55 @@ def _damaged(why: str) -> AuditDamaged:
     )
 
 
-def _line(row: Mapping[str, object]) -> KeptLine:
+def _line(row: Mapping[Any, Any]) -> KeptLine:
     fields = {name: row[name] for name in COLUMNS if name != "details"}
     try:
         details = json.loads(str(row["details"])) if row["details"] else {}
     except ValueError:
         details = {"unreadable": str(row["details"])}
-    event = AuditEvent(**fields, details=details if isinstance(details, dict) else {"unreadable": str(details)})  # type: ignore[arg-type]  # as the columns are
+    event = AuditEvent(**fields, details=details if isinstance(details, dict) else {"unreadable": str(details)})
     return KeptLine(int(str(row["number"])), event, str(row["previous"]), str(row["hash"]))
 
 
-def _conditions(wanted: Wanted) -> tuple[str, dict[str, object]]:
-    chosen = (
-        ("at_us >= :since", "since", wanted.since_us),
-        ("at_us < :until", "until", wanted.until_us),
-        ("tenant = :tenant", "tenant", wanted.tenant),
-        ("principal = :principal", "principal", wanted.principal),
-        ("event = :event", "event", wanted.event),
-        ("run = :run", "run", wanted.run),
-    )
-    used = [each for each in chosen if each[2] is not None]
-    where = f" WHERE {' AND '.join(condition for condition, _, _ in used)}" if used else ""
-    return where, {name: value for _, name, value in used}
+def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
+    which = [] if wanted.since_us is None else [_LINE.at_us >= wanted.since_us]
+    which += [] if wanted.until_us is None else [_LINE.at_us < wanted.until_us]
+    same = {name: getattr(wanted, name) for name in ("tenant", "principal", "event", "run")}
+    return which + [_LINE[name] == value for name, value in same.items() if value is not None]
 
 
-_HEAD = sa.text("SELECT number, hash, before_number, before_hash, key_mark, seal FROM sealab_audit_head WHERE id = 1")
-_HEAD_LOCKED = sa.text(f"{_HEAD.text} FOR UPDATE")
-_ADD = sa.text(
-    f"INSERT INTO sealab_audit_line (number, previous, hash, {', '.join(COLUMNS)}) "  # noqa: S608 - constants
-    f"VALUES (:number, :previous, :hash, {', '.join(f':{name}' for name in COLUMNS)})"
-)
-_SEAL = sa.text(
-    "UPDATE sealab_audit_head SET number = :number, hash = :hash, before_number = :before_number, "
-    "before_hash = :before_hash, key_mark = :key_mark, seal = :seal WHERE id = 1"
-)
-_HEAD_COLUMNS = ("number", "hash", "before_number", "before_hash", "key_mark", "seal")
-_LINE_COLUMNS = ("number", "previous", "hash", *COLUMNS)
+def _page(after: int) -> sa.Select[*tuple[Any, ...]]:
+    return sa.select(AUDIT_LINE).where(_LINE.number > after).order_by(_LINE.number).limit(PAGE_LINES)
 
 
-@lru_cache
-def _add_behind(count: int) -> sa.TextClause:
-    """Return the statement that adds so many lines behind a head if it is `:was_…`, for PostgreSQL.
+def _hash_of(number: int) -> sa.Select[str]:
+    return sa.select(_LINE.hash).where(_LINE.number == number)
+
+
+def _add_behind() -> sa.Select[*tuple[Any, ...]]:
+    """Return the statement that adds lines behind a head if it is `:was_…`, for PostgreSQL.
 
     It locks the head and returns it as it was, and whether it has moved.
     """
-    names = ", ".join(_LINE_COLUMNS)
-    lines = text_of_many(f"VALUES ({', '.join(f':{name}' for name in _LINE_COLUMNS)})", count)
-    return sa.text(
-        f"WITH head AS ({_HEAD_LOCKED.text}), "  # noqa: S608 - made of constants
-        f"moved AS (UPDATE sealab_audit_head AS kept SET {', '.join(f'{name} = :{name}' for name in _HEAD_COLUMNS)} "
-        f"FROM head WHERE kept.id = 1 AND {' AND '.join(f'head.{name} = :was_{name}' for name in _HEAD_COLUMNS)} "
-        f"RETURNING kept.id), "
-        f"added AS (INSERT INTO sealab_audit_line ({names}) SELECT line.* FROM ({lines}) AS line ({names}), moved) "
-        f"SELECT head.*, EXISTS (SELECT 1 FROM moved) AS has_moved FROM head"
+    head = sa.select(AUDIT_HEAD).with_for_update().cte("head")
+    as_it_was = (head.c[name] == sa.bindparam(f"was_{name}", type_=head.c[name].type) for name in _HEAD_COLUMNS)
+    moved = (
+        sa.update(AUDIT_HEAD)
+        .where(AUDIT_HEAD.c.id == head.c.id, *as_it_was)
+        .values({name: sa.bindparam(f"head_{name}") for name in _HEAD_COLUMNS})
+        .returning(AUDIT_HEAD.c.id)
+        .cte("moved")
     )
+    names, lines = rows_of(AUDIT_LINE, _LINE_COLUMNS)
+    line = lines.subquery("line")
+    behind = sa.select(*line.c).select_from(line.join(moved, sa.true()))
+    added = sa.insert(AUDIT_LINE).from_select(names, behind).cte("added")
+    has_moved = sa.exists().select_from(moved).label("has_moved")
+    return sa.select(*head.c, has_moved).add_cte(added)
 
 
-_HASH_OF = sa.text("SELECT hash FROM sealab_audit_line WHERE number = :number")
-_PAGE = sa.text("SELECT * FROM sealab_audit_line WHERE number > :after ORDER BY number LIMIT :most")
-_FIRST_SINCE = sa.text("SELECT MIN(number) FROM sealab_audit_line WHERE at_us >= :at")
-_REMOVE = sa.text("DELETE FROM sealab_audit_line WHERE number <= :number")
+_LINE = AUDIT_LINE.c
+_BEFORE_ALL = -(1 << 62)
+_HEAD_COLUMNS = ("number", "hash", "before_number", "before_hash", "key_mark", "seal")
+_LINE_COLUMNS = ("number", "previous", "hash", *COLUMNS)
+_ADD_BEHIND = _add_behind()

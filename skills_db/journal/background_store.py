@@ -2,9 +2,8 @@
 
 This is a security boundary: programs, progress and reports stand in the database as ciphertext alone (`sealing`).
 
-A process that runs one holds a lease, which it renews. A run whose lease is over was cut, and the next process that
-asks for work is given it. Each step is one statement with a condition, so that of two processes one succeeds; it is the
-same on SQLite and on PostgreSQL (READ COMMITTED re-checks the condition once the other has committed).
+A process that runs one holds a lease (`leases`), which it renews. A run whose lease is over was cut, and the next
+process that asks for work is given it.
 
 A promoted standby may lack that a run was taken (`histories`). So no run is taken there for as long as a lease lasts,
 and within that time whoever has one takes it again by renewing its lease or by storing its report.
@@ -20,15 +19,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import JournalDamaged, JournalErased, JournalNotFound
+from ..leases import NOBODYS, Lease, taken
 from ..shared_state.histories import Histories
-from ..sql import sa
+from ..sql import Row, sa
+from ..tables import BACKGROUND, JOURNAL
 from ..vault_keys import SealBroken
 from .approval_links import ApprovalLink, judged, signed
 from .sealing import JournalKeys
 
 if TYPE_CHECKING:
     from ..engine import Database
-    from ..sql import Session
+    from ..sql import Connection
 
 QUEUED, RUNNING, WAITING, ENDED = "queued", "running", "waiting", "ended"
 KEPT, CANCELS, LOST = "kept", "cancels", "lost"
@@ -89,8 +90,8 @@ class BackgroundState:
 
 def may_begin(database: Database, now: float) -> bool:
     """Return whether a background run in a database waits for a process, at that time in seconds since 1970."""
-    with database.read() as session:
-        return session.execute(_HAS_WORK, {"now": now}).first() is not None
+    with database.read() as connection:
+        return connection.execute(sa.select(1).where(*_may_begin(now)).limit(1)).first() is not None
 
 
 class BackgroundStore:
@@ -107,34 +108,36 @@ class BackgroundStore:
 
     def put(self, run_id: str, scope: str, request: Told, *, expires: float, most: int) -> bool:
         """Queue a run; False where `most` of its owner wait already. Once it returns, the run survives a crash."""
-        owner = self._keys.owner(scope)
-        row = {
-            "run": run_id,
-            "owner": owner,
-            "now": self._database.now(),
-            "expires": expires,
-            "sealed": self._sealed(owner, run_id, _REQUEST, request),
-        }
-        with self._database.transaction() as session:
-            waiting = session.execute(_WAITING, {"owner": owner}).scalar_one()
-            if waiting >= most:
+        row = self._row(run_id, scope, request, expires)
+        queued = sa.select(sa.func.count()).where(_RUN.owner == row["owner"], _RUN.status == QUEUED)
+        with self._database.transaction() as connection:
+            if connection.execute(queued).scalar_one() >= most:
                 return False
-            session.execute(_PUT, row)
+            connection.execute(BACKGROUND.insert(), row)
         return True
 
     def put_parked(self, run_id: str, scope: str, request: Told, question: Told, *, expires: float) -> None:
         """Have a run that began elsewhere wait for an answer."""
-        owner = self._keys.owner(scope)
-        row = {
-            "run": run_id,
+        row = self._row(run_id, scope, request, expires) | {"status": WAITING, "begins": 1, "questions": 1}
+        row["sealed_question"] = self._sealed(row["owner"], run_id, _QUESTION, question)
+        with self._database.transaction() as connection:
+            connection.execute(BACKGROUND.insert(), row)
+
+    def _row(self, run_id: str, scope: str, request: Told, expires: float) -> dict[str, Any]:
+        owner, now = self._keys.owner(scope), self._database.now()
+        return {
+            **NOBODYS,
+            "run_id": run_id,
             "owner": owner,
-            "now": self._database.now(),
+            "status": QUEUED,
+            "queued": now,
+            "changed": now,
             "expires": expires,
-            "sealed": self._sealed(owner, run_id, _REQUEST, request),
-            "question": self._sealed(owner, run_id, _QUESTION, question),
+            "begins": 0,
+            "cancels": 0,
+            "questions": 0,
+            "sealed_request": self._sealed(owner, run_id, _REQUEST, request),
         }
-        with self._database.transaction() as session:
-            session.execute(_PUT_PARKED, row)
 
     def has_work(self) -> bool:
         """Return whether a run waits for a process."""
@@ -146,32 +149,54 @@ class BackgroundStore:
         An owner with `most` under way gets no further one.
         """
         now = self._database.now()
-        taken = {"now": now, "until": now + lease_seconds, "process": self._process, "most": most}
         self._histories.are_told()
         self._settle_seconds = lease_seconds
-        with self._database.transaction() as session:
-            if not self._histories.settled(session, lease_seconds):
+        of_owners = (
+            sa.select(_RUN.owner, sa.func.count().label("runs"))
+            .where(_RUN.status == RUNNING, ~_LEASE.is_free(now))
+            .group_by(_RUN.owner)
+            .subquery()
+        )
+        busy = sa.func.coalesce(of_owners.c.runs, 0)
+        run = BACKGROUND.alias()
+        next_one = (
+            sa.select(run.c.id)
+            .select_from(run.outerjoin(of_owners, of_owners.c.owner == run.c.owner))
+            .where(run.c.status.in_(_UNENDED), Lease(run).is_free(now), busy < most)
+            .order_by(busy, run.c.id)
+            .limit(1)
+        )
+        values = taken(self._process, now + lease_seconds) | {"status": RUNNING, "changed": now}
+        claim = (
+            sa.update(BACKGROUND)
+            .where(_RUN.id == next_one.scalar_subquery(), *_may_begin(now))
+            .values(values | {"begins": _RUN.begins + 1})
+            .returning(_RUN.run_id, _RUN.owner, _RUN.begins, _RUN.cancels, _RUN.sealed_request)
+        )
+        with self._database.transaction() as connection:
+            if not self._histories.settled(connection, lease_seconds):
                 return None
-            row = session.execute(_CLAIM, taken).mappings().one_or_none()
+            row = connection.execute(claim).one_or_none()
         if row is None:
             return None
-        run_id, owner = cast("str", row["run_id"]), cast("str", row["owner"])
-        self._begins[run_id] = cast("int", row["begins"])
+        self._begins[row.run_id] = row.begins
         try:
-            request: Told | None = self._opened(owner, run_id, _REQUEST, row["sealed_request"])
+            request: Told | None = self._opened(row.owner, row.run_id, _REQUEST, row.sealed_request)
         except JournalDamaged:
             request = None
-        return Claimed(run_id, owner, request, row["begins"] > 1, bool(row["cancels"]))
+        return Claimed(row.run_id, row.owner, request, row.begins > 1, bool(row.cancels))
 
     def renew(self, run_id: str, owner: str, progress: Told | None, lease_seconds: float) -> str:
         """Keep the lease of a run and store how far it is; return `KEPT`, `CANCELS` or `LOST`."""
         now = self._database.now()
-        sealed = None if progress is None else self._sealed(owner, run_id, _PROGRESS, progress)
-        told = {"run": run_id, "process": self._process, "now": now, "until": now + lease_seconds, "progress": sealed}
-        with self._database.transaction(durable=False) as session:
-            cancels = session.execute(_RENEW, told).scalar_one_or_none()
-            if cancels is None and self._took_again(session, run_id):
-                cancels = session.execute(_RENEW, told).scalar_one_or_none()
+        values: dict[str, object] = {"leased_until": now + lease_seconds, "changed": now}
+        if progress is not None:
+            values["sealed_progress"] = self._sealed(owner, run_id, _PROGRESS, progress)
+        renewal = self._of_ours(run_id).values(values).returning(_RUN.cancels)
+        with self._database.transaction(durable=False) as connection:
+            cancels = connection.execute(renewal).scalar_one_or_none()
+            if cancels is None and self._took_again(connection, run_id):
+                cancels = connection.execute(renewal).scalar_one_or_none()
         if cancels is None:
             self._begins.pop(run_id, None)
             return LOST
@@ -180,27 +205,32 @@ class BackgroundStore:
     def release(self, run_id: str, *, began: bool) -> None:
         """Give a run back to whoever asks next; without `began` nothing of it ran."""
         self._begins.pop(run_id, None)
-        told = {"run": run_id, "process": self._process, "status": RUNNING if began else QUEUED, "begins": int(began)}
-        with self._database.transaction() as session:
-            session.execute(_RELEASE, told)
+        values = {"status": RUNNING if began else QUEUED, "begins": int(began), "leased_until": 0}
+        with self._database.transaction() as connection:
+            connection.execute(self._of_ours(run_id).values(values))
 
     def finish(self, run_id: str, owner: str, report: Told) -> bool:
         """Store the report of a run of ours, the first one alone; its program is removed."""
-        sealed = self._sealed(owner, run_id, _REPORT, report)
-        told = {"run": run_id, "process": self._process, "now": self._database.now(), "sealed": sealed}
-        with self._database.transaction() as session:
-            is_stored = session.execute(_FINISH, told).scalar_one_or_none() is not None
-            if not is_stored and self._took_again(session, run_id):
-                is_stored = session.execute(_FINISH, told).scalar_one_or_none() is not None
+        ending = self._of_ours(run_id).values(self._ended(owner, run_id, report))
+        with self._database.transaction() as connection:
+            is_stored = connection.execute(ending).rowcount > 0
+            if not is_stored and self._took_again(connection, run_id):
+                is_stored = connection.execute(ending).rowcount > 0
         self._begins.pop(run_id, None)
         return is_stored
 
     def park(self, run_id: str, owner: str, question: Told) -> bool:
         """Have a run of ours wait for an answer, and be nobody's until then; False where it is not ours now."""
-        sealed = self._sealed(owner, run_id, _QUESTION, question)
-        told = {"run": run_id, "process": self._process, "now": self._database.now(), "sealed": sealed}
-        with self._database.transaction() as session:
-            return session.execute(_PARK, told).scalar_one_or_none() is not None
+        values = {
+            "status": WAITING,
+            "changed": self._database.now(),
+            "leased_until": 0,
+            "questions": _RUN.questions + 1,
+            "sealed_question": self._sealed(owner, run_id, _QUESTION, question),
+            "sealed_answer": None,
+        }
+        with self._database.transaction() as connection:
+            return connection.execute(self._of_ours(run_id).where(_RUN.cancels == 0).values(values)).rowcount > 0
 
     def answer(self, run_id: str, number: int, answer: Told, *, scope: str | None = None) -> bool:
         """Answer a question of a run that waits, so that it goes on; False where another answer came before.
@@ -213,15 +243,16 @@ class BackgroundStore:
         owner, now = before.owner, self._database.now()
         # While a run waits with this question nothing is added to its answers but the answer to it.
         answers = (*before.answers, Answer(number, cast("str | None", answer["choice"]), now))
-        told = {
-            "run": run_id,
-            "number": number,
-            "now": now,
-            "sealed": self._sealed(owner, run_id, _ANSWER, {"number": number, **answer}),
-            "answers": self._sealed(owner, run_id, _ANSWERS, {"answers": [asdict(each) for each in answers]}),
+        values = {
+            "status": QUEUED,
+            "changed": now,
+            "sealed_question": None,
+            "sealed_answer": self._sealed(owner, run_id, _ANSWER, {"number": number, **answer}),
+            "sealed_answers": self._sealed(owner, run_id, _ANSWERS, {"answers": [asdict(each) for each in answers]}),
         }
-        with self._database.transaction() as session:
-            return session.execute(_ANSWER_QUESTION, told).scalar_one_or_none() is not None
+        asks = (_RUN.run_id == run_id, _RUN.status == WAITING, _RUN.questions == number, _RUN.expires > now)
+        with self._database.transaction() as connection:
+            return connection.execute(sa.update(BACKGROUND).where(*asks).values(values)).rowcount > 0
 
     def link(self, run_id: str, number: int, expires: float) -> str:
         """Return the token of a link that answers a question of a run, until the run expires."""
@@ -233,70 +264,79 @@ class BackgroundStore:
 
     def take_answer(self, run_id: str, owner: str) -> Told | None:
         """Return the answer to the last question of a run of ours, once; it holds for nothing that is asked later."""
-        told = {"run": run_id, "process": self._process}
-        with self._database.transaction() as session:
-            sealed = session.execute(_GET_ANSWER, told).scalar_one_or_none()
+        answer = sa.select(_RUN.sealed_answer).where(*self._is_ours(run_id))
+        with self._database.transaction() as connection:
+            sealed = connection.execute(answer).scalar()
             if sealed is None:
                 return None
-            session.execute(_DROP_ANSWER, told)
+            connection.execute(self._of_ours(run_id).values(sealed_answer=None))
         return self._opened(owner, run_id, _ANSWER, sealed)
 
     def waiting(self, *, most: int) -> list[BackgroundState]:
         """Return the runs that wait for an answer, with their questions, the oldest first."""
-        with self._database.read() as session:
-            rows = session.execute(_WAIT_FOR_ANSWERS, {"now": self._database.now(), "most": most}).scalars().all()
-        return [self.state(cast("str", each)) for each in rows]
+        wanted = sa.select(_RUN.run_id).where(_RUN.status == WAITING, _RUN.expires > self._database.now())
+        with self._database.read() as connection:
+            run_ids = connection.execute(wanted.order_by(_RUN.id).limit(most)).scalars().all()
+        return [self.state(each) for each in run_ids]
 
     def cancel(self, run_id: str, report: Told, *, scope: str | None = None) -> None:
         """End a run that waits, with this report; ask for the end of one that is under way.
 
         Raises as `state`.
         """
-        owner = self.state(run_id, scope=scope).owner
-        sealed = self._sealed(owner, run_id, _REPORT, report)
-        with self._database.transaction() as session:
-            session.execute(_CANCEL_QUEUED, {"run": run_id, "now": self._database.now(), "sealed": sealed})
-            session.execute(_CANCEL_RUNNING, {"run": run_id})
+        ended = self._ended(self.state(run_id, scope=scope).owner, run_id, report)
+        of_run = sa.update(BACKGROUND).where(_RUN.run_id == run_id)
+        with self._database.transaction() as connection:
+            connection.execute(of_run.where(_RUN.status.in_((QUEUED, WAITING))).values(ended))
+            connection.execute(of_run.where(_RUN.status == RUNNING).values(cancels=1))
 
     def state(self, run_id: str, *, scope: str | None = None) -> BackgroundState:
         """Return how far a run is.
 
         Raises `JournalNotFound` where there is none of this id, or not of the scope, and `JournalErased`.
         """
-        owner = None if scope is None else self._keys.owner(scope)
-        with self._database.read() as session:
-            row = (
-                session.execute(_STATE, {"run": run_id, "owner": owner, "now": self._database.now()})
-                .mappings()
-                .one_or_none()
-            )
+        wanted = sa.select(BACKGROUND).where(_RUN.run_id == run_id, _RUN.expires > self._database.now())
+        if scope is not None:
+            wanted = wanted.where(_RUN.owner == self._keys.owner(scope))
+        with self._database.read() as connection:
+            row = connection.execute(wanted).one_or_none()
         if row is None:
             raise JournalNotFound(
                 f"There is no background run {run_id}. Give the run_id that execute_code(background=true) returned; "
                 "reports are kept as long as journals."
             )
-        if row["status"] == ENDED and row["sealed_report"] is None:
+        if row.status == ENDED and row.sealed_report is None:
             raise JournalErased(run_id)
-        progress, report, question = row["sealed_progress"], row["sealed_report"], row["sealed_question"]
-        answers = row["sealed_answers"]
+
+        def told(part: str) -> Told | None:
+            sealed = getattr(row, f"sealed_{part}")
+            return None if sealed is None else self._opened(row.owner, run_id, part, sealed)
+
+        answers = told(_ANSWERS) or {"answers": []}
         return replace(
             _in_clear(row),
-            progress=None if progress is None else self._opened(row["owner"], run_id, _PROGRESS, progress),
-            report=None if report is None else self._opened(row["owner"], run_id, _REPORT, report),
-            questions=row["questions"],
-            question=None if question is None else self._opened(row["owner"], run_id, _QUESTION, question),
-            answers=() if answers is None else _answers(self._opened(row["owner"], run_id, _ANSWERS, answers)),
+            progress=told(_PROGRESS),
+            report=told(_REPORT),
+            questions=row.questions,
+            question=told(_QUESTION),
+            answers=tuple(Answer(**each) for each in cast("list[dict[str, Any]]", answers["answers"])),
         )
 
     def listed(self, *, most: int) -> list[BackgroundState]:
         """Return the newest runs, without their progress and reports."""
-        with self._database.read() as session:
-            rows = session.execute(_LISTED, {"now": self._database.now(), "most": most}).mappings().all()
+        journaled = JOURNAL.c.run_id.label("journaled"), JOURNAL.c.ended.label("journal_ended")
+        in_clear = (_RUN[name] for name in ("run_id", "owner", "status", "queued", "changed", "expires"))
+        wanted = sa.select(*in_clear, *journaled).select_from(
+            BACKGROUND.outerjoin(JOURNAL, JOURNAL.c.run_id == _RUN.run_id)
+        )
+        wanted = wanted.where(_RUN.expires > self._database.now()).order_by(_RUN.id.desc()).limit(most)
+        with self._database.read() as connection:
+            rows = connection.execute(wanted).all()
         return [
             replace(
                 _in_clear(row),
-                has_journal=row["journaled"] is not None,
-                has_ended_journal=row["journal_ended"] is not None,
+                has_journal=row.journaled is not None,
+                has_ended_journal=row.journal_ended is not None,
             )
             for row in rows
         ]
@@ -304,43 +344,50 @@ class BackgroundStore:
     def drop_expired(self) -> None:
         """Remove the reports that have outlived their time, and have the history of the database known."""
         self._histories.note()
-        with self._database.transaction() as session:
-            session.execute(_DROP_EXPIRED, {"now": self._database.now()})
+        expired = (_RUN.expires <= self._database.now(), _RUN.status.in_((ENDED, WAITING)))
+        with self._database.transaction() as connection:
+            connection.execute(sa.delete(BACKGROUND).where(*expired))
 
-    def _took_again(self, session: Session, run_id: str) -> bool:
+    def _is_ours(self, run_id: str) -> tuple[sa.ColumnElement[bool], ...]:
+        return _RUN.run_id == run_id, _RUN.status == RUNNING, _LEASE.is_of(self._process)
+
+    def _of_ours(self, run_id: str) -> sa.Update:
+        return sa.update(BACKGROUND).where(*self._is_ours(run_id))
+
+    def _ended(self, owner: str, run_id: str, report: Told) -> dict[str, object]:
+        return {
+            "status": ENDED,
+            "changed": self._database.now(),
+            "sealed_report": self._sealed(owner, run_id, _REPORT, report),
+            "sealed_request": None,
+            "sealed_progress": None,
+            "sealed_question": None,
+        }
+
+    def _took_again(self, connection: Connection, run_id: str) -> bool:
         """Take a run again that this process has, where the database has lost that and nobody could take it since."""
         begins = self._begins.get(run_id)
-        if begins is None or self._histories.settled(session, self._settle_seconds):
+        if begins is None or self._histories.settled(connection, self._settle_seconds):
             return False
-        told = {"run": run_id, "process": self._process, "begins": begins}
-        return session.execute(_TAKE_AGAIN, told).first() is not None
+        lost = (_RUN.run_id == run_id, _RUN.status.in_(_UNENDED), _RUN.begins < begins)
+        values = {"status": RUNNING, "begins": begins, "leased_by": self._process}
+        return connection.execute(sa.update(BACKGROUND).where(*lost).values(values)).rowcount > 0
 
     def _sealed(self, owner: str, run_id: str, part: str, told: Told) -> bytes:
         return self._keys.sealed(owner, run_id, f"background {part}", 0, json.dumps(told).encode("ascii"))
 
-    def _opened(self, owner: str, run_id: str, part: str, sealed: object) -> Told:
+    def _opened(self, owner: str, run_id: str, part: str, sealed: bytes) -> Told:
         return opened(self._keys, owner, run_id, part, sealed)
 
 
-def _in_clear(row: sa.RowMapping) -> BackgroundState:
-    return BackgroundState(
-        run_id=cast("str", row["run_id"]),
-        owner=cast("str", row["owner"]),
-        status=cast("str", row["status"]),
-        queued=cast("float", row["queued"]),
-        changed=cast("float", row["changed"]),
-        expires=cast("float", row["expires"]),
-    )
+def _in_clear(row: Row) -> BackgroundState:
+    return BackgroundState(row.run_id, row.owner, row.status, row.queued, row.changed, row.expires)
 
 
-def _answers(told: Told) -> tuple[Answer, ...]:
-    return tuple(Answer(**each) for each in cast("list[dict[str, Any]]", told["answers"]))
-
-
-def opened(keys: JournalKeys, owner: str, run_id: str, part: str, sealed: object) -> Told:
+def opened(keys: JournalKeys, owner: str, run_id: str, part: str, sealed: bytes) -> Told:
     """Return what is sealed as a part of a background run. Raises `JournalDamaged`."""
     try:
-        data = keys.opened(owner, run_id, f"background {part}", 0, bytes(cast("bytes", sealed)))
+        data = keys.opened(owner, run_id, f"background {part}", 0, sealed)
     except SealBroken:
         raise JournalDamaged(
             f"The {part} of the background run {run_id} was changed or is damaged. Restore a backup of the database, "
@@ -349,81 +396,11 @@ def opened(keys: JournalKeys, owner: str, run_id: str, part: str, sealed: object
     return cast("Told", json.loads(data))
 
 
-_DROP_EXPIRED = sa.text("DELETE FROM sealab_background_run WHERE expires <= :now AND status IN ('ended', 'waiting')")
-_WAITING = sa.text("SELECT count(*) FROM sealab_background_run WHERE owner = :owner AND status = 'queued'")
-_PUT = sa.text(
-    "INSERT INTO sealab_background_run (run_id, owner, status, queued, changed, expires, begins, cancels, leased_by, "
-    "leased_until, questions, sealed_request) "
-    "VALUES (:run, :owner, 'queued', :now, :now, :expires, 0, 0, '', 0, 0, :sealed)"
-)
-_PUT_PARKED = sa.text(
-    "INSERT INTO sealab_background_run (run_id, owner, status, queued, changed, expires, begins, cancels, leased_by, "
-    "leased_until, questions, sealed_request, sealed_question) "
-    "VALUES (:run, :owner, 'waiting', :now, :now, :expires, 1, 0, '', 0, 1, :sealed, :question)"
-)
-_HAS_WORK = sa.text(
-    "SELECT 1 FROM sealab_background_run WHERE status IN ('queued', 'running') AND leased_until < :now LIMIT 1"
-)
-_CLAIM = sa.text(
-    "UPDATE sealab_background_run SET status = 'running', begins = begins + 1, changed = :now, leased_by = :process, "
-    "leased_until = :until WHERE id = (SELECT run.id FROM sealab_background_run AS run LEFT JOIN (SELECT owner, "
-    "count(*) AS runs FROM sealab_background_run WHERE status = 'running' AND leased_until >= :now GROUP BY owner) "
-    "AS busy ON busy.owner = run.owner WHERE run.status IN ('queued', 'running') AND run.leased_until < :now "
-    "AND coalesce(busy.runs, 0) < :most ORDER BY coalesce(busy.runs, 0), run.id LIMIT 1) "
-    "AND status IN ('queued', 'running') AND leased_until < :now "
-    "RETURNING run_id, owner, begins, cancels, sealed_request"
-)
-_RENEW = sa.text(
-    "UPDATE sealab_background_run SET leased_until = :until, changed = :now, "
-    "sealed_progress = coalesce(:progress, sealed_progress) "
-    "WHERE run_id = :run AND status = 'running' AND leased_by = :process RETURNING cancels"
-)
-_TAKE_AGAIN = sa.text(
-    "UPDATE sealab_background_run SET status = 'running', begins = :begins, leased_by = :process "
-    "WHERE run_id = :run AND status IN ('queued', 'running') AND begins < :begins RETURNING run_id"
-)
-_RELEASE = sa.text(
-    "UPDATE sealab_background_run SET status = :status, begins = :begins, leased_until = 0 "
-    "WHERE run_id = :run AND status = 'running' AND leased_by = :process"
-)
-_FINISH = sa.text(
-    "UPDATE sealab_background_run SET status = 'ended', changed = :now, sealed_report = :sealed, "
-    "sealed_request = NULL, sealed_progress = NULL "
-    "WHERE run_id = :run AND status = 'running' AND leased_by = :process RETURNING run_id"
-)
-_CANCEL_QUEUED = sa.text(
-    "UPDATE sealab_background_run SET status = 'ended', changed = :now, sealed_report = :sealed, "
-    "sealed_request = NULL, sealed_question = NULL WHERE run_id = :run AND status IN ('queued', 'waiting')"
-)
-_CANCEL_RUNNING = sa.text("UPDATE sealab_background_run SET cancels = 1 WHERE run_id = :run AND status = 'running'")
-_STATE = sa.text(
-    "SELECT run_id, owner, status, queued, changed, expires, sealed_progress, sealed_report, questions, "
-    "sealed_question, sealed_answers FROM sealab_background_run "
-    "WHERE run_id = :run AND owner = coalesce(:owner, owner) AND expires > :now"
-)
-_LISTED = sa.text(
-    "SELECT run.run_id, run.owner, run.status, queued, changed, run.expires, journal.run_id AS journaled, "
-    "journal.ended AS journal_ended FROM sealab_background_run AS run LEFT JOIN sealab_journal_run AS journal "
-    "ON journal.run_id = run.run_id WHERE run.expires > :now ORDER BY run.id DESC LIMIT :most"
-)
-_PARK = sa.text(
-    "UPDATE sealab_background_run SET status = 'waiting', changed = :now, leased_until = 0, questions = questions + 1, "
-    "sealed_question = :sealed, sealed_answer = NULL "
-    "WHERE run_id = :run AND status = 'running' AND leased_by = :process AND cancels = 0 RETURNING run_id"
-)
-_ANSWER_QUESTION = sa.text(
-    "UPDATE sealab_background_run SET status = 'queued', changed = :now, sealed_question = NULL, "
-    "sealed_answer = :sealed, sealed_answers = :answers "
-    "WHERE run_id = :run AND status = 'waiting' AND questions = :number AND expires > :now RETURNING run_id"
-)
-_GET_ANSWER = sa.text(
-    "SELECT sealed_answer FROM sealab_background_run "
-    "WHERE run_id = :run AND status = 'running' AND leased_by = :process"
-)
-_DROP_ANSWER = sa.text(
-    "UPDATE sealab_background_run SET sealed_answer = NULL "
-    "WHERE run_id = :run AND status = 'running' AND leased_by = :process"
-)
-_WAIT_FOR_ANSWERS = sa.text(
-    "SELECT run_id FROM sealab_background_run WHERE status = 'waiting' AND expires > :now ORDER BY id LIMIT :most"
-)
+def _may_begin(now: float) -> tuple[sa.ColumnElement[bool], ...]:
+    """Return the condition that a run waits for a process."""
+    return _RUN.status.in_(_UNENDED), _LEASE.is_free(now)
+
+
+_RUN = BACKGROUND.c
+_LEASE = Lease(BACKGROUND)
+_UNENDED = (QUEUED, RUNNING)

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from ..errors import JournalDamaged
-from ..sql import sa
+from ..leases import NOBODYS
+from ..sql import Connection, Row, insert, sa
+from ..tables import BACKGROUND, JOURNAL, PIECE
 from .background_store import opened
 from .records import ERASED, FORMAT
 
@@ -36,36 +38,50 @@ def erase(database: Database, keys: JournalKeys, run_ids: Iterable[str]) -> None
 
 
 def _erase(database: Database, keys: JournalKeys, run_id: str) -> bool:
-    with database.transaction() as session:
-        row = session.execute(_ROW, {"run": run_id}).mappings().one_or_none()
-        if row is None:
+    next_number = sa.select(sa.func.coalesce(sa.func.max(PIECE.c.number) + 1, 0)).where(PIECE.c.run_id == run_id)
+    with database.transaction() as connection:
+        owner = connection.execute(sa.select(JOURNAL.c.owner).where(JOURNAL.c.run_id == run_id)).scalar()
+        if owner is None:
             return True
-        owner, number = cast("str", row["owner"]), cast("int", row["number"])
-        place = {"run": run_id, "number": number, "piece": keys.sealed(owner, run_id, _PIECE, number, b"")}
-        if cast("sa.CursorResult[Any]", session.execute(_TAKE_PLACE, place)).rowcount != 1:
+        number = connection.execute(next_number).scalar_one()
+        if not take_place(connection, run_id, number, keys.sealed(owner, run_id, _PIECE, number, b"")):
             return False
-        session.execute(_DROP_BEFORE, {"run": run_id, "number": number})
+        connection.execute(sa.delete(PIECE).where(PIECE.c.run_id == run_id, PIECE.c.number < number))
         header = keys.sealed(owner, run_id, _HEADER, 0, _json({"scope": "", "session": None}) + b"\n{}")
-        end = _json({"tools": {}, "incomplete": None, "status": ERASED})
-        sealed_end = keys.sealed(owner, run_id, _END, number + 1, end)
-        told = {"run": run_id, "now": time.time(), "pieces": number + 1, "header": header, "end": sealed_end}
-        session.execute(_ERASE, told | {"format": FORMAT, "status": ERASED, "bytes": len(header) + len(sealed_end)})
+        end = keys.sealed(owner, run_id, _END, number + 1, _json({"tools": {}, "incomplete": None, "status": ERASED}))
+        erased = {
+            "format": FORMAT,
+            "status": ERASED,
+            "ended": sa.func.coalesce(JOURNAL.c.ended, time.time()),
+            "pieces": number + 1,
+            "bytes": len(header) + len(end),
+            "sealed_header": header,
+            "sealed_end": end,
+        }
+        connection.execute(sa.update(JOURNAL).where(JOURNAL.c.run_id == run_id).values({**erased, **NOBODYS}))
     return True
+
+
+def take_place(connection: Connection, run_id: str, number: int, sealed: bytes) -> bool:
+    """Write the piece of that number of a run, unless it is there; return whether it was written."""
+    piece = {"run_id": run_id, "number": number, "sealed": sealed}
+    return connection.execute(insert(PIECE).on_conflict_do_nothing(), piece).rowcount == 1
 
 
 def background_runs_that_hold(
     database: Database, keys: JournalKeys, holds: Callable[[object], bool], owner: str | None
 ) -> Sequence[str]:
     """Return the background runs of an owner, or of all, of which any part `holds` something or cannot be read."""
-    with database.read() as session:
-        rows = session.execute(_OF_OWNER, {"owner": owner}).mappings().all()
-    return [cast("str", row["run_id"]) for row in rows if _holds(keys, row, holds)]
+    whose = () if owner is None else (BACKGROUND.c.owner == owner,)
+    with database.read() as connection:
+        rows = connection.execute(sa.select(BACKGROUND).where(*whose).order_by(BACKGROUND.c.id)).all()
+    return [row.run_id for row in rows if _holds(keys, row, holds)]
 
 
-def _holds(keys: JournalKeys, row: Mapping[Any, Any], holds: Callable[[object], bool]) -> bool:
-    parts = [(part, row[f"sealed_{part}"]) for part in _PARTS if row[f"sealed_{part}"] is not None]
+def _holds(keys: JournalKeys, row: Row, holds: Callable[[object], bool]) -> bool:
+    parts = ((part, getattr(row, f"sealed_{part}")) for part in _PARTS)
     try:
-        return any(holds(opened(keys, row["owner"], row["run_id"], *each)) for each in parts)
+        return any(holds(opened(keys, row.owner, row.run_id, part, sealed)) for part, sealed in parts if sealed)
     except JournalDamaged:
         return True
 
@@ -77,41 +93,16 @@ def erase_background(
 
     One that waits never begins; one that is under way ends, since its lease is gone.
     """
-    with database.transaction() as session:
+    sealed = {f"sealed_{part}": None for part in (*_PARTS, "answers")}
+    erase = sa.update(BACKGROUND).values(sealed | {**NOBODYS, "status": _ENDED, "changed": time.time()})
+    with database.transaction() as connection:
         for run_id in run_ids:
-            session.execute(_ERASE_BACKGROUND, {"run": run_id, "now": time.time(), "status": _ENDED})
+            connection.execute(erase.where(BACKGROUND.c.run_id == run_id))
         for run_id in unended:
-            session.execute(_ERASE_UNENDED, {"run": run_id, "now": time.time(), "status": _ENDED})
+            connection.execute(erase.where(BACKGROUND.c.run_id == run_id, BACKGROUND.c.status != _ENDED))
         if owner is not None:
-            session.execute(_ERASE_OF_OWNER, {"owner": owner, "now": time.time(), "status": _ENDED})
+            connection.execute(erase.where(BACKGROUND.c.owner == owner))
 
 
 def _json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode("ascii")
-
-
-_ROW = sa.text(
-    "SELECT owner, (SELECT coalesce(max(number) + 1, 0) FROM sealab_journal_piece WHERE run_id = :run) AS number "
-    "FROM sealab_journal_run WHERE run_id = :run"
-)
-_TAKE_PLACE = sa.text(
-    "INSERT INTO sealab_journal_piece (run_id, number, sealed) VALUES (:run, :number, :piece) ON CONFLICT DO NOTHING"
-)
-_DROP_BEFORE = sa.text("DELETE FROM sealab_journal_piece WHERE run_id = :run AND number < :number")
-_ERASE = sa.text(
-    "UPDATE sealab_journal_run SET format = :format, status = :status, ended = coalesce(ended, :now), leased_by = '', "
-    "leased_until = 0, pieces = :pieces, bytes = :bytes, sealed_header = :header, sealed_end = :end "
-    "WHERE run_id = :run"
-)
-_OF_OWNER = sa.text(
-    "SELECT run_id, owner, sealed_request, sealed_progress, sealed_report, sealed_question, sealed_answer "
-    "FROM sealab_background_run WHERE owner = coalesce(:owner, owner) ORDER BY id"
-)
-_EMPTY = (
-    "UPDATE sealab_background_run SET status = :status, changed = :now, leased_by = '', leased_until = 0, "
-    "sealed_request = NULL, sealed_progress = NULL, sealed_report = NULL, sealed_question = NULL, "
-    "sealed_answer = NULL, sealed_answers = NULL "
-)
-_ERASE_BACKGROUND = sa.text(f"{_EMPTY} WHERE run_id = :run")
-_ERASE_UNENDED = sa.text(f"{_EMPTY} WHERE run_id = :run AND status <> :status")
-_ERASE_OF_OWNER = sa.text(f"{_EMPTY} WHERE owner = :owner")

@@ -14,14 +14,13 @@ Everything here blocks: call it from a thread.
 
 from __future__ import annotations
 
-import hmac
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ..errors import (
     JournalDamaged,
@@ -32,9 +31,12 @@ from ..errors import (
     SkillsDbError,
     VaultKeyWrong,
 )
-from ..sql import batches, sa, with_list
+from ..leases import NOBODYS, Lease, taken
+from ..sql import Connection, IntegrityError, Row, batches, insert_both, insert_many, sa
+from ..tables import BACKGROUND, JOURNAL, PIECE
+from ..vault import is_key_of
 from ..vault_keys import SealBroken
-from .forgetting import background_runs_that_hold, erase, erase_background
+from .forgetting import background_runs_that_hold, erase, erase_background, take_place
 from .records import (
     CUT,
     ERASED,
@@ -55,7 +57,6 @@ from .sealing import JournalKeys
 
 if TYPE_CHECKING:
     from ..engine import Database
-from ..postgresql import insert_both, insert_many
 
 _COUNT_EVERY_BYTES = 1_000_000
 _HEADER, _PIECE, _END = "header", "piece", "end"
@@ -103,39 +104,42 @@ class JournalStore:
         rows = [self._row(each, owners[each.run_id]) for each in changes]
         try:
             self._write(rows, durable=durable)
-        except sa.exc.IntegrityError:
+        except IntegrityError:
             if len(changes) == 1 and self._is_erased(changes[0].run_id):
                 raise JournalErased(changes[0].run_id) from None
             raise
         for row in rows:
             with suppress(SkillsDbError):  # it is written all the same, and the next one counts it
-                self._grow(cast("str", row["owner"]), cast("int", row["bytes"]))
+                self._grow(row["owner"], row["bytes"])
 
-    def _write(self, rows: Sequence[dict[str, object]], *, durable: bool) -> None:
-        pieces = [row for row in rows if row["piece"] is not None]
-        with self._database.transaction(durable=durable or not self._database.is_file) as session:
-            connection = session.connection()
-            insert_many(connection, _BEGIN, [row for row in rows if "began" in row and row["piece"] is None])
-            insert_both(connection, _BEGIN, _ADD_PIECE, [row for row in pieces if "began" in row])
-            insert_many(connection, _ADD_PIECE, [row for row in pieces if "began" not in row])
-            if grown := [row for row in pieces if "began" not in row and cast("int", row["bytes"]) > _COUNTED_BYTES]:
-                connection.execute(_GROW, grown)
+    def _write(self, rows: Sequence[dict[str, Any]], *, durable: bool) -> None:
+        pieces = [row for row in rows if row["sealed"] is not None]
+        later = [row for row in pieces if "began" not in row]
+        with self._database.transaction(durable=durable or not self._database.is_file) as connection:
+            insert_many(connection, JOURNAL, [row for row in rows if "began" in row and row["sealed"] is None])
+            insert_both(connection, JOURNAL, PIECE, [row for row in pieces if "began" in row])
+            insert_many(connection, PIECE, later)
+            if grown := [(row["run_id"], row["bytes"]) for row in later if row["bytes"] > _COUNTED_BYTES]:
+                connection.execute(_GROW, [{"of_run": run_id, "more": more} for run_id, more in grown])
             if ended := [row for row in rows if "began" not in row and row["sealed_end"] is not None]:
-                connection.execute(_FINISH, ended)
+                connection.execute(_FINISH, [_end_of(row) for row in ended])
 
     def _is_erased(self, run_id: str) -> bool:
-        with self._database.read() as session:
-            return session.execute(_STATUS, {"run": run_id}).scalar_one_or_none() == ERASED
+        with self._database.read() as connection:
+            return connection.execute(sa.select(_RUN.status).where(_RUN.run_id == run_id)).scalar() == ERASED
 
     def is_written(self, changes: Sequence[RunChange]) -> bool:
         """Return whether these changes are stored, where a commit was not heard of. Raises what `Database` raises."""
-        with self._database.read() as session:
-            return any(self._is_there(session.connection(), each) for each in changes)
+        with self._database.read() as connection:
+            return any(self._is_there(connection, each) for each in changes)
 
-    def _is_there(self, connection: sa.Connection, change: RunChange) -> bool:
-        ends = change.end is not None
-        told = {"run": change.run_id, "process": change.process, "number": change.number, "ends": ends}
-        return connection.execute(_HAS_PIECE if change.piece else _HAS_RUN, told).first() is not None
+    def _is_there(self, connection: Connection, change: RunChange) -> bool:
+        there = sa.select(1).where(_RUN.run_id == change.run_id, _LEASE.is_of(change.process))
+        if change.piece:
+            there = there.where(PIECE.c.run_id == _RUN.run_id, PIECE.c.number == change.number)
+        elif change.end is not None:
+            there = there.where(_RUN.ended.is_not(None))
+        return connection.execute(there).first() is not None
 
     def runs(
         self,
@@ -151,49 +155,47 @@ class JournalStore:
 
         `now` is the status of runs of which somebody else knows better than their journals.
         """
-        owner = None if scope is None else self._keys.owner(scope)
+        wanted = sa.select(JOURNAL).where(_lives(self._database.now()), _RUN.began >= since, *self._of(scope))
+        wanted = wanted.order_by(_RUN.id.desc()).limit(_READ_AT_ONCE)
         found: list[RunSummary] = []
         before = _FAR
-        with self._database.read() as session:
+        with self._database.read() as connection:
             while len(found) < limit:
-                at = {
-                    "since": since,
-                    "before": before,
-                    "owner": owner,
-                    "most": _READ_AT_ONCE,
-                    "now": self._database.now(),
-                }
-                rows = session.execute(_RUNS, at).mappings().all()
+                rows = connection.execute(wanted.where(_RUN.id < before)).all()
                 for row in rows:
-                    run = self._listed(row, session)
+                    run = self._listed(row, connection)
                     run = replace(run, status=now.get(run.run_id, run.status))
                     if status in (None, run.status) and (tool is None or tool in run.tools):
                         found.append(run)
                 if len(rows) < _READ_AT_ONCE:
                     break
-                before = rows[-1]["id"]
+                before = rows[-1].id
         return found[:limit]
+
+    def _of(self, scope: str | None) -> tuple[sa.ColumnElement[bool], ...]:
+        return () if scope is None else (_RUN.owner == self._keys.owner(scope),)
 
     def journal(self, run_id: str, *, scope: str | None = None) -> Journal:
         """Return the whole journal of a run.
 
         Raises `JournalNotFound`, `JournalErased`, `JournalNewer` or `JournalDamaged`.
         """
-        with self._database.read() as session:
-            row = session.execute(_RUN, {"run": run_id, "now": self._database.now()}).mappings().one_or_none()
-            if row is None or (scope is not None and row["owner"] != self._keys.owner(scope)):
+        with self._database.read() as connection:
+            wanted = sa.select(JOURNAL).where(_lives(self._database.now()), _RUN.run_id == run_id, *self._of(scope))
+            row = connection.execute(wanted).one_or_none()
+            if row is None:
                 raise _not_found(run_id)
-            if row["status"] == ERASED:
+            if row.status == ERASED:
                 raise JournalErased(run_id)
-            pieces = session.execute(_PIECES, {"run": run_id}).mappings().all()
+            pieces = _pieces(connection, run_id)
         run = self._summary(row)
-        if [each["number"] for each in pieces] != list(range(row["pieces"] or len(pieces))):
+        if [number for number, _ in pieces] != list(range(row.pieces or len(pieces))):
             raise _damaged(run_id, "pieces of it are missing")
-        told, _, header = self._opened(row, _HEADER, 0, row["sealed_header"]).partition(_NEW_LINE)
+        told, _, header = self._opened(row, _HEADER, 0, row.sealed_header).partition(_NEW_LINE)
         records = tuple(self._records(row, pieces))
         if run.ended is None:
             run = replace(run, tools=tools_called(records))
-        return Journal(run, json.loads(told)["scope"], json.loads(header), records, len(pieces), row["after"])
+        return Journal(run, json.loads(told)["scope"], json.loads(header), records, len(pieces), row.after)
 
     def take_over(self, run_id: str, process: str, seconds: float, *, scope: str | None = None) -> Journal:
         """Take a run that was cut, and return its journal as it then is; its lease is the process's for `seconds`.
@@ -205,42 +207,34 @@ class JournalStore:
         record = Record(RecordKind.RESUMED, _json({"at": self._database.now(), "process": process}))
         piece = joined([record])
         owner = self._keys.owner(journal.scope)
-        with self._database.transaction() as session:
-            taken = session.execute(
-                _TAKE_OVER,
-                {
-                    "run": run_id,
-                    "process": process,
-                    "until": self._database.now() + seconds,
-                    "now": self._database.now(),
-                },
-            )
-            if cast("sa.CursorResult[Any]", taken).rowcount != 1:
-                raise _not_cut(run_id)
-            sealed = self._keys.sealed(owner, run_id, _PIECE, journal.pieces, piece)
-            kept = session.execute(_TAKE_PLACE, {"run_id": run_id, "number": journal.pieces, "piece": sealed})
-            if cast("sa.CursorResult[Any]", kept).rowcount != 1:
+        now = self._database.now()
+        cut = (_RUN.run_id == run_id, _RUN.ended.is_(None), _LEASE.is_free(now))
+        sealed = self._keys.sealed(owner, run_id, _PIECE, journal.pieces, piece)
+        with self._database.transaction() as connection:
+            took = connection.execute(sa.update(JOURNAL).where(*cut).values(taken(process, now + seconds)))
+            if took.rowcount != 1 or not take_place(connection, run_id, journal.pieces, sealed):
                 raise _not_cut(run_id)
         return replace(journal, records=(*journal.records, record), pieces=journal.pieces + 1)
 
     def release(self, run_id: str, process: str | None = None) -> None:
         """Let another process take a run that `process` has, or whoever has it, who can then write no more of it."""
-        with self._database.transaction() as session:
-            session.execute(_RELEASE, {"run": run_id, "process": process})
+        held = (_RUN.run_id == run_id, _RUN.ended.is_(None), *(() if process is None else (_LEASE.is_of(process),)))
+        with self._database.transaction() as connection:
+            connection.execute(sa.update(JOURNAL).where(*held).values(NOBODYS))
 
     def renew(self, process: str, seconds: float) -> None:
         """Have a process keep the runs that it has for so long."""
-        with self._database.transaction(durable=False) as session:
-            session.execute(_RENEW, {"process": process, "until": self._database.now() + seconds, "running": RUNNING})
+        held = sa.update(JOURNAL).where(_RUN.status == RUNNING, _LEASE.is_of(process))
+        with self._database.transaction(durable=False) as connection:
+            connection.execute(held.values(leased_until=self._database.now() + seconds))
 
     def session(self, scope: str, name: str) -> Session:
         """Return what a session consists of that has no worker: the programs that ended and left it as it was last.
 
         A program that ran out of time or memory, crashed, or was cancelled or cut is none of them.
         """
-        whose = {"owner": self._keys.owner(scope), "session": self._keys.session(scope, name), "id": _FAR}
-        with self._database.read() as session:
-            rows = session.execute(_IN_SESSION, whose)
+        with self._database.read() as connection:
+            rows = connection.execute(_in_session(self._keys.owner(scope), self._keys.session(scope, name)))
             last = next((each for each in rows if each.closed or each.status in _PLACED), None)
             if last is None or last.closed:
                 return Session()
@@ -264,10 +258,10 @@ class JournalStore:
 
     def close_session(self, scope: str, name: str) -> bool:
         """Have a session end for good, so that it is never rebuilt; return whether it could have been."""
-        whose = {"owner": self._keys.owner(scope), "session": self._keys.session(scope, name)}
         could = bool(self.session(scope, name).programs)
-        with self._database.transaction() as session:
-            session.execute(_CLOSE_SESSION, whose)
+        whose = (_RUN.owner == self._keys.owner(scope), _RUN.session == self._keys.session(scope, name))
+        with self._database.transaction() as connection:
+            connection.execute(sa.update(JOURNAL).where(*whose).values(closed=1))
         return could
 
     def session_until(self, run_id: str) -> list[str]:
@@ -275,14 +269,14 @@ class JournalStore:
 
         Raises `JournalNotFound`, and `JournalDamaged` where one of them is not kept any more.
         """
-        with self._database.read() as session:
-            row = session.execute(_PLACE, {"run": run_id}).mappings().one_or_none()
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(JOURNAL).where(_RUN.run_id == run_id)).one_or_none()
             if row is None:
                 raise _not_found(run_id)
-            if row["session"] is None:
+            if row.session is None:
                 return [run_id]
             programs, wanted = [], run_id
-            for each in session.execute(_IN_SESSION, dict(row)):
+            for each in connection.execute(_in_session(row.owner, row.session).where(_RUN.id <= row.id)):
                 if each.run_id != wanted:
                     continue
                 programs.append(each.run_id)
@@ -293,9 +287,9 @@ class JournalStore:
 
     def drop_expired(self) -> int:
         """Remove the journals that have outlived their time, but of runs under way, and return how many."""
-        with self._database.transaction() as session:
-            found = [row.run_id for row in session.execute(_EXPIRED, {"now": self._database.now()})]
-            _drop(session.connection(), found)
+        with self._database.transaction() as connection:
+            found = connection.execute(sa.select(_RUN.run_id).where(~_lives(self._database.now()))).scalars().all()
+            _drop(connection, found)
         self._sizes.clear()
         return len(found)
 
@@ -320,8 +314,10 @@ class JournalStore:
 
     def of_owner(self, owner: str | None) -> list[str]:
         """Return the runs of the scope that the database calls so, or of all, but those that are erased."""
-        with self._database.read() as session:
-            return [row.run_id for row in session.execute(_OF_OWNER, {"owner": owner, "erased": ERASED})]
+        whose = () if owner is None else (_RUN.owner == owner,)
+        wanted = sa.select(_RUN.run_id).where(_RUN.status != ERASED, *whose).order_by(_RUN.id)
+        with self._database.read() as connection:
+            return list(connection.execute(wanted).scalars())
 
     def forget_scope(self, owner: str) -> int:
         """Erase every journal and background run of the scope that the database calls so; return how many journals."""
@@ -333,8 +329,15 @@ class JournalStore:
 
     def used_bytes(self, scope: str) -> int:
         """Return what the journals and the background runs of a scope take."""
-        with self._database.read() as session:
-            return int(session.execute(_SIZE, {"owner": self._keys.owner(scope)}).scalar_one() or 0)
+        return self._size(self._keys.owner(scope))
+
+    def _size(self, owner: str) -> int:
+        sizes = (
+            sa.select(sa.func.coalesce(sa.func.sum(size), 0)).where(table.c.owner == owner).scalar_subquery()
+            for table, size in ((JOURNAL, _RUN.bytes), (BACKGROUND, _OF_BACKGROUND))
+        )
+        with self._database.read() as connection:
+            return int(connection.execute(sa.select(next(sizes) + next(sizes))).scalar_one())
 
     def _holds(self, run_id: str, holds: Callable[[str], bool]) -> bool:
         try:
@@ -349,31 +352,30 @@ class JournalStore:
         ]
         return any(_any_text(holds, value) for value in values)
 
-    def _row(self, change: RunChange, owner: str) -> dict[str, object]:
-        run_id = change.run_id
+    def _row(self, change: RunChange, owner: str) -> dict[str, Any]:
+        """Return the columns of what is to be written of a run, of its row and of its piece."""
+        run_id, end = change.run_id, change.end
         sealed = self._keys.sealed
         piece = sealed(owner, run_id, _PIECE, change.number, change.piece) if change.piece else None
         pieces = change.number + (piece is not None)
-        row: dict[str, object] = {
+        row: dict[str, Any] = {
             "run_id": run_id,
             "owner": owner,
             "number": change.number,
-            "piece": piece,
-            "pieces": pieces if change.end is not None else 0,
+            "sealed": piece,
+            "pieces": 0 if end is None else pieces,
             "process": change.process,
-            "bytes": 0 if piece is None else len(piece),
             "status": RUNNING,
             "ended": None,
             "sealed_end": None,
         }
         if change.begin is not None:
             row |= self._begun(change.begin, owner)
-            row["bytes"] = cast("int", row["bytes"]) + len(cast("bytes", row["sealed_header"]))
-        if change.end is not None:
-            told = {"tools": change.end.tools, "incomplete": change.end.incomplete, "status": change.end.status}
+        if end is not None:
+            told = {"tools": end.tools, "incomplete": end.incomplete, "status": end.status}
+            row |= {"status": end.status, "ended": end.ended, "isolation": end.isolation}
             row["sealed_end"] = sealed(owner, run_id, _END, pieces, _json(told))
-            row |= {"status": change.end.status, "ended": change.end.ended, "isolation": change.end.isolation}
-            row["bytes"] = cast("int", row["bytes"]) + len(cast("bytes", row["sealed_end"]))
+        row["bytes"] = sum(len(row.get(part) or b"") for part in ("sealed", "sealed_header", "sealed_end"))
         return row
 
     def _begun(self, begin: RunBegin, owner: str) -> dict[str, object]:
@@ -389,74 +391,60 @@ class JournalStore:
             "expires": begin.expires,
             "timeout_seconds": begin.timeout_seconds,
             "memory_mb": begin.memory_mb,
-            "leased_by": begin.leased_by,
-            "leased_until": self._database.now() + begin.leased_until - begin.began,
+            **taken(begin.leased_by, self._database.now() + begin.leased_until - begin.began),
             "sealed_header": self._keys.sealed(owner, begin.run_id, _HEADER, 0, header),
         }
 
-    def _listed(self, row: sa.RowMapping, session: sa.orm.Session) -> RunSummary:
+    def _listed(self, row: Row, connection: Connection) -> RunSummary:
         """Return a run for a list, in which one that cannot be read hides no other."""
         try:
             run = self._summary(row)
             if run.ended is not None:
                 return run
-            pieces = session.execute(_PIECES, {"run": run.run_id}).mappings().all()
-            return replace(run, tools=tools_called(self._records(row, pieces)))
+            return replace(run, tools=tools_called(self._records(row, _pieces(connection, run.run_id))))
         except JournalDamaged:
             return _unread(row, DAMAGED)
         except JournalNewer:
             return _unread(row, NEWER)
 
-    def _summary(self, row: sa.RowMapping) -> RunSummary:
-        run_id = cast("str", row["run_id"])
-        if cast("int", row["format"]) > FORMAT:
+    def _summary(self, row: Row) -> RunSummary:
+        if row.format > FORMAT:
             raise JournalNewer(
-                f"The journal of the run {run_id} was written by a newer version of sealab. Use that version or a "
+                f"The journal of the run {row.run_id} was written by a newer version of sealab. Use that version or a "
                 "later one."
             )
-        end: dict[str, object] = {}
-        if row["sealed_end"] is not None:
-            end = self._opened_json(row, _END, cast("int", row["pieces"]), row["sealed_end"])
-            if end["status"] != row["status"]:
-                raise _damaged(run_id, "its status was changed")
-        elif row["status"] != RUNNING:
-            raise _damaged(run_id, "its end is missing")
-        told = json.loads(self._opened(row, _HEADER, 0, row["sealed_header"]).partition(_NEW_LINE)[0])
+        end: dict[str, Any] = {}
+        if row.sealed_end is not None:
+            end = json.loads(self._opened(row, _END, row.pieces, row.sealed_end))
+            if end["status"] != row.status:
+                raise _damaged(row.run_id, "its status was changed")
+        elif row.status != RUNNING:
+            raise _damaged(row.run_id, "its end is missing")
+        told = json.loads(self._opened(row, _HEADER, 0, row.sealed_header).partition(_NEW_LINE)[0])
         return replace(
-            _unread(row, CUT if row["ended"] is None and row["leased_until"] < self._database.now() else row["status"]),
+            _unread(row, CUT if row.ended is None and row.leased_until < self._database.now() else row.status),
             session=told["session"],
-            tools=cast("Mapping[str, Mapping[str, int]]", end.get("tools", {})),
-            incomplete=cast("str | None", end.get("incomplete")),
+            tools=end.get("tools", {}),
+            incomplete=end.get("incomplete"),
         )
 
-    def _records(self, row: sa.RowMapping, pieces: Sequence[sa.RowMapping]) -> Iterator[Record]:
-        for each in pieces:
-            number = cast("int", each["number"])
-            data = self._opened(row, _PIECE, number, each["sealed"])
+    def _records(self, row: Row, pieces: Sequence[Row]) -> Iterator[Record]:
+        for number, sealed in pieces:
+            data = self._opened(row, _PIECE, number, sealed)
             try:
                 yield from parted(data)
             except ValueError as error:
-                raise _damaged(cast("str", row["run_id"]), f"piece {number} cannot be read: {error}") from None
+                raise _damaged(row.run_id, f"piece {number} cannot be read: {error}") from None
 
-    def _opened_json(self, row: sa.RowMapping, part: str, position: int, sealed: object) -> dict[str, object]:
-        return cast("dict[str, object]", json.loads(self._opened(row, part, position, sealed)))
-
-    def _opened(self, row: sa.RowMapping, part: str, position: int, sealed: object) -> bytes:
-        run_id, owner = cast("str", row["run_id"]), cast("str", row["owner"])
+    def _opened(self, row: Row, part: str, position: int, sealed: bytes) -> bytes:
         try:
-            return self._keys.opened(owner, run_id, part, position, bytes(cast("bytes", sealed)))
+            return self._keys.opened(row.owner, row.run_id, part, position, sealed)
         except SealBroken:
-            raise _damaged(run_id, f"its {part} {position} does not open") from None
+            raise _damaged(row.run_id, f"its {part} {position} does not open") from None
 
     def _check_key(self) -> None:
         """Compare the key with the one that the vault was made with, or remember it there. Raises `VaultKeyWrong`."""
-        with self._database.read() as session:
-            kept = session.execute(_KEY_MARK).scalar_one()
-        if kept is None:
-            with self._database.transaction() as session:
-                session.execute(_REMEMBER_KEY, {"mark": self._keys.mark})
-                kept = session.execute(_KEY_MARK).scalar_one()
-        if not hmac.compare_digest(kept, self._keys.mark):
+        if not is_key_of(self._database, self._keys.mark):
             raise VaultKeyWrong(
                 "The journals were written with another key, so they cannot be read. Give the key that the vault was "
                 "made with (VAULT_KEY, the keyring, or the key file beside the database)."
@@ -467,21 +455,23 @@ class JournalStore:
         waiting = self._sizes[owner] = self._sizes.get(owner, _COUNT_EVERY_BYTES) + count
         if waiting < min(_COUNT_EVERY_BYTES, self._quota_bytes // 10):
             return
-        with self._database.read() as session:
-            size = int(session.execute(_SIZE, {"owner": owner}).scalar_one() or 0)
+        size = self._size(owner)
         if size > self._quota_bytes:
             self._trim(owner, size - self._quota_bytes)
         self._sizes[owner] = 0
 
     def _trim(self, owner: str, excess: int) -> None:
-        with self._database.transaction() as session:
+        own = JOURNAL.outerjoin(BACKGROUND, (BACKGROUND.c.run_id == _RUN.run_id) & (BACKGROUND.c.owner == _RUN.owner))
+        oldest = sa.select(_RUN.run_id, _RUN.bytes + sa.func.coalesce(_OF_BACKGROUND, 0)).select_from(own)
+        oldest = oldest.where(_RUN.owner == owner, _RUN.status != RUNNING).order_by(_RUN.id)
+        with self._database.transaction() as connection:
             gone = []
-            for row in session.execute(_OLDEST, {"owner": owner, "running": RUNNING}):
-                gone.append(row.run_id)
-                excess -= row.bytes
+            for run_id, size in connection.execute(oldest):
+                gone.append(run_id)
+                excess -= size
                 if excess <= 0:
                     break
-            _drop(session.connection(), gone)
+            _drop(connection, gone)
 
 
 def _json(value: object) -> bytes:
@@ -508,19 +498,19 @@ def _any_text(holds: Callable[[str], bool], value: object) -> bool:
     return any(holds(text) for text in _texts(value))
 
 
-def _unread(row: sa.RowMapping, status: str) -> RunSummary:
+def _unread(row: Row, status: str) -> RunSummary:
     """Return what stands of a run in clear."""
     return RunSummary(
-        run_id=cast("str", row["run_id"]),
-        owner=cast("str", row["owner"]),
-        isolation=cast("str", row["isolation"]),
+        run_id=row.run_id,
+        owner=row.owner,
+        isolation=row.isolation,
         status=status,
-        began=cast("float", row["began"]),
-        ended=cast("float | None", row["ended"]),
-        expires=cast("float", row["expires"]),
-        bytes=cast("int", row["bytes"]),
+        began=row.began,
+        ended=row.ended,
+        expires=row.expires,
+        bytes=row.bytes,
         session=None,
-        number=cast("int | None", row["number_of"]),
+        number=row.number_of,
         tools={},
         incomplete=None,
     )
@@ -544,89 +534,54 @@ def _damaged(run_id: str, why: str) -> JournalDamaged:
     )
 
 
-def _drop(connection: sa.Connection, run_ids: Sequence[str]) -> None:
-    for batch in batches(run_ids):
-        some = {"runs": batch}
-        connection.execute(_DROP_PIECES, some)
-        connection.execute(_DROP_RUNS, some)
-        connection.execute(_DROP_REPORTS, some)
+def _drop(connection: Connection, run_ids: Sequence[str]) -> None:
+    for some in batches(run_ids):
+        connection.execute(sa.delete(PIECE).where(PIECE.c.run_id.in_(some)))
+        connection.execute(sa.delete(JOURNAL).where(_RUN.run_id.in_(some)))
+        connection.execute(sa.delete(BACKGROUND).where(BACKGROUND.c.run_id.in_(some), BACKGROUND.c.status == "ended"))
+
+
+def _pieces(connection: Connection, run_id: str) -> Sequence[Row]:
+    """Return numbers and contents of the pieces of a run."""
+    wanted = sa.select(PIECE.c.number, PIECE.c.sealed).where(PIECE.c.run_id == run_id)
+    return connection.execute(wanted.order_by(PIECE.c.number)).all()
+
+
+def _in_session(owner: str, session: str) -> sa.Select[*tuple[Any, ...]]:
+    """Return what selects the programs of a session, the last one first."""
+    columns = (_RUN.run_id, _RUN.after, _RUN.closed, _RUN.status, _RUN.isolation)
+    return sa.select(*columns).where(_RUN.owner == owner, _RUN.session == session).order_by(_RUN.id.desc())
+
+
+def _lives(now: float) -> sa.ColumnElement[bool]:
+    """Return the condition that a run has not outlived its time, or is under way."""
+    return (_RUN.expires > now) | (_RUN.ended.is_(None) & (_RUN.leased_until > now))
+
+
+def _end_of(row: Mapping[str, Any]) -> dict[str, object]:
+    written = {name: row[name] for name in ("pieces", "status", "ended", "isolation", "sealed_end")}
+    return written | {"of_run": row["run_id"], "of_process": row["process"], "end_bytes": len(row["sealed_end"])}
 
 
 _FAR = 1 << 62
-_LIVES = "(expires > :now OR (ended IS NULL AND leased_until > :now))"
-_COLUMNS = (
-    "id, run_id, owner, format, after, isolation, status, began, ended, expires, number_of, leased_until, pieces, "
-    "bytes, sealed_header, sealed_end"
+_RUN = JOURNAL.c
+_LEASE = Lease(JOURNAL)
+_OF_RUN = _RUN.run_id == sa.bindparam("of_run")
+_GROW = sa.update(JOURNAL).where(_OF_RUN).values(bytes=_RUN.bytes + sa.bindparam("more"))
+_PIECES_BYTES = sa.select(sa.func.sum(sa.func.length(PIECE.c.sealed))).where(PIECE.c.run_id == _RUN.run_id)
+_FINISH = (
+    sa.update(JOURNAL)
+    .where(_OF_RUN, _RUN.leased_by == sa.bindparam("of_process"))
+    .values(
+        bytes=sa.func.length(_RUN.sealed_header)
+        + sa.bindparam("end_bytes", type_=sa.Integer)
+        + sa.func.coalesce(_PIECES_BYTES.scalar_subquery(), 0)
+    )
 )
-_KEY_MARK = sa.text("SELECT key_mark FROM sealab_vault WHERE id = 1")
-_REMEMBER_KEY = sa.text("UPDATE sealab_vault SET key_mark = :mark WHERE id = 1 AND key_mark IS NULL")
-_BEGIN = sa.text(
-    "INSERT INTO sealab_journal_run (run_id, owner, format, session, number_of, after, closed, isolation, status, "
-    "began, ended, expires, timeout_seconds, memory_mb, leased_by, leased_until, pieces, bytes, sealed_header, "
-    "sealed_end) VALUES (:run_id, :owner, :format, :session, :number_of, :after, :closed, :isolation, :status, "
-    ":began, :ended, :expires, :timeout_seconds, :memory_mb, :leased_by, :leased_until, :pieces, :bytes, "
-    ":sealed_header, :sealed_end)"
+_OF_BACKGROUND = sum(
+    (
+        sa.func.coalesce(sa.func.length(BACKGROUND.c[f"sealed_{part}"]), 0)
+        for part in ("request", "progress", "report", "question", "answer")
+    ),
+    sa.literal(0),
 )
-_ADD_PIECE = sa.text("INSERT INTO sealab_journal_piece (run_id, number, sealed) VALUES (:run_id, :number, :piece)")
-_HAS_PIECE = sa.text(
-    "SELECT 1 FROM sealab_journal_piece AS piece JOIN sealab_journal_run AS run ON run.run_id = piece.run_id "
-    "WHERE piece.run_id = :run AND piece.number = :number AND run.leased_by = :process"
-)
-_HAS_RUN = sa.text(
-    "SELECT 1 FROM sealab_journal_run WHERE run_id = :run AND leased_by = :process AND (ended IS NOT NULL OR NOT :ends)"
-)
-_GROW = sa.text("UPDATE sealab_journal_run SET bytes = bytes + :bytes WHERE run_id = :run_id")
-_FINISH = sa.text(
-    "UPDATE sealab_journal_run SET pieces = :pieces, status = :status, ended = :ended, isolation = :isolation, "
-    "sealed_end = :sealed_end, bytes = length(sealed_header) + length(:sealed_end) + coalesce((SELECT "
-    "sum(length(sealed)) FROM sealab_journal_piece WHERE run_id = :run_id), 0) WHERE run_id = :run_id "
-    "AND leased_by = :process"
-)
-_TAKE_OVER = sa.text(
-    "UPDATE sealab_journal_run SET leased_by = :process, leased_until = :until "
-    "WHERE run_id = :run AND ended IS NULL AND leased_until < :now"
-)
-_TAKE_PLACE = sa.text(
-    "INSERT INTO sealab_journal_piece (run_id, number, sealed) VALUES (:run_id, :number, :piece) ON CONFLICT DO NOTHING"
-)
-_RELEASE = sa.text(
-    "UPDATE sealab_journal_run SET leased_by = '', leased_until = 0 "
-    "WHERE run_id = :run AND leased_by = coalesce(:process, leased_by) AND ended IS NULL"
-)
-_RENEW = sa.text("UPDATE sealab_journal_run SET leased_until = :until WHERE status = :running AND leased_by = :process")
-_RUNS = sa.text(
-    f"SELECT {_COLUMNS} FROM sealab_journal_run WHERE {_LIVES} AND began >= :since AND id < :before "  # noqa: S608 - constants
-    "AND owner = coalesce(:owner, owner) ORDER BY id DESC LIMIT :most"
-)
-_RUN = sa.text(f"SELECT {_COLUMNS} FROM sealab_journal_run WHERE {_LIVES} AND run_id = :run")  # noqa: S608 - as above
-_PIECES = sa.text("SELECT number, sealed FROM sealab_journal_piece WHERE run_id = :run ORDER BY number")
-_PLACE = sa.text("SELECT id, owner, session, number_of FROM sealab_journal_run WHERE run_id = :run")
-_IN_SESSION = sa.text(
-    "SELECT run_id, after, closed, status, isolation FROM sealab_journal_run WHERE owner = :owner "
-    "AND session = :session AND id <= :id ORDER BY id DESC"
-)
-_CLOSE_SESSION = sa.text("UPDATE sealab_journal_run SET closed = 1 WHERE owner = :owner AND session = :session")
-_EXPIRED = sa.text(
-    "SELECT run_id FROM sealab_journal_run WHERE expires <= :now AND (ended IS NOT NULL OR leased_until <= :now)"
-)
-_OF_OWNER = sa.text(
-    "SELECT run_id FROM sealab_journal_run WHERE owner = coalesce(:owner, owner) AND status <> :erased ORDER BY id"
-)
-_STATUS = sa.text("SELECT status FROM sealab_journal_run WHERE run_id = :run")
-_OF_BACKGROUND = (
-    "coalesce(length(sealed_request), 0) + coalesce(length(sealed_progress), 0) + coalesce(length(sealed_report), 0) "
-    "+ coalesce(length(sealed_question), 0) + coalesce(length(sealed_answer), 0)"
-)
-_SIZE = sa.text(
-    "SELECT coalesce((SELECT sum(bytes) FROM sealab_journal_run WHERE owner = :owner), 0) "  # noqa: S608 - constants
-    f"+ coalesce((SELECT sum({_OF_BACKGROUND}) FROM sealab_background_run WHERE owner = :owner), 0)"
-)
-_OLDEST = sa.text(
-    "SELECT run.run_id, run.bytes + coalesce(background.bytes, 0) AS bytes FROM sealab_journal_run AS run "  # noqa: S608
-    f"LEFT JOIN (SELECT run_id, {_OF_BACKGROUND} AS bytes FROM sealab_background_run WHERE owner = :owner) "
-    "AS background ON background.run_id = run.run_id "
-    "WHERE run.owner = :owner AND run.status <> :running ORDER BY run.id"
-)
-_DROP_PIECES = with_list("DELETE FROM sealab_journal_piece WHERE run_id IN :runs", "runs")
-_DROP_RUNS = with_list("DELETE FROM sealab_journal_run WHERE run_id IN :runs", "runs")
-_DROP_REPORTS = with_list("DELETE FROM sealab_background_run WHERE run_id IN :runs AND status = 'ended'", "runs")

@@ -9,17 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from ..vault_keys import SealBroken, VaultKeys
+from ..vault_keys import Seal, VaultKeys
 from .records import FORMAT
 
-if TYPE_CHECKING:
-    from ..cipher import AESGCM
-
-_NONCE_BYTES = 12
 _NAME_CHARS = 32
 
 
@@ -49,28 +43,19 @@ class JournalKeys:
 
     def sealed(self, owner: str, run_id: str, part: str, position: int, data: bytes) -> bytes:
         """Encrypt data for that part of that run."""
-        nonce = os.urandom(_NONCE_BYTES)
-        return nonce + self._cipher.encrypt(nonce, data, _bound(owner, run_id, part, position))
+        return self._seal.sealed(data, _bound(owner, run_id, part, position))
 
     def opened(self, owner: str, run_id: str, part: str, position: int, sealed: bytes) -> bytes:
         """Decrypt what was sealed for that part of that run. Raises `SealBroken`."""
-        from ..cipher import InvalidTag
-
-        try:
-            bound = _bound(owner, run_id, part, position)
-            return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], bound)
-        except (InvalidTag, ValueError):
-            raise SealBroken from None
+        return self._seal.opened(sealed, _bound(owner, run_id, part, position))
 
     def _derived(self, purpose: str) -> bytes:
         return hmac.digest(self._master, f"sealab journal|{purpose}".encode(), hashlib.sha256)
 
     @cached_property
-    def _cipher(self) -> AESGCM:
-        from ..cipher import AESGCM
-
-        return AESGCM(self._derived("content"))
+    def _seal(self) -> Seal:
+        return Seal(self._derived("content"))
 
 
-def _bound(owner: str, run_id: str, part: str, position: int) -> bytes:
-    return f"{FORMAT}|{owner}|{run_id}|{part}|{position}".encode()
+def _bound(owner: str, run_id: str, part: str, position: int) -> str:
+    return f"{FORMAT}|{owner}|{run_id}|{part}|{position}"

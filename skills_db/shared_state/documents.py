@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..engine import Database
-from ..sql import sa
+from ..sql import insert, sa
+from ..tables import DOCUMENT, DOCUMENT_REVISION
 
 
 @dataclass(slots=True)
@@ -31,22 +32,23 @@ class DocumentStore:
 
     def revision(self) -> int:
         """Return a number that grows with each change of any document: one read of one row."""
-        with self._database.read() as session:
-            return int(session.execute(_REVISION).scalar_one())
+        with self._database.read() as connection:
+            return int(connection.execute(_REVISION).scalar_one())
 
     def versions(self) -> tuple[int, Mapping[str, int]]:
         """Return the revision and the version of each document, by name, of the same moment."""
-        with self._database.read() as session:
-            revision = int(session.execute(_REVISION).scalar_one())
-            return revision, {str(name): int(version) for name, version in session.execute(_VERSIONS)}
+        with self._database.read() as connection:
+            revision = int(connection.execute(_REVISION).scalar_one())
+            found = connection.execute(sa.select(DOCUMENT.c.name, DOCUMENT.c.version))
+            return revision, {name: version for name, version in found}  # noqa: C416 - rows are not typed
 
     def read(self, names: Collection[str]) -> Mapping[str, tuple[int, bytes]]:
         """Return version and content of the documents of some names that there are."""
         if not names:
             return {}
-        with self._database.read() as session:
-            found = session.execute(_READ, {"names": list(names)})
-            return {str(name): (int(version), bytes(content)) for name, version, content in found}
+        with self._database.read() as connection:
+            found = connection.execute(sa.select(DOCUMENT).where(DOCUMENT.c.name.in_(names)))
+            return {row.name: (row.version, row.content) for row in found}
 
     @contextmanager
     def editing(self, name: str) -> Iterator[DocumentDraft]:
@@ -54,35 +56,30 @@ class DocumentStore:
 
         The others wait meanwhile. Where nothing has changed nothing is stored, and nobody is notified.
         """
-        with self._database.transaction() as session:
-            number = int(session.execute(_LOCKED).scalar_one())
-            row = session.execute(_ONE, {"name": name}).one_or_none()
-            before = None if row is None else bytes(row[0])
-            draft = DocumentDraft(before)
+        own = sa.select(DOCUMENT.c.content).where(DOCUMENT.c.name == name)
+        with self._database.transaction() as connection:
+            connection.execute(_count(0))
+            draft = DocumentDraft(connection.execute(own).scalar())
+            before = draft.data
             yield draft
             if draft.data is not None and draft.data != before:
-                draft.version = number + 1
-                session.execute(_NEXT)
-                session.execute(_PUT, {"name": name, "version": draft.version, "content": draft.data})
+                draft.version = connection.execute(_count(1)).scalar_one()
+                put = insert(DOCUMENT).values(name=name, version=draft.version, content=draft.data)
+                values = {"version": put.excluded.version, "content": put.excluded.content}
+                connection.execute(put.on_conflict_do_update(index_elements=["name"], set_=values))
 
     def remove(self, name: str) -> None:
         """Drop a document, where it is there."""
-        with self._database.transaction() as session:
-            session.execute(_LOCKED)
-            if session.execute(_DROP, {"name": name}).rowcount:  # type: ignore[attr-defined]  # a statement that changes
-                session.execute(_NEXT)
+        with self._database.transaction() as connection:
+            connection.execute(_count(0))
+            if connection.execute(sa.delete(DOCUMENT).where(DOCUMENT.c.name == name)).rowcount:
+                connection.execute(_count(1))
 
 
-_REVISION = sa.text("SELECT number FROM sealab_document_revision WHERE id = 1")
-_LOCKED = sa.text("UPDATE sealab_document_revision SET number = number WHERE id = 1 RETURNING number")
-_NEXT = sa.text("UPDATE sealab_document_revision SET number = number + 1 WHERE id = 1")
-_VERSIONS = sa.text("SELECT name, version FROM sealab_document")
-_READ = sa.text("SELECT name, version, content FROM sealab_document WHERE name IN :names").bindparams(
-    sa.bindparam("names", expanding=True)
-)
-_ONE = sa.text("SELECT content FROM sealab_document WHERE name = :name")
-_PUT = sa.text(
-    "INSERT INTO sealab_document (name, version, content) VALUES (:name, :version, :content) "
-    "ON CONFLICT (name) DO UPDATE SET version = excluded.version, content = excluded.content"
-)
-_DROP = sa.text("DELETE FROM sealab_document WHERE name = :name")
+_REVISION = sa.select(DOCUMENT_REVISION.c.number)
+
+
+def _count(changes: int) -> sa.Executable:
+    """Return what counts changes; even of none it holds back all others until the transaction ends."""
+    number = DOCUMENT_REVISION.c.number
+    return sa.update(DOCUMENT_REVISION).values(number=number + changes).returning(number)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import DatabaseUnavailable
 from ..postgresql import CLOCK
-from ..sql import DBAPIError, Session, sa
+from ..sql import Connection, DBAPIError, insert, sa
+from ..tables import HISTORY
 
 if TYPE_CHECKING:
     from ..engine import Database
@@ -37,29 +38,30 @@ class Histories:
     def note(self) -> None:
         """Have the present history known; the first one that a database has is settled from its beginning."""
         if self.are_told():
-            with self._database.transaction(durable=False) as session:
-                self.settled(session, 0)
+            with self._database.transaction(durable=False) as connection:
+                self.settled(connection, 0)
 
-    def settled(self, session: Session, seconds: float) -> bool:
+    def settled(self, connection: Connection, seconds: float) -> bool:
         """Return within a transaction, before which `are_told` was asked, whether a history began so long ago."""
         if self._is_told is False:
             return True
-        history, age = session.execute(_AGE).one()
+        history, age = connection.execute(sa.select(PRESENT, AGE)).one()
         if age is None:
-            session.execute(_NOTE, {"history": history})
-            age = session.execute(_AGE).one()[1]
+            since = sa.case((sa.exists().select_from(HISTORY), CLOCK), else_=0)
+            connection.execute(insert(HISTORY).values(history=history, since=since).on_conflict_do_nothing())
+            age = connection.execute(sa.select(AGE)).scalar_one()
         return float(age) >= seconds
 
     def are_told(self) -> bool:
         """Return whether the database tells its history. Raises `DatabaseUnavailable`, also for a standby."""
         if self._is_told is None:
-            with self._database.read() as session:
-                self._is_told = self._tell(session)
+            with self._database.read() as connection:
+                self._is_told = self._tell(connection)
         return self._is_told
 
-    def _tell(self, session: Session) -> bool:
+    def _tell(self, connection: Connection) -> bool:
         try:
-            session.execute(_CURRENT).scalar_one()
+            connection.execute(sa.select(PRESENT)).scalar_one()
         except DBAPIError as error:
             state = str(getattr(error.orig, "sqlstate", None))
             if state == _IN_RECOVERY:  # it will tell once it is promoted, which is when it matters
@@ -73,16 +75,10 @@ class Histories:
         return True
 
 
-PRESENT = "(SELECT system_identifier || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8) FROM pg_control_system())"
+PRESENT = sa.literal_column(
+    "(SELECT system_identifier || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8) FROM pg_control_system())",
+    sa.Text,
+)
 """The present history in SQL, of a database of which `Histories.are_told` holds."""
-AGE = f"(SELECT {CLOCK} - since FROM sealab_history WHERE history = {PRESENT})"  # noqa: S608 - no value is in it
+AGE = sa.select(CLOCK - HISTORY.c.since).where(HISTORY.c.history == PRESENT).scalar_subquery()
 """For how many seconds it is the present one; NULL where nobody has noted it."""
-_CURRENT = sa.text(f"SELECT {PRESENT}")
-_AGE = sa.text(
-    f"SELECT present.history, {CLOCK} - since FROM (SELECT {PRESENT} AS history) AS present "  # noqa: S608 - no value is in it
-    "LEFT JOIN sealab_history ON sealab_history.history = present.history"
-)
-_NOTE = sa.text(
-    "INSERT INTO sealab_history (history, since) SELECT :history, "  # noqa: S608 - as above
-    f"CASE WHEN EXISTS (SELECT 1 FROM sealab_history) THEN {CLOCK} ELSE 0 END ON CONFLICT (history) DO NOTHING"
-)

@@ -1,19 +1,23 @@
-"""Hears of changes that other servers made in a PostgreSQL database (LISTEN, NOTIFY), on a connection of its own.
+"""What servers on one PostgreSQL database tell each other: that something changed, and how each is set up.
 
-A notice says where something changed, of which kind it is and its new version, and never what is stored.
+Of changes each hears on a connection of its own (LISTEN, NOTIFY). A notice says where something changed, of which kind
+it is and its new version, and never what is stored. Setups are rows, with times of the database's clock.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..sql import sa
-from .shared_tables import CHANNEL
+from .. import migrations
+from ..engine import Database
+from ..postgresql import CLOCK
+from ..sql import insert, sa
+from ..tables import CHANNEL, MIGRATION, SETUP
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -91,3 +95,42 @@ def _notice(payload: str) -> Notice | None:
         return Notice(str(said["schema"]), str(said["kind"]), int(said["version"]))
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
+
+
+SEEN_SECONDS = 90.0
+"""How long a server counts after it last wrote how it is set up."""
+
+
+class SetupStore:
+    """The setups of the servers on one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._steps = -1
+
+    def check_tables(self) -> None:
+        """Raise `DatabaseNewer` where the tables were changed so that this version cannot work with them."""
+        with self._database.read() as connection:
+            steps = connection.execute(sa.select(sa.func.count()).select_from(MIGRATION)).scalar_one()
+        if steps != self._steps:
+            migrations.missing_steps(self._database.migrating)
+            self._steps = steps
+
+    def note(self, holder: str, setup: Mapping[str, str]) -> None:
+        """Write how a server is set up, and drop those that have not written for long."""
+        values = {"setup": json.dumps(setup, sort_keys=True), "seen": CLOCK}
+        noted = insert(SETUP).values(holder=holder, **values)
+        with self._database.transaction(durable=False) as connection:
+            connection.execute(noted.on_conflict_do_update(index_elements=["holder"], set_=values))
+            connection.execute(sa.delete(SETUP).where(SETUP.c.seen < CLOCK - 10 * SEEN_SECONDS))
+
+    def leave(self, holder: str) -> None:
+        """Drop a server that ends."""
+        with self._database.transaction(durable=False) as connection:
+            connection.execute(sa.delete(SETUP).where(SETUP.c.holder == holder))
+
+    def alive(self) -> Sequence[Mapping[str, str]]:
+        """Return the setups of the servers that wrote within `SEEN_SECONDS`."""
+        wanted = sa.select(SETUP.c.setup).where(SETUP.c.seen >= CLOCK - SEEN_SECONDS)
+        with self._database.read() as connection:
+            return [json.loads(setup) for setup in connection.execute(wanted).scalars()]

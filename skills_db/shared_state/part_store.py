@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from ..engine import Database
 from ..postgresql import CLOCK
-from ..sql import sa
+from ..sql import insert, sa
+from ..tables import PART
 
 _LOCK = 0x5EA1AB0E
 """A number that no other program is likely to take as its advisory lock."""
@@ -48,49 +49,43 @@ class PartStore:
         It is given what it asks for, or what the others leave where that is less: never less than it has already, but
         where its time is up. All changes are made one after another.
         """
-        with self._database.transaction(durable=False) as session:
-            session.execute(_LOCKED, {"lock": _LOCK})
-            told = {"names": list(asked), "holder": holder}
-            others = {name: (int(amount), int(lacking)) for name, amount, lacking in session.execute(_OTHERS, told)}
+        others = sa.select(_PART.resource, sa.func.sum(_PART.granted), sa.func.sum(_PART.wanted)).group_by(
+            _PART.resource
+        )
+        others = others.where(_PART.resource.in_(asked), _PART.holder != holder, _PART.until_time > CLOCK)
+        with self._database.transaction(durable=False) as connection:
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+            of_others = {name: (int(amount), int(lacking)) for name, amount, lacking in connection.execute(others)}
             given: dict[str, PartGiven] = {}
             for name, part in asked.items():
-                of_others, others_lack = others.get(name, (0, 0))
-                given[name] = PartGiven(max(0, min(part.amount, part.most - of_others)), of_others, others_lack)
+                taken, lacking = of_others.get(name, (0, 0))
+                given[name] = PartGiven(max(0, min(part.amount, part.most - taken)), taken, lacking)
             kept = [
                 {
-                    "name": name,
+                    "resource": name,
                     "holder": holder,
-                    "amount": given[name].amount,
-                    "lacking": max(0, part.needed - given[name].amount),
+                    "granted": given[name].amount,
+                    "wanted": max(0, part.needed - given[name].amount),
                     "seconds": part.seconds,
                 }
                 for name, part in asked.items()
                 if given[name].amount or part.needed
             ]
-            gone = [name for name, part in asked.items() if not (given[name].amount or part.needed)]
             if kept:
-                session.execute(_KEEP, kept)
-            if gone:
-                session.execute(_DROP, {"names": gone, "holder": holder})
+                connection.execute(_KEEP, kept)
+            if gone := asked.keys() - {each["resource"] for each in kept}:
+                connection.execute(sa.delete(PART).where(_PART.holder == holder, _PART.resource.in_(gone)))
         return given
 
     def leave(self, holder: str) -> None:
         """Give back all parts of a server that ends, and drop those whose time is long up."""
-        with self._database.transaction(durable=False) as session:
-            session.execute(_LEAVE, {"holder": holder})
+        with self._database.transaction(durable=False) as connection:
+            connection.execute(sa.delete(PART).where((_PART.holder == holder) | (_PART.until_time < CLOCK)))
 
 
-_LOCKED = sa.text("SELECT pg_advisory_xact_lock(:lock)")
-_OTHERS = sa.text(
-    "SELECT resource, sum(granted), sum(wanted) FROM sealab_part "  # noqa: S608 - no value is in it
-    f"WHERE resource IN :names AND holder <> :holder AND until_time > {CLOCK} GROUP BY resource"
-).bindparams(sa.bindparam("names", expanding=True))
-_KEEP = sa.text(
-    "INSERT INTO sealab_part (resource, holder, granted, wanted, until_time) "  # noqa: S608 - as above
-    f"VALUES (:name, :holder, :amount, :lacking, {CLOCK} + :seconds) ON CONFLICT (resource, holder) DO UPDATE "
-    "SET granted = excluded.granted, wanted = excluded.wanted, until_time = excluded.until_time"
+_PART = PART.c
+_KEPT = insert(PART).values(until_time=CLOCK + sa.bindparam("seconds", type_=sa.Double))
+_KEEP = _KEPT.on_conflict_do_update(
+    index_elements=["resource", "holder"],
+    set_={name: _KEPT.excluded[name] for name in ("granted", "wanted", "until_time")},
 )
-_DROP = sa.text("DELETE FROM sealab_part WHERE holder = :holder AND resource IN :names").bindparams(
-    sa.bindparam("names", expanding=True)
-)
-_LEAVE = sa.text(f"DELETE FROM sealab_part WHERE holder = :holder OR until_time < {CLOCK}")  # noqa: S608 - as above

@@ -14,7 +14,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..sql import sa
+from ..sql import Row, sa
+from ..tables import SIGN_IN_FLOW
 from ..vault_keys import SealBroken
 from .sign_in_keys import SignInKeys, Told
 
@@ -66,19 +67,22 @@ class SignInFlows:
             "link": self._keys.secret("link", link),
             "owner": owner,
             "person": self._keys.person(person),
-            "now": now,
+            "asked": now,
             "expires": now + seconds,
-            "sealed": self._keys.sealed(owner, _REQUEST, request),
+            "outcome": OPEN,
+            "sealed_request": self._keys.sealed(owner, _REQUEST, request),
         }
-        with self._database.transaction() as session:
-            session.execute(_DROP_EXPIRED, {"before": now - _KEPT_SECONDS})
-            session.execute(_DROP_OLDEST, {"owner": owner, "most": FLOWS_MAX - 1})
-            session.execute(_OPEN, row)
+        newest = sa.select(_FLOW.link).where(_FLOW.owner == owner).order_by(_FLOW.asked.desc()).limit(FLOWS_MAX - 1)
+        with self._database.transaction() as connection:
+            connection.execute(sa.delete(SIGN_IN_FLOW).where(_FLOW.expires < now - _KEPT_SECONDS))
+            connection.execute(sa.delete(SIGN_IN_FLOW).where(_FLOW.owner == owner, _FLOW.link.not_in(newest)))
+            connection.execute(SIGN_IN_FLOW.insert(), row)
 
     def get(self, link: str) -> Flow | None:
         """Return the flow of a link, without its secrets; None where there is none."""
-        with self._database.read() as session:
-            row = session.execute(_GET, {"link": self._keys.secret("link", link)}).one_or_none()
+        wanted = sa.select(SIGN_IN_FLOW).where(_FLOW.link == self._keys.secret("link", link))
+        with self._database.read() as connection:
+            row = connection.execute(wanted).one_or_none()
         return None if row is None else self._flow(row)
 
     def begin(self, link: str, browser: str, state: str, secrets: Told) -> bool:
@@ -86,34 +90,35 @@ class SignInFlows:
         flow = self.get(link)
         if flow is None:
             return False
-        asked = {
-            "link": self._keys.secret("link", link),
+        values = {
             "browser": self._keys.secret("browser", browser),
             "state": self._keys.secret("state", state),
-            "sealed": self._keys.sealed(flow.owner, _SECRETS, secrets),
-            "now": time.time(),
+            "sealed_secrets": self._keys.sealed(flow.owner, _SECRETS, secrets),
         }
-        with self._database.transaction() as session:
-            return session.execute(_BEGIN, asked).one_or_none() is not None
+        is_its = _FLOW.browser.is_(None) | (_FLOW.browser == values["browser"])
+        own = sa.update(SIGN_IN_FLOW).where(_FLOW.link == self._keys.secret("link", link), *_is_open(), is_its)
+        with self._database.transaction() as connection:
+            return connection.execute(own.values(values)).rowcount > 0
 
     def come_back(self, state: str, browser: str) -> tuple[str, Flow] | None:
         """Return the flow that a browser comes back with, and the key that `end` takes; a state is taken once."""
-        asked = {
-            "state": self._keys.secret("state", state),
-            "browser": self._keys.secret("browser", browser),
-            "now": time.time(),
-        }
-        with self._database.transaction() as session:
-            row = session.execute(_COME_BACK, asked).one_or_none()
+        own = sa.update(SIGN_IN_FLOW).where(
+            _FLOW.state == self._keys.secret("state", state),
+            _FLOW.browser == self._keys.secret("browser", browser),
+            *_is_open(),
+        )
+        with self._database.transaction() as connection:
+            row = connection.execute(own.values(state=None).returning(SIGN_IN_FLOW)).one_or_none()
         flow = None if row is None else self._flow(row, secrets=row.sealed_secrets)
-        return None if row is None or flow is None else (str(row.link), flow)
+        return None if row is None or flow is None else (row.link, flow)
 
     def end(self, key: str, outcome: str) -> None:
         """Note what became of a flow, and forget its secrets."""
-        with self._database.transaction() as session:
-            session.execute(_END, {"link": key, "outcome": outcome})
+        ended = sa.update(SIGN_IN_FLOW).where(_FLOW.link == key)
+        with self._database.transaction() as connection:
+            connection.execute(ended.values(outcome=outcome, state=None, sealed_secrets=None))
 
-    def _flow(self, row: sa.Row[tuple[object, ...]], secrets: object = None) -> Flow | None:
+    def _flow(self, row: Row, secrets: bytes | None = None) -> Flow | None:
         try:
             return Flow(
                 row.owner,
@@ -126,25 +131,8 @@ class SignInFlows:
             return None  # of another master key, or changed: there is no such flow here
 
 
-_COLUMNS = "link, owner, outcome, expires, sealed_request"
-_OPEN = sa.text(
-    "INSERT INTO sealab_sign_in_flow (link, owner, person, asked, expires, outcome, sealed_request) "
-    "VALUES (:link, :owner, :person, :now, :expires, 'open', :sealed)"
-)
-_GET = sa.text(f"SELECT {_COLUMNS} FROM sealab_sign_in_flow WHERE link = :link")  # noqa: S608 - constants alone
-_BEGIN = sa.text(
-    "UPDATE sealab_sign_in_flow SET browser = :browser, state = :state, sealed_secrets = :sealed WHERE link = :link "
-    "AND outcome = 'open' AND expires > :now AND (browser IS NULL OR browser = :browser) RETURNING link"
-)
-_COME_BACK = sa.text(
-    "UPDATE sealab_sign_in_flow SET state = NULL WHERE state = :state AND browser = :browser AND outcome = 'open' "  # noqa: S608 - constants alone
-    f"AND expires > :now RETURNING {_COLUMNS}, sealed_secrets"
-)
-_END = sa.text(
-    "UPDATE sealab_sign_in_flow SET outcome = :outcome, state = NULL, sealed_secrets = NULL WHERE link = :link"
-)
-_DROP_EXPIRED = sa.text("DELETE FROM sealab_sign_in_flow WHERE expires < :before")
-_DROP_OLDEST = sa.text(
-    "DELETE FROM sealab_sign_in_flow WHERE owner = :owner AND link NOT IN (SELECT link FROM sealab_sign_in_flow "
-    "WHERE owner = :owner ORDER BY asked DESC LIMIT :most)"
-)
+def _is_open() -> tuple[sa.ColumnElement[bool], ...]:
+    return _FLOW.outcome == OPEN, _FLOW.expires > time.time()
+
+
+_FLOW = SIGN_IN_FLOW.c

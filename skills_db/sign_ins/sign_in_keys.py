@@ -10,19 +10,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from ..vault_keys import SealBroken
-
-if TYPE_CHECKING:
-    from ..cipher import AESGCM
+from ..vault_keys import Seal
 
 _FORMAT = 1
-_NONCE_BYTES = 12
 _MARK_CHARS = 32
 SECRET_CHARS_MAX = 100
 Told = Mapping[str, object]
@@ -63,19 +58,11 @@ class SignInKeys:
 
     def sealed(self, owner: str, part: str, told: Told) -> bytes:
         """Encrypt a part of what is kept for an owner."""
-        nonce = os.urandom(_NONCE_BYTES)
-        return nonce + self._cipher.encrypt(nonce, json.dumps(told).encode(), _bound(owner, part))
+        return self._seal.sealed(json.dumps(told).encode(), _bound(owner, part))
 
-    def opened(self, owner: str, part: str, sealed: object) -> Told:
+    def opened(self, owner: str, part: str, sealed: bytes) -> Told:
         """Decrypt what was sealed as that part for that owner. Raises `SealBroken`."""
-        from ..cipher import InvalidTag
-
-        data = bytes(cast("bytes", sealed))
-        try:
-            plain = self._cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], _bound(owner, part))
-        except (InvalidTag, ValueError):
-            raise SealBroken from None
-        return cast("Told", json.loads(plain))
+        return cast("Told", json.loads(self._seal.opened(sealed, _bound(owner, part))))
 
     def _hash(self, purpose: str, what: str) -> str:
         return hmac.digest(self._derived(purpose), what.encode("utf-8", "surrogatepass"), hashlib.sha256).hex()
@@ -84,11 +71,9 @@ class SignInKeys:
         return hmac.digest(self._master, f"sealab sign-ins|{purpose}".encode(), hashlib.sha256)
 
     @cached_property
-    def _cipher(self) -> AESGCM:
-        from ..cipher import AESGCM
-
-        return AESGCM(self._derived("content"))
+    def _seal(self) -> Seal:
+        return Seal(self._derived("content"))
 
 
-def _bound(owner: str, part: str) -> bytes:
-    return f"{_FORMAT}|{owner}|{part}".encode()
+def _bound(owner: str, part: str) -> str:
+    return f"{_FORMAT}|{owner}|{part}"

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import SignInUnreadable
-from ..sql import sa
+from ..leases import NOBODYS, Lease, taken
+from ..sql import Row, insert, sa
+from ..tables import SIGN_IN, SIGN_IN_FLOW
 from ..vault_keys import SealBroken
 from .sign_in_keys import SignInKeys, Told
 
@@ -49,88 +51,88 @@ class SignInStore:
     def get(self, person: str, server: str) -> StoredSignIn | None:
         """Return what a person has for a server. Raises `SignInUnreadable`."""
         owner = self.keys.owner(person, server)
-        with self._database.read() as session:
-            row = session.execute(_GET, {"owner": owner}).one_or_none()
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(SIGN_IN).where(_KEPT.owner == owner)).one_or_none()
         return None if row is None else StoredSignIn(row.version, self._opened(owner, row.sealed, server))
 
     def put(self, person: str, server: str, told: Told) -> None:
         """Keep what a sign-in gave, in the place of an earlier one. Once it returns, it survives a crash."""
-        with self._database.transaction() as session:
-            session.execute(_PUT, self._row(person, server, told))
+        row = self._row(person, server, told)
+        values = {name: row[name] for name in ("changed", "sealed", *NOBODYS)} | {"version": _KEPT.version + 1}
+        put = insert(SIGN_IN).values(row).on_conflict_do_update(index_elements=["owner"], set_=values)
+        with self._database.transaction() as connection:
+            connection.execute(put)
 
     def put_if_absent(self, person: str, server: str, told: Told) -> bool:
         """Keep what a sign-in gave unless there is one, and return whether it was kept."""
-        with self._database.transaction() as session:
-            return session.execute(_PUT_IF_ABSENT, self._row(person, server, told)).one_or_none() is not None
+        with self._database.transaction() as connection:
+            put = insert(SIGN_IN).values(self._row(person, server, told)).on_conflict_do_nothing()
+            return connection.execute(put).rowcount > 0
 
     def _row(self, person: str, server: str, told: Told) -> dict[str, object]:
         owner = self.keys.owner(person, server)
         return {
+            **NOBODYS,
             "owner": owner,
             "person": self.keys.person(person),
-            "now": time.time(),
+            "version": 1,
+            "changed": time.time(),
             "sealed": self.keys.sealed(owner, _TOKENS, told),
         }
 
     def lease(self, person: str, server: str, version: int, process: str, seconds: float) -> bool:
         """Take the right to renew that version; False where another has it, or the version is gone."""
         now = time.time()
-        asked = {"owner": self.keys.owner(person, server), "version": version, "process": process, "now": now}
-        with self._database.transaction() as session:
-            return session.execute(_LEASE, asked | {"until": now + seconds}).one_or_none() is not None
+        free = sa.update(SIGN_IN).where(*self._is_version(person, server, version), _LEASE.is_free(now))
+        with self._database.transaction() as connection:
+            return connection.execute(free.values(taken(process, now + seconds))).rowcount > 0
 
     def renew(self, person: str, server: str, version: int, process: str, told: Told) -> bool:
         """Keep what a renewal gave; False where the sign-in was revoked or replaced meanwhile: then nothing is kept."""
-        owner = self.keys.owner(person, server)
-        row = {
-            "owner": owner,
-            "version": version,
-            "process": process,
-            "now": time.time(),
-            "sealed": self.keys.sealed(owner, _TOKENS, told),
-        }
-        with self._database.transaction() as session:
-            return session.execute(_RENEW, row).one_or_none() is not None
+        values = self._row(person, server, told) | {"version": version + 1}
+        held = sa.update(SIGN_IN).where(*self._is_version(person, server, version), _LEASE.is_of(process))
+        with self._database.transaction() as connection:
+            return connection.execute(held.values(values)).rowcount > 0
 
     def release(self, person: str, server: str, version: int, process: str) -> None:
         """Give the right to renew back."""
-        asked = {"owner": self.keys.owner(person, server), "version": version, "process": process}
-        with self._database.transaction() as session:
-            session.execute(_RELEASE, asked)
+        held = sa.update(SIGN_IN).where(*self._is_version(person, server, version), _LEASE.is_of(process))
+        with self._database.transaction() as connection:
+            connection.execute(held.values(NOBODYS))
+
+    def _is_version(self, person: str, server: str, version: int | None) -> tuple[sa.ColumnElement[bool], ...]:
+        own = _KEPT.owner == self.keys.owner(person, server)
+        return (own,) if version is None else (own, _KEPT.version == version)
 
     def remove(self, person: str, server: str, version: int | None = None) -> bool:
         """Forget a sign-in, or that version of it, and what is under way; return whether there was one."""
-        asked = {"owner": self.keys.owner(person, server), "version": version}
-        with self._database.transaction() as session:
-            removed = session.execute(_REMOVE, asked).one_or_none() is not None
+        with self._database.transaction() as connection:
+            removed = connection.execute(sa.delete(SIGN_IN).where(*self._is_version(person, server, version)))
             if version is None:
-                session.execute(_REMOVE_FLOWS, asked)
-            return removed
+                own = SIGN_IN_FLOW.c.owner == self.keys.owner(person, server)
+                connection.execute(sa.delete(SIGN_IN_FLOW).where(own))
+        return removed.rowcount > 0
 
-    def remove_all(self, person: str) -> tuple[int, tuple[Told, ...]]:
-        """Forget every sign-in of a person, and those under way.
+    def remove_all(self, person: str | None = None) -> tuple[int, tuple[Told, ...]]:
+        """Forget every sign-in of a person, or of all, and those under way.
 
         Return how many there were, and what those gave that can be read, so that it can be revoked.
         """
-        asked = {"person": self.keys.person(person)}
-        with self._database.transaction() as session:
-            rows = session.execute(_REMOVE_ALL, asked).all()
-            session.execute(_REMOVE_ALL_FLOWS, asked)
+        ended, flows = sa.delete(SIGN_IN), sa.delete(SIGN_IN_FLOW)
+        if person is not None:
+            own = self.keys.person(person)
+            ended, flows = ended.where(_KEPT.person == own), flows.where(SIGN_IN_FLOW.c.person == own)
+        with self._database.transaction() as connection:
+            rows = connection.execute(ended.returning(_KEPT.owner, _KEPT.sealed)).all()
+            connection.execute(flows)
         return len(rows), tuple(self._readable(rows))
 
-    def remove_every_one(self) -> tuple[int, tuple[Told, ...]]:
-        """Forget all sign-ins of the database; return how many there were, and what those gave that can be read."""
-        with self._database.transaction() as session:
-            rows = session.execute(_REMOVE_EVERY_ONE).all()
-            session.execute(_REMOVE_EVERY_FLOW)
-        return len(rows), tuple(self._readable(rows))
-
-    def _readable(self, rows: Sequence[sa.Row[tuple[object, ...]]]) -> Iterator[Told]:
+    def _readable(self, rows: Sequence[Row]) -> Iterator[Told]:
         for row in rows:
             with suppress(SealBroken):
                 yield self.keys.opened(row.owner, _TOKENS, row.sealed)
 
-    def _opened(self, owner: str, sealed: object, server: str) -> Told:
+    def _opened(self, owner: str, sealed: bytes, server: str) -> Told:
         try:
             return self.keys.opened(owner, _TOKENS, sealed)
         except SealBroken:
@@ -142,39 +144,9 @@ class SignInStore:
 
 def sign_ins_of(database: Database) -> int:
     """Count the sign-ins of a database."""
-    with database.read() as session:
-        return int(session.execute(_COUNT).scalar_one())
+    with database.read() as connection:
+        return int(connection.execute(sa.select(sa.func.count()).select_from(SIGN_IN)).scalar_one())
 
 
-_COUNT = sa.text("SELECT count(*) FROM sealab_sign_in")
-_GET = sa.text("SELECT version, sealed FROM sealab_sign_in WHERE owner = :owner")
-_INSERT = (
-    "INSERT INTO sealab_sign_in (owner, person, version, changed, leased_by, leased_until, sealed) "
-    "VALUES (:owner, :person, 1, :now, '', 0, :sealed) ON CONFLICT (owner) DO "
-)
-_PUT_IF_ABSENT = sa.text(f"{_INSERT}NOTHING RETURNING version")
-_PUT = sa.text(
-    f"{_INSERT}UPDATE SET "
-    "version = sealab_sign_in.version + 1, changed = excluded.changed, leased_by = '', leased_until = 0, "
-    "sealed = excluded.sealed"
-)
-_LEASE = sa.text(
-    "UPDATE sealab_sign_in SET leased_by = :process, leased_until = :until "
-    "WHERE owner = :owner AND version = :version AND leased_until < :now RETURNING version"
-)
-_RENEW = sa.text(
-    "UPDATE sealab_sign_in SET version = version + 1, changed = :now, leased_by = '', leased_until = 0, "
-    "sealed = :sealed WHERE owner = :owner AND version = :version AND leased_by = :process RETURNING version"
-)
-_RELEASE = sa.text(
-    "UPDATE sealab_sign_in SET leased_by = '', leased_until = 0 "
-    "WHERE owner = :owner AND version = :version AND leased_by = :process"
-)
-_REMOVE = sa.text(
-    "DELETE FROM sealab_sign_in WHERE owner = :owner AND version = coalesce(:version, version) RETURNING version"
-)
-_REMOVE_FLOWS = sa.text("DELETE FROM sealab_sign_in_flow WHERE owner = :owner")
-_REMOVE_ALL = sa.text("DELETE FROM sealab_sign_in WHERE person = :person RETURNING owner, sealed")
-_REMOVE_EVERY_ONE = sa.text("DELETE FROM sealab_sign_in RETURNING owner, sealed")
-_REMOVE_EVERY_FLOW = sa.text("DELETE FROM sealab_sign_in_flow")
-_REMOVE_ALL_FLOWS = sa.text("DELETE FROM sealab_sign_in_flow WHERE person = :person")
+_KEPT = SIGN_IN.c
+_LEASE = Lease(SIGN_IN)

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 from ..engine import Database
 from ..sql import sa
-
-_KEPT = frozenset({"sealab_audit", "sealab_audit_line", "sealab_audit_head", "sealab_tenant"})
-"""Tables of the operator that keep what they say of a tenant: that it was there, and what was done."""
+from ..tables import AUDIT_LINE, BACKGROUND, JOURNAL, RUN, SKILL, TABLES, TOKEN, VAULT_VALUE, VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,43 +26,36 @@ class Contents:
 
 def contents_of(database: Database) -> Contents:
     """Count what the database of a tenant holds."""
-    with database.read() as session:
+    with database.read() as connection:
 
-        def count(what: str) -> int:
-            return int(session.execute(sa.text(f"SELECT count(*) FROM {what}")).scalar_one())  # noqa: S608 - named below
+        def count(table: sa.Table, *which: sa.ColumnElement[bool]) -> int:
+            return int(connection.execute(sa.select(sa.func.count()).select_from(table).where(*which)).scalar_one())
 
         return Contents(
-            skills=count("sealab_skill WHERE live_version IS NOT NULL"),
-            skill_versions=count("sealab_skill_version"),
-            runs=count("sealab_run"),
-            journals=count("sealab_journal_run"),
-            background_runs=count("sealab_background_run WHERE status <> 'ended'"),
-            vault_values=count("sealab_vault_value"),
+            skills=count(SKILL, SKILL.c.live_version.is_not(None)),
+            skill_versions=count(VERSION),
+            runs=count(RUN),
+            journals=count(JOURNAL),
+            background_runs=count(BACKGROUND, BACKGROUND.c.status != "ended"),
+            vault_values=count(VAULT_VALUE),
         )
 
 
 def tokens_of_tenant(operators: Database, tenant: str, now: float) -> int:
     """Count the tokens of a tenant that are valid at a time in seconds since 1970."""
-    with operators.read() as session:
-        return int(session.execute(_TOKENS, {"tenant": tenant, "now": now}).scalar_one())
+    valid = TOKEN.c.revoked.is_(None) & (TOKEN.c.expires.is_(None) | (TOKEN.c.expires > now))
+    with operators.read() as connection:
+        wanted = sa.select(sa.func.count()).where(TOKEN.c.tenant == tenant, valid)
+        return int(connection.execute(wanted).scalar_one())
 
 
 def forget_tenant(operators: Database, tenant: str) -> dict[str, int]:
     """Remove what tables of the operator have of a tenant, and return how many rows of which; not the audit's."""
-    removed: dict[str, int] = {}
-    with operators.transaction() as session:
-        connection = session.connection()
-        inspector = sa.inspect(connection)
-        for table in sorted(inspector.get_table_names()):
-            if not table.startswith("sealab_") or table in _KEPT:
-                continue
-            if any(column["name"] == "tenant" for column in inspector.get_columns(table)):
-                rows = connection.execute(sa.text(f"DELETE FROM {table} WHERE tenant = :tenant"), {"tenant": tenant})  # noqa: S608 - a name of this schema
-                removed[table.removeprefix("sealab_")] = rows.rowcount
-    return removed
-
-
-_TOKENS = sa.text(
-    "SELECT count(*) FROM sealab_token "
-    "WHERE tenant = :tenant AND revoked IS NULL AND (expires IS NULL OR expires > :now)"
-)
+    with operators.transaction() as connection:
+        return {
+            table.name.removeprefix("sealab_"): connection.execute(
+                sa.delete(table).where(table.c.tenant == tenant)
+            ).rowcount
+            for table in TABLES.sorted_tables
+            if "tenant" in table.c and table is not AUDIT_LINE  # which keeps what was done
+        }

@@ -95,5 +95,4 @@ def drop(engine: sa.Engine, schema: str, *, wait_seconds: float) -> bool:
 
 
 def _is_there(connection: sa.Connection, schema: str) -> bool:
-    found = connection.execute(sa.text("SELECT 1 FROM pg_namespace WHERE nspname = :name"), {"name": schema})
-    return found.first() is not None
+    return sa.inspect(connection).has_schema(schema)

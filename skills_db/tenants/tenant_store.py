@@ -1,4 +1,4 @@
-"""The list of tenants, in the operator's database: which there are, and which may be served.
+"""The list of tenants, in the operator's database: which there are, which may be served, and what they used.
 
 Every call blocks: make it from a thread.
 """
@@ -10,10 +10,12 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import cast
+from typing import NamedTuple
 
+from ..content import storable
 from ..engine import Database
-from ..sql import sa
+from ..sql import Row, insert, sa
+from ..tables import CPU_DAY, TENANT
 
 
 class TenantStatus(StrEnum):
@@ -47,69 +49,89 @@ class TenantStore:
 
         A deleted one stays deleted: a token that still names it must not bring it back.
         """
-        with self._database.read() as session:
-            found = session.execute(_ONE, {"id": tenant}).mappings().one_or_none()
+        found = self.find(tenant)
         if found is None:
-            with self._database.transaction() as session:
-                session.execute(_ADD, {"id": tenant, "now": time.time(), "status": TenantStatus.ACTIVE.value})
-                found = session.execute(_ONE, {"id": tenant}).mappings().one()
-        return _tenant(found)
+            row = {"id": tenant, "created": time.time(), "changed": time.time(), "status": TenantStatus.ACTIVE.value}
+            with self._database.transaction() as connection:
+                connection.execute(insert(TENANT).on_conflict_do_nothing(), row)
+                found = _tenant(connection.execute(sa.select(TENANT).where(TENANT.c.id == tenant)).one())
+        return found
 
     def find(self, tenant: str) -> Tenant | None:
         """Return a tenant, None where there has never been one of that id."""
-        with self._database.read() as session:
-            found = session.execute(_ONE, {"id": tenant}).mappings().one_or_none()
+        with self._database.read() as connection:
+            found = connection.execute(sa.select(TENANT).where(TENANT.c.id == tenant)).one_or_none()
         return None if found is None else _tenant(found)
 
     def all(self) -> tuple[Tenant, ...]:
         """Return all tenants by id, deleted ones too."""
-        with self._database.read() as session:
-            return tuple(map(_tenant, session.execute(_ALL).mappings()))
+        with self._database.read() as connection:
+            return tuple(map(_tenant, connection.execute(sa.select(TENANT).order_by(TENANT.c.id))))
 
     def unserved(self, among: Collection[str]) -> frozenset[str]:
         """Return which of some tenants may not be served now."""
         if not among:
             return frozenset()
-        with self._database.read() as session:
-            found = session.execute(_UNSERVED, {"ids": list(among), "active": TenantStatus.ACTIVE.value})
-            return frozenset(found.scalars())
+        unserved = sa.select(TENANT.c.id).where(TENANT.c.id.in_(among), TENANT.c.status != TenantStatus.ACTIVE.value)
+        with self._database.read() as connection:
+            return frozenset(connection.execute(unserved).scalars())
 
     def set_status(self, tenant: str, status: TenantStatus, proof: Mapping[str, object] | None = None) -> None:
         """Change whether a tenant is served; a `proof` that is given takes the place of the one before."""
-        told = {
-            "id": tenant,
-            "now": time.time(),
-            "status": status.value,
-            "proof": None if proof is None else _json(proof),
-        }
-        with self._database.transaction() as session:
-            session.execute(_SET, told)
+        values = {"status": status.value, "changed": time.time()}
+        if proof is not None:
+            values["proof"] = json.dumps(proof, sort_keys=True)
+        with self._database.transaction() as connection:
+            connection.execute(sa.update(TENANT).where(TENANT.c.id == tenant).values(values))
 
 
-def _json(proof: Mapping[str, object]) -> str:
-    return json.dumps(proof, sort_keys=True)
+def _tenant(row: Row) -> Tenant:
+    proof = None if row.proof is None else json.loads(row.proof)
+    return Tenant(row.id, row.created, TenantStatus(row.status), row.changed, proof)
 
 
-def _tenant(row: sa.RowMapping) -> Tenant:
-    proof = row["proof"]
-    return Tenant(
-        cast("str", row["id"]),
-        cast("float", row["created"]),
-        TenantStatus(row["status"]),
-        cast("float", row["changed"]),
-        None if proof is None else json.loads(proof),
-    )
+DAYS_KEPT = 35
+"""How many days are kept, today included."""
 
 
-_COLUMNS = "id, created, status, changed, proof"
-_ONE = sa.text(f"SELECT {_COLUMNS} FROM sealab_tenant WHERE id = :id")  # noqa: S608 - no value is in it
-_ALL = sa.text(f"SELECT {_COLUMNS} FROM sealab_tenant ORDER BY id")  # noqa: S608 - as above
-_ADD = sa.text(
-    "INSERT INTO sealab_tenant (id, created, status, changed) VALUES (:id, :now, :status, :now) ON CONFLICT DO NOTHING"
-)
-_UNSERVED = sa.text("SELECT id FROM sealab_tenant WHERE id IN :ids AND status <> :active").bindparams(
-    sa.bindparam("ids", expanding=True)
-)
-_SET = sa.text(
-    "UPDATE sealab_tenant SET status = :status, changed = :now, proof = coalesce(:proof, proof) WHERE id = :id"
-)
+class DayOf(NamedTuple):
+    """Whose use it is, of which day (`YYYY-MM-DD`)."""
+
+    tenant: str
+    principal: str
+    day: str
+
+
+class CpuDayStore:
+    """The CPU seconds that each principal of a tenant used on a day of UTC; several processes add to the same rows."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, used: Mapping[DayOf, float]) -> None:
+        """Add seconds to what is stored, all at once. Raises `DatabaseUnavailable`.
+
+        They survive a crash of the program; a crash of the machine may take the last ones along.
+        """
+        rows = [
+            {**key._asdict(), "seconds": seconds}
+            for key, seconds in sorted(used.items())  # in one order: two processes then never wait for each other
+            if storable(key.tenant) and storable(key.principal)
+        ]
+        if rows:
+            added = insert(CPU_DAY)
+            seconds = {"seconds": CPU_DAY.c.seconds + added.excluded.seconds}
+            added = added.on_conflict_do_update(index_elements=["day", "tenant", "principal"], set_=seconds)
+            with self._database.transaction(durable=False) as connection:
+                connection.execute(added, rows)
+
+    def of_day(self, day: str) -> dict[DayOf, float]:
+        """Return what all used on a day."""
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(CPU_DAY).where(CPU_DAY.c.day == day))
+            return {DayOf(row.tenant, row.principal, day): row.seconds for row in rows}
+
+    def drop_before(self, day: str) -> None:
+        """Drop what is older."""
+        with self._database.transaction(durable=False) as connection:
+            connection.execute(sa.delete(CPU_DAY).where(CPU_DAY.c.day < day))

@@ -27,7 +27,7 @@ class Store:
 
 def test_what_waits_is_written_together_and_in_order() -> None:
     store = Store()
-    items = WriteBehind("records", store.write, every_seconds=3600)
+    items: WriteBehind[int] = WriteBehind("records", store.write)
     items.add(1)
     items.add(2, 3)
     assert (items.waiting(), store.written) == ([1, 2, 3], [])
@@ -41,7 +41,7 @@ def test_what_an_unreachable_database_did_not_take_is_written_later_and_logged_o
 ) -> None:
     store = Store()
     store.fails = DatabaseUnreachable("it is away")
-    items = WriteBehind("records", store.write, every_seconds=3600)
+    items: WriteBehind[int] = WriteBehind("records", store.write)
     for number in range(3):
         items.add(number)
         items.flush()
@@ -55,7 +55,7 @@ def test_what_an_unreachable_database_did_not_take_is_written_later_and_logged_o
 def test_what_fails_otherwise_is_given_up_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     store = Store()
     store.fails = OSError("the disk is full")
-    items = WriteBehind("records", store.write, every_seconds=3600)
+    items: WriteBehind[int] = WriteBehind("records", store.write)
     items.add(1, 2)
     items.flush()
     assert (items.waiting(), caplog.messages) == ([], ["2 records could not be written: the disk is full"])
@@ -65,48 +65,45 @@ def test_beyond_the_bound_the_oldest_are_dropped_after_merging_and_that_is_logge
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(write_behind, "WAITING_MAX", 3)
-    items = WriteBehind("records", Store().write, every_seconds=3600)
+    items = WriteBehind("records", Store().write)
     with caplog.at_level(logging.WARNING):
         items.add(*range(6))
         assert caplog.messages == []
         items.add(6)
     assert (items.waiting(), caplog.messages) == ([4, 5, 6], ["4 records were dropped: too many wait to be written"])
-    merged = WriteBehind("records", Store().write, every_seconds=3600, merge=lambda each: [sum(each)])
+    merged = WriteBehind("records", Store().write, merge=lambda each: [sum(each)])
     for number in range(100):
         merged.add(number)
     assert sum(merged.waiting()) == sum(range(100))
 
 
-def test_the_thread_writes_when_it_is_quiet_or_the_first_has_waited_for_long() -> None:
+def test_the_thread_writes_when_it_is_quiet_or_the_first_has_waited_for_long_or_there_is_much() -> None:
     written = threading.Event()
-    waits = WriteBehind(
-        "records", lambda _: written.set(), every_seconds=0.01, quiet_seconds=3600, wait_seconds_max=3600
-    )
-    waits.add(1)
-    waits.start()
-    assert not written.wait(0.2)
-    waits.stop()
-    assert waits.waiting() == [1]
-    for quiet, most in ((3600.0, 0.02), (0.02, 3600.0)):
+
+    def writes(**when: float) -> WriteBehind[int]:
         written.clear()
-        items = WriteBehind(
-            "records", lambda _: written.set(), every_seconds=0.01, quiet_seconds=quiet, wait_seconds_max=most
-        )
+        items: WriteBehind[int] = WriteBehind("records", lambda _: written.set(), **when)  # type: ignore[arg-type]
         items.add(1)
-        items.start()
+        return items
+
+    waits = writes(quiet_seconds=3600, wait_seconds_max=3600, much=2)
+    assert not written.wait(0.2)
+    waits.add(2)
+    assert written.wait(30)
+    waits.close()
+    for when in ({"quiet_seconds": 0.02}, {"wait_seconds_max": 0.02}):
+        items = writes(**when)
         assert written.wait(30)
-        items.stop()
+        items.close()
 
 
 def test_what_comes_while_others_are_written_is_lost_by_none() -> None:
     seen: list[int] = []
-    items = WriteBehind("records", seen.extend, every_seconds=0.001)
-    items.start()
+    items: WriteBehind[int] = WriteBehind("records", seen.extend, wait_seconds_max=0.001)
     threads = [threading.Thread(target=lambda n=n: [items.add(n * 1000 + i) for i in range(500)]) for n in range(4)]
     for each in threads:
         each.start()
     for each in threads:
         each.join()
-    items.stop()
-    items.flush()
+    items.close()
     assert sorted(seen) == sorted(n * 1000 + i for n in range(4) for i in range(500))

@@ -119,7 +119,8 @@ class Cluster:
         """
         text = (self.folder / "log").read_bytes()
         counts: Counter[str] = Counter()
-        for found in map(_STATEMENT.search, text[since:].decode(errors="replace").splitlines()):
+        lines = text[since:].decode(errors="replace").replace("\n\t", " ").splitlines()  # a tab: the line goes on
+        for found in map(_STATEMENT.search, lines):
             if found and not (statement := found[1].strip()).upper().startswith(_CONTROL) and statement.strip("; "):
                 table = _TABLE.search(statement)
                 counts[f"{statement.split()[0].upper()} {table[1] if table else statement[:50]}"] += 1

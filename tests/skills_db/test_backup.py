@@ -79,7 +79,7 @@ def contents(database: Database) -> tuple:
     """All that a database holds, but for its own row numbers and revisions."""
     store = SkillStore(database)
     with database.read() as session:
-        names = sorted(session.connection().execute(sa.text("SELECT name FROM sealab_skill")).scalars())
+        names = sorted(session.execute(sa.text("SELECT name FROM sealab_skill")).scalars())
     runs = RunStore(database).recent()
     return (
         store.list().skills,

@@ -55,7 +55,7 @@ def test_a_server_that_falls_silent_is_told_and_used_again_when_it_speaks(link_a
 
 def revision_in(database: Database) -> object:
     with database.read() as session:
-        return session.connection().exec_driver_sql("SELECT number FROM sealab_revision").scalar_one()
+        return session.exec_driver_sql("SELECT number FROM sealab_revision").scalar_one()
 
 
 def answers(store: SkillStore) -> bool:
@@ -80,9 +80,9 @@ def test_a_server_that_falls_silent_within_a_change_has_not_made_it(link_and_pla
 
     def cut_off(database: Database) -> None:
         with database.transaction() as session:
-            session.connection().exec_driver_sql("UPDATE sealab_revision SET number = 77")
+            session.exec_driver_sql("UPDATE sealab_revision SET number = 77")
             link.cut()
-            session.connection().exec_driver_sql("UPDATE sealab_revision SET number = 78")
+            session.exec_driver_sql("UPDATE sealab_revision SET number = 78")
 
     with place.open() as database:
         store = SkillStore(database)
@@ -98,7 +98,7 @@ def test_a_change_whose_commit_is_not_answered_is_told_to_be_unknown_and_made_on
 
     def fall_silent(database: Database) -> None:
         with database.transaction() as session:
-            session.connection().exec_driver_sql("UPDATE sealab_revision SET number = number + 1")
+            session.exec_driver_sql("UPDATE sealab_revision SET number = number + 1")
             link.mute()
 
     with place.open() as database:
@@ -132,7 +132,7 @@ def test_a_statement_that_takes_too_long_is_ended_by_the_server(
     _link, place = link_and_place
     with place.open() as database:
         with pytest.raises(DatabaseUnavailable, match="took too long"), database.read() as session:
-            session.connection().exec_driver_sql("SELECT pg_sleep(30)")
+            session.exec_driver_sql("SELECT pg_sleep(30)")
         assert SkillStore(database).counts().skills == 0
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 import psycopg
 import pytest
 import sqlalchemy as sa
-import sqlalchemy.orm
 from sqlalchemy.exc import IntegrityError
 
 from sealab.skills_db import DATABASE_FILE, engine, file_check, postgresql
@@ -41,7 +40,7 @@ def execute(database: Database, *statements: str, then: BaseException | None = N
     """Run statements in one transaction, and fail at its end if told to."""
     with database.transaction() as session:
         for statement in statements:
-            session.connection().exec_driver_sql(statement)
+            session.exec_driver_sql(statement)
         if then is not None:
             raise then
 
@@ -78,11 +77,11 @@ def test_the_file_lies_in_the_home_readable_by_its_owner_alone(file_place: Place
 def test_every_commit_of_a_file_reaches_the_disk_unless_it_need_not(file_place: Place):
     with file_place.open() as database:
         with database.read() as session:
-            assert session.connection().exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+            assert session.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         for durable, level in ((True, 2), (False, 1), (True, 2)):
             with database.transaction(durable=durable) as session:
-                assert session.connection().exec_driver_sql("PRAGMA synchronous").scalar() == level
-                assert session.connection().exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+                assert session.exec_driver_sql("PRAGMA synchronous").scalar() == level
+                assert session.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
 
 
 def test_every_commit_on_a_server_reaches_its_disk_even_where_the_server_would_not_care(cluster, postgres_place: Place):
@@ -90,7 +89,7 @@ def test_every_commit_on_a_server_reaches_its_disk_even_where_the_server_would_n
     with postgres_place.open() as database:
         for durable, level in ((True, "on"), (False, "off"), (True, "on")):
             with database.transaction(durable=durable) as session:
-                assert session.connection().exec_driver_sql("SHOW synchronous_commit").scalar() == level
+                assert session.exec_driver_sql("SHOW synchronous_commit").scalar() == level
 
 
 def test_what_a_failed_block_did_is_undone(place: Place):
@@ -111,12 +110,12 @@ def test_a_block_that_reads_sees_one_moment(place: Place):
         store.save(draft("a"))
         count = sa.text("SELECT count(*) FROM sealab_skill")
         with database.read() as session:
-            assert session.connection().execute(count).scalar() == 1
+            assert session.execute(count).scalar() == 1
             with ThreadPoolExecutor(1) as other:
                 other.submit(store.save, draft("b")).result()
-            assert session.connection().execute(count).scalar() == 1
+            assert session.execute(count).scalar() == 1
         with database.read() as session:
-            assert session.connection().execute(count).scalar() == 2
+            assert session.execute(count).scalar() == 2
 
 
 def test_many_threads_read_and_write_at_once(place: Place):
@@ -141,13 +140,13 @@ def test_what_follows_one_by_one_uses_one_connection_and_fills_one_small_cache(f
         for _ in range(8):
             with database.read() as session:
                 used.add(_driver(session))
-                size = session.connection().exec_driver_sql("PRAGMA cache_size").scalar_one()
+                size = session.exec_driver_sql("PRAGMA cache_size").scalar_one()
                 assert size == -engine.CACHE_KB
         assert len(used) == 1
 
 
-def _driver(session: sa.orm.Session) -> int:
-    return id(session.connection().connection.driver_connection)
+def _driver(connection: sa.Connection) -> int:
+    return id(connection.connection.driver_connection)
 
 
 def test_closing_twice_is_allowed_and_a_closed_file_can_be_opened_again(place: Place):
@@ -162,9 +161,9 @@ def test_closing_twice_is_allowed_and_a_closed_file_can_be_opened_again(place: P
 def test_what_a_thread_still_uses_at_the_end_is_closed_when_it_has_done(place: Place):
     database = place.open()
     with database.read() as session:
-        used = session.connection().connection.driver_connection
+        used = session.connection.driver_connection
         database.close()
-        assert session.connection().exec_driver_sql("SELECT 1").scalar() == 1
+        assert session.exec_driver_sql("SELECT 1").scalar() == 1
     assert used is not None
     with pytest.raises((sqlite3.ProgrammingError, psycopg.OperationalError), match="closed"):
         used.cursor().execute("SELECT 1")
@@ -499,7 +498,7 @@ def test_a_server_that_is_started_again_is_used_again(tmp_path: Path, cluster):
 def test_a_connection_that_is_lost_during_the_commit_leaves_the_outcome_open(postgres_place: Place):
     def lose_the_connection(database: Database, other: Database) -> None:
         with database.transaction() as session:
-            connection = session.connection()
+            connection = session
             connection.exec_driver_sql("DELETE FROM sealab_run")
             backend = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
             execute(other, f"SELECT pg_terminate_backend({backend}, 5000)")

@@ -8,10 +8,10 @@ nothing or wholly one type, so are the others. Every other cell is looked at as 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ...lru import Lru
 from .fields.judging import KEYS_OF_THINGS, KeyJudge
 from .fields.name_keys import is_company, is_placeholder
 from .fields.rules import LIKELY, FieldVerdict
@@ -64,7 +64,7 @@ class ColumnFinder:
 
     def __init__(self, detector: Looks) -> None:
         self._detector = detector
-        self._columns: OrderedDict[tuple[tuple[str, ...], str | None], _Column] = OrderedDict()
+        self._columns: Lru[tuple[tuple[str, ...], str | None], _Column] = Lru(_COLUMNS_MAX)
 
     def find(self, path: tuple[str, ...], texts: Sequence[str], headings: Iterable[str] = ()) -> Found:
         """Return what is personal in cells, which are different ones, below a path. Raises `DetectionFailed`.
@@ -160,10 +160,9 @@ class ColumnFinder:
 
     def _column(self, path: tuple[str, ...], thing: str | None) -> _Column:
         key = (tuple(each for each in path if not each.isdecimal()), thing)
-        column = self._columns.setdefault(key, _Column(thing))
-        self._columns.move_to_end(key)
-        while len(self._columns) > _COLUMNS_MAX:
-            self._columns.popitem(last=False)
+        column = self._columns.used(key)
+        if column is None:
+            column = self._columns[key] = _Column(thing)
         return column
 
 

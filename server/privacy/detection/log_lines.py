@@ -8,10 +8,10 @@ is personal, and nothing else, so it is in the others. A record is a line with a
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ...lru import Lru
 from .findings import Finding, Looks
 
 LEAST_CHARS = 20_000
@@ -65,7 +65,7 @@ class LogFinder:
 
     def __init__(self, detector: Looks) -> None:
         self._detector = detector
-        self._forms: OrderedDict[str, _RecordForm] = OrderedDict()
+        self._forms: Lru[str, _RecordForm] = Lru(_FORMS_MAX)
 
     def find(self, text: str) -> list[Finding]:
         """Return what is personal, in order. Raises `DetectionFailed`."""
@@ -110,13 +110,9 @@ class LogFinder:
         return start, "\n".join(lines), self._form(key) if len(key) <= _FORM_CHARS_MAX else None
 
     def _form(self, key: str) -> _RecordForm:
-        form = self._forms.get(key)
+        form = self._forms.used(key)
         if form is None:
             form = self._forms[key] = _RecordForm()
-            if len(self._forms) > _FORMS_MAX:
-                self._forms.popitem(last=False)
-        else:
-            self._forms.move_to_end(key)
         return form
 
     def _looked_at(self, records: Sequence[tuple[int, str, _RecordForm | None]]) -> Iterator[Finding]:

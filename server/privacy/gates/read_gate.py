@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections import OrderedDict
 from contextlib import suppress
 from functools import partial
 from typing import IO, cast
@@ -16,6 +15,7 @@ from typing import IO, cast
 from ....sandbox.job import Json
 from ....workspace.run_files import RunFiles, Status
 from ...host_work import Kind, in_thread
+from ...lru import Lru
 from ..privacy import Privacy
 from ..tokens.run_tokens import RunTokens
 
@@ -30,23 +30,18 @@ class LearnedFiles:
     """The contents of files that a run has learned, by digests of what tells one from another."""
 
     def __init__(self) -> None:
-        self._marks: OrderedDict[bytes, None] = OrderedDict()
+        self._marks: Lru[bytes, bool] = Lru(LEARNED_FILES_MAX)
 
     def __len__(self) -> int:
         return len(self._marks)
 
     def has(self, mark: str) -> bool:
         """Return whether a content was learned."""
-        digest = _digest(mark)
-        if digest in self._marks:
-            self._marks.move_to_end(digest)
-        return digest in self._marks
+        return self._marks.used(_digest(mark)) is not None
 
     def add(self, mark: str) -> None:
         """Note that a content was learned."""
-        self._marks[_digest(mark)] = None
-        if len(self._marks) > LEARNED_FILES_MAX:
-            self._marks.popitem(last=False)
+        self._marks[_digest(mark)] = True
 
 
 def _digest(mark: str) -> bytes:

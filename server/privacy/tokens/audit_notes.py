@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...lru import Lru
 from ...scopes import tokens_of
 from ...write_behind import WriteBehind
 
@@ -39,7 +40,7 @@ class AuditNotes:
         self._lines: WriteBehind[Note] = WriteBehind(
             "lines of the privacy audit",
             lambda notes: vault().note(*notes),
-            every_seconds=PAUSE_SECONDS,
+            wait_seconds_max=PAUSE_SECONDS,
             merge=_merged,
         )
 
@@ -58,12 +59,10 @@ class AuditNotes:
         from ....skills_db.vault_entries import Note
 
         self._lines.add(Note(time.time(), tokens_of(scope), action, destination, dict(counts), run))
-        self._lines.start()
 
     def close(self) -> None:
         """Write what waits and end. Blocks."""
-        self._lines.stop()
-        self._lines.flush()
+        self._lines.close()
 
 
 class RecordLinks:
@@ -75,10 +74,10 @@ class RecordLinks:
     def __init__(self, vault: Callable[[], Vault]) -> None:
         """Make it; `vault` is asked for when there is something to write, and may block."""
         self._vault = vault
-        self._known: OrderedDict[tuple[str, Sequence[str]], None] = OrderedDict()
+        self._known: Lru[tuple[str, Sequence[str]], None] = Lru(_RECORDS_KNOWN)
         self._turn = threading.Lock()
         self._records: WriteBehind[tuple[str, Sequence[str]]] = WriteBehind(
-            "links of records", self._write, every_seconds=PAUSE_SECONDS
+            "links of records", self._write, wait_seconds_max=PAUSE_SECONDS
         )
 
     def add(self, scope: str, records: Sequence[Sequence[str]]) -> None:
@@ -86,18 +85,14 @@ class RecordLinks:
         with self._turn:
             new = [(scope, record) for record in records if (scope, record) not in self._known]
             self._known |= dict.fromkeys(new)
-            while len(self._known) > _RECORDS_KNOWN:
-                self._known.popitem(last=False)
         if new:
             self._records.add(*new)
-            self._records.start()
-            if len(self._records.waiting()) > _RECORDS_WAITING:
+            if len(self._records) > _RECORDS_WAITING:
                 self._records.flush()
 
     def close(self) -> None:
         """Write what waits and end. Blocks."""
-        self._records.stop()
-        self._records.flush()
+        self._records.close()
 
     def _write(self, records: Sequence[tuple[str, Sequence[str]]]) -> None:
         by_scope: dict[str, list[Sequence[str]]] = defaultdict(list)

@@ -26,7 +26,7 @@ from ..web.error_responses import refusal
 from .request_states import replica_in
 
 if TYPE_CHECKING:
-    from ....skills_db.replicas.replica_store import ReplicaRow
+    from ....skills_db.replicas import ReplicaRow
     from ...replicas.peer_link import PeerAnswer
     from ...replicas.replicas import Replicas
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from starlette.types import ASGIApp, Scope
 
 from ...access.guesses import block_of
 from ...audit.trail import AuditTrail, DenialReason
 from ...errors import AuditUnwritten
 from ...identity import Identity
+from ...lru import Lru
 from .error_responses import refusal
 
 REMEMBERED_MAX = 10_000
@@ -22,7 +21,7 @@ class AccessLines:
 
     def __init__(self, audit: AuditTrail) -> None:
         self._audit = audit
-        self._remembered: OrderedDict[bytes, None] = OrderedDict()
+        self._remembered: Lru[bytes, None] = Lru(REMEMBERED_MAX)
         self._unkept: set[bytes] = set()
         """Of these the credentials whose line may not be written yet."""
 
@@ -32,15 +31,13 @@ class AccessLines:
         Raises `AuditUnwritten` where the line is required and cannot be kept.
         """
         if mark in self._remembered:
-            self._remembered.move_to_end(mark)
+            self._remembered.used(mark)
             if mark not in self._unkept:
                 return
         else:
             self._audit.signed_in(identity, method)
             self._remembered[mark] = None
             self._unkept.add(mark)
-            if len(self._remembered) > REMEMBERED_MAX:
-                self._remembered.popitem(last=False)
         try:
             await self._audit.kept()
         except BaseException:

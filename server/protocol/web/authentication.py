@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections import OrderedDict
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
@@ -23,6 +22,7 @@ from ...access.verifier import Verifier, VerifierUnavailable
 from ...audit.trail import UNAUDITED, AuditTrail, DenialReason
 from ...errors import AuditUnwritten
 from ...identity import BEARER, IDENTITY, Identity, Right, identity_in
+from ...lru import Lru
 from ...rights import LINKS, WITHOUT_TOKEN
 from .access_lines import AccessLines, address_of, unkept
 from .challenges import MetadataUrl, challenge
@@ -67,7 +67,7 @@ class Authentication:
         self._method = "token" if metadata is None else "oauth"
         self._lines = AccessLines(audit)
         self._guesses = Guesses()
-        self._accepted: OrderedDict[bytes, None] = OrderedDict()
+        self._accepted: Lru[bytes, None] = Lru(ACCEPTED_MAX)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or say how to authenticate."""
@@ -128,9 +128,6 @@ class Authentication:
         except AuditUnwritten as error:
             return unkept(error)
         self._accepted[mark] = None
-        self._accepted.move_to_end(mark)
-        if len(self._accepted) > ACCEPTED_MAX:
-            self._accepted.popitem(last=False)
         return identity
 
     async def _served(self, scope: Scope, receive: Receive, send: Send, token: str) -> None:

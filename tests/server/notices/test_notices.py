@@ -140,7 +140,7 @@ async def test_where_the_database_is_a_file_nothing_listens() -> None:
     assert not notices.is_shared
 
 
-EXPANDS = Migration("9998_notes", ("CREATE TABLE sealab_note (id {identity})",))
+EXPANDS = Migration("9998_notes", ("CREATE TABLE sealab_note (id INTEGER)",))
 CONTRACTS = Migration("9999_no_notes", ("DROP TABLE sealab_note",), needs=EXPANDS.name)
 
 

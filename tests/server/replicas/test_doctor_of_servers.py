@@ -12,7 +12,7 @@ from sealab.server.errors import SettingsError
 from sealab.server.replicas.replica_keys import ReplicaKeys
 from sealab.server.settings import Settings, read_settings
 from sealab.skills_db.engine import open_database
-from sealab.skills_db.replicas.replica_store import ReplicaStore
+from sealab.skills_db.replicas import ReplicaStore
 
 from ...skills_db.postgres import Cluster
 from ..command_line import sealab_process

@@ -19,7 +19,7 @@ from sealab.server.replicas.replica_keys import ReplicaKeys
 from sealab.server.replicas.seals import ANSWER_HEADER, HEADER, SealCheck, answer_mark, sealed
 from sealab.server.rights import REPLICA_PATH
 from sealab.server.runs.request import CodeRequest
-from sealab.skills_db.replicas.replica_store import ReplicaRow
+from sealab.skills_db.replicas import ReplicaRow
 
 KEYS = ReplicaKeys(b"k" * 32)
 ME, OTHER = "a" * 16, "b" * 16

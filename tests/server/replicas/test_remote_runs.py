@@ -17,7 +17,7 @@ from sealab.server.replicas.replica_errors import OutcomeUnknown, SessionElsewhe
 from sealab.server.replicas.replica_keys import ReplicaKeys
 from sealab.server.runs.request import CodeRequest, Execution
 from sealab.skills_db.engine import Database
-from sealab.skills_db.replicas.replica_store import ReplicaRow, ReplicaStore
+from sealab.skills_db.replicas import ReplicaRow, ReplicaStore
 
 KEYS = ReplicaKeys(b"k" * 32)
 

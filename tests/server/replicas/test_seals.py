@@ -28,7 +28,7 @@ from sealab.server.replicas.seals import (
     sealed,
 )
 from sealab.server.rights import REPLICA_PATH
-from sealab.skills_db.replicas.replica_store import ReplicaRow
+from sealab.skills_db.replicas import ReplicaRow
 
 from ...waiting import wait_until
 from ..protocol.web.raw import MODERN, Answer, call, connected, opened, post, read

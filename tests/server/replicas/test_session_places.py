@@ -16,7 +16,7 @@ from sealab.server.replicas.replica_keys import ReplicaKeys
 from sealab.server.replicas.session_places import Held, SessionPlaces
 from sealab.skills_db.engine import Database
 from sealab.skills_db.errors import DatabaseUnavailable
-from sealab.skills_db.replicas.replica_store import Beat, Holder, ReplicaStore
+from sealab.skills_db.replicas import Beat, Holder, ReplicaStore
 from sealab.skills_db.sql import sa
 
 from ...waiting import until

@@ -19,7 +19,7 @@ from sealab.server.startup.deferred import as_if_missing, put_off, run_now
 
 _HEAVY = [
     *("cryptography.fernet", "json5", "jsonschema", "keyring", "numpy", "phonenumbers", "presidio_analyzer", "psutil"),
-    *("rapidfuzz", "regex", "rich", "spacy", "sqlalchemy", "sqlmodel", "Stemmer", "yaml"),
+    *("rapidfuzz", "regex", "rich", "spacy", "sqlalchemy", "Stemmer", "yaml"),
     *("httpx2._client", "mcp.client.session", "uvicorn"),
 ]
 _SERVE = """

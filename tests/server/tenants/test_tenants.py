@@ -359,7 +359,7 @@ async def test_on_postgresql_each_tenant_has_a_schema_that_no_other_sees(postgre
             app = await tenants.app_of(name)
             assert await result_of(app, "skills.mine()", name) == name
             with app.database().read() as session:
-                seen = session.connection().exec_driver_sql(
+                seen = session.exec_driver_sql(
                     "SELECT count(*) FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "
                     "WHERE relname = 'sealab_skill' AND pg_table_is_visible(pg_class.oid)"
                 )
@@ -384,13 +384,13 @@ def test_on_postgresql_a_schema_is_removed_once_the_last_connection_to_it_has_en
             settings.database_url, of_a
         )  # a server of another machine, without the lock of this one
         with elsewhere().read() as session:
-            session.connection()
+            session
             deleting = beside.submit(delete_tenant, settings, of_a, operators)
 
             def waits() -> bool:
                 assert not deleting.done()
                 with operators.read() as looking:
-                    found = looking.connection().exec_driver_sql(
+                    found = looking.exec_driver_sql(
                         "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
                     )
                     return bool(found.scalar_one())

@@ -88,7 +88,7 @@ def write(
 
 def rows(database: Database, statement: str, **values: object) -> list[sa.Row[tuple[object, ...]]]:
     with database.transaction() as session:
-        found = session.connection().execute(sa.text(statement), values)
+        found = session.execute(sa.text(statement), values)
         return list(found.all()) if found.returns_rows else []
 
 

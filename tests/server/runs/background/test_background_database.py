@@ -28,7 +28,7 @@ for n in range(3):
         await asyncio.sleep(0.05)
 result = sent
 """
-AWAY = "The journals of the runs under way wait to be written"
+AWAY = "journals of runs under way wait to be written"
 
 
 @pytest.fixture

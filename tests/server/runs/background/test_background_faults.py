@@ -123,7 +123,7 @@ async def test_on_a_full_disk_a_run_waits_past_its_lease_and_goes_on_once_there_
             answer = await caller.call("execute_code", code="1", background=True)
             assert answer.is_error
             assert "disk" in str(answer.content), answer.content
-            await says(server, "The journals of the runs under way wait to be written")
+            await says(server, "journals of runs under way wait to be written")
             await says(server, f"The background run {run_id} is left to another process")
             assert len(lines_of(sent)) == 1
             process.rlimit(resource.RLIMIT_FSIZE, unlimited)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sealab.skills_db.engine import Database
 from sealab.skills_db.tokens import MARK_CHARS, USED_SECONDS, StoredToken, TokenStore
 
-from ..conftest import Place
+from .conftest import Place
 
 NOW = 1_000_000.0
 
@@ -49,7 +49,7 @@ def test_the_token_itself_is_nowhere_in_the_database(place: Place) -> None:
     with place.open() as database:
         put(TokenStore(database), "a very secret token")
         with database.read() as session:
-            rows = session.connection().execute(sa.text("SELECT * FROM sealab_token")).all()
+            rows = session.execute(sa.text("SELECT * FROM sealab_token")).all()
     assert "secret" not in str(rows)
 
 

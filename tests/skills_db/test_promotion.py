@@ -13,9 +13,9 @@ from pathlib import Path
 import psycopg
 
 from sealab.skills_db.engine import open_database
-from sealab.skills_db.replicas.replica_store import NOBODY, ReplicaStore
+from sealab.skills_db.replicas import NOBODY, ReplicaStore
 
-from ..postgres import Cluster, throwaway_cluster
+from .postgres import Cluster, throwaway_cluster
 
 A, B = "a" * 16, "b" * 16
 LONG = 1000.0

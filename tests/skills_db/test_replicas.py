@@ -9,11 +9,11 @@ import pytest
 
 from sealab.skills_db.engine import Database
 from sealab.skills_db.errors import DatabaseUnavailable
-from sealab.skills_db.replicas.replica_store import NOBODY, ReplicaStore
+from sealab.skills_db.replicas import NOBODY, ReplicaStore
 from sealab.skills_db.shared_state.histories import Histories
 from sealab.skills_db.sql import sa
 
-from ..conftest import Place
+from .conftest import Place
 
 A, B, C = "a" * 16, "b" * 16, "c" * 16
 LONG = 1000.0

@@ -15,9 +15,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..engine import Database
-from ..models import TokenRow
-from ..sql import Session, col, sa, select
+from .engine import Database
+from .sql import Row, sa
+from .tables import TOKEN
 
 MARK_CHARS = 16
 _NO_DIGEST = "0" * 64
@@ -62,21 +62,19 @@ class TokenStore:
         expires: float | None,
     ) -> StoredToken:
         """Store a token by its digest, 64 hexadecimal digits."""
-        row = TokenRow(
-            token_id=f"tok_{secrets.token_hex(8)}",
-            name=name,
-            tenant=tenant,
-            principal=principal,
-            scopes=" ".join(scopes),
-            mark=digest[:MARK_CHARS],
-            digest=digest,
-            created=now,
-            expires=expires,
-        )
-        with self._database.transaction() as session:
-            session.add(row)
-            session.flush()
-            return _told(row)
+        row = {
+            "token_id": f"tok_{secrets.token_hex(8)}",
+            "name": name,
+            "tenant": tenant,
+            "principal": principal,
+            "scopes": " ".join(scopes),
+            "mark": digest[:MARK_CHARS],
+            "digest": digest,
+            "created": now,
+            "expires": expires,
+        }
+        with self._database.transaction() as connection:
+            return _told(connection.execute(TOKEN.insert().returning(TOKEN), row).one())
 
     def find(self, digest: str) -> StoredToken | None:
         """Return the token of a digest, whether or not it still counts."""
@@ -84,72 +82,56 @@ class TokenStore:
 
     def find_all(self, digests: Sequence[str]) -> dict[str, StoredToken]:
         """Return the tokens of those of some digests that have one, whether or not they still count, by one query."""
-        by_mark: dict[str, list[TokenRow]] = {}
-        with self._database.read() as session:
-            marks = {digest[:MARK_CHARS] for digest in digests}
-            for row in session.exec(select(TokenRow).where(col(TokenRow.mark).in_(marks))).all():
+        by_mark: dict[str, list[Row]] = {}
+        marks = {digest[:MARK_CHARS] for digest in digests}
+        with self._database.read() as connection:
+            for row in connection.execute(sa.select(TOKEN).where(TOKEN.c.mark.in_(marks))):
                 by_mark.setdefault(row.mark, []).append(row)
-            found = {}
-            for digest in digests:
-                rows = by_mark.get(digest[:MARK_CHARS], [])
-                for row in rows:
-                    if hmac.compare_digest(row.digest, digest):
-                        found[digest] = _told(row)
-                if not rows:
-                    hmac.compare_digest(_NO_DIGEST, digest)
-            return found
+        found = {}
+        for digest in digests:
+            rows = by_mark.get(digest[:MARK_CHARS], [])
+            for row in rows:
+                if hmac.compare_digest(row.digest, digest):
+                    found[digest] = _told(row)
+            if not rows:
+                hmac.compare_digest(_NO_DIGEST, digest)
+        return found
 
     def note_use(self, token_id: str, now: float) -> None:
         """Note that a token was used, unless that was noted `USED_SECONDS` ago or later."""
-        stale = (col(TokenRow.used).is_(None)) | (col(TokenRow.used) <= now - USED_SECONDS)
-        with self._database.transaction(durable=False) as session:
-            session.connection().execute(
-                sa.update(TokenRow).where(col(TokenRow.token_id) == token_id, stale).values(used=now)
-            )
+        stale = TOKEN.c.used.is_(None) | (TOKEN.c.used <= now - USED_SECONDS)
+        with self._database.transaction(durable=False) as connection:
+            connection.execute(sa.update(TOKEN).where(TOKEN.c.token_id == token_id, stale).values(used=now))
 
     def listed(self, tenant: str | None = None) -> tuple[StoredToken, ...]:
         """Return all tokens, or those of a tenant, in the order in which they were made."""
-        wanted = select(TokenRow).order_by(col(TokenRow.id))
-        if tenant is not None:
-            wanted = wanted.where(TokenRow.tenant == tenant)
-        with self._database.read() as session:
-            return tuple(map(_told, session.exec(wanted).all()))
+        return self._those(*(() if tenant is None else (TOKEN.c.tenant == tenant,)))
 
     def named(self, id_or_name: str, now: float) -> tuple[StoredToken, ...]:
         """Return the token of an id, else those of a name that count at a moment."""
-        with self._database.read() as session:
-            by_id = session.exec(select(TokenRow).where(TokenRow.token_id == id_or_name)).first()
-            if by_id is not None:
-                return (_told(by_id),)
-            rows = session.exec(select(TokenRow).where(TokenRow.name == id_or_name).order_by(col(TokenRow.id))).all()
-            return tuple(told for told in map(_told, rows) if told.is_valid(now))
+        return self._those(TOKEN.c.token_id == id_or_name) or tuple(
+            each for each in self._those(TOKEN.c.name == id_or_name) if each.is_valid(now)
+        )
 
     def revoke(self, token_id: str, now: float) -> bool:
         """Have a token count no more, from the moment this returns; False where there is none, or it is revoked."""
-        with self._database.transaction() as session:
-            return _changed(
-                session,
-                sa.update(TokenRow)
-                .where(col(TokenRow.token_id) == token_id, col(TokenRow.revoked).is_(None))
-                .values(revoked=now),
-            )
+        return self._revoke(TOKEN.c.token_id == token_id, now) > 0
 
     def revoke_tenant(self, tenant: str, now: float) -> int:
         """Have every token of a tenant count no more; return how many did."""
-        with self._database.transaction() as session:
-            changed = session.connection().execute(
-                sa.update(TokenRow)
-                .where(col(TokenRow.tenant) == tenant, col(TokenRow.revoked).is_(None))
-                .values(revoked=now)
-            )
-            return changed.rowcount
+        return self._revoke(TOKEN.c.tenant == tenant, now)
+
+    def _those(self, *which: sa.ColumnElement[bool]) -> tuple[StoredToken, ...]:
+        with self._database.read() as connection:
+            return tuple(map(_told, connection.execute(sa.select(TOKEN).where(*which).order_by(TOKEN.c.id))))
+
+    def _revoke(self, which: sa.ColumnElement[bool], now: float) -> int:
+        with self._database.transaction() as connection:
+            revoked = sa.update(TOKEN).where(which, TOKEN.c.revoked.is_(None)).values(revoked=now)
+            return connection.execute(revoked).rowcount
 
 
-def _changed(session: Session, change: sa.Update) -> bool:
-    return session.connection().execute(change).rowcount > 0
-
-
-def _told(row: TokenRow) -> StoredToken:
+def _told(row: Row) -> StoredToken:
     return StoredToken(
         id=row.token_id,
         name=row.name,

@@ -1,1 +1,0 @@
-"""The servers that share one database, and which of them has which session."""
