@@ -330,7 +330,11 @@ HISTORY = _table("history", _key("history"), *_seconds("since"))
 
 # The files of a workspace whose contents are in an object store. Paths sort by their bytes; moments are nanoseconds.
 WORKSPACE_COUNT = _table(
-    "workspace_count", _one(), *_text("store"), *_whole("size", "entries"), *_seconds("taking_in_until", "sweeping_until")
+    "workspace_count",
+    _one(),
+    *_text("store"),
+    *_whole("size", "entries"),
+    *_seconds("taking_in_until", "sweeping_until"),
 )
 WORKSPACE_FILE = _table(
     "workspace_file",
