@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from ...tools_registry.authorizing.sign_in_storage import SignInStorage
     from ...tools_registry.configuration import Configuration, ServerConfig
+    from ...tools_registry.sign_in.sign_in_storage import SignInStorage
     from ...tools_registry.upstream.upstreams import Inspection, RawTool, Upstreams
     from ..settings import Settings
     from ..sign_ins.operators_sign_ins import OperatorsSignIns
@@ -150,10 +150,10 @@ async def _tested_one(
     sign_in: bool,
     owned: OwnedSignIns | None,
 ) -> dict[str, object]:
-    from ...tools_registry.authorizing.owners import OPERATOR
     from ...tools_registry.configuration import SignInOf
     from ...tools_registry.errors import RegistryError, SignInNeeded
     from ...tools_registry.names import test_of
+    from ...tools_registry.sign_in.owners import OPERATOR
     from ..audit.trail import AuditKind
     from ..sign_ins.signing_in import signed_in_here
 
@@ -207,9 +207,9 @@ async def _signed_in(
     config: ServerConfig, home: Home, kept: RegistryState, shared: OperatorsSignIns | None, *, accept: bool
 ) -> Inspection:
     """Connect once more, with a user who signs in; what that gives is kept for later calls, `shared` or in a file."""
-    from ...tools_registry.authorizing.sign_in_storage import GivenSignIn
     from ...tools_registry.configuration import Configuration
-    from ...tools_registry.upstream.sign_in import signing_in
+    from ...tools_registry.sign_in.browsers import signing_in
+    from ...tools_registry.sign_in.sign_in_storage import GivenSignIn
     from ...tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
     patient = replace(config, connect_timeout_seconds=config.connect_timeout_seconds + _SIGN_IN_SECONDS)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.host.run_clock import paused
-from ...tools_registry.authorizing.owners import OPERATOR, Owner
 from ...tools_registry.configuration import ServerConfig, SignInOf
 from ...tools_registry.errors import SignInFailed, SignInNeeded
 from ...tools_registry.names import test_of
+from ...tools_registry.sign_in.owners import OPERATOR, Owner
 from ..caller import NobodyAnswers, NoMoreQuestions, OpenLink
 from ..errors import AuditUnwritten, RequestRefused
 from ..identity import Right

@@ -11,9 +11,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from ...skills_db.errors import SignInUnreadable, SkillsDbError
-from ...tools_registry.authorizing.owners import OPERATOR
 from ...tools_registry.configuration import ServerConfig
 from ...tools_registry.errors import ConnectFailed, SignInFailed, SignInNeeded
+from ...tools_registry.sign_in.owners import OPERATOR
 from ..database import HomeDatabase
 from ..errors import AuditUnwritten, HostWorkRefused, VaultKeyError
 from ..home import Home
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from ...skills_db.sign_ins.sign_in_store import StoredSignIn
-    from ...tools_registry.authorizing.token_endpoint import Granted
+    from ...tools_registry.sign_in.token_endpoint import Granted
     from .sign_ins import SignIns
 
 _LOG = logging.getLogger(__name__)
@@ -41,9 +41,9 @@ class OperatorsSignIns:
 
         Raises `SignInNeeded` where the sign-in cannot be read, else `ConnectFailed` where that cannot be told now.
         """
-        from ...tools_registry.authorizing.kept_sign_ins import is_over
-        from ...tools_registry.authorizing.signed_requests import SignedRequests
-        from ...tools_registry.upstream.sign_in import can_sign_in
+        from ...tools_registry.sign_in.browsers import can_sign_in
+        from ...tools_registry.sign_in.kept_sign_ins import is_over
+        from ...tools_registry.sign_in.signed_requests import SignedRequests
 
         if not can_sign_in(config):
             return None
@@ -97,7 +97,7 @@ class OperatorsSignIns:
 
     def _take_over(self, config: ServerConfig) -> None:
         """Have the database keep what a file of this home has, unless it has a sign-in to that server's URL already."""
-        from ...tools_registry.authorizing.kept_sign_ins import KeptSignIn
+        from ...tools_registry.sign_in.kept_sign_ins import KeptSignIn
         from ...tools_registry.upstream.upstreams import SIGN_INS
 
         with KeptSignIn(self._home.operators_registry / SIGN_INS, config).taken_over() as granted:

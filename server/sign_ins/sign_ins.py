@@ -17,9 +17,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from ...tools_registry.authorizing.owners import OPERATOR, Owner
 from ...tools_registry.configuration import ServerConfig, SignInOf
 from ...tools_registry.errors import SignInFailed, SignInNeeded
+from ...tools_registry.sign_in.owners import OPERATOR, Owner
 from ..audit.trail import UNAUDITED, AuditKind, AuditTrail
 from ..errors import AuditUnwritten, HostWorkRefused, RequestRefused
 from ..host_work import Kind, in_thread
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ...skills_db.sign_ins.sign_in_flows import SignInFlows
     from ...skills_db.sign_ins.sign_in_keys import Told
     from ...skills_db.sign_ins.sign_in_store import SignInStore, StoredSignIn
-    from ...tools_registry.authorizing.token_endpoint import Granted
+    from ...tools_registry.sign_in.token_endpoint import Granted
     from ..caller import Caller
 
 _LOG = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class SignIns:
         """Return what signs an owner's requests to a server."""
         from functools import partial
 
-        from ...tools_registry.authorizing.signed_requests import SignedRequests
+        from ...tools_registry.sign_in.signed_requests import SignedRequests
 
         return SignedRequests(server, partial(self.token, server, owner))
 
@@ -148,7 +148,7 @@ class SignIns:
                 f"The server {server.name!r} is called with what the caller's own token is exchanged for, and this run "
                 "has no such token: only a caller under AUTH=oauth sends one, and a background run does not keep it."
             )
-        from ...tools_registry.authorizing.token_endpoint import exchanged, issuer_client
+        from ...tools_registry.sign_in.token_endpoint import exchanged, issuer_client
 
         async with issuer_client() as client:
             self._exchanged[key] = await exchanged(client, server.token_exchange, caller.bearer)
@@ -233,7 +233,7 @@ class SignIns:
             raise httpx2.ConnectError(f"the sign-in cannot be used now. {error}") from None
 
     async def _kept_token(self, server: ServerConfig, owner: Owner) -> str:
-        from ...tools_registry.authorizing.token_endpoint import Granted
+        from ...tools_registry.sign_in.token_endpoint import Granted
 
         deadline = time.monotonic() + RENEWED_WITHIN_SECONDS
         while time.monotonic() < deadline:
@@ -262,7 +262,7 @@ class SignIns:
         return task
 
     async def _renewed(self, server: ServerConfig, owner: Owner, version: int, granted: Granted) -> str:
-        from ...tools_registry.authorizing.token_endpoint import issuer_client, renewed, revoked
+        from ...tools_registry.sign_in.token_endpoint import issuer_client, renewed, revoked
 
         name, process = server.name, self._process
         async with issuer_client() as client:
@@ -304,7 +304,7 @@ async def all_revoked(given: Sequence[Told]) -> int:
 
 
 async def _revoked(told: object) -> bool:
-    from ...tools_registry.authorizing.token_endpoint import Granted, issuer_client, revoked
+    from ...tools_registry.sign_in.token_endpoint import Granted, issuer_client, revoked
 
     async with issuer_client() as client:
         return await revoked(client, Granted.model_validate(told))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...skills_db.sign_ins.sign_in_flows import Flow
-    from ...tools_registry.authorizing.owners import Owner
+    from ...tools_registry.sign_in.owners import Owner
     from ..caller import Caller
     from .sign_ins import SignIns
 
@@ -88,8 +88,8 @@ async def begun_in_browser(sign_ins: SignIns, server: ServerConfig, link: str, f
 
     None where the link has ended, or another browser has it. Raises `SignInFailed`.
     """
-    from ...tools_registry.authorizing.authorization import begin
-    from ...tools_registry.authorizing.token_endpoint import issuer_client
+    from ...tools_registry.sign_in.authorization import begin
+    from ...tools_registry.sign_in.token_endpoint import issuer_client
 
     _require_same(server, flow)
     async with issuer_client() as client:
@@ -115,9 +115,9 @@ async def ended_in_browser(
     Raises `SignInFailed`, `SignInNeeded`; then too the link has ended.
     """
     from ...skills_db.sign_ins.sign_in_flows import REFUSED, SIGNED_IN
-    from ...tools_registry.authorizing.authorization import Pending, finish
-    from ...tools_registry.authorizing.owners import Owner
-    from ...tools_registry.authorizing.token_endpoint import issuer_client
+    from ...tools_registry.sign_in.authorization import Pending, finish
+    from ...tools_registry.sign_in.owners import Owner
+    from ...tools_registry.sign_in.token_endpoint import issuer_client
 
     key, flow = came
     outcome, code = REFUSED, answer.get("code", "")
@@ -142,9 +142,9 @@ async def signed_in_here(
 
     Raises `SignInFailed`, `SignInNeeded`.
     """
-    from ...tools_registry.authorizing.authorization import begin, finish
-    from ...tools_registry.authorizing.token_endpoint import issuer_client
-    from ...tools_registry.upstream.sign_in import coming_back
+    from ...tools_registry.sign_in.authorization import begin, finish
+    from ...tools_registry.sign_in.browsers import coming_back
+    from ...tools_registry.sign_in.token_endpoint import issuer_client
 
     async with coming_back(server, show, SIGN_IN_SECONDS) as browsers, issuer_client() as client:
         begun = await begin(client, server, browsers.redirect_uri, secrets.token_urlsafe(32))

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ...skills_db.errors import SkillsDbError
-from ...tools_registry.authorizing.owners import OPERATOR, Owner
 from ...tools_registry.configuration import Configuration, ServerConfig, SignInOf
 from ...tools_registry.errors import ConnectFailed, RegistryError, ServerUnusable, StateUnavailable, ToolUnknown
+from ...tools_registry.sign_in.owners import OPERATOR, Owner
 from ...tools_registry.upstream.results import says_shape
 from ..database import Opening
 from ..errors import HostWorkBusy, HostWorkRefused

@@ -21,10 +21,10 @@ from mcp.client.session import ClientRequestContext
 from mcp.shared.auth import AuthorizationCodeResult
 from mcp.types import ElicitRequestParams, ElicitResult
 
-from sealab.tools_registry.authorizing.kept_sign_ins import KeptSignIn
 from sealab.tools_registry.configuration import Configuration, ServerConfig, Transport
 from sealab.tools_registry.errors import RegistryError
-from sealab.tools_registry.upstream.sign_in import provider
+from sealab.tools_registry.sign_in.browsers import provider
+from sealab.tools_registry.sign_in.kept_sign_ins import KeptSignIn
 from sealab.tools_registry.upstream.upstreams import RawTool, Upstreams
 
 CLIENT = "https://conformance-test.local/client-metadata.json"

@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
 
-from sealab.tools_registry.authorizing.authorization import begin
-from sealab.tools_registry.authorizing.reach import Reach, reach_of, reach_of_server
-from sealab.tools_registry.authorizing.sign_in_storage import GivenSignIn
-from sealab.tools_registry.authorizing.token_endpoint import Granted, issuer_client, renewed, revoked
 from sealab.tools_registry.configuration import ServerConfig, Transport
 from sealab.tools_registry.errors import SignInFailed
-from sealab.tools_registry.upstream.sign_in import provider
+from sealab.tools_registry.sign_in.authorization import begin
+from sealab.tools_registry.sign_in.browsers import provider
+from sealab.tools_registry.sign_in.reach import Reach, reach_of, reach_of_server
+from sealab.tools_registry.sign_in.sign_in_storage import GivenSignIn
+from sealab.tools_registry.sign_in.token_endpoint import Granted, issuer_client, renewed, revoked
 
 NEVER = None
 LINK = "http://169.254.169.254"

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from sealab.tools_registry.errors import ConnectFailed, SignInNeeded
-from sealab.tools_registry.upstream.sign_in import kept_sign_in, signing_in
+from sealab.tools_registry.sign_in.browsers import kept_sign_in, signing_in
 from sealab.tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
 from ..waiting import wait_until

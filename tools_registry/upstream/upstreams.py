@@ -15,12 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from ..authorizing.owners import OPERATOR, OwnedConnections, Owner, refuse_unowned
 from ..configuration import Configuration, ServerConfig, SignInOf, Transport
 from ..errors import RegistryError, ServerUnknown, ToolUnknown
 from ..json_lines import ReadJson, read_in_thread
 from ..kept import KeptText
 from ..models import Json
+from ..sign_in.owners import OPERATOR, OwnedConnections, Owner, refuse_unowned
 from ..threads import InThread, in_default_thread
 from . import output_schema
 from .injection import flags
@@ -357,7 +357,7 @@ class Upstreams:
             return self._sign_in(config)
         if self._state is None or config.type in {Transport.STDIO, Transport.OPENAPI}:
             return None
-        from .sign_in import kept_sign_in
+        from ..sign_in.browsers import kept_sign_in
 
         return kept_sign_in(config, self._state / SIGN_INS)
 

@@ -19,8 +19,8 @@ from ..group import Parser
 from ..terminal import print_error
 
 if TYPE_CHECKING:
-    from ....tools_registry.authorizing.owners import Owner
     from ....tools_registry.configuration import ServerConfig
+    from ....tools_registry.sign_in.owners import Owner
     from ...audit.trail import AuditTrail
     from ...settings import Settings
     from ...sign_ins.operators_sign_ins import OperatorsSignIns
@@ -145,7 +145,7 @@ def run(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
 
 
 def _operator_signed_out(server: ServerConfig, home: Home, settings: Settings) -> tuple[bool, bool]:
-    from ....tools_registry.upstream.sign_in import signed_out
+    from ....tools_registry.sign_in.browsers import signed_out
     from ....tools_registry.upstream.upstreams import SIGN_INS
     from ...audit.trail import AuditKind
     from ...database import database_of

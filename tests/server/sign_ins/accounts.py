@@ -18,9 +18,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ElicitResult
 
-from sealab.tools_registry.authorizing.authorization import begin, finish
-from sealab.tools_registry.authorizing.token_endpoint import Granted, issuer_client
 from sealab.tools_registry.configuration import ServerConfig
+from sealab.tools_registry.sign_in.authorization import begin, finish
+from sealab.tools_registry.sign_in.token_endpoint import Granted, issuer_client
 
 from ...waiting import until, wait_until
 from ..conftest import Caller

@@ -18,11 +18,11 @@ from sealab.server.sign_ins.operators_sign_ins import OperatorsSignIns, operator
 from sealab.server.sign_ins.sign_ins import SignIns
 from sealab.skills_db.sign_ins.sign_in_store import sign_ins_of
 from sealab.skills_db.sql import sa
-from sealab.tools_registry.authorizing.sign_in_storage import GivenSignIn
-from sealab.tools_registry.authorizing.token_endpoint import Granted
 from sealab.tools_registry.configuration import Configuration, ServerConfig, Transport
 from sealab.tools_registry.errors import ConnectFailed, SignInNeeded
-from sealab.tools_registry.upstream.sign_in import kept_sign_in, signing_in
+from sealab.tools_registry.sign_in.browsers import kept_sign_in, signing_in
+from sealab.tools_registry.sign_in.sign_in_storage import GivenSignIn
+from sealab.tools_registry.sign_in.token_endpoint import Granted
 from sealab.tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
 from ...skills_db.conftest import Place

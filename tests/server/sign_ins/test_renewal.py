@@ -21,9 +21,9 @@ from sealab.server.scopes import of_principal
 from sealab.server.sign_ins.sign_ins import SignIns
 from sealab.server.sign_ins.signing_in import signed_in_here
 from sealab.skills_db.audit.audit_store import AuditStore
-from sealab.tools_registry.authorizing.owners import Owner
 from sealab.tools_registry.configuration import ServerConfig, SignInOf, Transport
 from sealab.tools_registry.errors import SignInNeeded
+from sealab.tools_registry.sign_in.owners import Owner
 
 from ...waiting import until
 from ..audit.test_audited_requests import refuse_lines

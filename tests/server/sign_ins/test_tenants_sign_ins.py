@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from mcp.types import ElicitResult
 
-from sealab.tools_registry.authorizing.kept_sign_ins import kept_requests
 from sealab.tools_registry.configuration import ServerConfig, Transport
 from sealab.tools_registry.errors import SignInNeeded
+from sealab.tools_registry.sign_in.kept_sign_ins import kept_requests
 
 from ..tenants.team import command, team_server, token, told
 from .accounts import (

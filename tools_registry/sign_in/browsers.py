@@ -22,13 +22,13 @@ from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 from pydantic import AnyUrl
 from typing_extensions import override
 
-from ..authorizing.kept_sign_ins import KeptSignIn, kept_requests
-from ..authorizing.reach import require_reachable
-from ..authorizing.sign_in_storage import SignInStorage
-from ..authorizing.token_endpoint import issuer_client, require_safe, revoked, sent
 from ..configuration import ServerConfig, Transport
 from ..errors import SignInNeeded
 from ..names import test_of
+from .kept_sign_ins import KeptSignIn, kept_requests
+from .reach import require_reachable
+from .sign_in_storage import SignInStorage
+from .token_endpoint import issuer_client, require_safe, revoked, sent
 
 Show = Callable[[str], Awaitable[None]]
 """Shows a user the address to open."""
