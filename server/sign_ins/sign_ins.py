@@ -1,9 +1,10 @@
 """Security boundary: whose account an upstream server sees, and the tokens by which it does.
 
 The owner of a sign-in follows from the server's entry in `mcp.json` and from the connection of the caller, never from
-what code says. Tokens are read anew for each request, so that one that was revoked is not sent again. They are renewed
-by one process at a time, see `sign_in_store`; a renewal goes on where its caller is cancelled, since the issuer may
-have ended the token that it was asked with.
+what code says. The operator's own (`OPERATOR`) stand in the operator's database, for all tenants. Tokens are read anew
+for each request, so that one that was revoked is not sent again. They are renewed by one process at a time, see
+`sign_in_store`; a renewal goes on where its caller is cancelled, since the issuer may have ended the token that it was
+asked with.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from ...tools_registry.configuration import ServerConfig, SignInOf
-from ...tools_registry.errors import SignInFailed, SignInNeeded
+from ...tools_registry.errors import ConnectFailed, SignInFailed, SignInNeeded
+from ...tools_registry.names import test_of
 from ...tools_registry.sign_in.owners import OPERATOR, Owner
 from ..audit.trail import UNAUDITED, AuditKind, AuditTrail
-from ..errors import AuditUnwritten, HostWorkRefused, RequestRefused
+from ..errors import AuditUnwritten, HostWorkRefused, RequestRefused, VaultKeyError
 from ..host_work import Kind, in_thread
 from ..identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity
 from ..scopes import is_one_user
@@ -53,7 +56,7 @@ EXCHANGED_MAX = 1024
 
 
 class SignIns:
-    """The sign-ins of the callers of one home, which is one tenant's."""
+    """The sign-ins of one home, which is one tenant's; those of the operator are those of `operators`, or here too."""
 
     def __init__(
         self,
@@ -62,7 +65,9 @@ class SignIns:
         *,
         tenant: str = DEFAULT_TENANT,
         audit: AuditTrail = UNAUDITED,
+        operators: SignIns | None = None,
     ) -> None:
+        self._operators = operators
         self._audit = audit
         self._database = database
         self._key = key
@@ -102,13 +107,46 @@ class SignIns:
         stored = await self._stored(server, owner)
         return None if stored is None else stored.version
 
-    def signs(self, server: ServerConfig, owner: Owner) -> httpx2.Auth:
-        """Return what signs an owner's requests to a server."""
-        from functools import partial
+    def signs(self, server: ServerConfig, owner: Owner) -> httpx2.Auth | None:
+        """Return what signs an owner's requests to a server; None where the operator is not signed in to it. Blocks.
 
-        from ...tools_registry.sign_in.signed_requests import SignedRequests
+        Of the operator it raises `SignInNeeded` where the sign-in cannot be read, else `ConnectFailed` where that
+        cannot be told now.
+        """
+        from ...tools_registry.sign_in.token_endpoint import SignedRequests
 
-        return SignedRequests(server, partial(self.token, server, owner))
+        if owner != OPERATOR:
+            return SignedRequests(server, partial(self.token, server, owner))
+        if self._operators is not None:
+            return self._operators.signs(server, OPERATOR)
+        over = f"The sign-in to the server {server.name!r} is over. Run {test_of(server.name)} in a terminal."
+        if not self._has_operators(server, over):
+            return None
+
+        async def token() -> str:
+            try:
+                return await self.token(server, OPERATOR)
+            except SignInNeeded:
+                raise SignInNeeded(over) from None
+
+        return SignedRequests(server, token, over)
+
+    def _has_operators(self, server: ServerConfig, over: str) -> bool:
+        """Return whether the operator is signed in to a server. Raises as `signs`."""
+        from ...skills_db.errors import SignInUnreadable, SkillsDbError
+        from ...skills_db.sign_ins.sign_in_store import sign_ins_of
+
+        try:
+            if not sign_ins_of(self._database()):
+                return False  # without a look at the vault's key, which there need not be
+            stored = self._open()[0].get(OPERATOR, server.name)
+        except SignInUnreadable:
+            raise SignInNeeded(over) from None
+        except (SkillsDbError, VaultKeyError, OSError) as error:
+            raise ConnectFailed(
+                f"It cannot be told now whether the operator is signed in to the server {server.name!r}. {error}"
+            ) from error
+        return stored is not None and stored.told.get("url") == server.url
 
     @property
     def is_renewing(self) -> bool:
@@ -118,18 +156,23 @@ class SignIns:
     async def keep(self, server: ServerConfig, owner: Owner, granted: Granted, *, principal: str) -> None:
         """Keep what a sign-in gave, in the place of an earlier one; `principal` is for whom it was made.
 
-        Raises `AuditUnwritten` where its line is required and cannot be written: nothing is kept then, and the issuer
-        is asked to revoke what it gave.
+        Raises `SignInFailed` where it cannot be kept, or its line of the audit log is required and cannot be written:
+        nothing is kept then, and the issuer is asked to revoke what it gave.
         """
+        from ...skills_db.errors import SkillsDbError
+
+        if owner == OPERATOR and self._operators is not None:
+            await self._operators.keep(server, owner, granted, principal=principal)
+            return
         told = granted.model_dump(mode="json", exclude_none=True)
         details: dict[str, Detail] = {"server": server.name, "sign_in": server.sign_in.value}
         self._note(AuditKind.UPSTREAM_SIGNED_IN, principal, details)
         try:
             await self._audit.kept()
-        except AuditUnwritten:
+            await self.ask(lambda store: store.put(owner, server.name, told))
+        except (AuditUnwritten, SkillsDbError, VaultKeyError, HostWorkRefused) as error:
             await all_revoked([told])
-            raise
-        await self.ask(lambda store: store.put(owner, server.name, told))
+            raise SignInFailed(f"What the issuer gave cannot be kept, so it is not used. {error}") from error
         _LOG.info("A sign-in to the server %s was made.", server.name)
 
     async def exchange(self, server: ServerConfig, caller: Caller, *, anew: bool = False) -> None:
@@ -165,8 +208,10 @@ class SignIns:
         """
         from ...skills_db.errors import SignInUnreadable
 
+        if owner == OPERATOR and self._operators is not None:
+            return await self._operators.sign_out(server, owner, principal=principal)
         try:
-            stored = await self._stored(server, owner, whatever_url=True)
+            stored = await self.ask(lambda store: store.get(owner, server.name))
         except SignInUnreadable:
             stored = None
         removed = await self.ask(lambda store: store.remove(owner, server.name))
@@ -187,16 +232,6 @@ class SignIns:
         """Do work with the flows, in a thread."""
         return await in_thread(Kind.DATABASE, lambda: work(self._open()[1]), charged=False)
 
-    def store(self) -> SignInStore:
-        """Return what keeps the sign-ins. Blocks. Raises `VaultKeyError`, and what opening the database raises."""
-        return self._open()[0]
-
-    def is_empty(self) -> bool:
-        """Return whether nobody is signed in to any server, which takes no key. Blocks. Raises `SkillsDbError`."""
-        from ...skills_db.sign_ins.sign_in_store import sign_ins_of
-
-        return not sign_ins_of(self._database())
-
     def _open(self) -> tuple[SignInStore, SignInFlows]:
         opened = self._opened
         if opened is None:
@@ -208,10 +243,10 @@ class SignIns:
             opened = self._opened = store, SignInFlows(database, store.keys)
         return opened
 
-    async def _stored(self, server: ServerConfig, owner: Owner, *, whatever_url: bool = False) -> StoredSignIn | None:
+    async def _stored(self, server: ServerConfig, owner: Owner) -> StoredSignIn | None:
+        """Return an owner's sign-in to a server; None where it was made for another URL."""
         stored = await self.ask(lambda store: store.get(owner, server.name))
-        is_other = stored is not None and stored.told.get("url") != server.url
-        return None if is_other and not whatever_url else stored
+        return None if stored is None or stored.told.get("url") != server.url else stored
 
     async def token(self, server: ServerConfig, owner: Owner) -> str:
         """Return the access token of now; what signs requests calls it.

@@ -136,18 +136,24 @@ async def ended_in_browser(
 
 
 async def signed_in_here(
-    sign_ins: SignIns, server: ServerConfig, owner: Owner, show: Show, *, principal: str = LOCAL_IDENTITY.principal
+    sign_ins: SignIns,
+    server: ServerConfig,
+    owner: Owner,
+    show: Show,
+    *,
+    principal: str = LOCAL_IDENTITY.principal,
+    scope: str | None = None,
 ) -> None:
     """Have the user of this machine sign in, for a principal; `show` is given the issuer's address.
 
-    Raises `SignInFailed`, `SignInNeeded`.
+    `scope` is what the server asked for beside what it asks for at first. Raises `SignInFailed`, `SignInNeeded`.
     """
     from ...tools_registry.sign_in.authorization import begin, finish
     from ...tools_registry.sign_in.browsers import coming_back
     from ...tools_registry.sign_in.token_endpoint import issuer_client
 
     async with coming_back(server, show, SIGN_IN_SECONDS) as browsers, issuer_client() as client:
-        begun = await begin(client, server, browsers.redirect_uri, secrets.token_urlsafe(32))
+        begun = await begin(client, server, browsers.redirect_uri, secrets.token_urlsafe(32), scope=scope)
         await browsers.show(begun.address)
         came = await browsers.answered()
         granted = await finish(client, begun.pending, came.code, came.iss)

@@ -28,6 +28,7 @@ from mcp.client.auth.utils import (
     handle_protected_resource_response,
     handle_registration_response,
     issuers_match,
+    union_scopes,
     validate_authorization_response_iss,
 )
 from mcp.shared.auth import (
@@ -72,25 +73,31 @@ class BegunSignIn:
     pending: Pending
 
 
-async def begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: str, state: str) -> BegunSignIn:
+async def begin(
+    client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: str, state: str, *, scope: str | None = None
+) -> BegunSignIn:
     """Find a server's issuer, register there, and return where the user signs in; `state` is a secret.
 
-    Raises `SignInFailed`.
+    `scope` is what the server asked for beside what it asks for at first. Raises `SignInFailed`.
     """
     try:
-        return await _begin(client, config, redirect_uri, state)
+        return await _begin(client, config, redirect_uri, state, scope)
     except OAuthFlowError as error:
-        raise SignInFailed(f"Signing in to the server {config.name!r} cannot begin: {_kind(error)}.") from None
+        raise SignInFailed(
+            f"Signing in to the server {config.name!r} cannot begin: {_kind(error)}. If it takes a key instead, give "
+            'it one in "headers" in mcp.json.'
+        ) from None
 
 
-async def _begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: str, state: str) -> BegunSignIn:
+async def _begin(
+    client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: str, state: str, more: str | None
+) -> BegunSignIn:
     challenge = await _challenge(client, config)
     nearest = reach_of_answer(challenge)
     resource, described = await _resource(client, config, challenge, nearest)
     metadata = await _metadata(client, config, described, nearest)
-    scope = get_client_metadata_scopes(
-        extract_scope_from_www_auth(challenge), described, metadata, ["authorization_code", "refresh_token"]
-    )
+    asked = union_scopes(extract_scope_from_www_auth(challenge), more)
+    scope = get_client_metadata_scopes(asked, described, metadata, ["authorization_code", "refresh_token"])
     registered = await _registered(client, config, metadata, redirect_uri, scope, nearest=nearest)
     verifier = secrets.token_urlsafe(64)
     challenged = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
@@ -179,9 +186,11 @@ async def _metadata(
     issuer = str(described.authorization_servers[0]) if described and described.authorization_servers else None
     parts = urlsplit(config.url)
     expected = issuer or f"{parts.scheme}://{parts.netloc}"
+    is_silent = described is None
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, config.url):
         require_safe(url, config.url)
         answer = await sent(client, create_oauth_metadata_request(url), nearest)
+        is_silent = is_silent and answer.status_code == httpx2.codes.NOT_FOUND
         goes_on, found = await handle_auth_metadata_response(answer)
         if not goes_on:
             break
@@ -193,7 +202,13 @@ async def _metadata(
             raise SignInFailed(f"The issuer of the server {config.name!r} has no PKCE. Tell its operator.")
         _require_safe_endpoints(found, config.url)
         return found
-    raise SignInFailed(f"The server {config.name!r} does not say where its users sign in. Tell its operator.")
+    if not is_silent:
+        raise SignInFailed(f"The server {config.name!r} does not say where its users sign in. Tell its operator.")
+    # MCP's specification of 2025-03-26, "Fallbacks for Servers without Metadata Discovery".
+    paths = {"authorization_endpoint": "authorize", "token_endpoint": "token", "registration_endpoint": "register"}
+    return OAuthMetadata.model_validate(
+        {"issuer": expected} | {name: f"{expected}/{path}" for name, path in paths.items()}
+    )
 
 
 def _require_safe_endpoints(metadata: OAuthMetadata, beside: str) -> None:

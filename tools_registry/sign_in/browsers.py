@@ -1,80 +1,25 @@
-"""Signs a user in to a server by OAuth 2.1, and keeps what that gave.
-
-Only `sealab servers test` lets a user sign in: it shows an address, and a listener on the loopback address waits for
-the browser to come back (RFC 8252, section 7.3). Calls use what is kept, see `kept_sign_ins`; where that ends they say
-that a user has to sign in again.
-"""
+"""Waits on the loopback address for the browser of a user who signs in at a terminal (RFC 8252, section 7.3)."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
-from mcp.client.auth import OAuthClientProvider
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
-from pydantic import AnyUrl
-from typing_extensions import override
+from mcp.shared.auth import AuthorizationCodeResult
 
-from ..configuration import ServerConfig, Transport
+from ..configuration import ServerConfig
 from ..errors import SignInNeeded
 from ..names import test_of
-from .kept_sign_ins import KeptSignIn, kept_requests
-from .reach import require_reachable
-from .sign_in_storage import SignInStorage
-from .token_endpoint import issuer_client, require_safe, revoked, sent
 
 Show = Callable[[str], Awaitable[None]]
 """Shows a user the address to open."""
 
-Answer = Callable[[], Awaitable[AuthorizationCodeResult]]
-"""Waits for the browser to come back with the code."""
-
 _PATH = "/callback"
-
-
-def can_sign_in(config: ServerConfig) -> bool:
-    """Say whether a user could sign in to a server: one over HTTP that has no Authorization header of its own."""
-    return config.type in {Transport.HTTP, Transport.SSE} and not any(
-        name.lower() == "authorization" for name in config.headers
-    )
-
-
-def kept_sign_in(config: ServerConfig, folder: Path) -> httpx2.Auth | None:
-    """Return what signs requests by the sign-in that is kept for a server, or None where there is none. Blocks."""
-    return kept_requests(config, folder) if can_sign_in(config) else None
-
-
-async def signed_out(config: ServerConfig, folder: Path) -> tuple[bool, bool]:
-    """Forget the sign-in that is kept for a server; return whether there was one, and whether it was revoked."""
-    kept = KeptSignIn(folder, config)
-    if not kept.load():
-        return False, False
-    granted = kept.granted()
-    await asyncio.to_thread(kept.forget)
-    if granted is None:
-        return True, False
-    async with issuer_client() as client:
-        return True, await revoked(client, granted)
-
-
-@asynccontextmanager
-async def signing_in(
-    config: ServerConfig, kept: Path | SignInStorage, show: Show, wait_seconds: float
-) -> AsyncIterator[httpx2.Auth]:
-    """Give what signs requests and lets the user sign in when the server asks for it; `show` gets the address.
-
-    `kept` is the folder of files where that is kept, or where else.
-    """
-    storage = KeptSignIn(kept, config) if isinstance(kept, Path) else kept
-    async with coming_back(config, show, wait_seconds) as browsers:
-        yield provider(config, storage, browsers.redirect_uri, browsers.show, browsers.answered)
 
 
 @asynccontextmanager
@@ -160,69 +105,3 @@ class ReturningBrowsers:
                 came.set_exception(SignInNeeded(f"The sign-in was refused: {json.dumps(asked['error'])}. Try again."))
             return "200 OK", "The sign-in was refused. You can close this page."
         return "404 Not Found", "There is nothing here."
-
-
-class _EndingWithItsFailure(OAuthClientProvider):
-    """The SDK's flow, of which nothing goes on once it failed; what it asks of issuers goes through `reach`.
-
-    A client whose first request fails so sends another, since the server may speak an older protocol. That would have
-    the user sign in once more, or be signed with what could not be kept.
-    """
-
-    _failure: Exception | None = None
-
-    def __init__(self, kept: SignInStorage, **options: Any) -> None:
-        super().__init__(storage=kept, **options)
-        self._kept = kept
-
-    @override
-    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Yield what the flow sends. Raises what it failed with, also for later requests."""
-        if self._failure is not None:
-            raise self._failure
-        flow = super().async_auth_flow(request)
-        try:
-            outgoing, answer = await anext(flow), None
-            while True:
-                if outgoing is request:
-                    response = answer = yield outgoing
-                else:
-                    require_safe(str(outgoing.url), self.context.server_url)
-                    async with issuer_client() as client:
-                        response = await sent(client, outgoing, await self._kept.nearest(answer))
-                outgoing = await flow.asend(response)
-        except StopAsyncIteration:
-            return
-        except Exception as error:
-            self._failure = error
-            raise
-        finally:
-            await flow.aclose()
-
-
-def provider(
-    config: ServerConfig,
-    kept: SignInStorage,
-    redirect_uri: str,
-    show: Show,
-    answered: Answer,
-    *,
-    client_metadata_url: str | None = None,
-) -> OAuthClientProvider:
-    """Return the SDK's flow over what is kept; `client_metadata_url` names the client where servers accept that."""
-
-    async def judged_show(address: str) -> None:
-        require_safe(address, config.url)
-        await require_reachable(address, await kept.nearest(None))
-        await show(address)
-
-    made = _EndingWithItsFailure(
-        kept,
-        server_url=config.url,
-        client_metadata=OAuthClientMetadata(client_name="sealab", redirect_uris=[AnyUrl(redirect_uri)]),
-        redirect_handler=judged_show,
-        callback_handler=answered,
-        client_metadata_url=client_metadata_url,
-    )
-    kept.give_to(made)
-    return made

@@ -1,8 +1,9 @@
-"""Asks an issuer for tokens: the four grants that sealab uses, and revocation.
+"""Asks an issuer for tokens, by the four grants that sealab uses, has it revoke them, and signs requests with them.
 
-A security boundary: tokens, codes and secrets go to the issuer's endpoints and nowhere else, and no error holds one.
-Redirects are not followed, answers are bounded, and `reach` judges where requests go. The rules are those of RFC 6749
-(sections 4.1.3, 5 and 6), RFC 7009, RFC 8693 and RFC 8707.
+A security boundary: tokens, codes and secrets go to the issuer's endpoints and nowhere else, access tokens to the
+server's own address too, and no error holds one. A server that refuses a token gets no second chance. Redirects are
+not followed, answers are bounded, and `reach` judges where requests go. The rules are those of RFC 6749 (sections
+4.1.3, 5 and 6), RFC 7009, RFC 8693 and RFC 8707.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import quote, urlsplit
 
 import httpx2
+from mcp.client.auth.utils import extract_scope_from_www_auth
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
 from pydantic import BaseModel, Field, ValidationError
+from typing_extensions import override
 
-from ..configuration import TokenExchange
+from ..configuration import ServerConfig, TokenExchange
 from ..errors import SignInFailed, SignInNeeded
 from .reach import NEAREST, JudgedTransport, Reach, reach_of_server
 
@@ -202,7 +205,9 @@ async def _tokens(client: httpx2.AsyncClient, request: httpx2.Request, nearest: 
 
 
 def _credentials(client: OAuthClientInformationFull) -> tuple[str, str, str]:
-    return client.client_id, client.client_secret or "", client.token_endpoint_auth_method or "none"
+    """Return id, secret and method of a client; one that the issuer says nothing of is the default (RFC 7591, 2)."""
+    usual = "client_secret_basic" if client.client_secret else "none"
+    return client.client_id, client.client_secret or "", client.token_endpoint_auth_method or usual
 
 
 def _request(endpoint: str, form: Mapping[str, str], credentials: tuple[str, str, str], beside: str) -> httpx2.Request:
@@ -229,3 +234,37 @@ def error_code(body: bytes) -> str:
         return ""
     code = told.get("error") if isinstance(told, dict) else None
     return code if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
+
+
+Token = Callable[[], Awaitable[str]]
+"""Gives the access token of now.
+
+Raises `SignInNeeded` where there is none, and `httpx2.ConnectError` where that cannot be told.
+"""
+
+
+class SignedRequests(httpx2.Auth):
+    """Signs with what `token` gives, for each request anew; `refused` is said where the server does not take it."""
+
+    def __init__(self, config: ServerConfig, token: Token, refused: str | None = None) -> None:
+        self._name = config.name
+        self._refused = refused or f"The server {config.name!r} does not take the sign-in. Sign in again."
+        self._origin = _origin(httpx2.URL(config.url))
+        self._token = token
+
+    @override
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Yield the request with its token. Raises `SignInNeeded` where the server refuses it."""
+        if _origin(request.url) != self._origin:
+            raise SignInNeeded(f"The server {self._name!r} sends to another address, which gets no token.")
+        request.headers["authorization"] = f"Bearer {await self._token()}"
+        response = yield request
+        challenge = response.headers.get("www-authenticate", "")
+        if response.status_code == httpx2.codes.UNAUTHORIZED or (
+            response.status_code == httpx2.codes.FORBIDDEN and "insufficient_scope" in challenge
+        ):
+            raise SignInNeeded(self._refused, scope=extract_scope_from_www_auth(response))
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port

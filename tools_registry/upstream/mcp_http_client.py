@@ -12,10 +12,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
-from mcp.client.auth import OAuthFlowError
 from typing_extensions import override
 
-from ..errors import SignInFailed, SignInNeeded
+from ..errors import SignInNeeded
 from ..json_lines import is_costly
 from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
 from .reading import LargeMessages
@@ -52,10 +51,7 @@ class McpHttpClient(httpx2.AsyncClient):
         try:
             response = await super().send(request, **options)
         except SignInNeeded as error:
-            return _answer(request, HttpFault(Fault.SIGN_IN, 401, str(error)), 401)
-        except (OAuthFlowError, SignInFailed) as error:
-            told = error.for_operator if isinstance(error, SignInFailed) else str(error)
-            return _answer(request, HttpFault(Fault.SIGN_IN_FAILED, 401, told), 401)
+            return _answer(request, HttpFault(Fault.SIGN_IN, 401, str(error), error.scope), 401)
         except NOT_SENT as error:
             return _answer(request, HttpFault(Fault.NOT_SENT, 0, _described(error)), 503)
         except httpx2.TransportError as error:

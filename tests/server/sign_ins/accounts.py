@@ -89,14 +89,6 @@ async def granted(server: ServerConfig, account: str = "operator") -> Granted:
         return await finish(client, flow.pending, back.params["code"], back.params["iss"])
 
 
-def in_file(folder: Path, given: Granted) -> Path:
-    """Keep a sign-in as a home without a shared database does."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "accounts.json"
-    file.write_text(given.model_dump_json(exclude={"resource"}, exclude_none=True))
-    return file
-
-
 async def token_sent(server: ServerConfig, auth: httpx2.Auth | None) -> str | None:
     """Return with which token a request is signed, None where it is not."""
     if auth is None:
