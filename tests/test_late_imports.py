@@ -19,7 +19,7 @@ LATE = {
     "sqlalchemy": "skills_db/sql.py",
     "sqlmodel": "skills_db/sql.py",
     "cryptography": "skills_db/cipher.py",
-    "jwt": "server/access/jose.py",
+    "jwt": "server/access/signed_tokens.py",
     "onnxruntime": "server/privacy/detection/ner/model.py",
     "phonenumbers": "server/privacy/detection/recognizers/phones.py",
     **dict.fromkeys(

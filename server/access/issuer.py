@@ -1,7 +1,11 @@
 """What is known of the issuer of tokens: its keys and endpoints, fetched when needed and kept for a bounded time.
 
-A flood of tokens with unknown keys makes one fetch in `RETRY_SECONDS`, all who wait share it, and where it fails what
-was known is used for `KEPT_SECONDS` at most.
+They are found by its own metadata (RFC 8414, OpenID Connect Discovery 1.0). A flood of tokens with unknown keys makes
+one fetch in `RETRY_SECONDS`, all who wait share it, and where it fails what was known is used for `KEPT_SECONDS` at
+most.
+
+A security boundary: the metadata must be that of the issuer which the operator named, letter for letter (RFC 8414, 3.3,
+and 6.2 for what else happens), and its endpoints must be secure.
 """
 
 from __future__ import annotations
@@ -9,12 +13,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
 
+from ..secure_urls import fault_of_url, names_this_machine
 from .issuer_link import IssuerLink
-from .issuer_metadata import IssuerMetadata, discover
-from .signing_keys import SigningKeys
+from .signed_tokens import SigningKeys
 from .verifier import VerifierUnavailable
 
 _LOG = logging.getLogger(__name__)
@@ -28,6 +34,15 @@ RETRY_SECONDS = 5.0
 _RENEWAL_WAIT_SECONDS = 1.0
 """How long a request waits for newer keys while those at hand may still be used."""
 _FETCH_SECONDS_MAX = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerMetadata:
+    """What of an issuer's metadata is used. `posts_secret` says that it takes a client's secret in the form alone."""
+
+    keys_url: str | None
+    introspection_url: str | None
+    posts_secret: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +144,7 @@ class Issuer:
             self._failure = None
 
     async def _fetched(self) -> IssuerFacts:
-        metadata = await discover(self._link, self._issuer)
+        metadata = await _discovered(self._link, self._issuer)
         document = {} if metadata.keys_url is None else await self._link.get(metadata.keys_url)
         if document is None or not isinstance(document.get("keys", []), list):
             raise VerifierUnavailable(
@@ -141,3 +156,57 @@ class Issuer:
         if self._failure is None or str(self._failure) != str(error):
             _LOG.warning("%s", error)
         self._failure = error
+
+
+async def _discovered(link: IssuerLink, issuer: str) -> IssuerMetadata:
+    """Fetch the metadata of an issuer. Raises `VerifierUnavailable`, also where it is of another issuer."""
+    others: list[object] = []
+    for url in _places(issuer):
+        found = await link.get(url)
+        if found is None:
+            continue
+        if found.get("issuer") == issuer:
+            return _read(found, issuer)
+        others.append(found.get("issuer"))
+    if others:
+        raise VerifierUnavailable(
+            f"The metadata at {issuer} is of the issuer {str(others[0])[:200]!r}, not of {issuer!r}. "
+            "Set OAUTH_ISSUER to the one that stands in the tokens, with or without a slash at its end."
+        )
+    raise VerifierUnavailable(f"There is no metadata of the issuer {issuer}. Check OAUTH_ISSUER.")
+
+
+def _places(issuer: str) -> tuple[str, ...]:
+    """Return where metadata may be: RFC 8414, 3.1 and 5, and the older place of OpenID Connect Discovery 1.0, 4."""
+    parts = urlsplit(issuer)
+    origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.removesuffix("/")
+    places = (
+        f"{origin}/.well-known/oauth-authorization-server{path}",
+        f"{origin}/.well-known/openid-configuration{path}",
+        f"{origin}{path}/.well-known/openid-configuration",
+    )
+    return tuple(dict.fromkeys(places))
+
+
+def _read(found: Mapping[str, Any], issuer: str) -> IssuerMetadata:
+    methods = found.get("introspection_endpoint_auth_methods_supported")
+    methods = methods if isinstance(methods, list) else found.get("token_endpoint_auth_methods_supported")
+    posts = isinstance(methods, list) and "client_secret_basic" not in methods and "client_secret_post" in methods
+    return IssuerMetadata(
+        _endpoint(found, "jwks_uri", issuer), _endpoint(found, "introspection_endpoint", issuer), posts
+    )
+
+
+def _endpoint(found: Mapping[str, Any], name: str, issuer: str) -> str | None:
+    """Return an endpoint of the metadata, None where it names none. Raises `VerifierUnavailable` for an insecure one.
+
+    One on this machine is taken from an issuer on this machine only: the issuer must not have the server send requests
+    to what listens beside it.
+    """
+    url = found.get(name)
+    if url is None:
+        return None
+    fault = fault_of_url(str(url), query=True, loopback=names_this_machine(issuer))
+    if fault is not None:
+        raise VerifierUnavailable(f"The {name} of the issuer {issuer} cannot be used. It would have to be {fault}.")
+    return str(url)

@@ -99,10 +99,10 @@ class OAuthVerifier:
         if by is facts and claims is not None:
             self._verified.move_to_end(mark)
             return claims
-        keys = facts.keys.fitting(header.key_id, header.algorithm)
+        keys = facts.keys.fitting(header)
         if not keys:
             facts = await self._issuer.newer_facts(facts)
-            keys = facts.keys.fitting(header.key_id, header.algorithm)
+            keys = facts.keys.fitting(header)
         if not keys:
             raise TokenUnfit("the issuer has no key that it could be signed with")
         for key in keys:

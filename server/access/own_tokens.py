@@ -24,7 +24,7 @@ from .token_text import digest_of, is_token
 from .verifier import VerifierUnavailable
 
 if TYPE_CHECKING:
-    from ...skills_db.tokens import StoredToken, TokenStore
+    from ...skills_db.token_store import StoredToken, TokenStore
     from ..database import HomeDatabase
 
 _LOG = logging.getLogger(__name__)
@@ -127,14 +127,14 @@ class OwnTokens:
 
     def _opened(self) -> TokenStore:
         if self._store is None:
-            from ...skills_db.tokens import TokenStore
+            from ...skills_db.token_store import TokenStore
 
             self._store = TokenStore(self._database())
         return self._store
 
     def _note_use(self, stored: StoredToken) -> None:
         """Have the use of a token noted, which no request waits for."""
-        from ...skills_db.tokens import USED_SECONDS
+        from ...skills_db.token_store import USED_SECONDS
 
         now = time.time()
         if stored.used is not None and now - stored.used < USED_SECONDS:

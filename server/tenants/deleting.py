@@ -19,7 +19,7 @@ from ...skills_db.engine import Database, place_of
 from ...skills_db.tenants import schemas
 from ...skills_db.tenants.contents import forget_tenant
 from ...skills_db.tenants.tenant_store import Tenant, TenantStatus, TenantStore
-from ...skills_db.tokens.token_store import TokenStore
+from ...skills_db.token_store import TokenStore
 from ...tools_registry.upstream.pins import Pins
 from ..audit.trail import UNAUDITED, AuditTrail
 from ..errors import TenantRefused, UsageError

@@ -28,7 +28,7 @@ from sealab.server.database import HomeDatabase
 from sealab.server.home import Home
 from sealab.server.identity import Right
 from sealab.server.settings import Settings
-from sealab.skills_db.tokens import TokenStore
+from sealab.skills_db.token_store import TokenStore
 from tests.chaos.client import Client
 from tests.chaos.served import UPSTREAM
 from tests.skills_db.postgres import Cluster as DatabaseServer

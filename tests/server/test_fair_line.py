@@ -9,13 +9,13 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from sealab.server.app import _prepare_process
 from sealab.server.daemon_threads import DaemonThreads
 from sealab.server.errors import HostWorkBusy
 from sealab.server.fair_line import FairLine, Owner
-from sealab.server.protocol.web.fair_starts import FairStarts
+from sealab.server.protocol.web.admission import Admission
 
 OWNERS = st.builds(Owner, st.sampled_from("AB"), st.sampled_from("xyz"))
 
@@ -135,19 +135,22 @@ class Noted:
         self._at_once = 0
 
 
-def asked(app: FairStarts, caller: str) -> asyncio.Task[None]:
-    async def nothing(*_message: object) -> None:
+def asked(app: Admission, caller: str) -> asyncio.Task[None]:
+    async def received() -> Message:
+        return {"type": "http.request"}
+
+    async def nothing(_message: Message) -> None:
         pass
 
     scope = {"type": "http", "headers": [(b"authorization", caller.encode())], "client": ("127.0.0.1", 1)}
-    return asyncio.create_task(app(scope, nothing, nothing))  # type: ignore[arg-type]  # nobody receives or sends
+    return asyncio.create_task(app(scope, received, nothing))
 
 
 async def test_few_requests_begin_in_one_round_and_one_before_the_hundred_that_another_caller_sent_just_before() -> (
     None
 ):
     noted = Noted()
-    app = FairStarts(noted)
+    app = Admission(noted, 1_000_000)
     await asyncio.gather(*(asked(app, "many") for _ in range(MANY)), asked(app, "one"))
     assert len(noted.began) == MANY + 1
     assert noted.began.index("one") < 10
@@ -156,7 +159,7 @@ async def test_few_requests_begin_in_one_round_and_one_before_the_hundred_that_a
 
 async def test_a_request_that_is_cancelled_while_it_waits_takes_nobodys_turn() -> None:
     noted = Noted()
-    app = FairStarts(noted)
+    app = Admission(noted, 1_000_000)
     tasks = [asked(app, "many") for _ in range(MANY)]
     await asyncio.sleep(0)
     for task in tasks[10:]:

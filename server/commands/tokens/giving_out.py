@@ -22,7 +22,7 @@ from ..terminal import moment, print_error
 
 if TYPE_CHECKING:
     from ....skills_db.engine import Database
-    from ....skills_db.tokens import StoredToken, TokenStore
+    from ....skills_db.token_store import StoredToken, TokenStore
     from ...home import Home
     from ...settings import Settings
     from ...tenants.sign_outs import SignedOut
@@ -43,7 +43,7 @@ class _Operators:
 
     @property
     def store(self) -> TokenStore:
-        from ....skills_db.tokens import TokenStore
+        from ....skills_db.token_store import TokenStore
 
         return TokenStore(self.database)
 

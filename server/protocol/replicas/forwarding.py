@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ...identity import BEARER, identity_in, identity_told
 from ...replicas.peer_link import PeerLost, PeerRefused, PeerUnreached
 from ...replicas.seals import ANSWER_HEADER, ERA_HEADER, HEADER
-from ..web.bodies import left
+from ..web.admission import left
 from ..web.callers import header
 from ..web.error_responses import refusal
 from .request_states import replica_in

@@ -20,7 +20,7 @@ from sealab.server.access.verifier import VerifierUnavailable
 from sealab.server.database import HomeDatabase
 from sealab.server.identity import Identity, Right
 from sealab.skills_db.errors import DatabaseUnavailable
-from sealab.skills_db.tokens import StoredToken, TokenStore
+from sealab.skills_db.token_store import StoredToken, TokenStore
 
 
 @pytest.fixture

@@ -19,8 +19,7 @@ from sealab.server.audit.audit_log import AuditLog
 from sealab.server.audit.trail import AuditTrail, DenialReason
 from sealab.server.errors import AuditUnwritten
 from sealab.server.identity import ALL_RIGHTS, IDENTITY, Identity, Right
-from sealab.server.protocol.web import access_lines
-from sealab.server.protocol.web.access_lines import AccessLines
+from sealab.server.protocol.web import authentication
 from sealab.server.protocol.web.authentication import Authentication
 from sealab.skills_db.audit.audit_store import AuditStore, Wanted
 from sealab.skills_db.engine import open_database
@@ -183,16 +182,31 @@ async def status_of(app: ASGIApp, token: str) -> int:
     return answered[0]
 
 
+class Named:
+    """Takes every token for the name of its principal."""
+
+    async def identity_of(self, token: str) -> Identity | None:
+        return Identity("acme", token, ALL_RIGHTS)
+
+    async def close(self) -> None:
+        pass
+
+
+async def nobody(_scope: Scope, _receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
 async def test_a_credential_is_noted_again_only_once_it_was_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(access_lines, "REMEMBERED_MAX", 2)
+    monkeypatch.setattr(authentication, "ACCEPTED_MAX", 2)
     with open_database(None, tmp_path) as database:
         store = AuditStore(database, b"k" * 32)
         log = AuditLog(lambda: store)
-        noting = AccessLines(AuditTrail(log))
-        for mark in (b"a", b"b", b"a", b"c", b"a", b"b"):
-            await noting.signed_in(mark, Identity("acme", mark.decode(), ALL_RIGHTS), "token")
+        app = Authentication(nobody, Named(), audit=AuditTrail(log))
+        for token in ("a", "b", "a", "c", "a", "b"):
+            assert await status_of(app, token) == 200
         await asyncio.to_thread(log.close)
         assert [each.event.principal for each in store.lines(Wanted())] == ["a", "b", "c", "b"]
 

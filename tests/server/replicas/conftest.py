@@ -27,7 +27,7 @@ from sealab.server.access.names import DEFAULT_RIGHTS
 from sealab.server.access.token_text import digest_of, new_token
 from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.tenants.tenant_store import TenantStore
-from sealab.skills_db.tokens import TokenStore
+from sealab.skills_db.token_store import TokenStore
 
 from ...skills_db.postgres import Cluster
 from ..conftest import SEALAB, environment

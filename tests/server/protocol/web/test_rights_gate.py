@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from starlette.types import Message, Receive, Scope, Send
 
 from sealab.server.identity import IDENTITY, Identity, Right
-from sealab.server.protocol.web.rights_gate import RightsGate, needed_in
+from sealab.server.protocol.web.admission import Admission, needed_in
 from sealab.server.rights import METHODS, TOOLS, needed_by, needed_to_answer
 
 from ...conftest import http_server
@@ -165,10 +165,10 @@ async def answered(identity: Identity | None, *parts: bytes, method: str = "POST
     async def send(message: Message) -> None:
         sent.append(message)
 
-    scope: Scope = {"type": "http", "method": method, "path": "/mcp", "headers": []}
+    scope: Scope = {"type": "http", "method": method, "path": "/mcp", "headers": [], "client": None}
     if identity is not None:
         scope[IDENTITY] = identity
-    await RightsGate(app)(scope, receive, send)
+    await Admission(app, 1_000_000)(scope, receive, send)
     headers = {key.decode(): value.decode() for key, value in sent[0]["headers"]}
     return sent[0]["status"], headers, bytes(seen)
 

@@ -10,8 +10,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from sealab.server.identity import ALL_RIGHTS, IDENTITY, Identity
-from sealab.server.protocol.web.bodies import Bodies
-from sealab.server.protocol.web.fair_starts import ROUNDS, FairStarts
+from sealab.server.protocol.web.admission import ROUNDS, Admission
 from sealab.server.protocol.web.mcp_sessions import CALLERS_WORTH, McpSessions
 
 from ....waiting import until
@@ -57,7 +56,7 @@ async def test_a_request_begins_before_the_hundred_that_the_principals_of_anothe
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
         began.append(scope[IDENTITY].tenant)
 
-    starts = FairStarts(app)
+    starts = Admission(app, 24 * MB)
     many = [starts(request_of("many", f"p{number}"), nothing, Answers()) for number in range(100)]
     await asyncio.gather(*many, starts(request_of("one", "p"), nothing, Answers()))
     assert len(began) == 101
@@ -77,7 +76,7 @@ async def test_a_request_of_many_rounds_ends_however_many_another_tenant_goes_on
             await asyncio.sleep(0)
         at_work -= 1
 
-    starts = FairStarts(app)
+    starts = Admission(app, 24 * MB)
 
     async def again_and_again(number: int) -> None:
         while not others.is_set():
@@ -98,7 +97,7 @@ async def test_a_request_of_many_rounds_ends_however_many_another_tenant_goes_on
 class Sent:
     """A body that is held until it may be answered."""
 
-    def __init__(self, bodies: Bodies, tenant: str, principal: str, size: int) -> None:
+    def __init__(self, bodies: Admission, tenant: str, principal: str, size: int) -> None:
         self._size = size
         self.answers = Answers()
         self.task = asyncio.create_task(bodies(request_of(tenant, principal), self._receive, self.answers))
@@ -118,7 +117,7 @@ async def test_the_bodies_of_a_tenant_leave_room_for_those_of_another_and_are_re
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    bodies = Bodies(app, 24 * MB)
+    bodies = Admission(app, 24 * MB)
     greedy = [Sent(bodies, "greedy", f"p{number}", 2 * MB) for number in range(10)]
     await until(lambda: len(held) + sum(each.task.done() for each in greedy) == len(greedy))
     refused = [each for each in greedy if each.task.done()]

@@ -15,7 +15,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from sealab.server.fair_line import Owner
-from sealab.server.protocol.web.bodies import Bodies, LargeBodies
+from sealab.server.protocol.web.admission import Admission, Turns
 from sealab.tools_registry.json_lines import LARGE_CHARS
 
 from ....waiting import wait_until
@@ -136,7 +136,7 @@ class Rounds:
 
 
 async def test_others_have_rounds_of_the_loop_between_two_and_each_caller_its_turn() -> None:
-    large, rounds = LargeBodies(), Rounds()
+    large, rounds = Turns(1, 8, 3), Rounds()
     began: list[tuple[str, int]] = []
 
     async def one(caller: str) -> None:
@@ -150,7 +150,7 @@ async def test_others_have_rounds_of_the_loop_between_two_and_each_caller_its_tu
 
 
 async def test_one_that_is_cancelled_takes_nobodys_turn() -> None:
-    large = LargeBodies()
+    large = Turns(1, 8, 3)
     tasks = [asyncio.create_task(large.turn(Owner(caller="many"))) for _ in range(MANY)]
     await asyncio.sleep(0)
     for task in tasks[1:-1]:
@@ -158,7 +158,7 @@ async def test_one_that_is_cancelled_takes_nobodys_turn() -> None:
     await asyncio.wait_for(tasks[-1], 30)
     served = asyncio.create_task(large.turn(Owner(caller="many")))
     await asyncio.sleep(0)
-    large._turns.serve_next()  # and then it is cancelled, before it goes on
+    large._next()  # and then it is cancelled, before it goes on
     served.cancel()
     await asyncio.gather(*tasks, served, return_exceptions=True)
     await asyncio.wait_for(large.turn(Owner(caller="other")), 30)
@@ -181,7 +181,7 @@ async def test_a_small_body_waits_for_no_large_one() -> None:
         await bodies({"type": "http", "headers": [], "client": ("127.0.0.1", 1)}, receive, send)
 
     first = asyncio.Event()
-    bodies = Bodies(app, 100 * LARGE_CHARS)
+    bodies = Admission(app, 100 * LARGE_CHARS)
     large = [asyncio.create_task(posted(LARGE_CHARS + 1)) for _ in range(5)]
     await first.wait()
     await posted(10)

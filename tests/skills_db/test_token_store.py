@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from sealab.skills_db.engine import Database
-from sealab.skills_db.tokens import MARK_CHARS, USED_SECONDS, StoredToken, TokenStore
+from sealab.skills_db.token_store import MARK_CHARS, USED_SECONDS, StoredToken, TokenStore
 
 from ..conftest import Place
 

@@ -15,9 +15,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..engine import Database
-from ..models import TokenRow
-from ..sql import Session, col, sa, select
+from .engine import Database
+from .models import TokenRow
+from .sql import Session, col, sa, select
 
 MARK_CHARS = 16
 _NO_DIGEST = "0" * 64
