@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from ...skills_db.audit.chain import Detail
     from ...skills_db.engine import Database
-    from ...skills_db.sign_ins.sign_in_flows import SignInFlows
     from ...skills_db.sign_ins.sign_in_keys import Told
     from ...skills_db.sign_ins.sign_in_store import SignInStore, StoredSignIn
     from ...tools_registry.sign_in.token_endpoint import Granted
@@ -73,7 +72,7 @@ class SignIns:
         self._key = key
         self._tenant = tenant
         self._process = secrets.token_hex(8)
-        self._opened: tuple[SignInStore, SignInFlows] | None = None
+        self._opened: SignInStore | None = None
         self._renewing: dict[tuple[str, Owner], asyncio.Task[str]] = {}
         self._exchanged: OrderedDict[tuple[str, Owner], tuple[str, float]] = OrderedDict()
 
@@ -139,7 +138,7 @@ class SignIns:
         try:
             if not sign_ins_of(self._database()):
                 return False  # without a look at the vault's key, which there need not be
-            stored = self._open()[0].get(OPERATOR, server.name)
+            stored = self._store().get(OPERATOR, server.name)
         except SignInUnreadable:
             raise SignInNeeded(over) from None
         except (SkillsDbError, VaultKeyError, OSError) as error:
@@ -226,22 +225,14 @@ class SignIns:
 
     async def ask(self, work: Callable[[SignInStore], _T]) -> _T:
         """Do work with the store, in a thread."""
-        return await in_thread(Kind.DATABASE, lambda: work(self._open()[0]), charged=False)
+        return await in_thread(Kind.DATABASE, lambda: work(self._store()), charged=False)
 
-    async def ask_flows(self, work: Callable[[SignInFlows], _T]) -> _T:
-        """Do work with the flows, in a thread."""
-        return await in_thread(Kind.DATABASE, lambda: work(self._open()[1]), charged=False)
-
-    def _open(self) -> tuple[SignInStore, SignInFlows]:
-        opened = self._opened
-        if opened is None:
-            from ...skills_db.sign_ins.sign_in_flows import SignInFlows
+    def _store(self) -> SignInStore:
+        if self._opened is None:
             from ...skills_db.sign_ins.sign_in_store import SignInStore
 
-            database = self._database()
-            store = SignInStore(database, self._key())
-            opened = self._opened = store, SignInFlows(database, store.keys)
-        return opened
+            self._opened = SignInStore(self._database(), self._key())
+        return self._opened
 
     async def _stored(self, server: ServerConfig, owner: Owner) -> StoredSignIn | None:
         """Return an owner's sign-in to a server; None where it was made for another URL."""

@@ -54,7 +54,7 @@ class AskedSignIn:
         from ...skills_db.sign_ins.sign_in_flows import REFUSED, SIGNED_IN
 
         while True:
-            flow = await self.sign_ins.ask_flows(lambda flows: flows.get(self.link))
+            flow = await self.sign_ins.ask(lambda store: store.flows.get(self.link))
             if flow is not None and flow.outcome == SIGNED_IN:
                 return
             if flow is not None and flow.outcome == REFUSED:
@@ -66,7 +66,7 @@ class AskedSignIn:
 
 async def asked_sign_in(sign_ins: SignIns, server: ServerConfig, owner: Owner, caller: Caller) -> AskedSignIn:
     """Begin to ask a caller's user to sign in to a server, by a link to a page of this server."""
-    link = await sign_ins.ask_flows(lambda flows: flows.new_secret("link"))
+    link = await sign_ins.ask(lambda store: store.flows.new_secret("link"))
     identity = caller.identity
     who = "the local user" if identity == LOCAL_IDENTITY else f"{identity.principal} of the tenant {identity.tenant}"
     if server.sign_in is SignInOf.TENANT:
@@ -79,7 +79,7 @@ async def asked_sign_in(sign_ins: SignIns, server: ServerConfig, owner: Owner, c
         "principal": who_asks(caller, identity.tenant).principal,
         "origin": caller.origin,
     }
-    await sign_ins.ask_flows(lambda flows: flows.open(link, owner, server.name, request, seconds=SIGN_IN_SECONDS))
+    await sign_ins.ask(lambda store: store.flows.open(link, owner, server.name, request, seconds=SIGN_IN_SECONDS))
     return AskedSignIn(sign_ins, server.name, link)
 
 
@@ -93,10 +93,10 @@ async def begun_in_browser(sign_ins: SignIns, server: ServerConfig, link: str, f
 
     _require_same(server, flow)
     async with issuer_client() as client:
-        state = await sign_ins.ask_flows(lambda flows: flows.new_secret("state"))
+        state = await sign_ins.ask(lambda store: store.flows.new_secret("state"))
         begun = await begin(client, server, f"{flow.request['origin']}{PATH}{sign_ins.place}{CALLBACK}", state)
     pending = begun.pending.model_dump(mode="json", exclude_none=True)
-    is_taken = await sign_ins.ask_flows(lambda flows: flows.begin(link, browser, state, pending))
+    is_taken = await sign_ins.ask(lambda store: store.flows.begin(link, browser, state, pending))
     return begun.address if is_taken else None
 
 
@@ -104,7 +104,7 @@ async def came_back(sign_ins: SignIns, state: str, browser: str) -> tuple[str, F
     """Return the sign-in that a browser comes back with, once; None for all that was not begun in it."""
     if not state or not browser or len(state) > _STATE_CHARS_MAX or len(browser) > _STATE_CHARS_MAX:
         return None
-    return await sign_ins.ask_flows(lambda flows: flows.come_back(state, browser))
+    return await sign_ins.ask(lambda store: store.flows.come_back(state, browser))
 
 
 async def ended_in_browser(
@@ -115,9 +115,9 @@ async def ended_in_browser(
     Raises `SignInFailed`, `SignInNeeded`; then too the link has ended.
     """
     from ...skills_db.sign_ins.sign_in_flows import REFUSED, SIGNED_IN
-    from ...tools_registry.sign_in.authorization import Pending, finish
+    from ...tools_registry.sign_in.authorization import finish
     from ...tools_registry.sign_in.owners import Owner
-    from ...tools_registry.sign_in.token_endpoint import issuer_client
+    from ...tools_registry.sign_in.token_endpoint import Pending, issuer_client
 
     key, flow = came
     outcome, code = REFUSED, answer.get("code", "")
@@ -131,7 +131,7 @@ async def ended_in_browser(
         await sign_ins.keep(server, Owner(str(flow.request["owner"])), granted, principal=principal)
         outcome = SIGNED_IN
     finally:
-        await sign_ins.ask_flows(lambda flows: flows.end(key, outcome))
+        await sign_ins.ask(lambda store: store.flows.end(key, outcome))
     return True
 
 

@@ -59,7 +59,7 @@ def tenant_signed_out(settings: Settings, home: Home, operators: Database, audit
             store = _store(settings, home, database, operators)
         except VaultKeyError:
             return SignedOut(there)
-        removed, given = store.remove_every_one()
+        removed, given = store.remove_all()
     ended = SignedOut(removed, _run_revoked(given))
     _note(audit, home, "", ended)
     return ended

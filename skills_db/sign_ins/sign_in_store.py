@@ -12,7 +12,6 @@ Everything here blocks: call it from a thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 from ..errors import SignInUnreadable
 from ..sql import sa
 from ..vault_keys import SealBroken
+from .sign_in_flows import SignInFlows
 from .sign_in_keys import SignInKeys, Told
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class SignInStore:
     def __init__(self, database: Database, key: bytes) -> None:
         self._database = database
         self.keys = SignInKeys(key)
+        self.flows = SignInFlows(database, self.keys)
+        """Those that are under way."""
 
     def get(self, person: str, server: str) -> StoredSignIn | None:
         """Return what a person has for a server. Raises `SignInUnreadable`."""
@@ -55,22 +57,15 @@ class SignInStore:
 
     def put(self, person: str, server: str, told: Told) -> None:
         """Keep what a sign-in gave, in the place of an earlier one. Once it returns, it survives a crash."""
-        with self._database.transaction() as session:
-            session.execute(_PUT, self._row(person, server, told))
-
-    def put_if_absent(self, person: str, server: str, told: Told) -> bool:
-        """Keep what a sign-in gave unless there is one, and return whether it was kept."""
-        with self._database.transaction() as session:
-            return session.execute(_PUT_IF_ABSENT, self._row(person, server, told)).one_or_none() is not None
-
-    def _row(self, person: str, server: str, told: Told) -> dict[str, object]:
         owner = self.keys.owner(person, server)
-        return {
+        row = {
             "owner": owner,
             "person": self.keys.person(person),
             "now": time.time(),
             "sealed": self.keys.sealed(owner, _TOKENS, told),
         }
+        with self._database.transaction() as session:
+            session.execute(_PUT, row)
 
     def lease(self, person: str, server: str, version: int, process: str, seconds: float) -> bool:
         """Take the right to renew that version; False where another has it, or the version is gone."""
@@ -107,28 +102,20 @@ class SignInStore:
                 session.execute(_REMOVE_FLOWS, asked)
             return removed
 
-    def remove_all(self, person: str) -> tuple[int, tuple[Told, ...]]:
-        """Forget every sign-in of a person, and those under way.
+    def remove_all(self, person: str | None = None) -> tuple[int, tuple[Told, ...]]:
+        """Forget every sign-in of a person, or of all, and those under way.
 
         Return how many there were, and what those gave that can be read, so that it can be revoked.
         """
-        asked = {"person": self.keys.person(person)}
+        asked = {"person": None if person is None else self.keys.person(person)}
         with self._database.transaction() as session:
             rows = session.execute(_REMOVE_ALL, asked).all()
             session.execute(_REMOVE_ALL_FLOWS, asked)
-        return len(rows), tuple(self._readable(rows))
-
-    def remove_every_one(self) -> tuple[int, tuple[Told, ...]]:
-        """Forget all sign-ins of the database; return how many there were, and what those gave that can be read."""
-        with self._database.transaction() as session:
-            rows = session.execute(_REMOVE_EVERY_ONE).all()
-            session.execute(_REMOVE_EVERY_FLOW)
-        return len(rows), tuple(self._readable(rows))
-
-    def _readable(self, rows: Sequence[sa.Row[tuple[object, ...]]]) -> Iterator[Told]:
+        readable: list[Told] = []
         for row in rows:
             with suppress(SealBroken):
-                yield self.keys.opened(row.owner, _TOKENS, row.sealed)
+                readable.append(self.keys.opened(row.owner, _TOKENS, row.sealed))
+        return len(rows), tuple(readable)
 
     def _opened(self, owner: str, sealed: object, server: str) -> Told:
         try:
@@ -148,13 +135,9 @@ def sign_ins_of(database: Database) -> int:
 
 _COUNT = sa.text("SELECT count(*) FROM sealab_sign_in")
 _GET = sa.text("SELECT version, sealed FROM sealab_sign_in WHERE owner = :owner")
-_INSERT = (
-    "INSERT INTO sealab_sign_in (owner, person, version, changed, leased_by, leased_until, sealed) "
-    "VALUES (:owner, :person, 1, :now, '', 0, :sealed) ON CONFLICT (owner) DO "
-)
-_PUT_IF_ABSENT = sa.text(f"{_INSERT}NOTHING RETURNING version")
 _PUT = sa.text(
-    f"{_INSERT}UPDATE SET "
+    "INSERT INTO sealab_sign_in (owner, person, version, changed, leased_by, leased_until, sealed) "
+    "VALUES (:owner, :person, 1, :now, '', 0, :sealed) ON CONFLICT (owner) DO UPDATE SET "
     "version = sealab_sign_in.version + 1, changed = excluded.changed, leased_by = '', leased_until = 0, "
     "sealed = excluded.sealed"
 )
@@ -174,7 +157,5 @@ _REMOVE = sa.text(
     "DELETE FROM sealab_sign_in WHERE owner = :owner AND version = coalesce(:version, version) RETURNING version"
 )
 _REMOVE_FLOWS = sa.text("DELETE FROM sealab_sign_in_flow WHERE owner = :owner")
-_REMOVE_ALL = sa.text("DELETE FROM sealab_sign_in WHERE person = :person RETURNING owner, sealed")
-_REMOVE_EVERY_ONE = sa.text("DELETE FROM sealab_sign_in RETURNING owner, sealed")
-_REMOVE_EVERY_FLOW = sa.text("DELETE FROM sealab_sign_in_flow")
-_REMOVE_ALL_FLOWS = sa.text("DELETE FROM sealab_sign_in_flow WHERE person = :person")
+_REMOVE_ALL = sa.text("DELETE FROM sealab_sign_in WHERE person = coalesce(:person, person) RETURNING owner, sealed")
+_REMOVE_ALL_FLOWS = sa.text("DELETE FROM sealab_sign_in_flow WHERE person = coalesce(:person, person)")

@@ -35,34 +35,20 @@ from mcp.shared.auth import (
     OAuthClientInformationFull,
     OAuthClientMetadata,
     OAuthMetadata,
-    OAuthToken,
     ProtectedResourceMetadata,
 )
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
-from pydantic import AnyUrl, BaseModel, Field
+from pydantic import AnyUrl
 
 from ..configuration import ServerConfig
 from ..errors import SignInFailed
 from .reach import Reach, reach_of_answer, require_reachable
-from .token_endpoint import Granted, code_redeemed, require_safe, sent
+from .token_endpoint import Granted, Pending, code_redeemed, require_safe, sent
 
 Method = Literal["none", "client_secret_basic", "client_secret_post"]
 """How a client says who it is at the token endpoint (RFC 7591, section 2)."""
 _USABLE = frozenset({None, "none", "client_secret_post", "client_secret_basic"})
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-
-
-class Pending(BaseModel):
-    """What it takes to end a sign-in that was begun; it is kept as a secret."""
-
-    url: str
-    verifier: str = Field(repr=False)
-    redirect_uri: str
-    client: OAuthClientInformationFull = Field(repr=False)
-    metadata: OAuthMetadata
-    resource: str
-    scope: str | None = None
-    reach: Reach | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +125,7 @@ async def finish(client: httpx2.AsyncClient, pending: Pending, code: str, iss: s
             "The answer to the sign-in does not come from the issuer that was asked (RFC 9207). Do not sign in again "
             "before the operator has looked at the server."
         ) from None
-    nothing = OAuthToken(access_token="", scope=pending.scope)
-    before = Granted(
-        url=pending.url,
-        tokens=nothing,
-        client=pending.client,
-        metadata=pending.metadata,
-        resource=pending.resource,
-        reach=pending.reach,
-    )
-    return await code_redeemed(client, before, code, pending.verifier, pending.redirect_uri)
+    return await code_redeemed(client, pending, code)
 
 
 async def _challenge(client: httpx2.AsyncClient, config: ServerConfig) -> httpx2.Response:

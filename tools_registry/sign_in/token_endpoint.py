@@ -37,12 +37,10 @@ _EARLY_SECONDS = 10.0
 """So long before a token ends it is renewed: the request that carries it still takes its way."""
 
 
-class Granted(BaseModel):
-    """What a sign-in gave, and what it takes to renew and revoke it; `expires_at` is in seconds since the epoch."""
+class Registered(BaseModel):
+    """This client as the issuer of a server knows it."""
 
     url: str
-    tokens: OAuthToken = Field(repr=False)
-    expires_at: float | None = None
     client: OAuthClientInformationFull = Field(repr=False)
     metadata: OAuthMetadata
     resource: str | None = None
@@ -52,6 +50,21 @@ class Granted(BaseModel):
     async def nearest(self) -> Reach:
         """Return how near the issuer's endpoints may be."""
         return await reach_of_server(self.url) if self.reach is None else self.reach
+
+
+class Pending(Registered):
+    """What it takes to end a sign-in that was begun; it is kept as a secret."""
+
+    verifier: str = Field(repr=False)
+    redirect_uri: str
+    scope: str | None = None
+
+
+class Granted(Registered):
+    """What a sign-in gave, and what it takes to renew and revoke it; `expires_at` is in seconds since the epoch."""
+
+    tokens: OAuthToken = Field(repr=False)
+    expires_at: float | None = None
 
     @property
     def is_over_soon(self) -> bool:
@@ -106,17 +119,15 @@ def require_safe(url: str, beside: str) -> None:
     raise SignInFailed("The issuer names an address without https. Tell its operator.")
 
 
-async def code_redeemed(
-    client: httpx2.AsyncClient, granted_for: Granted, code: str, verifier: str, redirect_uri: str
-) -> Granted:
-    """Redeem an authorization code (RFC 6749, 4.1.3; RFC 7636, 4.5); `granted_for` has no tokens yet."""
+async def code_redeemed(client: httpx2.AsyncClient, pending: Pending, code: str) -> Granted:
+    """Redeem an authorization code (RFC 6749, 4.1.3; RFC 7636, 4.5)."""
     form = {
         "grant_type": "authorization_code",
         "code": code,
-        "redirect_uri": redirect_uri,
-        "code_verifier": verifier,
+        "redirect_uri": pending.redirect_uri,
+        "code_verifier": pending.verifier,
     }
-    return await _granted(client, granted_for, form)
+    return await _granted(client, pending, form, OAuthToken(access_token="", scope=pending.scope))
 
 
 async def renewed(client: httpx2.AsyncClient, granted: Granted) -> Granted:
@@ -127,18 +138,21 @@ async def renewed(client: httpx2.AsyncClient, granted: Granted) -> Granted:
     if not granted.tokens.refresh_token:
         raise SignInNeeded("The sign-in is over, and cannot be renewed. Sign in again.")
     form = {"grant_type": "refresh_token", "refresh_token": granted.tokens.refresh_token}
-    return await _granted(client, granted, form)
+    return await _granted(client, granted, form, granted.tokens)
 
 
-async def _granted(client: httpx2.AsyncClient, before: Granted, form: dict[str, str]) -> Granted:
-    if before.resource is not None:
-        form["resource"] = before.resource
-    endpoint, credentials = str(before.metadata.token_endpoint), _credentials(before.client)
-    tokens = await _tokens(client, _request(endpoint, form, credentials, before.url), await before.nearest())
-    tokens.scope = tokens.scope or before.tokens.scope
-    tokens.refresh_token = tokens.refresh_token or before.tokens.refresh_token
+async def _granted(
+    client: httpx2.AsyncClient, registered: Registered, form: dict[str, str], before: OAuthToken
+) -> Granted:
+    if registered.resource is not None:
+        form["resource"] = registered.resource
+    endpoint, credentials = str(registered.metadata.token_endpoint), _credentials(registered.client)
+    tokens = await _tokens(client, _request(endpoint, form, credentials, registered.url), await registered.nearest())
+    tokens.scope = tokens.scope or before.scope
+    tokens.refresh_token = tokens.refresh_token or before.refresh_token
     expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
-    return before.model_copy(update={"tokens": tokens, "expires_at": expires_at})
+    kept = {name: getattr(registered, name) for name in Registered.model_fields}
+    return Granted(**kept, tokens=tokens, expires_at=expires_at)
 
 
 async def exchanged(client: httpx2.AsyncClient, exchange: TokenExchange, token: str) -> tuple[str, float]:

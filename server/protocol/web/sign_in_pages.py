@@ -66,7 +66,7 @@ async def _response(app: App | None, last: str, scope: Scope, receive: Receive) 
 async def _opened(app: App | None, link: str, scope: Scope, receive: Receive) -> Response:
     if scope["method"] not in {"GET", "HEAD", "POST"}:
         return page(405, "Not allowed", "A page is read with GET, and answered with POST.", {"Allow": "GET, POST"})
-    flow = None if app is None else await app.sign_ins.ask_flows(lambda flows: flows.get(link))
+    flow = None if app is None else await app.sign_ins.ask(lambda store: store.flows.get(link))
     if app is None or flow is None:
         return page(404, "Not valid", "This link is not valid: use it whole, or ask for a new one.")
     if not flow.is_open:

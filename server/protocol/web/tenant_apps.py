@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ....skills_db.errors import SkillsDbError
 from ....skills_db.vault_keys import tenants_key
-from ...access.names import tenant_name
+from ...access.names import is_tenant_name
 from ...app import App
 from ...audit.trail import UNAUDITED, AuditTrail, DenialReason
 from ...errors import HomeError, HostWorkBusy, RequestRefused, ServerError, TenantRefused, TenantsBusy
@@ -142,7 +142,7 @@ class LinkPages:
         async with AsyncExitStack() as stack:
             try:
                 app = None
-                if not slash or (_is_tenant(named) and named != DEFAULT_TENANT):
+                if not slash or (is_tenant_name(named) and named != DEFAULT_TENANT):
                     app = await self._app_of(stack, pages, named or DEFAULT_TENANT, last, scope)
                 response = await pages.response(app, last, scope, receive)
             except (SkillsDbError, ServerError) as error:
@@ -162,10 +162,3 @@ class LinkPages:
             with suppress(TenantRefused):  # what was deleted has no pages
                 return (await stack.enter_async_context(self._tenants.using(tenant))).app
         return None
-
-
-def _is_tenant(name: str) -> bool:
-    try:
-        return bool(tenant_name(name))
-    except RequestRefused:
-        return False
