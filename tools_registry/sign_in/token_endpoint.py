@@ -23,6 +23,7 @@ from typing_extensions import override
 
 from ..configuration import ServerConfig, TokenExchange
 from ..errors import SignInFailed, SignInNeeded
+from ..http_bodies import BodyTooLarge, bounded_body
 from .reach import NEAREST, JudgedTransport, Reach, reach_of_server
 
 ANSWER_BYTES_MAX = 256 * 1024
@@ -89,20 +90,18 @@ async def sent(client: httpx2.AsyncClient, request: httpx2.Request, nearest: Rea
     try:
         response = await client.send(request, stream=True)
         try:
-            body = bytearray()
-            async for piece in response.aiter_bytes():
-                body += piece
-                if len(body) > ANSWER_BYTES_MAX:
-                    raise SignInFailed(f"The issuer at {where} answered too much. Tell its operator.")
+            body = await bounded_body(response.aiter_bytes(), ANSWER_BYTES_MAX)
         finally:
             await response.aclose()
+    except BodyTooLarge:
+        raise SignInFailed(f"The issuer at {where} answered too much. Tell its operator.") from None
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise SignInFailed(
             f"The issuer at {where} cannot be reached ({type(error).__name__}). Try again in a moment."
         ) from None
     headers = {name: value for name, value in response.headers.items() if name in {"content-type", "www-authenticate"}}
     whole = httpx2.Response(
-        response.status_code, headers=headers, content=bytes(body), request=request, extensions=response.extensions
+        response.status_code, headers=headers, content=body, request=request, extensions=response.extensions
     )
     whole.next_request = response.next_request  # which is for the caller to judge
     return whole
