@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -63,19 +64,17 @@ class Issuer:
         self._clock = clock
         self._facts: IssuerFacts | None = None
         self._tried = float("-inf")
-        self._failure: VerifierUnavailable | None = None
+        self._failure: str | None = None
         self._renewal: asyncio.Task[None] | None = None
         self.fetches = 0
         """How often it was asked."""
 
     async def facts(self) -> IssuerFacts:
         """Return what is known, fetched first where nothing is or it is old. Raises `VerifierUnavailable`."""
-        known = self._usable()
-        if known is not None and self._clock() - known.fetched < FRESH_SECONDS:
-            return known
-        renewal = self._renew()
-        if renewal is not None:
-            await asyncio.wait({renewal}, timeout=None if known is None else _RENEWAL_WAIT_SECONDS)
+        facts = self._facts
+        age = math.inf if facts is None else self._clock() - facts.fetched
+        if age >= FRESH_SECONDS:
+            await self._renewed(_RENEWAL_WAIT_SECONDS if age < KEPT_SECONDS else None)
         return self._known()
 
     async def newer_facts(self, than: IssuerFacts) -> IssuerFacts:
@@ -83,13 +82,10 @@ class Issuer:
 
         Returns facts as old as `than` where these are younger than `RETRY_SECONDS`.
         """
-        if self._facts is not than:  # somebody else asked meanwhile
-            return self._known()
-        renewal = self._renew()
-        if renewal is not None:
-            await asyncio.wait({renewal})
-        if self._failure is not None:
-            raise self._again(self._failure)
+        if self._facts is than:  # else somebody else asked meanwhile
+            await self._renewed(None)
+            if self._failure is not None:
+                raise VerifierUnavailable(self._failure)
         return self._known()
 
     async def close(self) -> None:
@@ -98,50 +94,40 @@ class Issuer:
             self._renewal.cancel()
             await asyncio.wait({self._renewal})
 
-    def _usable(self) -> IssuerFacts | None:
-        facts = self._facts
-        return facts if facts is not None and self._clock() - facts.fetched < KEPT_SECONDS else None
-
     def _known(self) -> IssuerFacts:
-        facts = self._usable()
-        if facts is None:
-            raise self._again(self._failure)
+        facts = self._facts
+        if facts is None or self._clock() - facts.fetched >= KEPT_SECONDS:
+            raise VerifierUnavailable(
+                self._failure or "The issuer of tokens has not answered yet. Try again in a moment."
+            )
         return facts
 
-    @staticmethod
-    def _again(failure: VerifierUnavailable | None) -> VerifierUnavailable:
-        """Return a failure to be raised; one exception raised by many would collect their tracebacks."""
-        text = "The issuer of tokens has not answered yet. Try again in a moment." if failure is None else str(failure)
-        return VerifierUnavailable(text)
-
-    def _renew(self) -> asyncio.Task[None] | None:
-        """Begin a fetch unless one is under way; None where the last is too recent for another."""
-        if self._renewal is None:
+    async def _renewed(self, seconds: float | None) -> None:
+        """Wait so long at most for a fetch, begun unless one is under way, or the last is too recent for another."""
+        if self._renewal is None or self._renewal.done():
             if self._clock() - self._tried < RETRY_SECONDS:
-                return None
+                return
             self._tried = self._clock()
             self._renewal = asyncio.create_task(self._fetch())
-            self._renewal.add_done_callback(self._renewed)
-        return self._renewal
-
-    def _renewed(self, _renewal: asyncio.Task[None]) -> None:
-        self._renewal = None
-        self._tried = self._clock()
+        await asyncio.wait({self._renewal}, timeout=seconds)
 
     async def _fetch(self) -> None:
         self.fetches += 1
+        failure: str | None = None
         try:
             async with asyncio.timeout(_FETCH_SECONDS_MAX):
                 self._facts = await self._fetched()
         except VerifierUnavailable as error:
-            self._failed(error)
+            failure = str(error)
         except TimeoutError:
-            self._failed(VerifierUnavailable(f"The issuer {self._issuer} answers too slowly. Try again in a moment."))
+            failure = f"The issuer {self._issuer} answers too slowly. Try again in a moment."
         except Exception as error:  # noqa: BLE001 - nobody awaits the task: those who wait must get to know
             _LOG.exception("What the issuer of tokens answers cannot be read.")
-            self._failed(VerifierUnavailable(f"What the issuer {self._issuer} answers cannot be read: {error}."))
-        else:
-            self._failure = None
+            failure = f"What the issuer {self._issuer} answers cannot be read: {error}."
+        if failure is not None and failure != self._failure:
+            _LOG.warning("%s", failure)
+        self._failure = failure
+        self._tried = self._clock()
 
     async def _fetched(self) -> IssuerFacts:
         metadata = await _discovered(self._link, self._issuer)
@@ -151,11 +137,6 @@ class Issuer:
                 f"The issuer {self._issuer} has no key set at its jwks_uri. Try again in a moment."
             )
         return IssuerFacts(metadata, SigningKeys(document), self._clock())
-
-    def _failed(self, error: VerifierUnavailable) -> None:
-        if self._failure is None or str(self._failure) != str(error):
-            _LOG.warning("%s", error)
-        self._failure = error
 
 
 async def _discovered(link: IssuerLink, issuer: str) -> IssuerMetadata:

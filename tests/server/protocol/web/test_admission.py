@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import pairwise
@@ -147,6 +148,19 @@ async def test_others_have_rounds_of_the_loop_between_two_and_each_caller_its_tu
     assert [caller for caller, _ in began].index("other") <= 2
     times = [count for _, count in began]
     assert all(after - before >= 8 for before, after in pairwise(times))
+
+
+async def test_few_begin_in_one_round_and_one_before_the_hundred_that_another_caller_sent_just_before() -> None:
+    turns, rounds = Turns(4, 16), Rounds()
+    began: list[tuple[str, int]] = []
+
+    async def one(caller: str) -> None:
+        await turns.turn(Owner(caller=caller))
+        began.append((caller, rounds.count))
+
+    await asyncio.gather(*(one("many") for _ in range(100)), one("other"))
+    assert [caller for caller, _ in began].index("other") < 10
+    assert max(Counter(count for _, count in began).values()) < 10
 
 
 async def test_one_that_is_cancelled_takes_nobodys_turn() -> None:
