@@ -15,7 +15,7 @@ from typing import Literal
 from urllib.parse import urlencode, urlsplit
 
 import httpx2
-from mcp.client.auth import OAuthFlowError
+from mcp.client.auth import OAuthFlowError, OAuthRegistrationError
 from mcp.client.auth.utils import (
     build_oauth_authorization_server_metadata_discovery_urls,
     build_protected_resource_metadata_discovery_urls,
@@ -68,10 +68,11 @@ async def begin(
     """
     try:
         return await _begin(client, config, redirect_uri, state, scope)
-    except OAuthFlowError as error:
+    except OAuthFlowError as error:  # whose text may hold the whole answer of an issuer
+        said = "registers no client, or answered" if isinstance(error, OAuthRegistrationError) else "answered"
         raise SignInFailed(
-            f"Signing in to the server {config.name!r} cannot begin: {_kind(error)}. If it takes a key instead, give "
-            'it one in "headers" in mcp.json.'
+            f"Signing in to the server {config.name!r} cannot begin: its issuer {said} what cannot be used. If it takes "
+            'a key instead, give it one in "headers" in mcp.json.'
         ) from None
 
 
@@ -231,10 +232,3 @@ def _wanted_method(metadata: OAuthMetadata) -> Method | None:
     supported = metadata.token_endpoint_auth_methods_supported
     wanted: tuple[Method, ...] = ("none", "client_secret_basic", "client_secret_post")
     return next((each for each in wanted if supported is not None and each in supported), None)
-
-
-def _kind(error: OAuthFlowError) -> str:
-    """Return what of the SDK's error may be shown: its texts may hold the whole answer of an issuer."""
-    return {
-        "OAuthRegistrationError": "its issuer registers no client, or answered what cannot be used",
-    }.get(type(error).__name__, "its issuer answered what cannot be used")

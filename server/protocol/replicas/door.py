@@ -55,7 +55,7 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http" or scope["path"] != PATH:
+        if scope["path"] != PATH:
             await self._app(scope, receive, send)
             return
         told = (header(scope, HEADER.encode()) or b"").decode("latin-1")

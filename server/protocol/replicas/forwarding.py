@@ -56,9 +56,6 @@ class Forwarding:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request here, or have another server do it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         told = header(scope, _SESSION)
         version = header(scope, _VERSION)
         if version is not None and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS:

@@ -138,9 +138,6 @@ class Admission:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let one request in, or refuse it. A peer that leaves before the end of its body gets no answer."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         owner = owner_of(scope)
         await self._starts.turn(_who_begins(scope, owner))
         held = _Held()

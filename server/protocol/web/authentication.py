@@ -70,7 +70,7 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or say how to authenticate."""
-        if scope["type"] != "http" or scope["path"].startswith(LINKS):
+        if scope["path"].startswith(LINKS):
             await self._app(scope, receive, send)
             return
         if scope["path"].startswith(WITHOUT_TOKEN):  # what there is has been answered before

@@ -52,7 +52,7 @@ class MetadataPages:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http" or scope["path"] not in self._paths:
+        if scope["path"] not in self._paths:
             await self._app(scope, receive, send)
         elif scope["method"] not in _METHODS:
             await Response(status_code=405, headers={"Allow": ", ".join(_METHODS)})(scope, receive, send)

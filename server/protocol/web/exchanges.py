@@ -75,9 +75,7 @@ class Exchanges:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-        elif scope["path"] == "/healthz":
+        if scope["path"] == "/healthz":
             await Response(status_code=200)(scope, receive, send)
         elif scope["path"] == "/readyz":
             reason = STOPPING if self._stopping else self._why_not_ready()

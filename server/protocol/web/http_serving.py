@@ -106,7 +106,7 @@ async def _serve(
         ssl_certfile=exposure.certificate,
         ssl_keyfile=exposure.key,
         timeout_graceful_shutdown=math.ceil(LAST_ANSWERS_SECONDS),
-        ws="none",
+        ws="none",  # so each layer gets nothing but HTTP requests
         lifespan="off",  # MCP servers begin and end with their tenants
     )
     server = _Server(config)

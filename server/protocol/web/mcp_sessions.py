@@ -79,9 +79,6 @@ class McpSessions:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request in its session, if it has one, or open one."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         name = header(scope, _ID)
         session = self._named(name, scope)
         version = header(scope, _VERSION)
@@ -94,9 +91,16 @@ class McpSessions:
         if session is None:
             await refusal(_NOT_FOUND, "Session not found. Initialize a new one.")(scope, receive, send)
             return
+        status = _FAILED_FROM
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
         with self._used(session, scope):
-            status = await self._pass_on(scope, receive, send)
-        if status == _NOT_FOUND or (scope["method"] == "DELETE" and status is not None and status < _FAILED_FROM):
+            await self._app(scope, receive, watched)
+        if status == _NOT_FOUND or (scope["method"] == "DELETE" and status < _FAILED_FROM):
             self._forget(session)
 
     def _named(self, name: bytes | None, scope: Scope) -> _Session | None:
@@ -206,18 +210,6 @@ class McpSessions:
             pass
 
         await self._app(scope, nothing, unseen)
-
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> int | None:
-        status: int | None = None
-
-        async def watched(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        await self._app(scope, receive, watched)
-        return status
 
     @contextmanager
     def _used(self, session: _Session, scope: Scope) -> Iterator[None]:

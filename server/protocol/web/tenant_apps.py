@@ -101,9 +101,6 @@ class TenantApps:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http":
-            await self._tenants.own.sessions(scope, receive, send)
-            return
         identity = identity_in(scope)
         if identity is None and self._authenticates:
             await refusal(401, "The request has no token. Send one that is valid.")(scope, receive, send)
@@ -133,7 +130,7 @@ class LinkPages:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        path = scope["path"] if scope["type"] == "http" else ""
+        path = scope["path"]
         pages = next((each for each in self._kinds if path.startswith(each.path)), None)
         if pages is None:
             await self._app(scope, receive, send)
