@@ -71,8 +71,8 @@ async def begin(
     except OAuthFlowError as error:  # whose text may hold the whole answer of an issuer
         said = "registers no client, or answered" if isinstance(error, OAuthRegistrationError) else "answered"
         raise SignInFailed(
-            f"Signing in to the server {config.name!r} cannot begin: its issuer {said} what cannot be used. If it takes "
-            'a key instead, give it one in "headers" in mcp.json.'
+            f"Signing in to the server {config.name!r} cannot begin: its issuer {said} what cannot be used. If it "
+            'takes a key instead, give it one in "headers" in mcp.json.'
         ) from None
 
 
