@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from ...skills_db.errors import SignInUnreadable, SkillsDbError
 from ...tools_registry.configuration import ServerConfig, SignInOf
 from ...tools_registry.errors import ConnectFailed, SignInFailed, SignInNeeded
 from ...tools_registry.names import test_of
@@ -132,7 +133,6 @@ class SignIns:
 
     def _has_operators(self, server: ServerConfig, over: str) -> bool:
         """Return whether the operator is signed in to a server. Raises as `signs`."""
-        from ...skills_db.errors import SignInUnreadable, SkillsDbError
         from ...skills_db.sign_ins.sign_in_store import sign_ins_of
 
         try:
@@ -158,8 +158,6 @@ class SignIns:
         Raises `SignInFailed` where it cannot be kept, or its line of the audit log is required and cannot be written:
         nothing is kept then, and the issuer is asked to revoke what it gave.
         """
-        from ...skills_db.errors import SkillsDbError
-
         if owner == OPERATOR and self._operators is not None:
             await self._operators.keep(server, owner, granted, principal=principal)
             return
@@ -205,8 +203,6 @@ class SignIns:
 
         One that cannot be read ends too, and cannot be revoked.
         """
-        from ...skills_db.errors import SignInUnreadable
-
         if owner == OPERATOR and self._operators is not None:
             return await self._operators.sign_out(server, owner, principal=principal)
         try:
@@ -245,8 +241,6 @@ class SignIns:
         Raises `SignInNeeded` where there is none, and `httpx2.ConnectError` where that cannot be told.
         """
         import httpx2
-
-        from ...skills_db.errors import SkillsDbError
 
         if server.token_exchange is not None:
             known = self._exchanged.get((server.name, owner))
