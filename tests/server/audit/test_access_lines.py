@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sealab.server.access.guesses import GUESSES_MAX
 from sealab.server.access.token_text import new_token
@@ -26,6 +26,7 @@ from sealab.skills_db.engine import open_database
 
 from ...waiting import until, wait_until
 from ..command_line import sealab
+from ..protocol.web.asgi import Passed, asked_of
 from ..protocol.web.tokens import made, revoked
 from ..tenants.team import Member, command, team_server, token, told
 from ..upstream_tools.test_registry import ONE_SPARE
@@ -159,27 +160,7 @@ def test_a_server_that_requires_lines_answers_503_in_place_of_letting_in_or_deny
 
 async def status_of(app: ASGIApp, token: str) -> int:
     """How a request with a token is answered."""
-    answered: list[int] = []
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            answered.append(message["status"])
-
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "scheme": "http",
-        "path": "/mcp",
-        "query_string": b"",
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 2),
-        "headers": [(b"authorization", f"Bearer {token}".encode())],
-    }
-    await app(scope, receive, send)
-    return answered[0]
+    return (await asked_of(app, ("authorization", f"Bearer {token}"))).status
 
 
 class Named:
@@ -192,11 +173,6 @@ class Named:
         pass
 
 
-async def nobody(_scope: Scope, _receive: Receive, send: Send) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": b""})
-
-
 async def test_a_credential_is_noted_again_only_once_it_was_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,7 +180,7 @@ async def test_a_credential_is_noted_again_only_once_it_was_forgotten(
     with open_database(None, tmp_path) as database:
         store = AuditStore(database, b"k" * 32)
         log = AuditLog(lambda: store)
-        app = Authentication(nobody, Named(), audit=AuditTrail(log))
+        app = Authentication(Passed(), Named(), audit=AuditTrail(log))
         for token in ("a", "b", "a", "c", "a", "b"):
             assert await status_of(app, token) == 200
         await asyncio.to_thread(log.close)
