@@ -140,7 +140,7 @@ class Admission:
         """Let one request in, or refuse it. A peer that leaves before the end of its body gets no answer."""
         owner = owner_of(scope)
         await self._starts.turn(_who_begins(scope, owner))
-        held = _Held()
+        held, answer = _Held(), None
         try:
             body = await self._received(scope, receive, owner, held)
             if body is None:
@@ -152,13 +152,15 @@ class Admission:
             del body
             await self._app(scope, received, send)
         except _Refused as refused:
-            await refused.answer(scope, receive, send)
+            answer = refused.answer  # it is sent once what was received is not held any more
         finally:
             self._free += held.bytes
             for each in {owner, _group(owner)}:
                 self._held[each] -= held.bytes
                 if not self._held[each]:
                     del self._held[each]
+        if answer is not None:
+            await answer(scope, receive, send)
 
     async def _received(self, scope: Scope, receive: Receive, owner: Owner, held: _Held) -> bytes | None:
         """Return the body of a request, None where its peer leaves; what it holds is counted in `held`.

@@ -102,16 +102,17 @@ class Authentication:
         if not is_known and (wait := await self._guesses.turn(address)):
             text = f"Too many tokens that are not valid came from this address. Send a valid one in {wait} seconds."
             return await self._denied(scope, refusal(429, text, retry_after=wait), DenialReason.TOO_MANY)
-        is_guess = False
+        is_guess, failure = False, ""
         try:
             identity = await self._verifier.identity_of(token)
             is_guess = identity is None
         except VerifierUnavailable as error:
-            unjudged = refusal(503, str(error), retry_after=_RETRY_SECONDS)
-            return await self._denied(scope, unjudged, DenialReason.UNJUDGED)
+            identity, failure = None, str(error)
         finally:
             if not is_known:
                 self._guesses.judged(address, is_guess=is_guess)
+        if failure:
+            return await self._denied(scope, refusal(503, failure, retry_after=_RETRY_SECONDS), DenialReason.UNJUDGED)
         if identity is None:
             self._accepted.pop(mark, None)
             text = f"The token is not valid, or no longer. {self._how}"
