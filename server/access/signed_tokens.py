@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, cast
 from ...skills_db import cipher  # noqa: F401 - before PyJWT names submodules of cryptography, see there
 
 # isort: split
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt import PyJWK, PyJWS, PyJWTError
 
 from .claims import TokenUnfit, is_plain
@@ -95,7 +94,7 @@ def _key_of(entry: object) -> PyJWK | None:
         key = PyJWK(entry)
     except (PyJWTError, ValueError, TypeError, OverflowError):
         return None
-    is_odd = isinstance(key.key, RSAPublicKey) and key.key.key_size not in _RSA_BITS
+    is_odd = key.key_type == "RSA" and key.key.key_size not in _RSA_BITS
     return None if is_odd or key.algorithm_name not in _ALGORITHMS else key
 
 
