@@ -70,10 +70,11 @@ async def begin(
         return await _begin(client, config, redirect_uri, state, scope)
     except OAuthFlowError as error:  # whose text may hold the whole answer of an issuer
         said = "registers no client, or answered" if isinstance(error, OAuthRegistrationError) else "answered"
-        raise SignInFailed(
-            f"Signing in to the server {config.name!r} cannot begin: its issuer {said} what cannot be used. If it "
-            'takes a key instead, give it one in "headers" in mcp.json.'
-        ) from None
+        what = f"Signing in to the server {config.name!r} cannot begin: its issuer {said} what cannot be used."
+        takes = 'If it takes a key instead, give it one in "headers" in mcp.json.'
+        names = ", ".join(sorted(config.headers))
+        refused = f"It does not accept its headers either ({names}). Correct them in mcp.json."
+        raise SignInFailed(f"{what} {takes}", for_operator=f"{what} {refused if names else takes}") from None
 
 
 async def _begin(
