@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sealab.skills_db.engine import Database
 from sealab.skills_db.token_store import MARK_CHARS, USED_SECONDS, StoredToken, TokenStore
 
-from ..conftest import Place
+from .conftest import Place
 
 NOW = 1_000_000.0
 
