@@ -42,7 +42,6 @@ class _Session:
     id: bytes
     credentials: str
     caller: str
-    user: object
     rights: frozenset[Right]
     requests: int = 0
     streams: int = 0
@@ -54,12 +53,9 @@ class McpSessions:
     `all_sessions` are those of all tenants of the server, which are bounded together; a tenant adds itself.
     """
 
-    def __init__(
-        self, app: ASGIApp, maximum: int, host: str, path: str, *, all_sessions: set[McpSessions] | None = None
-    ) -> None:
+    def __init__(self, app: ASGIApp, maximum: int, path: str, *, all_sessions: set[McpSessions] | None = None) -> None:
         self._app = app
         self._maximum = maximum
-        self._host = host.encode()
         self._path = path
         self._sessions: dict[bytes, _Session] = {}
         self._of: dict[str, dict[_Session, None]] = {}  # the idlest first
@@ -128,8 +124,7 @@ class McpSessions:
             if message["type"] == "http.response.start" and message["status"] < _FAILED_FROM and opened is None:
                 name = next((value for key, value in message.get("headers", []) if key.lower() == _ID), None)
                 if name is not None:
-                    user, rights = scope.get("user"), _rights_of(scope)
-                    opened = _Session(name, credentials_of(scope), caller, user, rights, requests=1)
+                    opened = _Session(name, credentials_of(scope), caller, _rights_of(scope), requests=1)
                     self._sessions[name] = opened
                     self._of.setdefault(caller, {})[opened] = None
                     self._opening[caller] -= 1
@@ -199,8 +194,7 @@ class McpSessions:
             "raw_path": self._path.encode(),
             "query_string": b"",
             "root_path": "",
-            "headers": [(b"host", self._host), (_ID, session.id)],
-            **({} if session.user is None else {"user": session.user}),
+            "headers": [(_ID, session.id)],
         }
 
         async def nothing() -> Message:

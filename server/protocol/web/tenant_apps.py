@@ -69,7 +69,7 @@ async def served(app: App, requests: OpenRequests, all_sessions: set[McpSessions
         max_sessions=most * CALLERS_WORTH,
     )
     async with web.router.lifespan_context(web):
-        sessions = McpSessions(web, most, host="127.0.0.1", path=MCP_PATH, all_sessions=all_sessions)
+        sessions = McpSessions(web, most, MCP_PATH, all_sessions=all_sessions)
         if app.replicas is not None:
             app.privacy.forgets_only(lambda scope: sessions.has(mcp_session_of(scope)))
         try:

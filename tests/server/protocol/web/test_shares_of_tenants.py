@@ -125,10 +125,7 @@ async def test_the_sessions_of_all_tenants_are_bounded_together_and_one_of_the_t
     every: set[McpSessions] = set()
     maximum = 4
     sdks = {tenant: Sdk() for tenant in ("flood", "modest")}
-    apps = {
-        tenant: McpSessions(sdk, maximum, host="127.0.0.1", path="/mcp", all_sessions=every)
-        for tenant, sdk in sdks.items()
-    }
+    apps = {tenant: McpSessions(sdk, maximum, path="/mcp", all_sessions=every) for tenant, sdk in sdks.items()}
     for number in range(100):
         assert (await sent(apps["flood"], "flood", f"p{number % principals}")).status == 200
         assert sum(each.count for each in every) <= maximum * CALLERS_WORTH
