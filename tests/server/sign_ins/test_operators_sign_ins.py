@@ -172,11 +172,9 @@ async def test_programs_of_another_home_and_commands_use_the_sign_in_that_one_ho
     }
 
 
-@pytest.mark.parametrize("is_shared", [True, False])
 async def test_the_command_has_a_user_sign_in_and_keeps_that_where_the_servers_look(
-    postgres_place: Place, tmp_path: Path, upstream: Accounts, is_shared: bool
+    tmp_path: Path, upstream: Accounts
 ) -> None:
-    env = sharing(postgres_place) if is_shared else {}
     upstream.configure(tmp_path / "a", sign_in="operator")
 
     async def tested(*options: str) -> dict[str, object]:
@@ -184,7 +182,7 @@ async def test_the_command_has_a_user_sign_in_and_keeps_that_where_the_servers_l
         command = await asyncio.create_subprocess_exec(
             *SEALAB,
             *("servers", "test", "accounts", "--json", "--home", str(tmp_path / "a"), *options),
-            env=environment(**env),
+            env=environment(),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
@@ -204,6 +202,6 @@ async def test_the_command_has_a_user_sign_in_and_keeps_that_where_the_servers_l
     assert first["ok"], first
     assert (await tested("--no-sign-in"))["ok"], "it is kept"
     signed_out = await asyncio.to_thread(
-        sealab_process, "servers", "sign-out", "accounts", "--json", "--home", str(tmp_path / "a"), **env
+        sealab_process, "servers", "sign-out", "accounts", "--json", "--home", str(tmp_path / "a")
     )
     assert json.loads(signed_out.stdout) == {"name": "accounts", "signed_out": True, "revoked": True}
