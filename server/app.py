@@ -49,7 +49,6 @@ from .settings import AuditMode, Settings, Switch, background_settings
 from .shares.cpu_days import CpuDays
 from .shares.shared_bounds import Parts
 from .shares.shares import Shares
-from .sign_ins.operators_sign_ins import OperatorsSignIns, operators_sign_ins
 from .sign_ins.sign_ins import SignIns
 from .skills.context import SkillContext
 from .skills.search import SkillIndex
@@ -117,8 +116,8 @@ class _Shared:
     """The operator's database, where that is not the home's own."""
     shelf: SkillService | None = None
     is_others: bool = False
-    operators_sign_ins: OperatorsSignIns | None = None
-    """The operator's own sign-ins, where this home is a tenant's and they are in the operator's database."""
+    operators_sign_ins: SignIns | None = None
+    """The operator's own sign-ins, where this home is a tenant's."""
     replicas: Replicas | None = None
 
 
@@ -180,12 +179,11 @@ async def running(
         yield app
 
 
-def _beside_tenant(settings: Settings, home: Home, operators: HomeDatabase) -> OperatorsSignIns | None:
+def _beside_tenant(settings: Settings, home: Home, operators: HomeDatabase) -> SignIns | None:
     """Return the operator's own sign-ins for a tenant's home without the operator's app; None for the operator's."""
     if home.operators is None:
         return None
-    sign_ins = SignIns(operators, operators_key(settings, home.operators_root, operators))
-    return operators_sign_ins(sign_ins, home, operators)
+    return SignIns(operators, operators_key(settings, home.operators_root, operators))
 
 
 @asynccontextmanager
@@ -230,7 +228,7 @@ async def running_tenant(operators: App, home: Home) -> AsyncIterator[App]:
         operators.database,
         operators.skills.service,
         is_others=True,
-        operators_sign_ins=operators_sign_ins(operators.sign_ins, home, operators.database),
+        operators_sign_ins=operators.sign_ins,
         replicas=operators.replicas,
     )
     database = database_of(settings.database_url, home)
@@ -283,14 +281,15 @@ async def _composed(
         service = SkillService(
             database, keeps_plain_runs=serves, bytes_max=settings.skills_quota_mb * 1_000_000, shelf=shared.shelf
         )
-        sign_ins = SignIns(database, privacy.key, audit=shared.audit, tenant=home.tenant)
+        sign_ins = SignIns(
+            database, privacy.key, audit=shared.audit, tenant=home.tenant, operators=shared.operators_sign_ins
+        )
         state = state_of(home, database, shared.operators or database)
         registry = Registry(
             home,
             discovers=settings.discover,
             policy=shared.policy,
             sign_ins=sign_ins,
-            operators=shared.operators_sign_ins or operators_sign_ins(sign_ins, home, database),
             state=state,
             parts=shared.parts,
         )

@@ -73,7 +73,7 @@ class Home:
 
     @property
     def operators_registry(self) -> Path:
-        """Where pins of and sign-ins to upstream servers are kept, which are the operator's."""
+        """Where pins of upstream servers are kept, which are the operator's."""
         return self.operators_root / "registry"
 
     @property

@@ -18,7 +18,7 @@ LATE = {
     "cedarpy": "server/policy/cedar.py",
     "sqlalchemy": "skills_db/sql.py",
     "cryptography": "skills_db/cipher.py",
-    "jwt": "server/access/jose.py",
+    "jwt": "server/access/signed_tokens.py",
     "onnxruntime": "server/privacy/detection/ner/model.py",
     "phonenumbers": "server/privacy/detection/recognizers/phones.py",
     **dict.fromkeys(

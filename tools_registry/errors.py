@@ -120,9 +120,13 @@ class ConnectFailed(RegistryError):
 
 
 class SignInNeeded(ConnectFailed):
-    """The server wants a user to sign in."""
+    """The server wants a user to sign in; `scope` is what it asks for that the sign-in had not."""
 
     code = "sign_in"
+
+    def __init__(self, message: str, *, for_operator: str = "", scope: str | None = None) -> None:
+        super().__init__(message, for_operator=for_operator)
+        self.scope = scope
 
 
 class SignInFailed(ConnectFailed):

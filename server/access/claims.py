@@ -9,13 +9,13 @@ decides lets nobody in.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..errors import ServerError
 from ..identity import DEFAULT_TENANT, Identity, Right
+from .names import is_tenant_name
 
 SKEW_SECONDS = 60.0
 """How far the clocks of the issuer and of this machine may be apart."""
@@ -25,7 +25,6 @@ _AUDIENCES_MAX = 50
 _SCOPE_CHARS_MAX = 10_000
 _SECONDS_MAX = 2.0**53
 _SHOWN_CHARS_MAX = 200
-_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _OF_OTHER_TOKENS = frozenset({"at_hash", "c_hash", "s_hash", "events"})
 """Claims of ID tokens (OpenID Connect Core 1.0, 3.3.2.11), logout tokens and security events, not of access tokens."""
 _BEARER = "bearer"
@@ -102,9 +101,9 @@ class ClaimRules:
             found = found.get(name) if isinstance(found, Mapping) else None
         if isinstance(found, list) and len(found) == 1:
             found = found[0]
-        if not isinstance(found, str) or not _TENANT.fullmatch(found):
+        if not is_tenant_name(found):
             raise TokenUnfit(f"its claim {self.tenant_claim} is {_shown(found)}, which is not the name of a tenant")
-        return found
+        return str(found)
 
 
 def expiry_of(claims: Mapping[str, Any]) -> float:

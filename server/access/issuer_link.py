@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...tools_registry.http_bodies import BodyTooLarge, bounded_body
 from .verifier import VerifierUnavailable
 
 SECONDS_MAX = 5.0
@@ -60,7 +61,7 @@ class IssuerLink:
 
     async def get(self, url: str) -> Mapping[str, Any] | None:
         """Return the JSON object at a URL, None where there is none. Raises `VerifierUnavailable`."""
-        answer = await self._object("GET", url, None, None)
+        answer = await self._asked("GET", url, auth=None)
         return None if answer.is_refusal else answer.content
 
     async def post(self, url: str, form: Mapping[str, str], user: tuple[str, str] | None = None) -> IssuerAnswer:
@@ -68,21 +69,15 @@ class IssuerLink:
 
         `user` is a name and a password for HTTP Basic authentication.
         """
-        return await self._object("POST", url, form, user)
+        return await self._asked("POST", url, data=form, auth=user)
 
     async def close(self) -> None:
         """Close its connections."""
         await self._client.aclose()
 
-    async def _object(
-        self, method: str, url: str, form: Mapping[str, str] | None, user: tuple[str, str] | None
-    ) -> IssuerAnswer:
-        body = bytearray()
+    async def _asked(self, method: str, url: str, **options: Any) -> IssuerAnswer:
         try:
-            async with (
-                asyncio.timeout(self._seconds),
-                self._client.stream(method, url, data=form, auth=user) as response,
-            ):
+            async with asyncio.timeout(self._seconds), self._client.stream(method, url, **options) as response:
                 status = response.status_code
                 is_refused = status in _CLIENT_FAULTS and status not in _TRY_AGAIN
                 if status != _OK and not is_refused:
@@ -90,10 +85,9 @@ class IssuerLink:
                     raise _unavailable(url, f"answers with the status {status}{redirects}")
                 if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
                     raise _unavailable(url, "answers with a packed text, which was not asked for")
-                async for piece in response.aiter_raw():
-                    body += piece
-                    if len(body) > BYTES_MAX:
-                        raise _unavailable(url, f"answers with more than {BYTES_MAX:,} bytes")
+                body = await bounded_body(response.aiter_raw(), BYTES_MAX)
+        except BodyTooLarge:
+            raise _unavailable(url, f"answers with more than {BYTES_MAX:,} bytes") from None
         except TimeoutError:
             raise _unavailable(url, f"does not answer within {self._seconds:g} seconds") from None
         except self._failures as error:
@@ -102,11 +96,9 @@ class IssuerLink:
             found = json.loads(body)
         except (ValueError, RecursionError):
             found = None
-        if not isinstance(found, dict):
-            if is_refused:
-                return IssuerAnswer(status, {})
+        if not isinstance(found, dict) and not is_refused:
             raise _unavailable(url, "answers with something that is not a JSON object")
-        return IssuerAnswer(status, found)
+        return IssuerAnswer(status, found if isinstance(found, dict) else {})
 
 
 def _unavailable(url: str, what: str) -> VerifierUnavailable:

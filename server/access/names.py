@@ -23,12 +23,17 @@ DEFAULT_SCOPE = "default"
 """What stands for all of `DEFAULT_RIGHTS` among scopes."""
 
 
+def is_tenant_name(text: object) -> bool:
+    """Return whether that can be the name of a tenant."""
+    return isinstance(text, str) and _TENANT.fullmatch(text) is not None
+
+
 def tenant_name(text: str) -> str:
     """Return the name of a tenant as it was given. Raises `RequestRefused` for one that no tenant can have."""
-    if _TENANT.fullmatch(text):
+    if is_tenant_name(text):
         return text
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    meant = f" Write it as {folded}." if _TENANT.fullmatch(folded) else ""
+    meant = f" Write it as {folded}." if is_tenant_name(folded) else ""
     raise RequestRefused(
         f"{_shown(text)} is not the name of a tenant: it takes 1 to 63 small letters, digits and dashes, and begins "
         f"with no dash.{meant or ' Give such a name.'}"

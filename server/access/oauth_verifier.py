@@ -98,10 +98,10 @@ class OAuthVerifier:
         by, claims = self._verified.used(mark) or (None, None)
         if by is facts and claims is not None:
             return claims
-        keys = facts.keys.fitting(header.key_id, header.algorithm)
+        keys = facts.keys.fitting(header)
         if not keys:
             facts = await self._issuer.newer_facts(facts)
-            keys = facts.keys.fitting(header.key_id, header.algorithm)
+            keys = facts.keys.fitting(header)
         if not keys:
             raise TokenUnfit("the issuer has no key that it could be signed with")
         for key in keys:

@@ -1,8 +1,9 @@
-"""Reads JSON Web Tokens: their header, and their claims once a key of the issuer verifies them (RFC 7515, RFC 7519).
+"""Reads JSON Web Tokens: their header, and their claims once a key of the issuer verifies them (RFC 7515, 7517, 7519).
 
 A security boundary. PyJWT does the cryptography; what a header may say is decided here: an algorithm from a list of
-asymmetric ones and the id of a key. A key or the address of one (`jwk`, `jku`, `x5c`, `x5u`) is never used (RFC 8725,
-3.5 and 3.10), and an extension that must be understood (`crit`) refuses the token.
+asymmetric ones and the id of a key, which has to be of the algorithm's type: no token chooses how it is verified. A key
+or the address of one (`jwk`, `jku`, `x5c`, `x5u`) is never used (RFC 8725, 3.1, 3.5 and 3.10), and an extension that
+must be understood (`crit`) refuses the token.
 """
 
 from __future__ import annotations
@@ -10,17 +11,35 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+from ...skills_db import cipher  # noqa: F401 - before PyJWT names submodules of cryptography, see there
+
+# isort: split
+from jwt import PyJWK, PyJWS, PyJWTError
 
 from .claims import TokenUnfit, is_plain
-from .signing_keys import ALGORITHMS
 
 if TYPE_CHECKING:
     from jwt.algorithms import AllowedPublicKeys
 
+_LOG = logging.getLogger(__name__)
+
+_ALGORITHMS = {
+    **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), "RSA"),
+    **dict.fromkeys(("ES256", "ES384", "ES512"), "EC"),
+    "EdDSA": "OKP",
+}
+"""The algorithms that are taken (RFC 7518, 3.1, RFC 8037, 3.1), each with the type of its keys."""
+KEYS_MAX = 100
+_ALIKE_MAX = 4
+"""How many keys are tried for one token, where several have its id or it has none."""
+_MEMBER_CHARS_MAX = 1500
+_RSA_BITS = range(2048, 8193)
 _PARTS = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 _HEADER_CHARS_MAX = 4096
 _TYPES = frozenset({"at+jwt", "jwt"})
@@ -35,6 +54,50 @@ class TokenHeader:
     key_id: str | None
 
 
+class SigningKeys:
+    """The usable keys of a key set; each is public, and for signatures."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        """Read a key set. What cannot be used is left out: a set may hold keys of kinds to come (RFC 7517, 5)."""
+        listed = document.get("keys")
+        entries = listed if isinstance(listed, list) else []
+        if len(entries) > KEYS_MAX:
+            _LOG.warning("Of the %d keys of the issuer the first %d are used.", len(entries), KEYS_MAX)
+        found = [(entry, _key_of(entry)) for entry in entries[:KEYS_MAX]]
+        self._keys = [(entry.get("alg"), key) for entry, key in found if key is not None]
+
+    def fitting(self, header: TokenHeader) -> Sequence[AllowedPublicKeys]:
+        """Return the keys that may have signed a token with this header."""
+        found = [
+            cast("AllowedPublicKeys", key.key)
+            for algorithm, key in self._keys
+            if key.key_type == _ALGORITHMS[header.algorithm]
+            and algorithm in {None, header.algorithm}
+            and header.key_id in {None, key.key_id}
+        ]
+        return found[:_ALIKE_MAX]
+
+
+def _key_of(entry: object) -> PyJWK | None:
+    """Return a key that may verify signatures (RFC 7517, 4.2 and 4.3). One with its private half is no secret."""
+    if not isinstance(entry, dict) or entry.keys() & {"d", "p", "q", "dp", "dq", "qi", "oth", "k"}:
+        return None
+    operations = entry.get("key_ops", ["verify"])
+    texts = [entry[name] for name in ("kty", "crv", "n", "e", "x", "y", "kid", "alg") if name in entry]
+    if (
+        entry.get("use", "sig") != "sig"
+        or not (isinstance(operations, list) and "verify" in operations)
+        or not all(isinstance(text, str) and len(text) <= _MEMBER_CHARS_MAX for text in texts)
+    ):
+        return None
+    try:
+        key = PyJWK(entry)
+    except (PyJWTError, ValueError, TypeError, OverflowError):
+        return None
+    is_odd = key.key_type == "RSA" and key.key.key_size not in _RSA_BITS
+    return None if is_odd or key.algorithm_name not in _ALGORITHMS else key
+
+
 def header_of(token: str) -> TokenHeader | None:
     """Return the header of a JWT, None for a token that is not one. Raises `TokenUnfit` for one that is not taken."""
     first = token.partition(".")[0]
@@ -44,7 +107,7 @@ def header_of(token: str) -> TokenHeader | None:
     if header is None or "alg" not in header:
         return None
     algorithm, kind, key_id = header["alg"], header.get("typ"), header.get("kid")
-    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+    if not isinstance(algorithm, str) or algorithm not in _ALGORITHMS:
         raise TokenUnfit("its algorithm is not among those that are taken")
     if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _TYPES:
         raise TokenUnfit("its typ is neither at+jwt nor JWT")
@@ -57,8 +120,6 @@ def header_of(token: str) -> TokenHeader | None:
 
 def claims_of(token: str, header: TokenHeader, key: AllowedPublicKeys) -> Mapping[str, Any] | None:
     """Return the claims of a token that a key verifies, None where it does not. Raises `TokenUnfit` for no claims."""
-    from .jose import PyJWS, PyJWTError
-
     try:
         payload = PyJWS(algorithms=[header.algorithm]).decode(token, key, algorithms=[header.algorithm])
     except (PyJWTError, ValueError, TypeError):

@@ -15,7 +15,6 @@ import os
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,15 +28,9 @@ from .sign_ins.signing_out import OwnedSignIns, add_owner_options, home_of_owner
 from .terminal import print_error
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import httpx2
-
-    from ...tools_registry.authorizing.sign_in_storage import SignInStorage
     from ...tools_registry.configuration import Configuration, ServerConfig
     from ...tools_registry.upstream.upstreams import Inspection, RawTool, Upstreams
     from ..settings import Settings
-    from ..sign_ins.operators_sign_ins import OperatorsSignIns
 
 _WIDTH = 24
 _SIGN_IN_SECONDS = 300.0
@@ -116,16 +109,14 @@ async def examined_servers(
 ) -> list[dict[str, object]]:
     """Connect to servers, all at once, and return of each whether it works and what it offers; keep what they list.
 
-    `state` is where that is kept, by default in files of the home.
-    `owned` has the sign-in of servers that are called with those of tenants or callers.
+    `state` is where that is kept, by default in files of the home. `owned` has the sign-ins; without it there is none.
     """
     from ...tools_registry.upstream.upstreams import Upstreams
 
     sign_for = None if owned is None else owned.sign_ins.signs
-    signs = None if owned is None or owned.operators is None else owned.operators.signs
     kept = in_files(home) if state is None else state
     folder = home.operators_registry
-    async with Upstreams(configuration, state=folder, pins=kept.pins, sign_in=signs, sign_for=sign_for) as upstreams:
+    async with Upstreams(configuration, state=folder, pins=kept.pins, sign_for=sign_for) as upstreams:
         if ask_again:
             for name in names:
                 await upstreams.ask_again(name)
@@ -150,11 +141,10 @@ async def _tested_one(
     sign_in: bool,
     owned: OwnedSignIns | None,
 ) -> dict[str, object]:
-    from ...tools_registry.authorizing.owners import OPERATOR
     from ...tools_registry.configuration import SignInOf
     from ...tools_registry.errors import RegistryError, SignInNeeded
     from ...tools_registry.names import test_of
-    from ..audit.trail import AuditKind
+    from ...tools_registry.sign_in.owners import OPERATOR
     from ..sign_ins.signing_in import signed_in_here
 
     began = time.monotonic()
@@ -168,19 +158,13 @@ async def _tested_one(
         look = partial(upstreams.accept if accept else upstreams.inspect, name, owner)
         try:
             inspection = await look()
-        except SignInNeeded:
-            if not sign_in or (owner == OPERATOR and config.sign_in is not SignInOf.OPERATOR):
+        except SignInNeeded as needed:
+            if owned is None or not sign_in or (owner == OPERATOR and config.sign_in is not SignInOf.OPERATOR):
                 raise
-            if owned is None or owner == OPERATOR:
-                shared = None if owned is None else owned.operators
-                inspection = await _signed_in(config, home, kept, shared, accept=accept)
-                if owned is not None and shared is None:
-                    details = {"server": config.name, "sign_in": config.sign_in.value}
-                    owned.audit.acted(AuditKind.UPSTREAM_SIGNED_IN, LOCAL_IDENTITY, details=details)
-            else:
-                show = partial(_show, config.name)
-                await signed_in_here(owned.sign_ins, config, owner, show, principal=owned.principal)
-                inspection = await look()
+            show = partial(_show, config.name)
+            principal = LOCAL_IDENTITY.principal if owner == OPERATOR else owned.principal
+            await signed_in_here(owned.sign_ins, config, owner, show, principal=principal, scope=needed.scope)
+            inspection = await look()
     except RegistryError as failure:
         error = failure.for_operator.removesuffix(f" See {test_of(name)}.")
         await asyncio.sleep(0)  # so that the last of the server's stderr is read
@@ -201,29 +185,6 @@ async def _tested_one(
         "always_approved": sorted(await upstreams.approved(name)),
         **({} if inspection is None else _inspection_report(inspection, configuration.server(name), accepted=accept)),
     }
-
-
-async def _signed_in(
-    config: ServerConfig, home: Home, kept: RegistryState, shared: OperatorsSignIns | None, *, accept: bool
-) -> Inspection:
-    """Connect once more, with a user who signs in; what that gives is kept for later calls, `shared` or in a file."""
-    from ...tools_registry.authorizing.sign_in_storage import GivenSignIn
-    from ...tools_registry.configuration import Configuration
-    from ...tools_registry.upstream.sign_in import signing_in
-    from ...tools_registry.upstream.upstreams import SIGN_INS, Upstreams
-
-    patient = replace(config, connect_timeout_seconds=config.connect_timeout_seconds + _SIGN_IN_SECONDS)
-    show = partial(_show, config.name)
-    folder = home.operators_registry / SIGN_INS
-    place: Path | SignInStorage = folder if shared is None else GivenSignIn(config, partial(shared.keep, config))
-    async with signing_in(config, place, show, _SIGN_IN_SECONDS) as auth:
-
-        def signed(_: ServerConfig) -> httpx2.Auth:
-            return auth
-
-        alone = Configuration({config.name: patient})
-        async with Upstreams(alone, state=home.operators_registry, pins=kept.pins, sign_in=signed) as upstreams:
-            return await (upstreams.accept(config.name) if accept else upstreams.inspect(config.name))
 
 
 async def _show(name: str, address: str) -> None:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, TypeVar
 from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.host.run_clock import paused
-from ...tools_registry.authorizing.owners import OPERATOR, Owner
 from ...tools_registry.configuration import ServerConfig, SignInOf
 from ...tools_registry.errors import SignInFailed, SignInNeeded
 from ...tools_registry.names import test_of
+from ...tools_registry.sign_in.owners import OPERATOR, Owner
 from ..caller import NobodyAnswers, NoMoreQuestions, OpenLink
-from ..errors import AuditUnwritten, RequestRefused
+from ..errors import RequestRefused
 from ..identity import Right
 from ..journal.changes import waits_for_user
 from ..sign_ins.signing_in import PATH, asked_sign_in, signed_in_here
@@ -125,7 +125,7 @@ async def _sign_in(sign_ins: SignIns, calls: Calls, server: ServerConfig, owner:
             await _asked(sign_ins, calls, server, owner, open_link)
     except (NobodyAnswers, NoMoreQuestions):
         raise _failed(f"Nobody answered whether to sign in to the server {name!r}. Run the code again.") from None
-    except (SignInNeeded, SignInFailed, AuditUnwritten) as error:
+    except (SignInNeeded, SignInFailed) as error:
         raise _failed(str(error)) from None
 
 

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...tools_registry.http_bodies import BodyTooLarge, bounded_body
 from ..rights import REPLICA_PATH as PATH
 from .seals import ANSWER_HEADER, ERA_HEADER, FIRST_ERA, HEADER, answer_mark, sealed
 
@@ -176,9 +177,11 @@ class PeerLink:
         """Ask a short question and return the answer. Raises as `sent`, and `PeerLost` where there is none in time."""
         try:
             async with asyncio.timeout(seconds), self.sent(peer, "POST", question) as answer:
-                said = await _whole(answer.body, peer)
+                said = await bounded_body(answer.body, _ANSWER_BYTES_MAX)
                 if answer.status != _OK:
                     raise PeerLost(f"The server at {peer.address} answers with the status {answer.status}.")
+        except BodyTooLarge:
+            raise PeerLost(f"The answer of the server at {peer.address} is too long.") from None
         except TimeoutError:
             raise PeerLost(f"The server at {peer.address} does not answer in {seconds:g} seconds.") from None
         try:
@@ -211,15 +214,6 @@ def _new_era(response: httpx2.Response) -> str | None:
     """Return the era that a server has begun, where it took nothing for that."""
     era = response.headers.get(ERA_HEADER, "")
     return era if response.status_code == _CONFLICT and _ERA.fullmatch(era) else None
-
-
-async def _whole(body: AsyncIterator[bytes], peer: ReplicaRow) -> bytes:
-    said = bytearray()
-    async for piece in body:
-        said += piece
-        if len(said) > _ANSWER_BYTES_MAX:
-            raise PeerLost(f"The answer of the server at {peer.address} is too long.")
-    return bytes(said)
 
 
 async def _body(response: httpx2.Response, peer: ReplicaRow) -> AsyncIterator[bytes]:

@@ -1,9 +1,10 @@
 """Security boundary: whose account an upstream server sees, and the tokens by which it does.
 
 The owner of a sign-in follows from the server's entry in `mcp.json` and from the connection of the caller, never from
-what code says. Tokens are read anew for each request, so that one that was revoked is not sent again. They are renewed
-by one process at a time, see `sign_in_store`; a renewal goes on where its caller is cancelled, since the issuer may
-have ended the token that it was asked with.
+what code says. The operator's own (`OPERATOR`) stand in the operator's database, for all tenants. Tokens are read anew
+for each request, so that one that was revoked is not sent again. They are renewed by one process at a time, see
+`sign_in_store`; a renewal goes on where its caller is cancelled, since the issuer may have ended the token that it was
+asked with.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from ...tools_registry.authorizing.owners import OPERATOR, Owner
+from ...skills_db.errors import SignInUnreadable, SkillsDbError
 from ...tools_registry.configuration import ServerConfig, SignInOf
-from ...tools_registry.errors import SignInFailed, SignInNeeded
+from ...tools_registry.errors import ConnectFailed, SignInFailed, SignInNeeded
+from ...tools_registry.names import test_of
+from ...tools_registry.sign_in.owners import OPERATOR, Owner
 from ..audit.trail import UNAUDITED, AuditKind, AuditTrail
-from ..errors import AuditUnwritten, HostWorkRefused, RequestRefused
+from ..errors import AuditUnwritten, HostWorkRefused, RequestRefused, VaultKeyError
 from ..host_work import Kind, in_thread
 from ..identity import DEFAULT_TENANT, LOCAL_IDENTITY, Identity
 from ..lru import Lru
@@ -31,10 +35,9 @@ if TYPE_CHECKING:
 
     from ...skills_db.audit.chain import Detail
     from ...skills_db.engine import Database
-    from ...skills_db.sign_ins.sign_in_flows import SignInFlows
     from ...skills_db.sign_ins.sign_in_keys import Told
     from ...skills_db.sign_ins.sign_in_store import SignInStore, StoredSignIn
-    from ...tools_registry.authorizing.token_endpoint import Granted
+    from ...tools_registry.sign_in.token_endpoint import Granted
     from ..caller import Caller
 
 _LOG = logging.getLogger(__name__)
@@ -53,7 +56,7 @@ EXCHANGED_MAX = 1024
 
 
 class SignIns:
-    """The sign-ins of the callers of one home, which is one tenant's."""
+    """The sign-ins of one home, which is one tenant's; those of the operator are those of `operators`, or here too."""
 
     def __init__(
         self,
@@ -62,13 +65,15 @@ class SignIns:
         *,
         tenant: str = DEFAULT_TENANT,
         audit: AuditTrail = UNAUDITED,
+        operators: SignIns | None = None,
     ) -> None:
+        self._operators = operators
         self._audit = audit
         self._database = database
         self._key = key
         self._tenant = tenant
         self._process = secrets.token_hex(8)
-        self._opened: tuple[SignInStore, SignInFlows] | None = None
+        self._opened: SignInStore | None = None
         self._renewing: dict[tuple[str, Owner], asyncio.Task[str]] = {}
         self._exchanged: Lru[tuple[str, Owner], tuple[str, float]] = Lru(EXCHANGED_MAX)
 
@@ -102,13 +107,45 @@ class SignIns:
         stored = await self._stored(server, owner)
         return None if stored is None else stored.version
 
-    def signs(self, server: ServerConfig, owner: Owner) -> httpx2.Auth:
-        """Return what signs an owner's requests to a server."""
-        from functools import partial
+    def signs(self, server: ServerConfig, owner: Owner) -> httpx2.Auth | None:
+        """Return what signs an owner's requests to a server; None where the operator is not signed in to it. Blocks.
 
-        from ...tools_registry.authorizing.signed_requests import SignedRequests
+        Of the operator it raises `SignInNeeded` where the sign-in cannot be read, else `ConnectFailed` where that
+        cannot be told now.
+        """
+        from ...tools_registry.sign_in.token_endpoint import SignedRequests
 
-        return SignedRequests(server, partial(self.token, server, owner))
+        if owner != OPERATOR:
+            return SignedRequests(server, partial(self.token, server, owner))
+        if self._operators is not None:
+            return self._operators.signs(server, OPERATOR)
+        over = f"The sign-in to the server {server.name!r} is over. Run {test_of(server.name)} in a terminal."
+        if not self._has_operators(server, over):
+            return None
+
+        async def token() -> str:
+            try:
+                return await self.token(server, OPERATOR)
+            except SignInNeeded:
+                raise SignInNeeded(over) from None
+
+        return SignedRequests(server, token, over)
+
+    def _has_operators(self, server: ServerConfig, over: str) -> bool:
+        """Return whether the operator is signed in to a server. Raises as `signs`."""
+        from ...skills_db.sign_ins.sign_in_store import sign_ins_of
+
+        try:
+            if not sign_ins_of(self._database()):
+                return False  # without a look at the vault's key, which there need not be
+            stored = self._store().get(OPERATOR, server.name)
+        except SignInUnreadable:
+            raise SignInNeeded(over) from None
+        except (SkillsDbError, VaultKeyError, OSError) as error:
+            raise ConnectFailed(
+                f"It cannot be told now whether the operator is signed in to the server {server.name!r}. {error}"
+            ) from error
+        return stored is not None and stored.told.get("url") == server.url
 
     @property
     def is_renewing(self) -> bool:
@@ -118,18 +155,21 @@ class SignIns:
     async def keep(self, server: ServerConfig, owner: Owner, granted: Granted, *, principal: str) -> None:
         """Keep what a sign-in gave, in the place of an earlier one; `principal` is for whom it was made.
 
-        Raises `AuditUnwritten` where its line is required and cannot be written: nothing is kept then, and the issuer
-        is asked to revoke what it gave.
+        Raises `SignInFailed` where it cannot be kept, or its line of the audit log is required and cannot be written:
+        nothing is kept then, and the issuer is asked to revoke what it gave.
         """
+        if owner == OPERATOR and self._operators is not None:
+            await self._operators.keep(server, owner, granted, principal=principal)
+            return
         told = granted.model_dump(mode="json", exclude_none=True)
         details: dict[str, Detail] = {"server": server.name, "sign_in": server.sign_in.value}
         self._note(AuditKind.UPSTREAM_SIGNED_IN, principal, details)
         try:
             await self._audit.kept()
-        except AuditUnwritten:
+            await self.ask(lambda store: store.put(owner, server.name, told))
+        except (AuditUnwritten, SkillsDbError, VaultKeyError, HostWorkRefused) as error:
             await all_revoked([told])
-            raise
-        await self.ask(lambda store: store.put(owner, server.name, told))
+            raise SignInFailed(f"What the issuer gave cannot be kept, so it is not used. {error}") from error
         _LOG.info("A sign-in to the server %s was made.", server.name)
 
     async def exchange(self, server: ServerConfig, caller: Caller, *, anew: bool = False) -> None:
@@ -148,7 +188,7 @@ class SignIns:
                 f"The server {server.name!r} is called with what the caller's own token is exchanged for, and this run "
                 "has no such token: only a caller under AUTH=oauth sends one, and a background run does not keep it."
             )
-        from ...tools_registry.authorizing.token_endpoint import exchanged, issuer_client
+        from ...tools_registry.sign_in.token_endpoint import exchanged, issuer_client
 
         async with issuer_client() as client:
             self._exchanged[key] = await exchanged(client, server.token_exchange, caller.bearer)
@@ -160,10 +200,10 @@ class SignIns:
 
         One that cannot be read ends too, and cannot be revoked.
         """
-        from ...skills_db.errors import SignInUnreadable
-
+        if owner == OPERATOR and self._operators is not None:
+            return await self._operators.sign_out(server, owner, principal=principal)
         try:
-            stored = await self._stored(server, owner, whatever_url=True)
+            stored = await self.ask(lambda store: store.get(owner, server.name))
         except SignInUnreadable:
             stored = None
         removed = await self.ask(lambda store: store.remove(owner, server.name))
@@ -178,37 +218,19 @@ class SignIns:
 
     async def ask(self, work: Callable[[SignInStore], _T]) -> _T:
         """Do work with the store, in a thread."""
-        return await in_thread(Kind.DATABASE, lambda: work(self._open()[0]), charged=False)
+        return await in_thread(Kind.DATABASE, lambda: work(self._store()), charged=False)
 
-    async def ask_flows(self, work: Callable[[SignInFlows], _T]) -> _T:
-        """Do work with the flows, in a thread."""
-        return await in_thread(Kind.DATABASE, lambda: work(self._open()[1]), charged=False)
-
-    def store(self) -> SignInStore:
-        """Return what keeps the sign-ins. Blocks. Raises `VaultKeyError`, and what opening the database raises."""
-        return self._open()[0]
-
-    def is_empty(self) -> bool:
-        """Return whether nobody is signed in to any server, which takes no key. Blocks. Raises `SkillsDbError`."""
-        from ...skills_db.sign_ins.sign_in_store import sign_ins_of
-
-        return not sign_ins_of(self._database())
-
-    def _open(self) -> tuple[SignInStore, SignInFlows]:
-        opened = self._opened
-        if opened is None:
-            from ...skills_db.sign_ins.sign_in_flows import SignInFlows
+    def _store(self) -> SignInStore:
+        if self._opened is None:
             from ...skills_db.sign_ins.sign_in_store import SignInStore
 
-            database = self._database()
-            store = SignInStore(database, self._key())
-            opened = self._opened = store, SignInFlows(database, store.keys)
-        return opened
+            self._opened = SignInStore(self._database(), self._key())
+        return self._opened
 
-    async def _stored(self, server: ServerConfig, owner: Owner, *, whatever_url: bool = False) -> StoredSignIn | None:
+    async def _stored(self, server: ServerConfig, owner: Owner) -> StoredSignIn | None:
+        """Return an owner's sign-in to a server; None where it was made for another URL."""
         stored = await self.ask(lambda store: store.get(owner, server.name))
-        is_other = stored is not None and stored.told.get("url") != server.url
-        return None if is_other and not whatever_url else stored
+        return None if stored is None or stored.told.get("url") != server.url else stored
 
     async def token(self, server: ServerConfig, owner: Owner) -> str:
         """Return the access token of now; what signs requests calls it.
@@ -216,8 +238,6 @@ class SignIns:
         Raises `SignInNeeded` where there is none, and `httpx2.ConnectError` where that cannot be told.
         """
         import httpx2
-
-        from ...skills_db.errors import SkillsDbError
 
         if server.token_exchange is not None:
             known = self._exchanged.get((server.name, owner))
@@ -230,7 +250,7 @@ class SignIns:
             raise httpx2.ConnectError(f"the sign-in cannot be used now. {error}") from None
 
     async def _kept_token(self, server: ServerConfig, owner: Owner) -> str:
-        from ...tools_registry.authorizing.token_endpoint import Granted
+        from ...tools_registry.sign_in.token_endpoint import Granted
 
         deadline = time.monotonic() + RENEWED_WITHIN_SECONDS
         while time.monotonic() < deadline:
@@ -259,7 +279,7 @@ class SignIns:
         return task
 
     async def _renewed(self, server: ServerConfig, owner: Owner, version: int, granted: Granted) -> str:
-        from ...tools_registry.authorizing.token_endpoint import issuer_client, renewed, revoked
+        from ...tools_registry.sign_in.token_endpoint import issuer_client, renewed, revoked
 
         name, process = server.name, self._process
         async with issuer_client() as client:
@@ -301,7 +321,7 @@ async def all_revoked(given: Sequence[Told]) -> int:
 
 
 async def _revoked(told: object) -> bool:
-    from ...tools_registry.authorizing.token_endpoint import Granted, issuer_client, revoked
+    from ...tools_registry.sign_in.token_endpoint import Granted, issuer_client, revoked
 
     async with issuer_client() as client:
         return await revoked(client, Granted.model_validate(told))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...skills_db.sign_ins.sign_in_flows import Flow
-    from ...tools_registry.authorizing.owners import Owner
+    from ...tools_registry.sign_in.owners import Owner
     from ..caller import Caller
     from .sign_ins import SignIns
 
@@ -54,7 +54,7 @@ class AskedSignIn:
         from ...skills_db.sign_ins.sign_in_flows import REFUSED, SIGNED_IN
 
         while True:
-            flow = await self.sign_ins.ask_flows(lambda flows: flows.get(self.link))
+            flow = await self.sign_ins.ask(lambda store: store.flows.get(self.link))
             if flow is not None and flow.outcome == SIGNED_IN:
                 return
             if flow is not None and flow.outcome == REFUSED:
@@ -66,7 +66,7 @@ class AskedSignIn:
 
 async def asked_sign_in(sign_ins: SignIns, server: ServerConfig, owner: Owner, caller: Caller) -> AskedSignIn:
     """Begin to ask a caller's user to sign in to a server, by a link to a page of this server."""
-    link = await sign_ins.ask_flows(lambda flows: flows.new_secret("link"))
+    link = await sign_ins.ask(lambda store: store.flows.new_secret("link"))
     identity = caller.identity
     who = "the local user" if identity == LOCAL_IDENTITY else f"{identity.principal} of the tenant {identity.tenant}"
     if server.sign_in is SignInOf.TENANT:
@@ -79,7 +79,7 @@ async def asked_sign_in(sign_ins: SignIns, server: ServerConfig, owner: Owner, c
         "principal": who_asks(caller, identity.tenant).principal,
         "origin": caller.origin,
     }
-    await sign_ins.ask_flows(lambda flows: flows.open(link, owner, server.name, request, seconds=SIGN_IN_SECONDS))
+    await sign_ins.ask(lambda store: store.flows.open(link, owner, server.name, request, seconds=SIGN_IN_SECONDS))
     return AskedSignIn(sign_ins, server.name, link)
 
 
@@ -88,15 +88,15 @@ async def begun_in_browser(sign_ins: SignIns, server: ServerConfig, link: str, f
 
     None where the link has ended, or another browser has it. Raises `SignInFailed`.
     """
-    from ...tools_registry.authorizing.authorization import begin
-    from ...tools_registry.authorizing.token_endpoint import issuer_client
+    from ...tools_registry.sign_in.authorization import begin
+    from ...tools_registry.sign_in.token_endpoint import issuer_client
 
     _require_same(server, flow)
     async with issuer_client() as client:
-        state = await sign_ins.ask_flows(lambda flows: flows.new_secret("state"))
+        state = await sign_ins.ask(lambda store: store.flows.new_secret("state"))
         begun = await begin(client, server, f"{flow.request['origin']}{PATH}{sign_ins.place}{CALLBACK}", state)
     pending = begun.pending.model_dump(mode="json", exclude_none=True)
-    is_taken = await sign_ins.ask_flows(lambda flows: flows.begin(link, browser, state, pending))
+    is_taken = await sign_ins.ask(lambda store: store.flows.begin(link, browser, state, pending))
     return begun.address if is_taken else None
 
 
@@ -104,7 +104,7 @@ async def came_back(sign_ins: SignIns, state: str, browser: str) -> tuple[str, F
     """Return the sign-in that a browser comes back with, once; None for all that was not begun in it."""
     if not state or not browser or len(state) > _STATE_CHARS_MAX or len(browser) > _STATE_CHARS_MAX:
         return None
-    return await sign_ins.ask_flows(lambda flows: flows.come_back(state, browser))
+    return await sign_ins.ask(lambda store: store.flows.come_back(state, browser))
 
 
 async def ended_in_browser(
@@ -115,9 +115,9 @@ async def ended_in_browser(
     Raises `SignInFailed`, `SignInNeeded`; then too the link has ended.
     """
     from ...skills_db.sign_ins.sign_in_flows import REFUSED, SIGNED_IN
-    from ...tools_registry.authorizing.authorization import Pending, finish
-    from ...tools_registry.authorizing.owners import Owner
-    from ...tools_registry.authorizing.token_endpoint import issuer_client
+    from ...tools_registry.sign_in.authorization import finish
+    from ...tools_registry.sign_in.owners import Owner
+    from ...tools_registry.sign_in.token_endpoint import Pending, issuer_client
 
     key, flow = came
     outcome, code = REFUSED, answer.get("code", "")
@@ -131,23 +131,29 @@ async def ended_in_browser(
         await sign_ins.keep(server, Owner(str(flow.request["owner"])), granted, principal=principal)
         outcome = SIGNED_IN
     finally:
-        await sign_ins.ask_flows(lambda flows: flows.end(key, outcome))
+        await sign_ins.ask(lambda store: store.flows.end(key, outcome))
     return True
 
 
 async def signed_in_here(
-    sign_ins: SignIns, server: ServerConfig, owner: Owner, show: Show, *, principal: str = LOCAL_IDENTITY.principal
+    sign_ins: SignIns,
+    server: ServerConfig,
+    owner: Owner,
+    show: Show,
+    *,
+    principal: str = LOCAL_IDENTITY.principal,
+    scope: str | None = None,
 ) -> None:
     """Have the user of this machine sign in, for a principal; `show` is given the issuer's address.
 
-    Raises `SignInFailed`, `SignInNeeded`.
+    `scope` is what the server asked for beside what it asks for at first. Raises `SignInFailed`, `SignInNeeded`.
     """
-    from ...tools_registry.authorizing.authorization import begin, finish
-    from ...tools_registry.authorizing.token_endpoint import issuer_client
-    from ...tools_registry.upstream.sign_in import coming_back
+    from ...tools_registry.sign_in.authorization import begin, finish
+    from ...tools_registry.sign_in.browsers import coming_back
+    from ...tools_registry.sign_in.token_endpoint import issuer_client
 
     async with coming_back(server, show, SIGN_IN_SECONDS) as browsers, issuer_client() as client:
-        begun = await begin(client, server, browsers.redirect_uri, secrets.token_urlsafe(32))
+        begun = await begin(client, server, browsers.redirect_uri, secrets.token_urlsafe(32), scope=scope)
         await browsers.show(begun.address)
         came = await browsers.answered()
         granted = await finish(client, begun.pending, came.code, came.iss)

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ...skills_db.errors import SkillsDbError
-from ...tools_registry.authorizing.owners import OPERATOR, Owner
 from ...tools_registry.configuration import Configuration, ServerConfig, SignInOf
 from ...tools_registry.errors import ConnectFailed, RegistryError, ServerUnusable, StateUnavailable, ToolUnknown
+from ...tools_registry.sign_in.owners import OPERATOR, Owner
 from ...tools_registry.upstream.results import says_shape
 from ..database import Opening
 from ..errors import HostWorkBusy, HostWorkRefused
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from ...tools_registry.search.ranking import SearchIndex
     from ...tools_registry.search.usage import Usage
     from ...tools_registry.upstream.upstreams import Keep, OnProgress, ToolResult, Upstreams
-    from ..sign_ins.operators_sign_ins import OperatorsSignIns
     from ..sign_ins.sign_ins import SignIns
 
 ASK_SECONDS = 20.0
@@ -100,19 +99,15 @@ class Registry:
         discovers: bool = False,
         policy: Decider = NO_POLICY,
         sign_ins: SignIns | None = None,
-        operators: OperatorsSignIns | None = None,
         state: RegistryState | None = None,
         parts: Parts | None = None,
     ) -> None:
-        """`sign_ins` has the sign-ins of callers; without them only the operator's are used.
-
-        `operators` has those, where they are not in files of the home.
+        """`sign_ins` has the sign-ins of callers and of the operator; without them nothing is signed.
 
         `state` is where is kept what is known of servers, by default in files of the home. `parts` are those of the
         bounds that servers share.
         """
         self.sign_ins = sign_ins
-        self._operators = operators
         self._views = Views(policy)
         self._view_indexes: Lru[tuple[Catalog, bool], tuple[tuple[object, ...], SearchIndex]] = Lru(VIEW_INDEXES_KEPT)
         self.policy = policy
@@ -607,8 +602,7 @@ class Registry:
             wired = self._wired
             if wired is None or wired.configured != configured:
                 sign_for = None if self.sign_ins is None else self.sign_ins.signs
-                sign_in = None if self._operators is None else self._operators.signs
-                read = partial(wire, state=self._state, discovers=self._discovers, sign_for=sign_for, sign_in=sign_in)
+                read = partial(wire, state=self._state, discovers=self._discovers, sign_for=sign_for)
                 self._wired = await asyncio.to_thread(
                     read, self._home, self._environment, configured, defined, self._list_changed
                 )

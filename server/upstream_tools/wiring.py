@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
     from ...tools_registry.models import Tool
     from ...tools_registry.search.ranking import Searchable, SearchIndex
-    from ...tools_registry.upstream.upstreams import OnListChanged, SignFor, SignIn, Upstreams
+    from ...tools_registry.upstream.upstreams import OnListChanged, SignFor, Upstreams
     from .registry_state import RegistryState
 
 INDEX_STEPS_MAX = 1_000_000
@@ -103,13 +103,12 @@ def wire(
     state: RegistryState,
     discovers: bool = False,
     sign_for: SignFor | None = None,
-    sign_in: SignIn | None = None,
 ) -> Wired:
     """Read `mcp.json` and the definitions, and make the connections, which are not opened yet.
 
     `state` is where is kept what is known of servers.
-    `sign_for` signs for callers of servers that are called with their sign-ins, and `sign_in` with the operator's,
-    where these are not in files of the home. With `discovers` the servers of other clients are there too.
+    `sign_for` signs for the operator, and for callers of servers that are called with their sign-ins. With `discovers`
+    the servers of other clients are there too.
     """
     from ...tools_registry.catalog import Catalog
     from ...tools_registry.upstream.upstreams import Upstreams
@@ -124,7 +123,6 @@ def wire(
         state=home.operators_registry,
         pins=state.pins,
         on_list_changed=on_list_changed,
-        sign_in=sign_in,
         sign_for=sign_for,
         read_large=read_large,
         in_thread=with_checkpoints,

@@ -12,16 +12,16 @@ Everything here blocks: call it from a thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import SignInUnreadable
 from ..leases import NOBODYS, Lease, taken
-from ..sql import Row, insert, sa
+from ..sql import insert, sa
 from ..tables import SIGN_IN, SIGN_IN_FLOW
 from ..vault_keys import SealBroken
+from .sign_in_flows import SignInFlows
 from .sign_in_keys import SignInKeys, Told
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class SignInStore:
     def __init__(self, database: Database, key: bytes) -> None:
         self._database = database
         self.keys = SignInKeys(key)
+        self.flows = SignInFlows(database, self.keys)
+        """Those that are under way."""
 
     def get(self, person: str, server: str) -> StoredSignIn | None:
         """Return what a person has for a server. Raises `SignInUnreadable`."""
@@ -62,12 +64,6 @@ class SignInStore:
         put = insert(SIGN_IN).values(row).on_conflict_do_update(index_elements=["owner"], set_=values)
         with self._database.transaction() as connection:
             connection.execute(put)
-
-    def put_if_absent(self, person: str, server: str, told: Told) -> bool:
-        """Keep what a sign-in gave unless there is one, and return whether it was kept."""
-        with self._database.transaction() as connection:
-            put = insert(SIGN_IN).values(self._row(person, server, told)).on_conflict_do_nothing()
-            return connection.execute(put).rowcount > 0
 
     def _row(self, person: str, server: str, told: Told) -> dict[str, object]:
         owner = self.keys.owner(person, server)
@@ -125,12 +121,11 @@ class SignInStore:
         with self._database.transaction() as connection:
             rows = connection.execute(ended.returning(_KEPT.owner, _KEPT.sealed)).all()
             connection.execute(flows)
-        return len(rows), tuple(self._readable(rows))
-
-    def _readable(self, rows: Sequence[Row]) -> Iterator[Told]:
+        readable: list[Told] = []
         for row in rows:
             with suppress(SealBroken):
-                yield self.keys.opened(row.owner, _TOKENS, row.sealed)
+                readable.append(self.keys.opened(row.owner, _TOKENS, row.sealed))
+        return len(rows), tuple(readable)
 
     def _opened(self, owner: str, sealed: bytes, server: str) -> Told:
         try:

@@ -11,23 +11,20 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import httpx2
-from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth.utils import extract_scope_from_www_auth
 from mcp.client.session import ClientRequestContext
-from mcp.shared.auth import AuthorizationCodeResult
 from mcp.types import ElicitRequestParams, ElicitResult
 
-from sealab.tools_registry.authorizing.kept_sign_ins import KeptSignIn
 from sealab.tools_registry.configuration import Configuration, ServerConfig, Transport
 from sealab.tools_registry.errors import RegistryError
-from sealab.tools_registry.upstream.sign_in import provider
+from sealab.tools_registry.sign_in.authorization import begin, finish
+from sealab.tools_registry.sign_in.token_endpoint import issuer_client
 from sealab.tools_registry.upstream.upstreams import RawTool, Upstreams
 
-CLIENT = "https://conformance-test.local/client-metadata.json"
 OF_TYPE = {"number": 5, "integer": 5, "string": "x", "boolean": True, "array": [], "object": {}}
 
 
@@ -39,20 +36,29 @@ async def accept_defaults(context: ClientRequestContext, params: ElicitRequestPa
     return ElicitResult(action="accept", content=defaults)
 
 
-def signed(config: ServerConfig, folder: Path) -> OAuthClientProvider:
-    """Sign in as a user would whose browser agrees to everything at once."""
-    came: list[dict[str, str]] = []
+class Signed(httpx2.Auth):
+    """Signs as sealab does, and signs in as a user would whose browser agrees to everything at once."""
 
-    async def open_address(address: str) -> None:
-        async with httpx2.AsyncClient() as browser:
-            sent_to = (await browser.get(address)).headers["location"]
-        came.append({name: values[0] for name, values in parse_qs(urlsplit(sent_to).query).items()})
+    def __init__(self, config: ServerConfig) -> None:
+        self._config = config
+        self._token = ""
 
-    async def answered() -> AuthorizationCodeResult:
-        return AuthorizationCodeResult.model_validate(came.pop())
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        for _ in range(3):
+            if self._token:
+                request.headers["authorization"] = f"Bearer {self._token}"
+            response = yield request
+            scope = extract_scope_from_www_auth(response)
+            if response.status_code != 401 and not (response.status_code == 403 and scope):
+                return
+            await self._sign_in(scope if self._token else None)
 
-    kept = KeptSignIn(folder, config)
-    return provider(config, kept, "http://localhost:3000/callback", open_address, answered, client_metadata_url=CLIENT)
+    async def _sign_in(self, scope: str | None) -> None:
+        async with issuer_client() as issuer, httpx2.AsyncClient() as browser:
+            begun = await begin(issuer, self._config, "http://localhost:3000/callback", "a state", scope=scope)
+            came = httpx2.URL((await browser.get(begun.address)).headers["location"]).params
+            granted = await finish(issuer, begun.pending, came["code"], came.get("iss"))
+        self._token = granted.tokens.access_token
 
 
 def arguments_for(tool: RawTool) -> dict[str, object]:
@@ -76,12 +82,13 @@ async def main() -> None:
     scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
     modern = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "2026-07-28") >= "2026-07-28"
     config = ServerConfig("tested", Transport.HTTP, url=sys.argv[-1], connect_timeout_seconds=60)
+    signed = Signed(config)
     with tempfile.TemporaryDirectory(prefix="sealab-conformance-") as state:
         upstreams = Upstreams(
             Configuration({config.name: config}),
             state=Path(state),
             elicit=accept_defaults,
-            sign_in=lambda config: signed(config, Path(state)) if scenario.startswith("auth/") else None,
+            sign_for=lambda _config, _owner: signed if scenario.startswith("auth/") else None,
             era="auto" if modern else "legacy",
         )
         async with upstreams:

@@ -18,8 +18,8 @@
 | `server/terminal_escaping.py`, `server/protocol/answers.py` | texts that are shown | characters shown |
 | `server/upstream_tools/approval.py` | arguments that a user is asked about | characters shown |
 | `server/privacy/gates/file_gate.py` | files in any encoding | bytes of one reading |
-| `server/access/signed_tokens.py`, `protocol/web/rights_gate.py` | tokens and bodies of clients | characters; bytes of a body |
-| `tools_registry/json_lines.py`, `openapi/answers.py`, `authorizing/token_endpoint.py` | lines and bodies of servers | bytes |
+| `server/access/signed_tokens.py`, `protocol/web/admission.py` | tokens and bodies of clients | characters; bytes of a body |
+| `tools_registry/json_lines.py`, `openapi/answers.py`, `sign_in/token_endpoint.py` | lines and bodies of servers | bytes |
 | `workspace/store.py`, `objects/s3_listing.py` | contents, listings of a store | bytes of a file, of a page |
 | `server/guard/base64_texts.py`, `privacy/tokens` | bytes and texts in messages | bytes of a message |
 | `server/privacy` | all of these | see `make fuzz-privacy` |
@@ -63,7 +63,7 @@ from sealab.server.privacy.tokens import structured
 from sealab.server.privacy.tokens.forms import escapes
 from sealab.server.privacy.tokens.parts import Text
 from sealab.server.protocol.answers import answered, bounded, visibly
-from sealab.server.protocol.web import rights_gate
+from sealab.server.protocol.web import admission
 from sealab.server.runs.truncation import fit
 from sealab.server.skills.name_rules import judge_name
 from sealab.server.skills.skill_arguments import judge_arguments
@@ -76,7 +76,6 @@ from sealab.skills_db.skill_folders import found as skills_found
 from sealab.skills_db.skill_md import PortableSkill, folder_name, skill_name, written
 from sealab.skills_db.skill_md import read as read_skill
 from sealab.tools_registry import json_lines, yaml_values
-from sealab.tools_registry.authorizing import token_endpoint
 from sealab.tools_registry.catalog import Catalog
 from sealab.tools_registry.clients import documents, insertion
 from sealab.tools_registry.clients.entries import read_entry
@@ -94,6 +93,7 @@ from sealab.tools_registry.openapi.document import Document, LeftOut
 from sealab.tools_registry.openapi.exchange import Answer
 from sealab.tools_registry.openapi.operations import read_service
 from sealab.tools_registry.search.ranking import Searchable, SearchIndex
+from sealab.tools_registry.sign_in import token_endpoint
 from sealab.tools_registry.upstream.injection import flags
 from sealab.tools_registry.upstream.results import parsed, value_of
 from sealab.tools_registry.upstream.stderr_tail import KEPT_BYTES, StderrTail
@@ -621,9 +621,7 @@ PARSERS: tuple[Parser, ...] = (
     Parser("answer of a service", answer_of_a_service, _JSON),
     Parser("refusal of an issuer", lambda text: token_endpoint.error_code(text.encode("utf-8", "replace")), _DEEP),
     Parser("token of a client", token_of_a_client, _JSON),
-    Parser(
-        "rights that a body needs", lambda text: rights_gate.needed_in(text.encode("utf-8", "replace"), None), _DEEP
-    ),
+    Parser("rights that a body needs", lambda text: admission.needed_in(text.encode("utf-8", "replace"), None), _DEEP),
     Parser("bytes in a message", bytes_in_a_message),
     Parser(
         "bytes in a text that is shown",

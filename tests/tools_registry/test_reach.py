@@ -16,13 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
 
-from sealab.tools_registry.authorizing.authorization import begin
-from sealab.tools_registry.authorizing.reach import Reach, reach_of, reach_of_server
-from sealab.tools_registry.authorizing.sign_in_storage import GivenSignIn
-from sealab.tools_registry.authorizing.token_endpoint import Granted, issuer_client, renewed, revoked
 from sealab.tools_registry.configuration import ServerConfig, Transport
 from sealab.tools_registry.errors import SignInFailed
-from sealab.tools_registry.upstream.sign_in import provider
+from sealab.tools_registry.sign_in.authorization import begin
+from sealab.tools_registry.sign_in.reach import Reach, reach_of, reach_of_server
+from sealab.tools_registry.sign_in.token_endpoint import Granted, issuer_client, renewed, revoked
 
 NEVER = None
 LINK = "http://169.254.169.254"
@@ -200,21 +198,23 @@ async def test_nobody_names_the_addresses_of_a_link(endpoint: str) -> None:
         ({"www-authenticate": 'Bearer resource_metadata="gopher://far.example/"'}, "without https"),
     ],
 )
-async def test_the_sign_in_at_a_terminal_is_judged_alike(answer: dict[str, str], said: str) -> None:
-    async with service() as here:
+async def test_where_a_challenge_leads_is_judged_alike(answer: dict[str, str], said: str) -> None:
+    async with service() as here, issuer_client() as client:
         here.answers["/mcp"] = (401, answer, {})
-
-        async def kept(_granted: Granted) -> None:
-            raise AssertionError("nobody signed in")
-
-        async def shown(_address: str) -> None:
-            raise AssertionError("nothing is shown")
-
-        auth = provider(config(here), GivenSignIn(config(here), kept), "http://127.0.0.1/back", shown, None)  # type: ignore[arg-type]
-        async with httpx2.AsyncClient(auth=auth) as client:
-            with pytest.raises(SignInFailed, match=said):
-                await client.post(f"{here.url}/mcp", json={})
+        with pytest.raises(SignInFailed, match=said):
+            await begin(client, config(here), "http://127.0.0.1/back", "state")
         assert here.asked == ["/mcp"]
+
+
+async def test_an_issuer_without_metadata_has_its_endpoints_where_the_specification_of_2025_03_put_them() -> None:
+    async with service() as here, issuer_client() as client:
+        del here.answers["/.well-known/oauth-authorization-server"]
+        begun = await begin(client, config(here), "http://127.0.0.1/back", "state", scope="files")
+        assert begun.address.startswith(f"{here.url}/authorize?")
+        assert httpx2.URL(begun.address).params["scope"] == "files"
+        del here.answers["/register"]
+        with pytest.raises(SignInFailed, match='If it takes a key instead, give it one in "headers"'):
+            await begin(client, config(here), "http://127.0.0.1/back", "state")
 
 
 async def test_a_redirect_of_an_issuer_is_not_followed() -> None:

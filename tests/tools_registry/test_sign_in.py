@@ -1,114 +1,59 @@
 from __future__ import annotations
 
-import asyncio
-import json
-import stat
-import subprocess
-import sys
-
 import httpx2
 import pytest
 
+from sealab.tools_registry.configuration import ServerConfig, Transport
 from sealab.tools_registry.errors import ConnectFailed, SignInNeeded
-from sealab.tools_registry.upstream.sign_in import kept_sign_in, signing_in
-from sealab.tools_registry.upstream.upstreams import SIGN_INS, Upstreams
+from sealab.tools_registry.sign_in.authorization import begin
+from sealab.tools_registry.sign_in.browsers import Show, coming_back
+from sealab.tools_registry.sign_in.token_endpoint import SignedRequests, issuer_client
+from sealab.tools_registry.upstream.upstreams import Upstreams
 
-from ..waiting import wait_until
-from .upstream_servers import SERVERS, configured
-
-
-def serving(folder, lasts: int):
-    file = folder / "address"
-    server = subprocess.Popen([sys.executable, str(SERVERS / "signed.py"), "0", str(file), str(lasts)])
-    wait_until(lambda: file.exists() or server.poll() is not None)
-    assert server.poll() is None, "the server ended before it listened"
-    return server, file.read_text()
+from ..server.sign_ins.accounts import Accounts, accounts
+from .upstream_servers import configured
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    server, address = serving(tmp_path_factory.mktemp("signed"), 3600)
-    yield address
-    server.kill()
-    server.wait()
-
-
-@pytest.fixture
-def brief_address(tmp_path):
-    """Where tokens last two seconds."""
-    server, address = serving(tmp_path, 2)
-    yield address
-    server.kill()
-    server.wait()
-
-
-async def agree(address: str) -> None:
-    """Do what a browser does whose user agrees: open the address, and follow it back to the listener."""
-    async with httpx2.AsyncClient(follow_redirects=True) as browser:
-        assert "signed in" in (await browser.get(address)).text
-
-
-async def sign_in(folder, url: str, show=agree, wait_seconds: float = 20) -> None:
-    configuration = configured(folder, {"s": {"url": url, "connect_timeout_seconds": 30}})
-    config = configuration.servers["s"]
-    async with (
-        signing_in(config, folder / "state" / SIGN_INS, show, wait_seconds) as auth,
-        Upstreams(configuration, state=folder / "state", sign_in=lambda _: auth) as upstreams,
-    ):
-        await upstreams.inspect("s")
+def upstream(tmp_path_factory):
+    with accounts(tmp_path_factory.mktemp("accounts")) as running:
+        yield running
 
 
 def upstreams(folder, url: str, **more: object) -> Upstreams:
-    return Upstreams(configured(folder, {"s": {"url": url, **more}}), state=folder / "state")
+    return Upstreams(configured(folder, {"s": {"url": url, **more}}))
 
 
-async def test_a_call_without_a_sign_in_says_how_to_sign_in(tmp_path, address):
-    async with upstreams(tmp_path, f"{address}/mcp") as running:
+async def test_a_call_without_a_sign_in_says_how_to_sign_in(tmp_path, upstream: Accounts):
+    async with upstreams(tmp_path, f"{upstream.address}/mcp") as running:
         with pytest.raises(SignInNeeded, match="Run `sealab servers test s`"):
             await running.call("s", "whoami", {})
 
 
-async def test_a_wrong_header_is_named_instead_of_a_sign_in(tmp_path, address):
+async def test_a_wrong_header_is_named_instead_of_a_sign_in(tmp_path, upstream: Accounts):
     headers = {"Authorization": "Bearer wrong"}
-    async with upstreams(tmp_path, f"{address}/mcp", headers=headers) as running:
+    async with upstreams(tmp_path, f"{upstream.address}/mcp", headers=headers) as running:
         with pytest.raises(ConnectFailed, match="Authorization header") as raised:
             await running.call("s", "whoami", {})
     assert not isinstance(raised.value, SignInNeeded)
 
 
-async def test_a_sign_in_is_kept_for_later_calls_and_read_by_its_owner_alone(tmp_path, address):
-    await sign_in(tmp_path, f"{address}/mcp")
-    async with upstreams(tmp_path, f"{address}/mcp") as running:
-        assert (await running.call("s", "whoami", {})).value == 0
-    kept = tmp_path / "state" / SIGN_INS / "s.json"
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+async def sign_in(upstream: Accounts, show: Show, wait_seconds: float = 20) -> None:
+    config = ServerConfig("s", Transport.HTTP, url=f"{upstream.address}/mcp")
+    async with coming_back(config, show, wait_seconds) as browsers, issuer_client() as client:
+        await browsers.show((await begin(client, config, browsers.redirect_uri, "a state")).address)
+        await browsers.answered()
 
 
-async def test_a_sign_in_is_not_sent_to_another_address(tmp_path, address):
-    await sign_in(tmp_path, f"{address}/mcp")
-    async with upstreams(tmp_path, f"{address}/mcp?other") as running:
-        with pytest.raises(SignInNeeded):
-            await running.call("s", "whoami", {})
-
-
-async def test_a_token_that_ended_is_renewed_by_a_later_process(tmp_path, brief_address):
-    await sign_in(tmp_path, f"{brief_address}/mcp")
-    await asyncio.sleep(2.2)
-    async with upstreams(tmp_path, f"{brief_address}/mcp") as running:
-        assert (await running.call("s", "whoami", {})).value >= 1
-
-
-async def test_nobody_who_signs_in_is_an_error_that_says_so(tmp_path, address):
+async def test_nobody_who_signs_in_is_an_error_that_says_so(upstream: Accounts):
     async def ignore(_: str) -> None:
         return
 
     with pytest.raises(SignInNeeded, match=r"within 0\.2 seconds"):
-        await sign_in(tmp_path, f"{address}/mcp", ignore, 0.2)
-    assert not (tmp_path / "state" / SIGN_INS).exists()
+        await sign_in(upstream, ignore, 0.2)
 
 
-async def test_a_user_who_refuses_is_an_error_that_says_so(tmp_path, address):
+async def test_a_user_who_refuses_is_an_error_that_says_so(upstream: Accounts):
     async def refuse(shown: str) -> None:
         back = dict(httpx2.URL(shown).params)["redirect_uri"]
         async with httpx2.AsyncClient() as browser:
@@ -117,40 +62,41 @@ async def test_a_user_who_refuses_is_an_error_that_says_so(tmp_path, address):
             assert (await browser.get(back.replace("callback", "else"))).status_code == 404
 
     with pytest.raises(SignInNeeded, match="access_denied"):
-        await sign_in(tmp_path, f"{address}/mcp", refuse)
+        await sign_in(upstream, refuse)
+
+
+async def token() -> str:
+    return "token"
+
+
+SIGNED = SignedRequests(ServerConfig("s", Transport.HTTP, url="http://x/mcp"), token, "The sign-in is over.")
 
 
 @pytest.mark.parametrize(
-    ("status", "challenge"),
-    [(401, 'Bearer resource_metadata="http://127.0.0.1:9/there"'), (403, 'Bearer error="insufficient_scope"')],
+    ("status", "challenge", "scope"),
+    [
+        (401, 'Bearer resource_metadata="http://127.0.0.1:9/there"', None),
+        (403, 'Bearer error="insufficient_scope", scope="files"', "files"),
+    ],
 )
-async def test_a_server_that_refuses_a_kept_sign_in_has_nothing_fetched(tmp_path, status, challenge):
+async def test_a_server_that_refuses_a_sign_in_has_nothing_fetched(status: int, challenge: str, scope: str | None):
     asked = []
 
     def refuse(request: httpx2.Request) -> httpx2.Response:
         asked.append(str(request.url))
         return httpx2.Response(status, headers={"www-authenticate": challenge})
 
-    async with httpx2.AsyncClient(transport=httpx2.MockTransport(refuse), auth=kept(tmp_path)) as client:
-        with pytest.raises(SignInNeeded, match="sign-in to the server 's' is over"):
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(refuse), auth=SIGNED) as client:
+        with pytest.raises(SignInNeeded, match="The sign-in is over") as raised:
             await client.post("http://x/mcp")
     assert asked == ["http://x/mcp"]
+    assert raised.value.scope == scope
 
 
-async def test_what_is_forbidden_for_another_reason_is_no_refusal_of_the_sign_in(tmp_path):
+async def test_what_is_forbidden_for_another_reason_is_no_refusal_of_the_sign_in():
     def forbid(request: httpx2.Request) -> httpx2.Response:
         assert request.headers["authorization"] == "Bearer token"
         return httpx2.Response(403)
 
-    async with httpx2.AsyncClient(transport=httpx2.MockTransport(forbid), auth=kept(tmp_path)) as client:
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(forbid), auth=SIGNED) as client:
         assert (await client.post("http://x/mcp")).status_code == 403
-
-
-def kept(folder) -> httpx2.Auth:
-    """Return what signs by a sign-in that was kept for a server at `http://x/mcp`."""
-    folder.joinpath("s.json").write_text(
-        json.dumps({"url": "http://x/mcp", "tokens": {"access_token": "token", "token_type": "Bearer"}})
-    )
-    auth = kept_sign_in(configured(folder, {"s": {"url": "http://x/mcp"}}).servers["s"], folder)
-    assert auth is not None
-    return auth

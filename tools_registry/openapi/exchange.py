@@ -11,6 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
+from ..http_bodies import BodyTooLarge, bounded_body
 from ..upstream.mcp_http_client import NOT_SENT
 from ..upstream.message_faults import Fault, HttpFault
 
@@ -88,12 +89,10 @@ async def _exchanged_once(client: httpx2.AsyncClient, request: httpx2.Request, b
         raise ExchangeFailed(Fault.NOT_SENT, _described(error)) from None
     except httpx2.TransportError as error:
         raise ExchangeFailed(Fault.CUT_OFF, _described(error)) from None
-    body = bytearray()
     try:
-        async for piece in response.aiter_bytes():
-            body += piece
-            if len(body) > bytes_max:
-                raise ExchangeFailed(Fault.TOO_LARGE, f"more than the {bytes_max} bytes that are taken")
+        body = await bounded_body(response.aiter_bytes(), bytes_max)
+    except BodyTooLarge as error:
+        raise ExchangeFailed(Fault.TOO_LARGE, str(error)) from None
     except httpx2.TransportError as error:
         raise ExchangeFailed(Fault.CUT_OFF, f"the answer broke off: {_described(error)}") from None
     except httpx2.DecodingError as error:
@@ -101,7 +100,7 @@ async def _exchanged_once(client: httpx2.AsyncClient, request: httpx2.Request, b
     finally:
         await response.aclose()
     location = str(response.headers.get("location", "")) if response.has_redirect_location else ""
-    return Answer(response.status_code, response.reason_phrase, response.headers, bytes(body), location)
+    return Answer(response.status_code, response.reason_phrase, response.headers, body, location)
 
 
 def _joined(here: str, named: str) -> str | None:

@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
-from mcp.client.auth import OAuthFlowError
 from typing_extensions import override
 
-from ..errors import SignInFailed, SignInNeeded
+from ..errors import SignInNeeded
+from ..http_bodies import BodyTooLarge, bounded_body
 from ..json_lines import is_costly
 from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
 from .reading import LargeMessages
@@ -52,10 +52,7 @@ class McpHttpClient(httpx2.AsyncClient):
         try:
             response = await super().send(request, **options)
         except SignInNeeded as error:
-            return _answer(request, HttpFault(Fault.SIGN_IN, 401, str(error)), 401)
-        except (OAuthFlowError, SignInFailed) as error:
-            told = error.for_operator if isinstance(error, SignInFailed) else str(error)
-            return _answer(request, HttpFault(Fault.SIGN_IN_FAILED, 401, told), 401)
+            return _answer(request, HttpFault(Fault.SIGN_IN, 401, str(error), error.scope), 401)
         except NOT_SENT as error:
             return _answer(request, HttpFault(Fault.NOT_SENT, 0, _described(error)), 503)
         except httpx2.TransportError as error:
@@ -105,13 +102,10 @@ class McpHttpClient(httpx2.AsyncClient):
 
 async def _whole(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
     """Read an answer that is one JSON text, as far as its bound; what it was packed into counts unpacked."""
-    body = bytearray()
     try:
-        async for piece in response.aiter_bytes():
-            body += piece
-            if len(body) > MESSAGE_BYTES_MAX:
-                fault = HttpFault(Fault.TOO_LARGE, 0, f"more than the {MESSAGE_BYTES_MAX} bytes that are taken")
-                return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
+        body = await bounded_body(response.aiter_bytes(), MESSAGE_BYTES_MAX)
+    except BodyTooLarge as error:
+        return _answer(request, HttpFault(Fault.TOO_LARGE, 0, str(error)), httpx2.codes.BAD_GATEWAY)
     except httpx2.TransportError as error:
         fault = HttpFault(Fault.CUT_OFF, 0, f"the answer broke off: {_described(error)}")
         return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
@@ -120,7 +114,7 @@ async def _whole(request: httpx2.Request, response: httpx2.Response) -> httpx2.R
         return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
     finally:
         await response.aclose()
-    return _with(response, bytes(body))
+    return _with(response, body)
 
 
 def _with(response: httpx2.Response, body: bytes) -> httpx2.Response:

@@ -27,23 +27,26 @@ class Fault(StrEnum):
     BAD_ANSWER = "bad_answer"
     TOO_LARGE = "too_large"
     SIGN_IN = "sign_in"
-    SIGN_IN_FAILED = "sign_in_failed"
 
 
 @dataclass(frozen=True, slots=True)
 class HttpFault:
-    """What happened to a message, the HTTP status if there was one (else 0), and a short text on it."""
+    """What happened to a message, the HTTP status if there was one (else 0), and a short text on it.
+
+    `scope` is what a server asks a new sign-in to have.
+    """
 
     fault: Fault
     status: int
     detail: str
+    scope: str | None = None
 
 
 def fault_in(data: object) -> HttpFault | None:
     """Return the fault in the data of an MCP error, or None where the error is not one of ours."""
     if not isinstance(data, dict) or not isinstance(told := data.get(_MARK), dict):
         return None
-    return HttpFault(Fault(told["fault"]), told["status"], told["detail"])
+    return HttpFault(Fault(told["fault"]), told["status"], told["detail"], told["scope"])
 
 
 def error_of(fault: HttpFault) -> ErrorData:

@@ -106,13 +106,7 @@ def _of_start(config: ServerConfig, error: OSError) -> ConnectFailed:
 
 def _of_fault_at_connect(config: ServerConfig, fault: HttpFault) -> ConnectFailed:
     if fault.fault is Fault.SIGN_IN:
-        return SignInNeeded(fault.detail)
-    if fault.fault is Fault.SIGN_IN_FAILED and config.headers:
-        more = f" and does not accept its {_headers(config)} (401)"
-        return _failed(config, "lets nobody sign in", more, do="Correct its entry in mcp.json.")
-    if fault.fault is Fault.SIGN_IN_FAILED:
-        do = 'If it takes a key instead, give it one in "headers" in mcp.json.'
-        return _failed(config, "lets nobody sign in", _told(fault.detail), do=do)
+        return SignInNeeded(fault.detail, scope=fault.scope)
     if fault.status == _UNAUTHORIZED:
         return _sign_in(config)
     if fault.status == _FORBIDDEN:

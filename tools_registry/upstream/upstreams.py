@@ -15,12 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from ..authorizing.owners import OPERATOR, OwnedConnections, Owner, refuse_unowned
-from ..configuration import Configuration, ServerConfig, SignInOf, Transport
+from ..configuration import Configuration, ServerConfig, Transport
 from ..errors import RegistryError, ServerUnknown, ToolUnknown
 from ..json_lines import ReadJson, read_in_thread
 from ..kept import KeptText
 from ..models import Json
+from ..sign_in.owners import OPERATOR, OwnedConnections, Owner, can_sign_in, refuse_unowned
 from ..threads import InThread, in_default_thread
 from . import output_schema
 from .injection import flags
@@ -55,16 +55,11 @@ OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 OnListChanged = Callable[[str, Owner], Awaitable[None]]
 """Takes the name of a server that says that its tools changed, and whose connection it said so on."""
 
-SignIn = Callable[[ServerConfig], "httpx2.Auth | None"]
-"""Gives what signs requests to a server, or None where no user signed in to it. Called in a thread."""
-
-SignFor = Callable[[ServerConfig, Owner], "httpx2.Auth"]
-"""Gives what signs an owner's requests to a server that is called with its owners' sign-ins. Called in a thread."""
+SignFor = Callable[[ServerConfig, Owner], "httpx2.Auth | None"]
+"""Gives what signs an owner's requests to a server, None where the operator is not signed in. Called in a thread."""
 
 
 _URI_SHOWN = 200
-SIGN_INS = "sign-ins"
-"""The folder, below that of the state, where sign-ins are kept."""
 
 
 class State(StrEnum):
@@ -130,29 +125,26 @@ class Upstreams:
         keep: Keep | None = None,
         on_list_changed: OnListChanged | None = None,
         elicit: ElicitationFnT | None = None,
-        sign_in: SignIn | None = None,
         sign_for: SignFor | None = None,
         era: Literal["auto", "legacy"] = "auto",
         read_large: ReadJson = read_in_thread,
         in_thread: InThread = in_default_thread,
     ) -> None:
-        """`state` is the folder where pins and sign-ins are kept; without one nothing outlives the object.
+        """`state` is the folder where pins are kept; without one nothing outlives the object.
 
-        `pins` is where pins are kept in place of that.
-        `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_in` stands in for
-        the sign-ins of that folder, `sign_for` signs for the owners of a server's sign-ins, `era` says how the protocol
-        version is found, `read_large` reads large answers, and `in_thread` does what else takes long.
+        `pins` is where they are kept in place of that.
+        `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_for` signs for the owners
+        of a server's sign-ins, `era` says how the protocol version is found, `read_large` reads large answers, and
+        `in_thread` does what else takes long.
         """
         self.configuration = configuration
         self._keep = keep
         self._on_list_changed = on_list_changed
         self._elicit = elicit
-        self._sign_in = sign_in
         self._sign_for = sign_for
         self._era: Literal["auto", "legacy"] = era
         self._read_large = read_large
         self._in_thread = in_thread
-        self._state = state
         self._pins = Pins(pins or (None if state is None else state / PINS))
         self._seen: dict[str, Seen] = {}
         self._quarantine: dict[str, RegistryError] = {}
@@ -347,19 +339,11 @@ class Upstreams:
         return Connection(config, options)
 
     def _auth(self, config: ServerConfig, owner: Owner) -> httpx2.Auth | None:
-        if owner != OPERATOR:
-            if self._sign_for is None:
-                raise AssertionError("nothing signs for owners")
-            return self._sign_for(config, owner)
-        if config.sign_in is not SignInOf.OPERATOR:
+        if owner == OPERATOR and (self._sign_for is None or not can_sign_in(config)):
             return None
-        if self._sign_in is not None:
-            return self._sign_in(config)
-        if self._state is None or config.type in {Transport.STDIO, Transport.OPENAPI}:
-            return None
-        from .sign_in import kept_sign_in
-
-        return kept_sign_in(config, self._state / SIGN_INS)
+        if self._sign_for is None:
+            raise AssertionError("nothing signs for owners")
+        return self._sign_for(config, owner)
 
     def _judge(self, server: str, tools: tuple[Tool, ...]) -> RegistryError | None:
         """Pin and compare what a server lists; called in a thread, for each list."""

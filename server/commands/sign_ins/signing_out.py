@@ -19,11 +19,10 @@ from ..group import Parser
 from ..terminal import print_error
 
 if TYPE_CHECKING:
-    from ....tools_registry.authorizing.owners import Owner
     from ....tools_registry.configuration import ServerConfig
+    from ....tools_registry.sign_in.owners import Owner
     from ...audit.trail import AuditTrail
     from ...settings import Settings
-    from ...sign_ins.operators_sign_ins import OperatorsSignIns
     from ...sign_ins.sign_ins import SignIns
 
 WHO = "whose sign-in, of a server that is called with those of its callers: a principal's (default: the local user's)"
@@ -36,8 +35,6 @@ class OwnedSignIns:
     sign_ins: SignIns
     who: str | None
     audit: AuditTrail
-    operators: OperatorsSignIns | None = None
-    """The operator's own sign-ins, where servers share them; else they are files of the home."""
 
     @property
     def principal(self) -> str:
@@ -73,7 +70,6 @@ def opened_sign_ins(home: Home, settings: Settings, who: str | None) -> Iterator
     """Open the sign-ins of a home, which may be a tenant's, for a command."""
     from ...database import database_of
     from ...privacy.of_home import operators_key, privacy_of
-    from ...sign_ins.operators_sign_ins import operators_sign_ins
     from ...sign_ins.sign_ins import SignIns
     from ..audit.opened import trail_beside
 
@@ -86,11 +82,9 @@ def opened_sign_ins(home: Home, settings: Settings, who: str | None) -> Iterator
         with trail_beside(operators, settings, operators_database) as audit:
             own = replace(audit, tenant=home.tenant)
             key = operators_key(settings, operators.root, operators_database)
-            operators_own = operators_sign_ins(
-                SignIns(operators_database, key, audit=audit), operators, operators_database
-            )
-            sign_ins = SignIns(database, privacy.key, tenant=home.tenant, audit=own)
-            yield OwnedSignIns(sign_ins, who, own, operators_own)
+            operators_own = SignIns(operators_database, key, audit=audit)
+            sign_ins = SignIns(database, privacy.key, tenant=home.tenant, audit=own, operators=operators_own)
+            yield OwnedSignIns(sign_ins, who, own)
     finally:
         privacy.close()
         database.close()
@@ -119,19 +113,18 @@ def add_options(parser: Parser) -> None:
 def run(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     """Forget the sign-in and print what became of it; fail where there was none."""
     from ....tools_registry.configuration import SignInOf, read
+    from ....tools_registry.sign_in.owners import OPERATOR
 
     server = read(home.servers_file, os.environ).server(chosen.name)
-    if server.sign_in is SignInOf.OPERATOR:
-        if chosen.who is not None or chosen.tenant is not None:
-            raise UsageError(
-                f"The server {chosen.name!r} is called with the operator's sign-in. Leave --who and --tenant out to "
-                "end that."
-            )
-        removed, revoked = _operator_signed_out(server, home, settings)
-    else:
-        with opened_sign_ins(home_of_owner(chosen, home, settings), settings, chosen.who) as owned:
-            signing_out = owned.sign_ins.sign_out(server, owned.owner(server), principal=owned.principal)
-            removed, revoked = asyncio.run(signing_out)
+    is_operators = server.sign_in is SignInOf.OPERATOR
+    if is_operators and (chosen.who is not None or chosen.tenant is not None):
+        raise UsageError(
+            f"The server {chosen.name!r} is called with the operator's sign-in. Leave --who and --tenant out to end "
+            "that."
+        )
+    with opened_sign_ins(home_of_owner(chosen, home, settings), settings, chosen.who) as owned:
+        owner = OPERATOR if is_operators else owned.owner(server)
+        removed, revoked = asyncio.run(owned.sign_ins.sign_out(server, owner, principal=owned.principal))
     if chosen.json:
         print(json.dumps({"name": chosen.name, "signed_out": removed, "revoked": revoked}))
     elif not removed:
@@ -142,21 +135,3 @@ def run(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
         also = "its issuer revoked it" if revoked else "its issuer could not be told, or has no such endpoint"
         print(f"Signed out of {chosen.name}: {also}.")
     return Exit.OK if removed else Exit.FAILED
-
-
-def _operator_signed_out(server: ServerConfig, home: Home, settings: Settings) -> tuple[bool, bool]:
-    from ....tools_registry.upstream.sign_in import signed_out
-    from ....tools_registry.upstream.upstreams import SIGN_INS
-    from ...audit.trail import AuditKind
-    from ...database import database_of
-
-    if database_of(settings.database_url, home).is_server:
-        with opened_sign_ins(home, settings, None) as owned:
-            assert owned.operators is not None
-            return asyncio.run(owned.operators.sign_out(server))
-    removed, revoked = asyncio.run(signed_out(server, home.operators_registry / SIGN_INS))
-    if removed:
-        with opened_sign_ins(home, settings, None) as owned:
-            details = {"server": server.name, "sign_in": server.sign_in.value, "revoked": revoked}
-            owned.audit.acted(AuditKind.UPSTREAM_SIGNED_OUT, LOCAL_IDENTITY, details=details)
-    return removed, revoked

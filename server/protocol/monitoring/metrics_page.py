@@ -83,7 +83,7 @@ class MetricsPage:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http" or scope["path"] != METRICS_PATH:
+        if scope["path"] != METRICS_PATH:
             await self._app(scope, receive, send)
         elif scope["method"] not in {"GET", "HEAD"}:
             await Response(status_code=405, headers={"Allow": "GET, HEAD"})(scope, receive, send)

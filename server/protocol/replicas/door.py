@@ -27,7 +27,7 @@ from ...replicas.seals import (
     answer_mark,
 )
 from ...rights import REPLICA_PATH as PATH
-from ..web.bodies import BODY_BYTES_MAX, giving
+from ..web.admission import BODY_BYTES_MAX, giving, whole
 from ..web.callers import header
 from ..web.error_responses import refusal
 from .forwarding import FORWARDED, MCP
@@ -55,7 +55,7 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http" or scope["path"] != PATH:
+        if scope["path"] != PATH:
             await self._app(scope, receive, send)
             return
         told = (header(scope, HEADER.encode()) or b"").decode("latin-1")
@@ -128,20 +128,10 @@ class Door:
 
 async def _read(receive: Receive, seal: Seal) -> tuple[Mapping[str, Any], bytes] | None:
     """Return the head and the body of a request; None where they are not what was sealed."""
-    content = bytearray()
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        content += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(content) > HEAD_BYTES_MAX + BODY_BYTES_MAX:
-            return None
-    whole = bytes(content)
-    if not seal.covers(whole):
+    content = await whole(receive, HEAD_BYTES_MAX + BODY_BYTES_MAX)
+    if content is None or not seal.covers(content):
         return None
-    head, _, body = whole.partition(b"\n")
+    head, _, body = content.partition(b"\n")
     try:
         found = json.loads(head)
     except (ValueError, RecursionError):

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ...identity import BEARER, identity_in, identity_told
 from ...replicas.peer_link import PeerLost, PeerRefused, PeerUnreached
 from ...replicas.seals import ANSWER_HEADER, ERA_HEADER, HEADER
-from ..web.bodies import left
+from ..web.admission import left
 from ..web.callers import header
 from ..web.error_responses import refusal
 from .request_states import replica_in
@@ -56,9 +56,6 @@ class Forwarding:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request here, or have another server do it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         told = header(scope, _SESSION)
         version = header(scope, _VERSION)
         if version is not None and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS:

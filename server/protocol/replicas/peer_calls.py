@@ -33,7 +33,7 @@ from ...replicas.seals import HEADER
 from ...rights import TOOLS, require
 from ...runs.background.background_reports import execution_told
 from ...runs.execute import execute_here
-from ..web.bodies import left
+from ..web.admission import left
 from ..web.error_responses import refusal
 
 if TYPE_CHECKING:

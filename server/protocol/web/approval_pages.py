@@ -7,23 +7,21 @@ programs and chats do by themselves; POST answers. `NamedHosts` refuses what the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from starlette.responses import HTMLResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope
 
-from ....skills_db.errors import JournalNotFound, SkillsDbError
-from ...errors import HostWorkRefused, PrivacyFailed, TenantsBusy, VaultKeyError
+from ....skills_db.errors import JournalNotFound
+from ....skills_db.journal.approval_links import judged
+from ....skills_db.journal.sealing import JournalKeys
+from ...app import App
 from ...runs.background.approval_links import PATH
-from .link_pages import RETRY_SECONDS, escaped, form_page, page, sent_answer
+from .link_pages import Pages, escaped, form_page, page, sent_answer
 
 if TYPE_CHECKING:
     from ....skills_db.journal.approval_links import ApprovalLink
-    from ...privacy.privacy import Privacy
-    from ...runs.background.background import Background
     from ...runs.background.background_reports import Approval, RunState
 
 _ANSWERS = frozenset({"approve", "deny"})
@@ -39,48 +37,18 @@ _FORM = """\
 """
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionPlace:
-    """Where the question of a link is kept, and the link's token."""
-
-    background: Background
-    privacy: Privacy
-    token: str
+def _is_given_out(key: bytes, token: str, _scope: Scope) -> bool:
+    return judged(JournalKeys(key), token) is not None
 
 
-PlaceOf = Callable[[str], AbstractAsyncContextManager[QuestionPlace | None]]
-"""Gives the place of a question by what stands behind `PATH` in its link, None where that was never given."""
-
-
-class ApprovalPages:
-    """An ASGI app before another, which answers what is sent to below `PATH`."""
-
-    def __init__(self, app: ASGIApp, place_of: PlaceOf) -> None:
-        self._app = app
-        self._place_of = place_of
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["type"] != "http" or not scope["path"].startswith(PATH):
-            await self._app(scope, receive, send)
-            return
-        try:
-            async with self._place_of(scope["path"].removeprefix(PATH)) as place:
-                response = await _response(place, scope, receive)
-        except (SkillsDbError, HostWorkRefused, PrivacyFailed, TenantsBusy, VaultKeyError):
-            sentence = "The question cannot be read now. Try again in a moment."
-            response = page(503, "Not now", sentence, {"Retry-After": str(RETRY_SECONDS)})
-        await response(scope, receive, send)
-
-
-async def _response(place: QuestionPlace | None, scope: Scope, receive: Receive) -> HTMLResponse:
+async def _response(app: App | None, token: str, scope: Scope, receive: Receive) -> HTMLResponse:
     if scope["method"] not in {"GET", "HEAD", "POST"}:
         sentence = "A page is read with GET, and answered with POST."
         return page(405, "Not allowed", sentence, {"Allow": "GET, HEAD, POST"})
-    link = None if place is None else await place.background.linked(place.token)
-    if place is None or link is None:
+    link = None if app is None else await app.background.linked(token)
+    if app is None or link is None:
         return page(404, "Not valid", "This link is not valid: use it whole, or ask for a new one.")
-    question = _LinkedQuestion(place, link)
+    question = _LinkedQuestion(app, link)
     if scope["method"] != "POST":
         return await question.shown()
     answer = await sent_answer(receive)
@@ -92,8 +60,8 @@ async def _response(place: QuestionPlace | None, scope: Scope, receive: Receive)
 class _LinkedQuestion:
     """What one link leads to."""
 
-    def __init__(self, place: QuestionPlace, link: ApprovalLink) -> None:
-        self._place = place
+    def __init__(self, app: App, link: ApprovalLink) -> None:
+        self._app = app
         self._link = link
 
     async def shown(self) -> HTMLResponse:
@@ -113,7 +81,7 @@ class _LinkedQuestion:
             # Only the least of what a yes may cover, as on a terminal.
             choice = (approval.choices[0] if approval.choices else "") if approves else None
             with suppress(JournalNotFound):
-                counts = await self._place.background.answer(approval, choice, None, by=None)
+                counts = await self._app.background.answer(approval, choice, None, by=None)
         state = await self._state()
         answered = state.answer_to(self._link.number) if state else None
         if answered is None:
@@ -127,13 +95,13 @@ class _LinkedQuestion:
         if time.time() >= self._link.expires:
             return None
         with suppress(JournalNotFound):
-            return await self._place.background.queued_state(self._link.run_id, None)
+            return await self._app.background.queued_state(self._link.run_id, None)
         return None
 
     async def _form(self, approval: Approval) -> HTMLResponse:
         hidden = approval.question
-        if not self._place.privacy.is_off:
-            hidden = await self._place.privacy.hide_text(approval.scope, approval.question)
+        if not self._app.privacy.is_off:
+            hidden = await self._app.privacy.hide_text(approval.scope, approval.question)
         content = _FORM.format(
             run_id=escaped(approval.run_id),
             question=escaped(hidden),
@@ -149,3 +117,4 @@ def _waits(state: RunState | None, link: ApprovalLink) -> Approval | None:
 
 
 _GONE = page(410, "Ended", "Nothing waits at this link any more: its time is over, or its run has ended.")
+PAGES = Pages(PATH, _is_given_out, _response, "The question cannot be read now. Try again in a moment.")

@@ -31,8 +31,13 @@ def credentials_of(scope: Scope) -> str:
 
 def caller_of(scope: Scope) -> str:
     """Return whom a bound counts a request for: its credentials, else the address that it comes from."""
+    return credentials_of(scope) or address_of(scope)
+
+
+def address_of(scope: Scope) -> str:
+    """Return the address that a request came from; empty where none is known."""
     client = scope.get("client")
-    return credentials_of(scope) or ("" if client is None else str(client[0]))
+    return "" if client is None else str(client[0])
 
 
 def owner_of(scope: Scope) -> Owner:

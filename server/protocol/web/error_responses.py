@@ -6,6 +6,7 @@ import json
 
 from mcp.types import INTERNAL_ERROR, INVALID_REQUEST
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _CLIENT_FAULT_MAX = 499
 
@@ -18,3 +19,25 @@ def refusal(status: int, message: str, *, retry_after: int | None = None, challe
     if challenge is not None:
         headers["WWW-Authenticate"] = challenge
     return Response(json.dumps(body), status_code=status, headers=headers, media_type="application/json")
+
+
+class Answering:
+    """The answer to a request, which may have to be ended by others than whoever gives it."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._is_started = False
+        self._is_complete = False
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer."""
+        self._is_started = True
+        self._is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
+        await self._send(message)
+
+    async def end(self, instead: ASGIApp, scope: Scope, receive: Receive) -> None:
+        """End the answer as it stands; where nothing of it was sent, `instead` answers."""
+        if not self._is_started:
+            await instead(scope, receive, self._send)
+        elif not self._is_complete:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})

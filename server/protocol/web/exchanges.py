@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...rights import REPLICA_PATH
 from ..draining import PEER, STOPPING, Peer
-from .error_responses import refusal
+from .error_responses import Answering, refusal
 
 LAST_ANSWERS_SECONDS = 1.0
 _RETRY_SECONDS = 5
@@ -29,8 +29,6 @@ class _Exchange:
 
     task: asyncio.Task[None]
     received: bool = False
-    started: bool = False
-    completed: bool = False
     peer: Peer = field(default_factory=Peer)
 
 
@@ -77,9 +75,7 @@ class Exchanges:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-        elif scope["path"] == "/healthz":
+        if scope["path"] == "/healthz":
             await Response(status_code=200)(scope, receive, send)
         elif scope["path"] == "/readyz":
             reason = STOPPING if self._stopping else self._why_not_ready()
@@ -106,20 +102,13 @@ class Exchanges:
                 exchange.received = scope["method"] == "POST"
             return message
 
-        async def sent(message: Message) -> None:
-            exchange.started = True
-            exchange.completed = message["type"] == "http.response.body" and not message.get("more_body", False)
-            await send(message)
-
+        answer = Answering(send)
         try:
-            await self._app(scope, received, sent)
+            await self._app(scope, received, answer.send)
         except asyncio.CancelledError:
             if not self._ending:
                 raise
-            if not exchange.started:
-                await refusal(503, _ENDED, retry_after=_RETRY_SECONDS)(scope, receive, send)
-            elif not exchange.completed:
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await answer.end(refusal(503, _ENDED, retry_after=_RETRY_SECONDS), scope, receive)
         finally:
             self._open.discard(exchange)
             exchange.peer.leave()

@@ -44,8 +44,6 @@ class Forwarded:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        if scope["type"] != "http":
-            return await self._app(scope, receive, send)
         client = scope.get("client")
         peer = _address("" if client is None else str(client[0]))
         given = [(key, value) for key, value in scope["headers"] if key in _NAMES]

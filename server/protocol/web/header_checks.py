@@ -57,18 +57,17 @@ class NamedHosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        if scope["type"] == "http":
-            hosts = [value for key, value in scope["headers"] if key == b"host"]
-            origins = [value for key, value in scope["headers"] if key == b"origin"]
-            if len(hosts) != 1 or not self._host.fullmatch(hosts[0]):
-                text = (
-                    "The Host of the request is not this server's. Send it to the address that it listens on; for "
-                    "another, such as a proxy's, its operator sets PUBLIC_URL."
-                )
-                return await refusal(_MISDIRECTED, text)(scope, receive, send)
-            if len(origins) > 1 or not self._origins.issuperset(origins):
-                text = "The Origin of the request is another's. Call the server from a program, not from a web page."
-                return await refusal(_FORBIDDEN, text)(scope, receive, send)
-            if self._public_scheme is not None and self._public.fullmatch(hosts[0]):
-                scope = {**scope, "scheme": self._public_scheme}
+        hosts = [value for key, value in scope["headers"] if key == b"host"]
+        origins = [value for key, value in scope["headers"] if key == b"origin"]
+        if len(hosts) != 1 or not self._host.fullmatch(hosts[0]):
+            text = (
+                "The Host of the request is not this server's. Send it to the address that it listens on; for "
+                "another, such as a proxy's, its operator sets PUBLIC_URL."
+            )
+            return await refusal(_MISDIRECTED, text)(scope, receive, send)
+        if len(origins) > 1 or not self._origins.issuperset(origins):
+            text = "The Origin of the request is another's. Call the server from a program, not from a web page."
+            return await refusal(_FORBIDDEN, text)(scope, receive, send)
+        if self._public_scheme is not None and self._public.fullmatch(hosts[0]):
+            scope = {**scope, "scheme": self._public_scheme}
         return await self._app(scope, receive, send)

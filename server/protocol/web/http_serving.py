@@ -14,33 +14,31 @@ from functools import partial
 import uvicorn
 from starlette.types import ASGIApp
 
-from ...access.resource_metadata import MetadataPages, ResourceMetadata
+from ...access.own_tokens import OwnTokens
 from ...access.verifier import Verifier
-from ...access.verifiers import verifier_of
 from ...app import App
 from ...errors import AddressRefused
 from ...host_work import Kind, in_thread
 from ...policy.policy_file import PolicyFile
 from ...scopes import of_mcp_session
-from ...settings import Auth, Settings, Switch
+from ...settings import Auth, Switch
 from ...startup.signals import signals
 from ...tenants.tenants import Tenants
 from ..address import Address, Exposure
 from ..draining import OpenRequests
 from ..monitoring.metrics_page import MetricsPage
 from ..warming import warming
-from .approval_pages import ApprovalPages
+from .admission import Admission
+from .approval_pages import PAGES as APPROVAL_PAGES
 from .authentication import Authentication
-from .bodies import Bodies
+from .challenges import MetadataPages, ResourceMetadata
 from .connections import ACCEPTED_AT_ONCE, HttpBounds, connections_max
 from .exchanges import LAST_ANSWERS_SECONDS, Exchanges
-from .fair_starts import FairStarts
 from .forwarded import Forwarded
 from .header_checks import NamedHosts
 from .mcp_sessions import McpSessions
-from .rights_gate import RightsGate
-from .sign_in_pages import SignInPages
-from .tenant_apps import MCP_PATH, ServedApp, TenantApps, question_place, served, sign_in_place
+from .sign_in_pages import PAGES as SIGN_IN_PAGES
+from .tenant_apps import MCP_PATH, LinkPages, ServedApp, TenantApps, served
 
 QUEUE_FULL = "As many runs wait to begin as may. Call again in a moment."
 _KERNEL_BACKLOG = 4096
@@ -95,7 +93,7 @@ async def _serve(
 ) -> None:
     settings, own = app.settings, tenants.own
     port = listener.getsockname()[1]
-    verifier = verifier_of(settings, app.database)
+    verifier = _verifier_of(app)
     exchanges = _asgi(tenants, address, port, exposure, verifier=verifier)
     outermost: ASGIApp = exchanges if settings.metrics is Switch.OFF else MetricsPage(exchanges, tenants)
     config = uvicorn.Config(
@@ -108,7 +106,7 @@ async def _serve(
         ssl_certfile=exposure.certificate,
         ssl_keyfile=exposure.key,
         timeout_graceful_shutdown=math.ceil(LAST_ANSWERS_SECONDS),
-        ws="none",
+        ws="none",  # so each layer gets nothing but HTTP requests
         lifespan="off",  # MCP servers begin and end with their tenants
     )
     server = _Server(config)
@@ -178,12 +176,17 @@ def _warning(app: App) -> str | None:
     return policy or app.readiness.warning
 
 
-def _metadata(settings: Settings, url: str) -> ResourceMetadata | None:
-    """Return what clients learn of where to get a token, where an issuer gives them out."""
-    issuer, audience = settings.oauth_issuer, settings.oauth_audience
-    if settings.auth is not Auth.OAUTH or issuer is None or audience is None:
-        return None
-    return ResourceMetadata(url, audience, issuer)
+def _verifier_of(app: App) -> Verifier | None:
+    """Return what tells whom a token stands for; None where nobody is authenticated. Raises `SettingsError`."""
+    match app.settings.auth:
+        case Auth.OFF:
+            return None
+        case Auth.TOKENS:
+            return OwnTokens(app.database)
+        case Auth.OAUTH:
+            from ...access.oauth_verifier import OAuthVerifier
+
+            return OAuthVerifier(app.settings)
 
 
 def _check_tls(exposure: Exposure) -> None:
@@ -207,19 +210,19 @@ def _asgi(
     """Return the ASGI app: each layer bounds one thing, and the innermost has one MCP server for each tenant."""
     app = tenants.own.app
     names = list(dict.fromkeys(("127.0.0.1", "localhost", "[::1]", address.in_url)))
-    url = f"{exposure.public_url or f'{exposure.scheme}://{address.in_url}:{port}'}{MCP_PATH}"
-    metadata = _metadata(app.settings, url)
-    metadata_url = None if metadata is None else metadata.url_for
+    settings = app.settings
+    metadata = None
+    if settings.auth is Auth.OAUTH and settings.oauth_issuer is not None and settings.oauth_audience is not None:
+        url = f"{exposure.public_url or f'{exposure.scheme}://{address.in_url}:{port}'}{MCP_PATH}"
+        metadata = ResourceMetadata(url, settings.oauth_audience, settings.oauth_issuer)
+    metadata_url = None if metadata is None else metadata.url
     innermost: ASGIApp = TenantApps(tenants, app.audit, authenticates=verifier is not None)
     if app.replicas is not None:
         from ..replicas.forwarding import Forwarding
 
         innermost = Forwarding(innermost, app.replicas)
-    gate = RightsGate(innermost, metadata_url, app.audit)
-    bodies = Bodies(gate, app.settings.http_bodies_mb * 1_000_000)
-    fair = FairStarts(bodies)
-    pages: ASGIApp = ApprovalPages(fair, partial(question_place, tenants))
-    pages = SignInPages(pages, partial(sign_in_place, tenants))
+    admission = Admission(innermost, settings.http_bodies_mb * 1_000_000, metadata_url, app.audit)
+    pages: ASGIApp = LinkPages(admission, tenants, APPROVAL_PAGES, SIGN_IN_PAGES)
     if verifier is not None:
         pages = Authentication(pages, verifier, metadata_url, app.audit)
         tenants.watch()
@@ -232,5 +235,5 @@ def _asgi(
         from ..replicas.door import Door
         from ..replicas.peer_calls import PeerCalls
 
-        outermost = Door(outermost, fair, PeerCalls(tenants, app.replicas), app.replicas, MCP_PATH)
+        outermost = Door(outermost, admission, PeerCalls(tenants, app.replicas), app.replicas, MCP_PATH)
     return Exchanges(outermost, partial(_why_not_ready, app), partial(_warning, app))

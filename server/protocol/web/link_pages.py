@@ -7,13 +7,16 @@ and all text on it is escaped.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from starlette.responses import HTMLResponse
-from starlette.types import Receive
+from starlette.responses import HTMLResponse, Response
+from starlette.types import Receive, Scope
 
+from ...app import App
 from ...terminal_escaping import visible
+from .admission import whole
 
 HEADERS = {
     "X-Frame-Options": "DENY",
@@ -23,7 +26,6 @@ HEADERS = {
     # send the form with `Origin: null` (Fetch, "append a request Origin header").
     "Referrer-Policy": "same-origin",
 }
-RETRY_SECONDS = 5
 _BODY_BYTES_MAX = 1024
 # A form that is answered with a redirect may lead where that leads (CSP 3, form-action).
 _POLICY = "default-src 'none'; form-action {leads_to}; base-uri 'none'; frame-ancestors 'none'"
@@ -37,6 +39,19 @@ _PAGE = """\
 </body>
 </html>
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The pages below a path, each of which a link leads to; what stands last in a link's path is its secret."""
+
+    path: str
+    is_given_out: Callable[[bytes, str, Scope], bool]
+    """Takes the key of a tenant, what stands last, and a request; says whether that tenant gave it out. Blocks."""
+    response: Callable[[App | None, str, Scope, Receive], Awaitable[Response]]
+    """Takes the tenant's app, None for a link that was not given out, what stands last, and the request."""
+    unavailable: str
+    """What the page says where that cannot be done now."""
 
 
 def escaped(text: str) -> str:
@@ -65,14 +80,8 @@ def form_page(
 
 async def sent_answer(receive: Receive) -> str | None:
     """Return the `answer` that a form was sent with; None where it was sent with anything else, or beside it."""
-    body, more = b"", True
-    while more:
-        message = await receive()
-        body += message.get("body", b"")
-        if message["type"] != "http.request" or len(body) > _BODY_BYTES_MAX:
-            return None
-        more = message.get("more_body", False)
-    match parse_qsl(body.decode("latin-1"), keep_blank_values=True):
+    body = await whole(receive, _BODY_BYTES_MAX)
+    match parse_qsl((body or b"").decode("latin-1"), keep_blank_values=True):
         case [("answer", answer)]:
             return answer
     return None

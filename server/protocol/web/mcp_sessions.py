@@ -42,7 +42,6 @@ class _Session:
     id: bytes
     credentials: str
     caller: str
-    user: object
     rights: frozenset[Right]
     requests: int = 0
     streams: int = 0
@@ -54,12 +53,9 @@ class McpSessions:
     `all_sessions` are those of all tenants of the server, which are bounded together; a tenant adds itself.
     """
 
-    def __init__(
-        self, app: ASGIApp, maximum: int, host: str, path: str, *, all_sessions: set[McpSessions] | None = None
-    ) -> None:
+    def __init__(self, app: ASGIApp, maximum: int, path: str, *, all_sessions: set[McpSessions] | None = None) -> None:
         self._app = app
         self._maximum = maximum
-        self._host = host.encode()
         self._path = path
         self._sessions: dict[bytes, _Session] = {}
         self._of: dict[str, dict[_Session, None]] = {}  # the idlest first
@@ -79,9 +75,6 @@ class McpSessions:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request in its session, if it has one, or open one."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         name = header(scope, _ID)
         session = self._named(name, scope)
         version = header(scope, _VERSION)
@@ -94,9 +87,16 @@ class McpSessions:
         if session is None:
             await refusal(_NOT_FOUND, "Session not found. Initialize a new one.")(scope, receive, send)
             return
+        status = _FAILED_FROM
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
         with self._used(session, scope):
-            status = await self._pass_on(scope, receive, send)
-        if status == _NOT_FOUND or (scope["method"] == "DELETE" and status is not None and status < _FAILED_FROM):
+            await self._app(scope, receive, watched)
+        if status == _NOT_FOUND or (scope["method"] == "DELETE" and status < _FAILED_FROM):
             self._forget(session)
 
     def _named(self, name: bytes | None, scope: Scope) -> _Session | None:
@@ -124,8 +124,7 @@ class McpSessions:
             if message["type"] == "http.response.start" and message["status"] < _FAILED_FROM and opened is None:
                 name = next((value for key, value in message.get("headers", []) if key.lower() == _ID), None)
                 if name is not None:
-                    user, rights = scope.get("user"), _rights_of(scope)
-                    opened = _Session(name, credentials_of(scope), caller, user, rights, requests=1)
+                    opened = _Session(name, credentials_of(scope), caller, _rights_of(scope), requests=1)
                     self._sessions[name] = opened
                     self._of.setdefault(caller, {})[opened] = None
                     self._opening[caller] -= 1
@@ -195,8 +194,7 @@ class McpSessions:
             "raw_path": self._path.encode(),
             "query_string": b"",
             "root_path": "",
-            "headers": [(b"host", self._host), (_ID, session.id)],
-            **({} if session.user is None else {"user": session.user}),
+            "headers": [(_ID, session.id)],
         }
 
         async def nothing() -> Message:
@@ -206,18 +204,6 @@ class McpSessions:
             pass
 
         await self._app(scope, nothing, unseen)
-
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> int | None:
-        status: int | None = None
-
-        async def watched(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        await self._app(scope, receive, watched)
-        return status
 
     @contextmanager
     def _used(self, session: _Session, scope: Scope) -> Iterator[None]:

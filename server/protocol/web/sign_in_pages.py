@@ -8,32 +8,25 @@ what the issuer says, or gave, is shown. `NamedHosts` refuses what the page of a
 
 from __future__ import annotations
 
-import logging
 import secrets
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope
 
-from ....skills_db.errors import SkillsDbError
+from ....skills_db.sign_ins.sign_in_keys import SignInKeys
 from ....tools_registry.errors import RegistryError
-from ...errors import HostWorkRefused, ServerError
+from ...app import App
 from ...sign_ins.signing_in import CALLBACK, PATH, begun_in_browser, came_back, ended_in_browser
 from .callers import header
-from .link_pages import HEADERS, RETRY_SECONDS, escaped, form_page, page, sent_answer
+from .link_pages import HEADERS, Pages, escaped, form_page, page, sent_answer
 
 if TYPE_CHECKING:
     from ....skills_db.sign_ins.sign_in_flows import Flow
     from ....tools_registry.configuration import ServerConfig
-    from ...sign_ins.sign_ins import SignIns
-    from ...upstream_tools.registry import Registry
 
-_LOG = logging.getLogger(__name__)
 COOKIE = "sealab-sign-in"
 """Names the cookie by which a browser is known again; it lasts as long as a sign-in may take."""
 _COOKIE_SECONDS = 900
@@ -50,51 +43,6 @@ would get the use of your account.</p>
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SignInPlace:
-    """Where the sign-in of a link is kept, and what stands last in its path: its secret, or `CALLBACK`."""
-
-    sign_ins: SignIns
-    registry: Registry
-    last: str
-
-    async def server(self, flow: Flow) -> ServerConfig:
-        """Return the server that a sign-in is to, as its entry is now. Raises `RegistryError`."""
-        return (await self.registry.configuration()).server(str(flow.request["server"]))
-
-
-PlaceOf = Callable[[str, str], AbstractAsyncContextManager[SignInPlace | None]]
-"""Gives the place of a sign-in by what stands behind `PATH`, and by the state that a browser comes back with.
-
-None where neither was given out.
-"""
-
-
-class SignInPages:
-    """An ASGI app before another, which answers what is sent to below `PATH`."""
-
-    def __init__(self, app: ASGIApp, place_of: PlaceOf) -> None:
-        self._app = app
-        self._place_of = place_of
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["type"] != "http" or not scope["path"].startswith(PATH):
-            await self._app(scope, receive, send)
-            return
-        try:
-            answer = _answer(scope)
-            async with self._place_of(scope["path"].removeprefix(PATH), answer.get("state", "")) as place:
-                response = await _response(place, scope, receive, answer)
-        except RegistryError as error:
-            response = page(502, "Not signed in", str(error))
-        except (SkillsDbError, HostWorkRefused, ServerError) as error:
-            _LOG.warning("A page of a sign-in cannot be served: %s", error)
-            sentence = "This cannot be done now. Try again in a moment."
-            response = page(503, "Not now", sentence, {"Retry-After": str(RETRY_SECONDS)})
-        await response(scope, receive, send)
-
-
 def _answer(scope: Scope) -> dict[str, str]:
     """Return what stands in the query of a request; nothing where it is too long, or says something twice."""
     query = scope["query_string"]
@@ -103,13 +51,23 @@ def _answer(scope: Scope) -> dict[str, str]:
     return answer if len(answer) == len(pairs) else {}  # else which of two counts would be a guess
 
 
-async def _response(place: SignInPlace | None, scope: Scope, receive: Receive, answer: Mapping[str, str]) -> Response:
-    if scope["path"].endswith(f"/{CALLBACK}"):
-        return await _came_back(place, scope, answer)
+def _is_given_out(key: bytes, last: str, scope: Scope) -> bool:
+    kind, secret = ("state", _answer(scope).get("state", "")) if last == CALLBACK else ("link", last)
+    return SignInKeys(key).is_own(kind, secret)
+
+
+async def _response(app: App | None, last: str, scope: Scope, receive: Receive) -> Response:
+    try:
+        return await (_came_back(app, scope) if last == CALLBACK else _opened(app, last, scope, receive))
+    except RegistryError as error:
+        return page(502, "Not signed in", str(error))
+
+
+async def _opened(app: App | None, link: str, scope: Scope, receive: Receive) -> Response:
     if scope["method"] not in {"GET", "HEAD", "POST"}:
         return page(405, "Not allowed", "A page is read with GET, and answered with POST.", {"Allow": "GET, POST"})
-    flow = None if place is None else await place.sign_ins.ask_flows(lambda flows: flows.get(place.last))
-    if place is None or flow is None:
+    flow = None if app is None else await app.sign_ins.ask(lambda store: store.flows.get(link))
+    if app is None or flow is None:
         return page(404, "Not valid", "This link is not valid: use it whole, or ask for a new one.")
     if not flow.is_open:
         return page(410, "Ended", "This link has ended. Run the code again for a new one.")
@@ -120,7 +78,7 @@ async def _response(place: SignInPlace | None, scope: Scope, receive: Receive, a
         return page(400, "Not understood", "The browser did not send the cookie of this page. Allow it, and reload.")
     if await sent_answer(receive) != "go":
         return page(400, "Not understood", "The form has to say answer=go.")
-    address = await begun_in_browser(place.sign_ins, await place.server(flow), place.last, flow, browser)
+    address = await begun_in_browser(app.sign_ins, await _server(app, flow), link, flow, browser)
     if address is None:
         return page(
             409, "Opened elsewhere", "Another browser has begun this sign-in. Run the code again for a new one."
@@ -128,16 +86,22 @@ async def _response(place: SignInPlace | None, scope: Scope, receive: Receive, a
     return RedirectResponse(address, 303, headers=HEADERS)
 
 
-async def _came_back(place: SignInPlace | None, scope: Scope, answer: Mapping[str, str]) -> Response:
+async def _came_back(app: App | None, scope: Scope) -> Response:
     if scope["method"] != "GET":
         return page(405, "Not allowed", "The issuer sends the browser here with GET.", {"Allow": "GET"})
-    came = None if place is None else await came_back(place.sign_ins, answer.get("state", ""), _browser(scope))
-    if place is None or came is None:
+    answer = _answer(scope)
+    came = None if app is None else await came_back(app.sign_ins, answer.get("state", ""), _browser(scope))
+    if app is None or came is None:
         sentence = "This browser has no sign-in that waits for this answer. Open the link again, in one browser."
         return page(403, "Not signed in", sentence)
-    if await ended_in_browser(place.sign_ins, await place.server(came[1]), came, answer):
+    if await ended_in_browser(app.sign_ins, await _server(app, came[1]), came, answer):
         return page(200, "Signed in", f"You are signed in to {came[1].request['server']}. You can close this page.")
     return page(200, "Not signed in", "The sign-in was refused. You can close this page.")
+
+
+async def _server(app: App, flow: Flow) -> ServerConfig:
+    """Return the server that a sign-in is to, as its entry is now. Raises `RegistryError`."""
+    return (await app.registry.configuration()).server(str(flow.request["server"]))
 
 
 def _browser(scope: Scope) -> str:
@@ -153,3 +117,6 @@ def _form(flow: Flow, browser: str, *, is_secure: bool) -> HTMLResponse:
         COOKIE, browser, max_age=_COOKIE_SECONDS, path=PATH, httponly=True, samesite="lax", secure=is_secure
     )
     return shown
+
+
+PAGES = Pages(PATH, _is_given_out, _response, "This cannot be done now. Try again in a moment.")

@@ -5,8 +5,9 @@ A security boundary: the tenant of a request is that of its identity, which auth
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from mcp.server.request_state import RequestStateSecurity
@@ -14,81 +15,28 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ....skills_db.errors import SkillsDbError
-from ....skills_db.journal.approval_links import judged
-from ....skills_db.journal.sealing import JournalKeys
-from ....skills_db.sign_ins.sign_in_keys import SignInKeys
 from ....skills_db.vault_keys import tenants_key
-from ...access.names import tenant_name
+from ...access.names import is_tenant_name
 from ...app import App
 from ...audit.trail import UNAUDITED, AuditTrail, DenialReason
-from ...errors import HomeError, HostWorkBusy, RequestRefused, TenantRefused, TenantsBusy
+from ...errors import HomeError, HostWorkBusy, RequestRefused, ServerError, TenantRefused, TenantsBusy
 from ...host_work import Kind, in_thread
 from ...identity import DEFAULT_TENANT, identity_in
 from ...scopes import mcp_session_of
-from ...sign_ins.signing_in import CALLBACK
 from ...tenants.tenants import Tenants
 from ..draining import OpenRequests
 from ..serving import mcp_server
 from ..strict_tool import StrictTool
 from ..tools import tools_of
-from .access_lines import AccessLines
-from .approval_pages import QuestionPlace
-from .bodies import BODY_BYTES_MAX
+from .access_lines import denied
+from .admission import BODY_BYTES_MAX
 from .error_responses import refusal
+from .link_pages import Pages, page
 from .mcp_sessions import CALLERS_WORTH, McpSessions
-from .sign_in_pages import SignInPlace
-
-
-async def _tenant_of_link(operators: App, path: str) -> tuple[str, str] | None:
-    """Return the tenant and the token of a link, `token` or `tenant/token`; None where it was not signed for that.
-
-    Raises what reading the operator's key raises.
-    """
-    if (named := _named_tenant(path)) is None:
-        return None
-    tenant, token = named
-    if tenant == DEFAULT_TENANT:
-        return DEFAULT_TENANT, token  # its own store judges the token
-
-    def is_signed() -> bool:
-        return judged(JournalKeys(tenants_key(operators.privacy.key(), tenant)), token) is not None
-
-    return (tenant, token) if await in_thread(Kind.DATABASE, is_signed, charged=False) else None
-
-
-def _named_tenant(path: str) -> tuple[str, str] | None:
-    """Return the tenant that a path names, and what stands last in it; None where it has not the form of a link."""
-    tenant, slash, last = path.rpartition("/")
-    if not slash:
-        return DEFAULT_TENANT, last
-    try:
-        tenant_name(tenant)
-    except RequestRefused:
-        return None
-    return None if tenant == DEFAULT_TENANT else (tenant, last)
-
-
-async def _tenant_of_sign_in(operators: App, path: str, state: str) -> tuple[str, str] | None:
-    """Return the tenant and the last part of a path, `secret` or `tenant/secret`; None where it was not given out.
-
-    Where `CALLBACK` stands in the place of the secret, it is `state` that was. Raises what reading the operator's key
-    raises.
-    """
-    if (named := _named_tenant(path)) is None:
-        return None
-    tenant, last = named
-    kind, secret = ("state", state) if last == CALLBACK else ("link", last)
-
-    def is_own() -> bool:
-        operators_key = operators.privacy.key()
-        key = operators_key if tenant == DEFAULT_TENANT else tenants_key(operators_key, tenant)
-        return SignInKeys(key).is_own(kind, secret)
-
-    return named if await in_thread(Kind.DATABASE, is_own, charged=False) else None
-
 
 MCP_PATH = "/mcp"
 _RETRY_SECONDS = 5
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +69,7 @@ async def served(app: App, requests: OpenRequests, all_sessions: set[McpSessions
         max_sessions=most * CALLERS_WORTH,
     )
     async with web.router.lifespan_context(web):
-        sessions = McpSessions(web, most, host="127.0.0.1", path=MCP_PATH, all_sessions=all_sessions)
+        sessions = McpSessions(web, most, MCP_PATH, all_sessions=all_sessions)
         if app.replicas is not None:
             app.privacy.forgets_only(lambda scope: sessions.has(mcp_session_of(scope)))
         try:
@@ -148,14 +96,11 @@ class TenantApps:
         self, tenants: Tenants[ServedApp], audit: AuditTrail = UNAUDITED, *, authenticates: bool = False
     ) -> None:
         self._tenants = tenants
-        self._lines = AccessLines(audit)
+        self._audit = audit
         self._authenticates = authenticates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http":
-            await self._tenants.own.sessions(scope, receive, send)
-            return
         identity = identity_in(scope)
         if identity is None and self._authenticates:
             await refusal(401, "The request has no token. Send one that is valid.")(scope, receive, send)
@@ -166,38 +111,51 @@ class TenantApps:
                 app: ASGIApp = (await stack.enter_async_context(self._tenants.using(tenant))).sessions
             except (TenantRefused, RequestRefused) as error:
                 answer = refusal(403, str(error))
-                reason = DenialReason.TENANT
-                app = await self._lines.denied(scope, answer, status=403, reason=reason, identity=identity)
+                app = await denied(self._audit, scope, answer, reason=DenialReason.TENANT, identity=identity)
             except (TenantsBusy, HostWorkBusy, SkillsDbError, HomeError) as error:
                 app = refusal(503, str(error), retry_after=_RETRY_SECONDS)
             await app(scope, receive, send)
 
 
-@asynccontextmanager
-async def question_place(tenants: Tenants[ServedApp], path: str) -> AsyncIterator[QuestionPlace | None]:
-    """Give the place of the question whose link has this path, None where it is not a link that was given."""
-    async with AsyncExitStack() as stack:
-        place = None
-        if (found := await _tenant_of_link(tenants.own.app, path)) is not None:
-            tenant, token = found
-            try:
-                app = (await stack.enter_async_context(tenants.using(tenant))).app
-                place = QuestionPlace(app.background, app.privacy, token)
-            except TenantRefused:
-                pass  # what was deleted has no questions
-        yield place
+class LinkPages:
+    """An ASGI app before another: it answers what is sent to pages behind links, for the tenant that gave out the link.
 
+    A link's path ends in a secret, or in the name of a tenant, a slash and a secret.
+    """
 
-@asynccontextmanager
-async def sign_in_place(tenants: Tenants[ServedApp], path: str, state: str) -> AsyncIterator[SignInPlace | None]:
-    """Give the place of the sign-in whose link has this path, or whose state this is, None where neither was given."""
-    async with AsyncExitStack() as stack:
-        place = None
-        if (found := await _tenant_of_sign_in(tenants.own.app, path, state)) is not None:
-            tenant, last = found
+    def __init__(self, app: ASGIApp, tenants: Tenants[ServedApp], *kinds: Pages) -> None:
+        self._app = app
+        self._tenants = tenants
+        self._kinds = kinds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        path = scope["path"]
+        pages = next((each for each in self._kinds if path.startswith(each.path)), None)
+        if pages is None:
+            await self._app(scope, receive, send)
+            return
+        named, slash, last = path.removeprefix(pages.path).rpartition("/")
+        async with AsyncExitStack() as stack:
             try:
-                app = (await stack.enter_async_context(tenants.using(tenant))).app
-                place = SignInPlace(app.sign_ins, app.registry, last)
-            except TenantRefused:
-                pass  # nobody signs in for what is served no more
-        yield place
+                app = None
+                if not slash or (is_tenant_name(named) and named != DEFAULT_TENANT):
+                    app = await self._app_of(stack, pages, named or DEFAULT_TENANT, last, scope)
+                response = await pages.response(app, last, scope, receive)
+            except (SkillsDbError, ServerError) as error:
+                _LOG.warning("A page below %s cannot be served: %s", pages.path, error)
+                response = page(503, "Not now", pages.unavailable, {"Retry-After": str(_RETRY_SECONDS)})
+        await response(scope, receive, send)
+
+    async def _app_of(self, stack: AsyncExitStack, pages: Pages, tenant: str, last: str, scope: Scope) -> App | None:
+        """Return the app of the tenant that gave out a link, which is open until `stack` ends; None for any other."""
+
+        def is_given_out() -> bool:
+            operators_key = self._tenants.own.app.privacy.key()
+            key = operators_key if tenant == DEFAULT_TENANT else tenants_key(operators_key, tenant)
+            return pages.is_given_out(key, last, scope)
+
+        if await in_thread(Kind.DATABASE, is_given_out, charged=False):
+            with suppress(TenantRefused):  # what was deleted has no pages
+                return (await stack.enter_async_context(self._tenants.using(tenant))).app
+        return None

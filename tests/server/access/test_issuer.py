@@ -16,8 +16,8 @@ from starlette.responses import PlainTextResponse
 
 from sealab.server.access.issuer_link import IssuerLink
 from sealab.server.access.names import DEFAULT_RIGHTS
-from sealab.server.access.resource_metadata import MetadataPages, ResourceMetadata
 from sealab.server.access.verifier import VerifierUnavailable
+from sealab.server.protocol.web.challenges import MetadataPages, ResourceMetadata
 from sealab.server.secure_urls import fault_of_url, is_loopback
 
 from ...clocks import Clock

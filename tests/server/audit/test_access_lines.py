@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sealab.server.access.guesses import GUESSES_MAX
 from sealab.server.access.token_text import new_token
@@ -19,14 +19,14 @@ from sealab.server.audit.audit_log import AuditLog
 from sealab.server.audit.trail import AuditTrail, DenialReason
 from sealab.server.errors import AuditUnwritten
 from sealab.server.identity import ALL_RIGHTS, IDENTITY, Identity, Right
-from sealab.server.protocol.web import access_lines
-from sealab.server.protocol.web.access_lines import AccessLines
+from sealab.server.protocol.web import authentication
 from sealab.server.protocol.web.authentication import Authentication
 from sealab.skills_db.audit.audit_store import AuditStore, Wanted
 from sealab.skills_db.engine import open_database
 
 from ...waiting import until, wait_until
 from ..command_line import sealab
+from ..protocol.web.asgi import Passed, asked_of
 from ..protocol.web.tokens import made, revoked
 from ..tenants.team import Member, command, team_server, token, told
 from ..upstream_tools.test_registry import ONE_SPARE
@@ -160,39 +160,29 @@ def test_a_server_that_requires_lines_answers_503_in_place_of_letting_in_or_deny
 
 async def status_of(app: ASGIApp, token: str) -> int:
     """How a request with a token is answered."""
-    answered: list[int] = []
+    return (await asked_of(app, ("authorization", f"Bearer {token}"))).status
 
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
 
-    async def send(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            answered.append(message["status"])
+class Named:
+    """Takes every token for the name of its principal."""
 
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "scheme": "http",
-        "path": "/mcp",
-        "query_string": b"",
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 2),
-        "headers": [(b"authorization", f"Bearer {token}".encode())],
-    }
-    await app(scope, receive, send)
-    return answered[0]
+    async def identity_of(self, token: str) -> Identity | None:
+        return Identity("acme", token, ALL_RIGHTS)
+
+    async def close(self) -> None:
+        pass
 
 
 async def test_a_credential_is_noted_again_only_once_it_was_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(access_lines, "REMEMBERED_MAX", 2)
+    monkeypatch.setattr(authentication, "ACCEPTED_MAX", 2)
     with open_database(None, tmp_path) as database:
         store = AuditStore(database, b"k" * 32)
         log = AuditLog(lambda: store)
-        noting = AccessLines(AuditTrail(log))
-        for mark in (b"a", b"b", b"a", b"c", b"a", b"b"):
-            await noting.signed_in(mark, Identity("acme", mark.decode(), ALL_RIGHTS), "token")
+        app = Authentication(Passed(), Named(), audit=AuditTrail(log))
+        for token in ("a", "b", "a", "c", "a", "b"):
+            assert await status_of(app, token) == 200
         await asyncio.to_thread(log.close)
         assert [each.event.principal for each in store.lines(Wanted())] == ["a", "b", "c", "b"]
 

@@ -18,9 +18,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ElicitResult
 
-from sealab.tools_registry.authorizing.authorization import begin, finish
-from sealab.tools_registry.authorizing.token_endpoint import Granted, issuer_client
 from sealab.tools_registry.configuration import ServerConfig
+from sealab.tools_registry.sign_in.authorization import begin, finish
+from sealab.tools_registry.sign_in.token_endpoint import Granted, issuer_client
 
 from ...waiting import until, wait_until
 from ..conftest import Caller
@@ -87,14 +87,6 @@ async def granted(server: ServerConfig, account: str = "operator") -> Granted:
         flow = await begin(client, server, "http://127.0.0.1:9/callback", "a state")
         back = httpx2.URL((await theirs.get(flow.address, follow_redirects=False)).headers["location"])
         return await finish(client, flow.pending, back.params["code"], back.params["iss"])
-
-
-def in_file(folder: Path, given: Granted) -> Path:
-    """Keep a sign-in as a home without a shared database does."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "accounts.json"
-    file.write_text(given.model_dump_json(exclude={"resource"}, exclude_none=True))
-    return file
 
 
 async def token_sent(server: ServerConfig, auth: httpx2.Auth | None) -> str | None:

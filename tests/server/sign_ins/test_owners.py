@@ -23,8 +23,8 @@ from sealab.server.scopes import of_mcp_session, of_principal
 from sealab.server.settings import Settings
 from sealab.server.sign_ins.sign_ins import SignIns
 from sealab.server.tenants.sign_outs import principal_signed_out
-from sealab.tools_registry.authorizing.owners import OPERATOR
 from sealab.tools_registry.configuration import ServerConfig, SignInOf, TokenExchange, Transport
+from sealab.tools_registry.sign_in.owners import OPERATOR
 
 from ...identity_provider.running import identity_provider, needs_identity_provider
 from ..command_line import sealab

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
@@ -16,14 +17,13 @@ from sealab.server.audit.audit_log import AuditLog
 from sealab.server.audit.trail import AuditTrail
 from sealab.server.caller import Caller
 from sealab.server.database import HomeDatabase
-from sealab.server.errors import AuditUnwritten
 from sealab.server.scopes import of_principal
 from sealab.server.sign_ins.sign_ins import SignIns
 from sealab.server.sign_ins.signing_in import signed_in_here
 from sealab.skills_db.audit.audit_store import AuditStore
-from sealab.tools_registry.authorizing.owners import Owner
 from sealab.tools_registry.configuration import ServerConfig, SignInOf, Transport
-from sealab.tools_registry.errors import SignInNeeded
+from sealab.tools_registry.errors import SignInFailed, SignInNeeded
+from sealab.tools_registry.sign_in.owners import Owner
 
 from ...waiting import until
 from ..audit.test_audited_requests import refuse_lines
@@ -41,6 +41,12 @@ def processes(tmp_path: Path) -> Iterator[list[SignIns]]:
     yield [SignIns(each, lambda: KEY) for each in databases]
     for each in databases:
         each.close()
+
+
+@pytest.fixture
+def server(server: ServerConfig) -> ServerConfig:
+    """The server of the folder's tests, called with each caller's sign-in."""
+    return replace(server, sign_in=SignInOf.CALLER)
 
 
 async def signed_in(sign_ins: SignIns, server: ServerConfig) -> Owner:
@@ -66,7 +72,7 @@ async def test_where_its_line_is_required_and_cannot_be_written_nothing_is_kept_
     await log.stored()
     database()
     refuse_lines(tmp_path)
-    with pytest.raises(AuditUnwritten, match="This was refused, since AUDIT is required"):
+    with pytest.raises(SignInFailed, match=r"not used\. This was refused, since AUDIT is required"):
         await signed_in(sign_ins, server)
     assert await sign_ins.version(server, owner) is None
     assert upstream.told("revoked")

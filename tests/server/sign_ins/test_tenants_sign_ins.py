@@ -6,26 +6,10 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
 from mcp.types import ElicitResult
 
-from sealab.tools_registry.authorizing.kept_sign_ins import kept_requests
-from sealab.tools_registry.configuration import ServerConfig, Transport
-from sealab.tools_registry.errors import SignInNeeded
-
 from ..tenants.team import command, team_server, token, told
-from .accounts import (
-    Accounts,
-    User,
-    begun,
-    browser,
-    calling,
-    granted,
-    in_file,
-    origin_of,
-    renewed_once,
-    token_sent,
-)
+from .accounts import Accounts, User, begun, browser, calling, origin_of
 
 CODE = "await tools.accounts.whoami()"
 
@@ -83,14 +67,3 @@ async def test_sign_ins_of_tenants_are_apart_and_end_with_their_principal_and_th
     assert log.stdout.count("upstream.signed_in") == 2, log
     assert log.stdout.count("upstream.signed_out") == 2
     assert not [each for each in upstream.told("secrets") if each in log.stdout]
-
-
-async def test_the_operators_sign_in_is_renewed_once_for_all_tenants(tmp_path: Path, upstream: Accounts) -> None:
-    upstream.set(lasts=11)
-    config = ServerConfig("accounts", Transport.HTTP, url=f"{upstream.address}/mcp")
-    file = in_file(tmp_path, await granted(config))
-    tenants = [kept_requests(config, tmp_path) for _ in range(4)]
-    await renewed_once(upstream, lambda at: token_sent(config, tenants[at % 4]), 16, "operator")
-    file.unlink()
-    with pytest.raises(SignInNeeded, match="is over"):
-        await token_sent(config, tenants[0])

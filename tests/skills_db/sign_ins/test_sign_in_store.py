@@ -23,8 +23,8 @@ def store(database: Database) -> SignInStore:
 
 
 @pytest.fixture
-def flows(database: Database, store: SignInStore) -> SignInFlows:
-    return SignInFlows(database, store.keys)
+def flows(store: SignInStore) -> SignInFlows:
+    return store.flows
 
 
 def test_a_sign_in_is_found_by_its_person_and_server_alone(store: SignInStore) -> None:
@@ -34,14 +34,6 @@ def test_a_sign_in_is_found_by_its_person_and_server_alone(store: SignInStore) -
     told = {key: each.told["token"] for key, each in found.items() if each is not None}
     assert told == {("ada", "crm"): "a", ("bob", "crm"): "b"}
     assert "a" not in repr(found["ada", "crm"]).replace("StoredSignIn(version=1)", "")
-
-
-def test_what_a_file_had_is_put_where_there_is_nothing_alone(store: SignInStore) -> None:
-    assert store.put_if_absent("", "crm", {"token": "a"})
-    assert not store.put_if_absent("", "crm", {"token": "b"})
-    found = store.get("", "crm")
-    assert found is not None
-    assert (found.version, found.told) == (1, {"token": "a"})
 
 
 def test_names_that_run_into_each_other_are_two_owners(store: SignInStore) -> None:
@@ -118,6 +110,9 @@ def test_all_of_a_person_is_removed_and_nothing_of_others(store: SignInStore, fl
     assert store.get("bob", "crm") is not None
     assert flows.get("ada crm") is None
     assert flows.get("bob crm") is not None
+    removed, given = store.remove_all()
+    assert (removed, {each["token"] for each in given}) == (2, {"bob crm", "bob mail"})
+    assert flows.get("bob crm") is None
 
 
 def test_a_flow_is_the_first_browsers_and_is_come_back_to_once(flows: SignInFlows) -> None:

@@ -18,6 +18,7 @@ from sealab.server.protocol.web.tenant_apps import TenantApps
 
 from ....waiting import wait_until
 from ...conftest import http_server
+from .asgi import asked_of
 from .raw import HEADERS, INITIALIZE, MODERN, PING, Answer, asked, begun, call, connected, get, opened, post, read, run
 from .tokens import made, revoked, tokens
 
@@ -59,17 +60,8 @@ async def test_a_client_of_each_era_works_with_a_token(server: str, home: Path, 
 
 
 async def test_what_came_past_authentication_reaches_no_tenant() -> None:
-    statuses: list[int] = []
-
-    async def send(message: Any) -> None:
-        statuses.extend([message["status"]] if message["type"] == "http.response.start" else [])
-
-    async def receive() -> Any:
-        raise AssertionError
-
     app = TenantApps(cast("Any", None), authenticates=True)
-    await app({"type": "http", "method": "POST", "path": "/mcp", "headers": []}, receive, send)
-    assert statuses == [401]
+    assert (await asked_of(app)).status == 401
 
 
 def test_who_has_no_valid_token_gets_401_and_a_challenge_at_any_path_but_those_of_health_and_no_body_is_read(

@@ -8,44 +8,25 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from sealab.server.protocol.web.forwarded import Forwarded
 from sealab.server.protocol.web.header_checks import NamedHosts
 
+from .asgi import Passed, asked_of
+
 PROXIES = tuple(map(ipaddress.ip_network, ("10.0.0.7", "10.1.0.0/16", "2001:db8::/64")))
 OWN = b"sealab.internal"
-Headers = list[tuple[bytes, bytes]]
 
 
 async def through(
     peer: str, *headers: tuple[str, str], only: bool = False, proxies: Any = PROXIES
 ) -> tuple[int, Scope | None]:
     """Send a request through the layer; return the status and what came out behind it."""
-    seen: list[Scope] = []
-    sent: list[Message] = []
-
-    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
-        seen.append(scope)
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    given: Headers = [(b"host", OWN), *((key.encode(), value.encode("latin-1")) for key, value in headers)]
-    scope: Scope = {
-        "type": "http",
-        "client": (peer, 5),
-        "scheme": "http",
-        "method": "GET",
-        "path": "/",
-        "headers": given,
-    }
-    await Forwarded(app, proxies, only_through_proxies=only)(scope, receive, send)
-    return sent[0]["status"], seen[0] if seen else None
+    behind = Passed()
+    app = Forwarded(behind, proxies, only_through_proxies=only)
+    answer = await asked_of(app, ("host", OWN.decode()), *headers, client=(peer, 5))
+    return answer.status, behind.scopes[0] if behind.scopes else None
 
 
 def told(scope: Scope | None) -> tuple[str, str, bytes]:
@@ -143,24 +124,10 @@ async def test_in_clear_only_proxies_and_this_machine_are_served() -> None:
 
 async def named(public_url: str | None, host: str, origin: str | None = None) -> tuple[int, str]:
     """Return the status of a request and the scheme that it has behind the check of its names."""
-    schemes: list[str] = []
-    sent: list[Message] = []
-
-    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
-        schemes.append(scope["scheme"])
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    headers = [(b"host", host.encode()), *([] if origin is None else [(b"origin", origin.encode())])]
-    app_with_names = NamedHosts(app, ["127.0.0.1", "[::1]"], 8000, public_url=public_url)
-    scope: Scope = {"type": "http", "scheme": "http", "method": "GET", "path": "/", "headers": headers}
-    await app_with_names(scope, receive, send)
-    return sent[0]["status"], schemes[0] if schemes else ""
+    behind = Passed()
+    app = NamedHosts(behind, ["127.0.0.1", "[::1]"], 8000, public_url=public_url)
+    answer = await asked_of(app, ("host", host), *([] if origin is None else [("origin", origin)]))
+    return answer.status, behind.scopes[0]["scheme"] if behind.scopes else ""
 
 
 @pytest.mark.parametrize(

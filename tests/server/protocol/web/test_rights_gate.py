@@ -15,16 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types.jsonrpc import JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 from pydantic import ValidationError
-from starlette.types import Message, Receive, Scope, Send
 
 from sealab.server.identity import IDENTITY, Identity, Right
-from sealab.server.protocol.web.rights_gate import RightsGate, needed_in
+from sealab.server.protocol.web.admission import Admission, needed_in
 from sealab.server.rights import METHODS, TOOLS, needed_by, needed_to_answer
 
 from ...conftest import http_server
 from ...journal.test_journaled_runs import NOTES
 from ...tenants.team import Member
 from ...upstream_tools.test_registry import configure
+from .asgi import Passed, asked_of
 from .raw import HEADERS, INITIALIZE, PING, asked, begun, call, opened, post, run
 from .tokens import made
 
@@ -143,47 +143,18 @@ def test_a_body_in_another_encoding_is_read_where_the_sdk_reads_it(encoding: str
     assert bool(messages_of_the_sdk(body, MODERN)) == bool(needed_in(body, MODERN))
 
 
-async def answered(identity: Identity | None, *parts: bytes, method: str = "POST") -> tuple[int, dict[str, str], bytes]:
-    """Send a body in parts through the gate; return the status, the headers, and the body as the app behind it saw."""
-    seen = bytearray()
-
-    async def app(_scope: Scope, receive: Receive, send: Send) -> None:
-        more = True
-        while more:
-            message = await receive()
-            seen.extend(message.get("body", b""))
-            more = message.get("more_body", False)
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-
-    waiting = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
-    waiting[-1]["more_body"] = False
-    sent: list[Any] = []
-
-    async def receive() -> Message:
-        return waiting.pop(0)
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    scope: Scope = {"type": "http", "method": method, "path": "/mcp", "headers": []}
-    if identity is not None:
-        scope[IDENTITY] = identity
-    await RightsGate(app)(scope, receive, send)
-    headers = {key.decode(): value.decode() for key, value in sent[0]["headers"]}
-    return sent[0]["status"], headers, bytes(seen)
-
-
 async def test_a_call_without_its_right_is_answered_403_with_the_scope() -> None:
-    reader = Identity("default", "reader", frozenset({Right.FILES}))
-    status, headers, seen = await answered(reader, CALL[:20], CALL[20:])
-    assert (status, seen) == (403, b"")
-    assert headers["www-authenticate"] == 'Bearer realm="sealab", error="insufficient_scope", scope="run"'
+    reader, behind = Identity("default", "reader", frozenset({Right.FILES})), Passed()
+    answer = await asked_of(Admission(behind, 1_000_000), parts=(CALL[:20], CALL[20:]), **{IDENTITY: reader})
+    assert (answer.status, behind.body) == (403, b"")
+    assert answer.headers["www-authenticate"] == 'Bearer realm="sealab", error="insufficient_scope", scope="run"'
 
 
-async def test_a_call_with_its_right_comes_through_as_it_was_sent() -> None:
-    runner = Identity("default", "runner", frozenset({Right.RUN}))
-    assert await answered(runner, CALL[:20], CALL[20:]) == (200, {}, CALL)
-    assert await answered(None, CALL) == (200, {}, CALL)
+@pytest.mark.parametrize("identity", [None, Identity("default", "runner", frozenset({Right.RUN}))])
+async def test_a_call_with_its_right_comes_through_as_it_was_sent(identity: Identity | None) -> None:
+    behind = Passed()
+    answer = await asked_of(Admission(behind, 1_000_000), parts=(CALL[:20], CALL[20:]), **{IDENTITY: identity})
+    assert (answer.status, answer.headers, behind.body) == (200, {}, CALL)
 
 
 @pytest.fixture(scope="module")

@@ -7,59 +7,37 @@ import itertools
 from typing import Any
 
 import pytest
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sealab.server.identity import ALL_RIGHTS, IDENTITY, Identity
-from sealab.server.protocol.web.bodies import Bodies
-from sealab.server.protocol.web.fair_starts import ROUNDS, FairStarts
+from sealab.server.protocol.web.admission import ROUNDS, Admission
 from sealab.server.protocol.web.mcp_sessions import CALLERS_WORTH, McpSessions
 
 from ....waiting import until
+from .asgi import Answered, asked_of
 
 MB = 1_000_000
 
 
-def request_of(tenant: str, principal: str, **headers: str) -> Scope:
-    """Return a request as authentication passes it on."""
-    names = {name.replace("_", "-"): value for name, value in headers.items()}
-    return {
-        "type": "http",
-        "method": "POST",
-        "path": "/mcp",
-        "headers": [(name.encode(), value.encode()) for name, value in names.items()],
-        "client": ("127.0.0.1", 1),
-        IDENTITY: Identity(tenant, principal, ALL_RIGHTS),
-    }
+async def sent(app: ASGIApp, tenant: str, principal: str, body: bytes = b"{}") -> Answered:
+    """Send a request as authentication passes it on."""
+    return await asked_of(app, parts=(body,), **{IDENTITY: Identity(tenant, principal, ALL_RIGHTS)})
 
 
-class Answers:
-    """What one request was answered."""
-
-    def __init__(self) -> None:
-        self.status = 0
-        self.body = b""
-        self.headers: dict[bytes, bytes] = {}
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status, self.headers = message["status"], dict(message["headers"])
-        else:
-            self.body += message.get("body", b"")
-
-
-async def nothing() -> Message:
-    return {"type": "http.request", "body": b"{}", "more_body": False}
+async def done(send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def test_a_request_begins_before_the_hundred_that_the_principals_of_another_tenant_sent_just_before() -> None:
     began: list[str] = []
 
-    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
         began.append(scope[IDENTITY].tenant)
+        await done(send)
 
-    starts = FairStarts(app)
-    many = [starts(request_of("many", f"p{number}"), nothing, Answers()) for number in range(100)]
-    await asyncio.gather(*many, starts(request_of("one", "p"), nothing, Answers()))
+    starts = Admission(app, 24 * MB)
+    await asyncio.gather(*(sent(starts, "many", f"p{number}") for number in range(100)), sent(starts, "one", "p"))
     assert len(began) == 101
     assert began.index("one") < 10
 
@@ -68,7 +46,7 @@ async def test_a_request_of_many_rounds_ends_however_many_another_tenant_goes_on
     at_work, most, begun_meanwhile = 0, 0, 0
     others = asyncio.Event()
 
-    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
         nonlocal at_work, most, begun_meanwhile
         begun_meanwhile += scope[IDENTITY].tenant == "many"
         at_work += 1
@@ -76,36 +54,24 @@ async def test_a_request_of_many_rounds_ends_however_many_another_tenant_goes_on
         for _ in range(ROUNDS - 2):  # work of so many rounds
             await asyncio.sleep(0)
         at_work -= 1
+        await done(send)
 
-    starts = FairStarts(app)
+    starts = Admission(app, 24 * MB)
 
     async def again_and_again(number: int) -> None:
         while not others.is_set():
-            await starts(request_of("many", f"p{number}"), nothing, Answers())
+            await sent(starts, "many", f"p{number}")
 
     many = [asyncio.create_task(again_and_again(number)) for number in range(100)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     begun_meanwhile = 0
     for _ in range(10):
-        await starts(request_of("one", "p"), nothing, Answers())
+        await sent(starts, "one", "p")
     others.set()
     assert begun_meanwhile <= 10 * 2 * 4  # a few for each, not a few for each of its rounds
     assert most <= 2 * 4
     await asyncio.gather(*many)
-
-
-class Sent:
-    """A body that is held until it may be answered."""
-
-    def __init__(self, bodies: Bodies, tenant: str, principal: str, size: int) -> None:
-        self._size = size
-        self.answers = Answers()
-        self.task = asyncio.create_task(bodies(request_of(tenant, principal), self._receive, self.answers))
-
-    async def _receive(self) -> Message:
-        size, self._size = self._size, 0
-        return {"type": "http.request", "body": b'"' + b"x" * (size - 2) + b'"', "more_body": False}
 
 
 async def test_the_bodies_of_a_tenant_leave_room_for_those_of_another_and_are_refused_with_its_name() -> None:
@@ -115,22 +81,22 @@ async def test_the_bodies_of_a_tenant_leave_room_for_those_of_another_and_are_re
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
         held.append(scope[IDENTITY].tenant)
         await end.wait()
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
+        await done(send)
 
-    bodies = Bodies(app, 24 * MB)
-    greedy = [Sent(bodies, "greedy", f"p{number}", 2 * MB) for number in range(10)]
-    await until(lambda: len(held) + sum(each.task.done() for each in greedy) == len(greedy))
-    refused = [each for each in greedy if each.task.done()]
+    body = b'"' + b"x" * (2 * MB - 2) + b'"'
+    bodies = Admission(app, 24 * MB)
+    greedy = [asyncio.create_task(sent(bodies, "greedy", f"p{number}", body)) for number in range(10)]
+    await until(lambda: len(held) + sum(each.done() for each in greedy) == len(greedy))
+    refused = [each.result() for each in greedy if each.done()]
     assert 0 < len(refused) < len(greedy)
-    assert {each.answers.status for each in refused} == {429}
-    assert all(b"of this tenant hold as many bytes" in each.answers.body for each in refused)
-    assert all(each.answers.headers[b"retry-after"] == b"1" for each in refused)
-    modest = [Sent(bodies, "modest", "p", 2 * MB), Sent(bodies, "modest", "q", 2 * MB)]
+    assert {each.status for each in refused} == {429}
+    assert all(b"of this tenant hold as many bytes" in each.body for each in refused)
+    assert all(each.headers["retry-after"] == "1" for each in refused)
+    modest = [asyncio.create_task(sent(bodies, "modest", each, body)) for each in "pq"]
     await until(lambda: held.count("modest") == 2)
     end.set()
-    await asyncio.gather(*(each.task for each in (*greedy, *modest)))
-    assert {each.answers.status for each in modest} == {200}
+    await asyncio.gather(*greedy, *modest)
+    assert {each.result().status for each in modest} == {200}
     assert (bodies._free, bodies._held) == (24 * MB, {})
 
 
@@ -159,19 +125,12 @@ async def test_the_sessions_of_all_tenants_are_bounded_together_and_one_of_the_t
     every: set[McpSessions] = set()
     maximum = 4
     sdks = {tenant: Sdk() for tenant in ("flood", "modest")}
-    apps = {
-        tenant: McpSessions(sdk, maximum, host="127.0.0.1", path="/mcp", all_sessions=every)
-        for tenant, sdk in sdks.items()
-    }
+    apps = {tenant: McpSessions(sdk, maximum, path="/mcp", all_sessions=every) for tenant, sdk in sdks.items()}
     for number in range(100):
-        answers = Answers()
-        await apps["flood"](request_of("flood", f"p{number % principals}"), nothing, answers)
-        assert answers.status == 200
+        assert (await sent(apps["flood"], "flood", f"p{number % principals}")).status == 200
         assert sum(each.count for each in every) <= maximum * CALLERS_WORTH
     for _ in range(3):
-        answers = Answers()
-        await apps["modest"](request_of("modest", "p"), nothing, answers)
-        assert answers.status == 200
+        assert (await sent(apps["modest"], "modest", "p")).status == 200
     assert (apps["modest"].count, sdks["modest"].ended) == (3, 0)
     assert sum(each.count for each in every) <= maximum * CALLERS_WORTH
     for app in apps.values():

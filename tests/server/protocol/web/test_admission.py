@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import pairwise
@@ -15,7 +16,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from sealab.sandbox.job import Owner
-from sealab.server.protocol.web.bodies import Bodies, LargeBodies
+from sealab.server.protocol.web.admission import Admission, Turns
 from sealab.tools_registry.json_lines import LARGE_CHARS
 
 from ....waiting import wait_until
@@ -136,7 +137,7 @@ class Rounds:
 
 
 async def test_others_have_rounds_of_the_loop_between_two_and_each_caller_its_turn() -> None:
-    large, rounds = LargeBodies(), Rounds()
+    large, rounds = Turns(1, 8, 3), Rounds()
     began: list[tuple[str, int]] = []
 
     async def one(caller: str) -> None:
@@ -149,8 +150,21 @@ async def test_others_have_rounds_of_the_loop_between_two_and_each_caller_its_tu
     assert all(after - before >= 8 for before, after in pairwise(times))
 
 
+async def test_few_begin_in_one_round_and_one_before_the_hundred_that_another_caller_sent_just_before() -> None:
+    turns, rounds = Turns(4, 16), Rounds()
+    began: list[tuple[str, int]] = []
+
+    async def one(caller: str) -> None:
+        await turns.turn(Owner(caller=caller))
+        began.append((caller, rounds.count))
+
+    await asyncio.gather(*(one("many") for _ in range(100)), one("other"))
+    assert [caller for caller, _ in began].index("other") < 10
+    assert max(Counter(count for _, count in began).values()) < 10
+
+
 async def test_one_that_is_cancelled_takes_nobodys_turn() -> None:
-    large = LargeBodies()
+    large = Turns(1, 8, 3)
     tasks = [asyncio.create_task(large.turn(Owner(caller="many"))) for _ in range(MANY)]
     await asyncio.sleep(0)
     for task in tasks[1:-1]:
@@ -158,7 +172,7 @@ async def test_one_that_is_cancelled_takes_nobodys_turn() -> None:
     await asyncio.wait_for(tasks[-1], 30)
     served = asyncio.create_task(large.turn(Owner(caller="many")))
     await asyncio.sleep(0)
-    large._turns.serve_next()  # and then it is cancelled, before it goes on
+    large._next()  # and then it is cancelled, before it goes on
     served.cancel()
     await asyncio.gather(*tasks, served, return_exceptions=True)
     await asyncio.wait_for(large.turn(Owner(caller="other")), 30)
@@ -181,7 +195,7 @@ async def test_a_small_body_waits_for_no_large_one() -> None:
         await bodies({"type": "http", "headers": [], "client": ("127.0.0.1", 1)}, receive, send)
 
     first = asyncio.Event()
-    bodies = Bodies(app, 100 * LARGE_CHARS)
+    bodies = Admission(app, 100 * LARGE_CHARS)
     large = [asyncio.create_task(posted(LARGE_CHARS + 1)) for _ in range(5)]
     await first.wait()
     await posted(10)

@@ -1,8 +1,9 @@
-"""Asks an issuer for tokens: the four grants that sealab uses, and revocation.
+"""Asks an issuer for tokens, by the four grants that sealab uses, has it revoke them, and signs requests with them.
 
-A security boundary: tokens, codes and secrets go to the issuer's endpoints and nowhere else, and no error holds one.
-Redirects are not followed, answers are bounded, and `reach` judges where requests go. The rules are those of RFC 6749
-(sections 4.1.3, 5 and 6), RFC 7009, RFC 8693 and RFC 8707.
+A security boundary: tokens, codes and secrets go to the issuer's endpoints and nowhere else, access tokens to the
+server's own address too, and no error holds one. A server that refuses a token gets no second chance. Redirects are
+not followed, answers are bounded, and `reach` judges where requests go. The rules are those of RFC 6749 (sections
+4.1.3, 5 and 6), RFC 7009, RFC 8693 and RFC 8707.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import quote, urlsplit
 
 import httpx2
+from mcp.client.auth.utils import extract_scope_from_www_auth
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
 from pydantic import BaseModel, Field, ValidationError
+from typing_extensions import override
 
-from ..configuration import TokenExchange
+from ..configuration import ServerConfig, TokenExchange
 from ..errors import SignInFailed, SignInNeeded
+from ..http_bodies import BodyTooLarge, bounded_body
 from .reach import NEAREST, JudgedTransport, Reach, reach_of_server
 
 ANSWER_BYTES_MAX = 256 * 1024
@@ -34,12 +38,10 @@ _EARLY_SECONDS = 10.0
 """So long before a token ends it is renewed: the request that carries it still takes its way."""
 
 
-class Granted(BaseModel):
-    """What a sign-in gave, and what it takes to renew and revoke it; `expires_at` is in seconds since the epoch."""
+class Registered(BaseModel):
+    """This client as the issuer of a server knows it."""
 
     url: str
-    tokens: OAuthToken = Field(repr=False)
-    expires_at: float | None = None
     client: OAuthClientInformationFull = Field(repr=False)
     metadata: OAuthMetadata
     resource: str | None = None
@@ -49,6 +51,21 @@ class Granted(BaseModel):
     async def nearest(self) -> Reach:
         """Return how near the issuer's endpoints may be."""
         return await reach_of_server(self.url) if self.reach is None else self.reach
+
+
+class Pending(Registered):
+    """What it takes to end a sign-in that was begun; it is kept as a secret."""
+
+    verifier: str = Field(repr=False)
+    redirect_uri: str
+    scope: str | None = None
+
+
+class Granted(Registered):
+    """What a sign-in gave, and what it takes to renew and revoke it; `expires_at` is in seconds since the epoch."""
+
+    tokens: OAuthToken = Field(repr=False)
+    expires_at: float | None = None
 
     @property
     def is_over_soon(self) -> bool:
@@ -73,20 +90,18 @@ async def sent(client: httpx2.AsyncClient, request: httpx2.Request, nearest: Rea
     try:
         response = await client.send(request, stream=True)
         try:
-            body = bytearray()
-            async for piece in response.aiter_bytes():
-                body += piece
-                if len(body) > ANSWER_BYTES_MAX:
-                    raise SignInFailed(f"The issuer at {where} answered too much. Tell its operator.")
+            body = await bounded_body(response.aiter_bytes(), ANSWER_BYTES_MAX)
         finally:
             await response.aclose()
+    except BodyTooLarge:
+        raise SignInFailed(f"The issuer at {where} answered too much. Tell its operator.") from None
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise SignInFailed(
             f"The issuer at {where} cannot be reached ({type(error).__name__}). Try again in a moment."
         ) from None
     headers = {name: value for name, value in response.headers.items() if name in {"content-type", "www-authenticate"}}
     whole = httpx2.Response(
-        response.status_code, headers=headers, content=bytes(body), request=request, extensions=response.extensions
+        response.status_code, headers=headers, content=body, request=request, extensions=response.extensions
     )
     whole.next_request = response.next_request  # which is for the caller to judge
     return whole
@@ -103,17 +118,15 @@ def require_safe(url: str, beside: str) -> None:
     raise SignInFailed("The issuer names an address without https. Tell its operator.")
 
 
-async def code_redeemed(
-    client: httpx2.AsyncClient, granted_for: Granted, code: str, verifier: str, redirect_uri: str
-) -> Granted:
-    """Redeem an authorization code (RFC 6749, 4.1.3; RFC 7636, 4.5); `granted_for` has no tokens yet."""
+async def code_redeemed(client: httpx2.AsyncClient, pending: Pending, code: str) -> Granted:
+    """Redeem an authorization code (RFC 6749, 4.1.3; RFC 7636, 4.5)."""
     form = {
         "grant_type": "authorization_code",
         "code": code,
-        "redirect_uri": redirect_uri,
-        "code_verifier": verifier,
+        "redirect_uri": pending.redirect_uri,
+        "code_verifier": pending.verifier,
     }
-    return await _granted(client, granted_for, form)
+    return await _granted(client, pending, form, OAuthToken(access_token="", scope=pending.scope))
 
 
 async def renewed(client: httpx2.AsyncClient, granted: Granted) -> Granted:
@@ -124,18 +137,21 @@ async def renewed(client: httpx2.AsyncClient, granted: Granted) -> Granted:
     if not granted.tokens.refresh_token:
         raise SignInNeeded("The sign-in is over, and cannot be renewed. Sign in again.")
     form = {"grant_type": "refresh_token", "refresh_token": granted.tokens.refresh_token}
-    return await _granted(client, granted, form)
+    return await _granted(client, granted, form, granted.tokens)
 
 
-async def _granted(client: httpx2.AsyncClient, before: Granted, form: dict[str, str]) -> Granted:
-    if before.resource is not None:
-        form["resource"] = before.resource
-    endpoint, credentials = str(before.metadata.token_endpoint), _credentials(before.client)
-    tokens = await _tokens(client, _request(endpoint, form, credentials, before.url), await before.nearest())
-    tokens.scope = tokens.scope or before.tokens.scope
-    tokens.refresh_token = tokens.refresh_token or before.tokens.refresh_token
+async def _granted(
+    client: httpx2.AsyncClient, registered: Registered, form: dict[str, str], before: OAuthToken
+) -> Granted:
+    if registered.resource is not None:
+        form["resource"] = registered.resource
+    endpoint, credentials = str(registered.metadata.token_endpoint), _credentials(registered.client)
+    tokens = await _tokens(client, _request(endpoint, form, credentials, registered.url), await registered.nearest())
+    tokens.scope = tokens.scope or before.scope
+    tokens.refresh_token = tokens.refresh_token or before.refresh_token
     expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
-    return before.model_copy(update={"tokens": tokens, "expires_at": expires_at})
+    kept = {name: getattr(registered, name) for name in Registered.model_fields}
+    return Granted(**kept, tokens=tokens, expires_at=expires_at)
 
 
 async def exchanged(client: httpx2.AsyncClient, exchange: TokenExchange, token: str) -> tuple[str, float]:
@@ -202,7 +218,9 @@ async def _tokens(client: httpx2.AsyncClient, request: httpx2.Request, nearest: 
 
 
 def _credentials(client: OAuthClientInformationFull) -> tuple[str, str, str]:
-    return client.client_id, client.client_secret or "", client.token_endpoint_auth_method or "none"
+    """Return id, secret and method of a client; one that the issuer says nothing of is the default (RFC 7591, 2)."""
+    usual = "client_secret_basic" if client.client_secret else "none"
+    return client.client_id, client.client_secret or "", client.token_endpoint_auth_method or usual
 
 
 def _request(endpoint: str, form: Mapping[str, str], credentials: tuple[str, str, str], beside: str) -> httpx2.Request:
@@ -229,3 +247,37 @@ def error_code(body: bytes) -> str:
         return ""
     code = told.get("error") if isinstance(told, dict) else None
     return code if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
+
+
+Token = Callable[[], Awaitable[str]]
+"""Gives the access token of now.
+
+Raises `SignInNeeded` where there is none, and `httpx2.ConnectError` where that cannot be told.
+"""
+
+
+class SignedRequests(httpx2.Auth):
+    """Signs with what `token` gives, for each request anew; `refused` is said where the server does not take it."""
+
+    def __init__(self, config: ServerConfig, token: Token, refused: str | None = None) -> None:
+        self._name = config.name
+        self._refused = refused or f"The server {config.name!r} does not take the sign-in. Sign in again."
+        self._origin = _origin(httpx2.URL(config.url))
+        self._token = token
+
+    @override
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Yield the request with its token. Raises `SignInNeeded` where the server refuses it."""
+        if _origin(request.url) != self._origin:
+            raise SignInNeeded(f"The server {self._name!r} sends to another address, which gets no token.")
+        request.headers["authorization"] = f"Bearer {await self._token()}"
+        response = yield request
+        challenge = response.headers.get("www-authenticate", "")
+        if response.status_code == httpx2.codes.UNAUTHORIZED or (
+            response.status_code == httpx2.codes.FORBIDDEN and "insufficient_scope" in challenge
+        ):
+            raise SignInNeeded(self._refused, scope=extract_scope_from_www_auth(response))
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port

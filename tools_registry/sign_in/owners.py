@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NewType
 
-from ..configuration import ServerConfig, SignInOf
+from ..configuration import ServerConfig, SignInOf, Transport
 from ..errors import ConnectFailed, SignInNeeded
 
 if TYPE_CHECKING:
@@ -74,6 +74,18 @@ class OwnedConnections:
     async def close(self) -> None:
         """End every connection."""
         await asyncio.gather(*(each.close() for each in tuple(self._connections.values())), *self._closing)
+
+
+def can_sign_in(config: ServerConfig) -> bool:
+    """Return whether calls of a server may be signed as its operator, who can sign in there.
+
+    That is one over HTTP which is called with the operator's sign-in, and has no Authorization header of its own.
+    """
+    return (
+        config.sign_in is SignInOf.OPERATOR
+        and config.type in {Transport.HTTP, Transport.SSE}
+        and not any(name.lower() == "authorization" for name in config.headers)
+    )
 
 
 def refuse_unowned(config: ServerConfig, owner: Owner) -> None:

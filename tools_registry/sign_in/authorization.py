@@ -15,7 +15,7 @@ from typing import Literal
 from urllib.parse import urlencode, urlsplit
 
 import httpx2
-from mcp.client.auth import OAuthFlowError
+from mcp.client.auth import OAuthFlowError, OAuthRegistrationError
 from mcp.client.auth.utils import (
     build_oauth_authorization_server_metadata_discovery_urls,
     build_protected_resource_metadata_discovery_urls,
@@ -28,40 +28,27 @@ from mcp.client.auth.utils import (
     handle_protected_resource_response,
     handle_registration_response,
     issuers_match,
+    union_scopes,
     validate_authorization_response_iss,
 )
 from mcp.shared.auth import (
     OAuthClientInformationFull,
     OAuthClientMetadata,
     OAuthMetadata,
-    OAuthToken,
     ProtectedResourceMetadata,
 )
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
-from pydantic import AnyUrl, BaseModel, Field
+from pydantic import AnyUrl
 
 from ..configuration import ServerConfig
 from ..errors import SignInFailed
 from .reach import Reach, reach_of_answer, require_reachable
-from .token_endpoint import Granted, code_redeemed, require_safe, sent
+from .token_endpoint import Granted, Pending, code_redeemed, require_safe, sent
 
 Method = Literal["none", "client_secret_basic", "client_secret_post"]
 """How a client says who it is at the token endpoint (RFC 7591, section 2)."""
 _USABLE = frozenset({None, "none", "client_secret_post", "client_secret_basic"})
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-
-
-class Pending(BaseModel):
-    """What it takes to end a sign-in that was begun; it is kept as a secret."""
-
-    url: str
-    verifier: str = Field(repr=False)
-    redirect_uri: str
-    client: OAuthClientInformationFull = Field(repr=False)
-    metadata: OAuthMetadata
-    resource: str
-    scope: str | None = None
-    reach: Reach | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +59,33 @@ class BegunSignIn:
     pending: Pending
 
 
-async def begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: str, state: str) -> BegunSignIn:
+async def begin(
+    client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: str, state: str, *, scope: str | None = None
+) -> BegunSignIn:
     """Find a server's issuer, register there, and return where the user signs in; `state` is a secret.
 
-    Raises `SignInFailed`.
+    `scope` is what the server asked for beside what it asks for at first. Raises `SignInFailed`.
     """
     try:
-        return await _begin(client, config, redirect_uri, state)
-    except OAuthFlowError as error:
-        raise SignInFailed(f"Signing in to the server {config.name!r} cannot begin: {_kind(error)}.") from None
+        return await _begin(client, config, redirect_uri, state, scope)
+    except OAuthFlowError as error:  # whose text may hold the whole answer of an issuer
+        said = "registers no client, or answered" if isinstance(error, OAuthRegistrationError) else "answered"
+        what = f"Signing in to the server {config.name!r} cannot begin: its issuer {said} what cannot be used."
+        takes = 'If it takes a key instead, give it one in "headers" in mcp.json.'
+        names = ", ".join(sorted(config.headers))
+        refused = f"It does not accept its headers either ({names}). Correct them in mcp.json."
+        raise SignInFailed(f"{what} {takes}", for_operator=f"{what} {refused if names else takes}") from None
 
 
-async def _begin(client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: str, state: str) -> BegunSignIn:
+async def _begin(
+    client: httpx2.AsyncClient, config: ServerConfig, redirect_uri: str, state: str, more: str | None
+) -> BegunSignIn:
     challenge = await _challenge(client, config)
     nearest = reach_of_answer(challenge)
     resource, described = await _resource(client, config, challenge, nearest)
     metadata = await _metadata(client, config, described, nearest)
-    scope = get_client_metadata_scopes(
-        extract_scope_from_www_auth(challenge), described, metadata, ["authorization_code", "refresh_token"]
-    )
+    asked = union_scopes(extract_scope_from_www_auth(challenge), more)
+    scope = get_client_metadata_scopes(asked, described, metadata, ["authorization_code", "refresh_token"])
     registered = await _registered(client, config, metadata, redirect_uri, scope, nearest=nearest)
     verifier = secrets.token_urlsafe(64)
     challenged = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
@@ -132,16 +127,7 @@ async def finish(client: httpx2.AsyncClient, pending: Pending, code: str, iss: s
             "The answer to the sign-in does not come from the issuer that was asked (RFC 9207). Do not sign in again "
             "before the operator has looked at the server."
         ) from None
-    nothing = OAuthToken(access_token="", scope=pending.scope)
-    before = Granted(
-        url=pending.url,
-        tokens=nothing,
-        client=pending.client,
-        metadata=pending.metadata,
-        resource=pending.resource,
-        reach=pending.reach,
-    )
-    return await code_redeemed(client, before, code, pending.verifier, pending.redirect_uri)
+    return await code_redeemed(client, pending, code)
 
 
 async def _challenge(client: httpx2.AsyncClient, config: ServerConfig) -> httpx2.Response:
@@ -179,9 +165,11 @@ async def _metadata(
     issuer = str(described.authorization_servers[0]) if described and described.authorization_servers else None
     parts = urlsplit(config.url)
     expected = issuer or f"{parts.scheme}://{parts.netloc}"
+    is_silent = described is None
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, config.url):
         require_safe(url, config.url)
         answer = await sent(client, create_oauth_metadata_request(url), nearest)
+        is_silent = is_silent and answer.status_code == httpx2.codes.NOT_FOUND
         goes_on, found = await handle_auth_metadata_response(answer)
         if not goes_on:
             break
@@ -193,7 +181,13 @@ async def _metadata(
             raise SignInFailed(f"The issuer of the server {config.name!r} has no PKCE. Tell its operator.")
         _require_safe_endpoints(found, config.url)
         return found
-    raise SignInFailed(f"The server {config.name!r} does not say where its users sign in. Tell its operator.")
+    if not is_silent:
+        raise SignInFailed(f"The server {config.name!r} does not say where its users sign in. Tell its operator.")
+    # MCP's specification of 2025-03-26, "Fallbacks for Servers without Metadata Discovery".
+    paths = {"authorization_endpoint": "authorize", "token_endpoint": "token", "registration_endpoint": "register"}
+    return OAuthMetadata.model_validate(
+        {"issuer": expected} | {name: f"{expected}/{path}" for name, path in paths.items()}
+    )
 
 
 def _require_safe_endpoints(metadata: OAuthMetadata, beside: str) -> None:
@@ -239,10 +233,3 @@ def _wanted_method(metadata: OAuthMetadata) -> Method | None:
     supported = metadata.token_endpoint_auth_methods_supported
     wanted: tuple[Method, ...] = ("none", "client_secret_basic", "client_secret_post")
     return next((each for each in wanted if supported is not None and each in supported), None)
-
-
-def _kind(error: OAuthFlowError) -> str:
-    """Return what of the SDK's error may be shown: its texts may hold the whole answer of an issuer."""
-    return {
-        "OAuthRegistrationError": "its issuer registers no client, or answered what cannot be used",
-    }.get(type(error).__name__, "its issuer answered what cannot be used")
