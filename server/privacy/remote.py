@@ -22,7 +22,7 @@ from ...sandbox.job import Json
 from ..errors import HostWorkRefused, PrivacyFailed
 from ..host_work import OWNER, account, waiting
 from .detection.findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText
-from .detection.log_lines import is_log
+from .detection.samples import is_log
 from .reader import ALL_TEXTS, ANY_TEXT, COLUMN, LEAVES, LOG, TEXTS
 
 SECONDS_MAX = 30.0

@@ -13,7 +13,7 @@ import random
 import sys
 import time
 
-from sealab.server.privacy.detection.analyzer import RECOGNIZERS
+from sealab.server.privacy.detection.detect import RECOGNIZERS
 from tests.server.privacy.expressions import hostile_units, patterns_of
 from tests.server.privacy.hostile_pieces import PIECES
 

@@ -7,28 +7,177 @@ A security boundary: what is not found here is shown to the model. Whatever goes
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from .columns import ColumnFinder
-from .fields.judging import KEYS_OF_THINGS, in_words, judge
-from .fields.rules import LIKELY, FieldVerdict
+import regex
+
 from .findings import ENTRY_POINTS, TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
-from .fitting import Allowed, fitted, without_names_of_code
-from .headed_rows import headed
-from .log_lines import LogFinder, is_log
-from .overlaps import disjoint
-from .same_value import same_values
+from .fitting import Allowed, disjoint, fitted, same_values, without_names_of_code
+from .keys import KEYS_OF_THINGS, LIKELY, FieldVerdict, in_words, judge
+from .recognizers.addresses import addresses
+from .recognizers.identifiers import births, identifiers
+from .recognizers.keyed_values import assignments, json_pairs, lines
+from .recognizers.latin_prose import latin_prose
+from .recognizers.numbers import cards, devices, fixed_widths, ibans, social_security_numbers, wallets
+from .recognizers.people import accounts, emails, people
+from .recognizers.phones import phones
+from .recognizers.secrets import long_secrets, secrets
+from .recognizers.spaced_prose import spaced_prose
+from .recognizers.tables import markup, sql_rows, tables
+from .recognizers.unspaced_prose import unspaced_prose
+from .samples import ColumnFinder, LogFinder, is_log
 from .scripts import parted, readable
 
 if TYPE_CHECKING:
     from presidio_analyzer import EntityRecognizer
 
-    from .analyzer import Analyzer
+    from .added import AddedRecognizers
     from .ner.prose import NamesInProse
+
+Find = Callable[[str], Iterable[Finding]]
+
+_OWN_PATTERN_SECONDS: Final = 2.0
+_FIELD_TYPES = tuple(PiiType)
+RECOGNIZERS: Sequence[tuple[Find, tuple[PiiType, ...]]] = (
+    (secrets, (PiiType.SECRET,)),
+    (long_secrets, (PiiType.SECRET,)),
+    (emails, (PiiType.EMAIL,)),
+    (cards, (PiiType.CARD,)),
+    (ibans, (PiiType.IBAN,)),
+    (fixed_widths, (PiiType.IBAN, PiiType.CARD)),
+    (social_security_numbers, (PiiType.SSN,)),
+    (wallets, (PiiType.CRYPTO,)),
+    (devices, (PiiType.IP, PiiType.MAC)),
+    (phones, (PiiType.PHONE,)),
+    (
+        identifiers,
+        (
+            PiiType.PASSPORT,
+            PiiType.DRIVING_LICENCE,
+            PiiType.MEDICAL,
+            PiiType.TAX_ID,
+            PiiType.SSN,
+            PiiType.BANK,
+            PiiType.NATIONAL_ID,
+            PiiType.DATE_OF_BIRTH,
+            PiiType.ZIP,
+        ),
+    ),
+    (addresses, (PiiType.ADDRESS, PiiType.ZIP, PiiType.LOCATION)),
+    (accounts, (PiiType.USERNAME,)),
+    (people, (PiiType.PERSON, PiiType.USERNAME, PiiType.PHONE, PiiType.ADDRESS, PiiType.DATE_OF_BIRTH)),
+    (json_pairs, _FIELD_TYPES),
+    (assignments, _FIELD_TYPES),
+    (lines, _FIELD_TYPES),
+    (markup, _FIELD_TYPES),
+    (tables, _FIELD_TYPES),
+    (sql_rows, _FIELD_TYPES),
+    (births, (PiiType.DATE_OF_BIRTH,)),
+    (latin_prose, (PiiType.PERSON, PiiType.LOCATION)),
+    (unspaced_prose, _FIELD_TYPES),
+    (spaced_prose, (PiiType.PERSON, PiiType.LOCATION, PiiType.ADDRESS)),
+)
+
+RECOGNIZES = frozenset(find for find, _ in RECOGNIZERS)
+OF_LATIN_FORM = frozenset(
+    {
+        secrets,
+        long_secrets,
+        emails,
+        cards,
+        ibans,
+        fixed_widths,
+        social_security_numbers,
+        wallets,
+        devices,
+        phones,
+        accounts,
+        addresses,
+    }
+)
+"""Those that look for forms of Latin letters and digits, which letters of unspaced scripts do not belong to."""
+
+FAR_LOOKING = frozenset({json_pairs, long_secrets, markup, sql_rows, tables})
+"""Those that look far: to a table's headings, to the keys around an object, to the end of a private key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analyzer:
+    """What each of our recognizers and of the operator's patterns finds with, and the recognizers that were added.
+
+    Together they give duplicates and overlaps too.
+    """
+
+    finds: Sequence[Find]
+    added: AddedRecognizers | None
+
+
+def analyzer(patterns: Mapping[str, str], added: Sequence[EntityRecognizer] = ()) -> Analyzer:
+    """Return an analyzer with our recognizers and the operator's own."""
+    finds = [*(find for find, _ in RECOGNIZERS), *(own_pattern(name, pattern) for name, pattern in patterns.items())]
+    if not added:
+        return Analyzer(finds, None)
+    from .added import added_recognizers
+
+    return Analyzer(finds, added_recognizers(added))
+
+
+def own_pattern(name: str, pattern: str) -> Find:
+    """Return a function that finds an operator's own pattern; it raises `TimeoutError` rather than take seconds."""
+    compiled = regex.compile(pattern)
+    group = 1 if compiled.groups else 0
+
+    def find(text: str) -> Iterator[Finding]:
+        for match in compiled.finditer(text, timeout=_OWN_PATTERN_SECONDS):
+            if match.end(group) > match.start(group) >= 0:
+                yield Finding(match.start(group), match.end(group), name, 1.0)
+
+    return find
+
+
+_COLUMNS = frozenset(("columns", "column_names", "columnnames", "headers", "header", "fields", "cols", "schema"))
+_ROWS = frozenset(("rows", "values", "data", "records", "results", "items"))
+_NAMES = frozenset(("name", "label", "title", "field", "columnname", "column_name"))
+_HEADING = re.compile(r"[^\W\d][\w .()/#'-]{0,40}")
+_FEWEST_COLUMNS = 2
+_Path = tuple[str, ...]
+
+
+def headed(leaves: Sequence[tuple[_Path, str]]) -> list[_Path]:
+    """Return the path of each leaf, with the heading of its column in place of its number where it stands in a row."""
+    named: dict[_Path, dict[str, str]] = {}
+    first_rows: dict[_Path, dict[str, str]] = {}
+    for path, text in leaves:
+        if len(path) >= _FEWEST_COLUMNS and path[-1].isdecimal() and path[-2].lower() in _COLUMNS:
+            named.setdefault(path[:-2], {})[path[-1]] = text
+        elif path[-3:-2] and path[-3].lower() in _COLUMNS and path[-2].isdecimal() and path[-1].lower() in _NAMES:
+            named.setdefault(path[:-3], {})[path[-2]] = text
+        elif path[-2:-1] == ("0",) and path[-1].isdecimal():
+            first_rows.setdefault(path[:-2], {})[path[-1]] = text
+    tables = {
+        path: row
+        for path, row in first_rows.items()
+        if len(row) >= _FEWEST_COLUMNS and all(_HEADING.fullmatch(readable(name)) for name in row.values())
+    }
+    if not named and not tables:
+        return [path for path, _ in leaves]
+    return [_with_heading(path, named, tables) for path, _ in leaves]
+
+
+def _with_heading(path: _Path, named: dict[_Path, dict[str, str]], tables: dict[_Path, dict[str, str]]) -> _Path:
+    if len(path) < _FEWEST_COLUMNS or not (path[-1].isdecimal() and path[-2].isdecimal()):
+        return path
+    rows = path[:-2]
+    headings = named.get(rows[:-1]) if rows and rows[-1].lower() in _ROWS else None
+    if headings is None and path[-2] != "0":
+        headings = tables.get(rows)
+    heading = headings.get(path[-1]) if headings else None
+    return (*rows, heading) if heading else path
+
 
 __all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "KeyedText", "Mode", "PiiType"]
 
@@ -179,7 +328,6 @@ class Detector:
     def _load(self) -> None:
         if self._analyzer is not None:
             return
-        from .analyzer import analyzer
 
         if self.options.mode is Mode.BALANCED:
             from .ner.prose import NamesInProse
@@ -199,7 +347,6 @@ class Detector:
     def _by_rules(self, text: str) -> list[Finding]:
         """Run the recognizers over blocks that overlap by more than anything personal is long, so no seam cuts it."""
         assert self._analyzer is not None
-        from .analyzer import FAR_LOOKING, OF_LATIN_FORM, RECOGNIZES
 
         words = readable(text)
         apart = parted(words)
@@ -236,7 +383,7 @@ class Detector:
 
 def recognizers_of_file(file: Path) -> list[EntityRecognizer]:
     """Return the recognizers of a file. Raises `ValueError`, which says where and what to do."""
-    from .added.registry_file import read_recognizers
+    from .added import read_recognizers
 
     return read_recognizers(file)
 
@@ -249,7 +396,7 @@ def added_recognizers(file: Path | None) -> tuple[EntityRecognizer, ...]:
         of_file = recognizers_of_file(file) if file is not None else []
         if not entry_points(group=ENTRY_POINTS):
             return tuple(of_file)
-        from .added.entry_points import installed_recognizers
+        from .added import installed_recognizers
 
         return (*of_file, *installed_recognizers(ENTRY_POINTS))
     except ValueError as error:
@@ -302,7 +449,7 @@ def _by_leaf(leaves: Sequence[KeyedText], starts: Sequence[int], findings: Seque
 
 
 def _own_name(entity: str) -> str:
-    from .added.bounds import own_name
+    from .added import own_name
 
     return own_name(entity)
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
-from .prefilter import holds, lowered
+from ..scripts import holds, lowered
 
 _VENDORS = {
     "AWS key id": r"(?:AKIA|ASIA|AGPA|AIDA|AROA|ANPA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])",

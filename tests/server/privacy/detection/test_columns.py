@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sealab.server.privacy.detection.columns import SAMPLE, ColumnFinder
+from sealab.server.privacy.detection import keys
 from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Finding, KeyedText, Mode
-from sealab.server.privacy.detection.fields import judging
-from sealab.server.privacy.detection.log_lines import LogFinder
 from sealab.server.privacy.detection.recognizers import tables
+from sealab.server.privacy.detection.samples import CELLS_SAMPLED, ColumnFinder, LogFinder
 
-MANY = SAMPLE * 5
+MANY = CELLS_SAMPLED * 5
 
 
 class Counting(Detector):
@@ -185,11 +184,11 @@ def test_columns_that_are_printed_one_below_the_other_are_each_looked_at_once(
 
 def test_a_heading_with_lost_letters_is_tried_with_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
-    monkeypatch.setattr(judging, "rule_for", tried.append)
-    monkeypatch.setattr(judging, "is_name_key", lambda words: bool(tried.append(words)))  # type: ignore[func-returns-value]  # none is one
+    monkeypatch.setattr(keys, "rule_for", tried.append)
+    monkeypatch.setattr(keys, "is_name_key", lambda words: bool(tried.append(words)))  # type: ignore[func-returns-value]  # none is one
     for heading in ("zq\ufffdx", "zq\ufffdx\ufffdy", "zq\ufffdx\ufffdy\ufffdz"):
         tried.clear()
-        judging.in_words(heading)
+        keys.in_words(heading)
         assert len(tried) < 100
 
 

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from sealab.sandbox.job import Json
 from sealab.server.privacy.detection.detect import DetectionFailed, Detector, DetectorOptions, Finding, KeyedText, Mode
-from sealab.server.privacy.detection.fields.judging import judge
 from sealab.server.privacy.detection.findings import PiiType
-from sealab.server.privacy.detection.recognizers.prefilter import lowered
-from sealab.server.privacy.detection.same_value import same_values
-from sealab.server.privacy.detection.scripts import parted, readable
+from sealab.server.privacy.detection.fitting import same_values
+from sealab.server.privacy.detection.keys import judge
+from sealab.server.privacy.detection.scripts import lowered, parted, readable
 
 from ..found import found, found_in, in_mode
 from ..marked_texts import MarkedText, read_marked
@@ -204,7 +203,7 @@ def test_a_failure_inside_is_an_error_and_never_an_empty_answer(monkeypatch: pyt
 
 
 def test_an_own_pattern_that_runs_away_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sealab.server.privacy.detection.analyzer._OWN_PATTERN_SECONDS", 0.05)
+    monkeypatch.setattr("sealab.server.privacy.detection.detect._OWN_PATTERN_SECONDS", 0.05)
     detector = Detector(DetectorOptions(mode=Mode.FAST, patterns={"BAD": r"(x+x+)+y"}))
     with pytest.raises(DetectionFailed):
         detector.find("x" * 2000)

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from sealab.server.privacy.detection.analyzer import RECOGNIZERS
-from sealab.server.privacy.detection.detect import Detector
+from sealab.server.privacy.detection.detect import RECOGNIZERS, Detector
 from sealab.server.privacy.detection.findings import Finding, PiiType
-from sealab.server.privacy.detection.recognizers.lines import lines
+from sealab.server.privacy.detection.recognizers.keyed_values import lines
 from sealab.server.privacy.detection.recognizers.secrets import long_secrets, secrets
 
 from ..expressions import (

@@ -13,9 +13,8 @@ from presidio_analyzer import EntityRecognizer, RecognizerResult
 from presidio_analyzer.nlp_engine import NlpArtifacts
 
 from sealab.server.errors import SettingsError
-from sealab.server.privacy.detection.added import bounds
-from sealab.server.privacy.detection.added.bounds import RecognizersInvalid
-from sealab.server.privacy.detection.added.registry_file import read_recognizers
+from sealab.server.privacy.detection import added
+from sealab.server.privacy.detection.added import RecognizersInvalid, read_recognizers
 from sealab.server.privacy.detection.detect import (
     DetectionFailed,
     Detector,
@@ -214,7 +213,7 @@ def test_thresholds_allowed_values_and_types_hold_for_what_is_added(tmp_path: Pa
 
 
 def test_an_expression_that_runs_away_withholds_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "_EXPRESSION_SECONDS", 0.05)
+    monkeypatch.setattr(added, "_EXPRESSION_SECONDS", 0.05)
     slow = "recognizers: [{name: Slow, supported_entity: SLOW, patterns: [{name: a, regex: '(x+x+)+y', score: 1}]}]"
     detector = _reading(tmp_path, slow)
     assert found(detector, "xxy") == [("xxy", "SLOW")]
