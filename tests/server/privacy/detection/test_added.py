@@ -26,8 +26,8 @@ from sealab.server.privacy.detection.detect import (
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.settings import Settings
 
-from ....command_line import run, sealab
-from ...found import found
+from ...command_line import run, sealab
+from ..found import found
 
 _PACKAGE = """
 from presidio_analyzer import EntityRecognizer, RecognizerResult
@@ -259,7 +259,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_name_its_line_and_its_ke
 
 
 def test_the_example_of_the_page_on_privacy_does_what_it_says(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[5] / "docs" / "privacy.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "privacy.md").read_text(encoding="utf-8")
     example = page.partition("```yaml\n")[2].partition("```")[0]
     text = "our staff: part B12345 of Nightjar, 55555555K"
     assert [kind for _, kind in found(_reading(tmp_path, example), text)] == ["BADGE", "PROJECT", "ES_NIF"]
