@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from ...token_texts import tokens_in
 from ..findings import Finding, PiiType
 from ..keys import is_label
+from ..lists import EVERYDAY, LABELS, NO_NAMES
 from ..recognizers.keyed_values import names_thing
 from .model import Label, Rampart
-from .ordinary_words import EVERYDAY, LABELS, NO_NAMES
 from .words import (
     SMALL_GIVEN,
     Word,

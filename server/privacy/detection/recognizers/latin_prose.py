@@ -9,9 +9,7 @@ import re
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
-from ..names.by_country import TURKISH_FAMILIES
-from ..names.families import FAMILY_NAMES, PLACES_AND_WORDS
-from ..names.latin import GIVEN_NAMES
+from ..names import FAMILY_NAMES, GIVEN_NAMES, PLACES_AND_WORDS, TURKISH_FAMILIES
 from ..ner.words import comments
 
 _UP = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĞĢİĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪŮŰŹŻŽ"

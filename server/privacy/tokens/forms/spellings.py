@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 
+from ...detection.lists import ALSO_NAMES, GLUED_WORDS, PLAIN_WORDS, ROLES_OF_MAILBOXES
 from .dates import dates_said
-from .everyday import is_everyday, is_glued_word, is_plain, is_role
 from .folding import folded_letters
 from .romanized import latin_spellings
 
@@ -107,7 +107,7 @@ def _of_words(text: str) -> Iterator[tuple[str, Rule]]:
         return
     words = [word.casefold() for word in _WORDS.findall(text)]
     weight = sum(1 + (letter >= _UNCASED) for letter in letters)
-    says_nothing = weight < _FEW_LETTERS or all(map(is_everyday, words))
+    says_nothing = weight < _FEW_LETTERS or all(word in ALSO_NAMES for word in words)
     rule = Rule.ANY if len(words) > 1 else _rule_of_word(letters)
     yield letters, Rule.EXACT if says_nothing else rule
     if not says_nothing:
@@ -131,7 +131,7 @@ def _of_name(text: str) -> Iterator[tuple[str, Rule]]:
     whole = folded_letters(text)
     if len(parts) < 2:
         word = parts[0] if parts else whole
-        rule = Rule.EXACT if is_everyday(word) or (len(word) < _LONE_WORD and word.isascii()) else _rule_of_word(word)
+        rule = Rule.EXACT if word in ALSO_NAMES or (len(word) < _LONE_WORD and word.isascii()) else _rule_of_word(word)
         yield whole, rule
         yield word, rule
         return
@@ -157,11 +157,11 @@ def _orders(parts: list[str], whole: str) -> Iterator[tuple[str, Rule]]:
             rows[given + "".join(part[0] for part in parts[1:begins]) + "".join(parts[begins:])] = None
         if parts[1] not in _PARTICLES:
             rows[given + parts[1]] = None  # two family names, as in Spanish, of which either may be left out
-    has_plain = all(map(is_plain, parts))
+    has_plain = PLAIN_WORDS.issuperset(parts)
     for letters in rows:
         if has_plain:
-            yield letters, Rule.PLAIN_APART if is_glued_word(letters) else Rule.PLAIN
-        elif is_glued_word(letters) or len(letters) < _SHORT_NAME:
+            yield letters, Rule.PLAIN_APART if letters in GLUED_WORDS else Rule.PLAIN
+        elif letters in GLUED_WORDS or len(letters) < _SHORT_NAME:
             yield letters, Rule.NO_SMALL_WORD
         else:
             yield letters, Rule.ANY if letters in {whole, "".join(parts)} else Rule.IN_LINE
@@ -182,9 +182,9 @@ def _with_initials(parts: Sequence[str]) -> Iterator[tuple[str, Rule]]:
 
 
 def _rule_of_initial(letters: str, family: str) -> Rule:
-    if is_everyday(family):
-        return Rule.INITIAL_APART if is_glued_word(letters) else Rule.INITIAL_EVERYDAY
-    if is_glued_word(letters) or len(letters) < _SHORT_MAILBOX:
+    if family in ALSO_NAMES:
+        return Rule.INITIAL_APART if letters in GLUED_WORDS else Rule.INITIAL_EVERYDAY
+    if letters in GLUED_WORDS or len(letters) < _SHORT_MAILBOX:
         return Rule.INITIAL_APART
     return Rule.INITIAL
 
@@ -218,14 +218,14 @@ def _of_email(text: str) -> Iterator[tuple[str, Rule]]:
     mailbox = text.rpartition("@")[0]
     for name in dict.fromkeys((mailbox, mailbox.partition("+")[0])):
         letters = folded_letters(name)
-        if len(letters) < _SHORT_MAILBOX or is_role(name.casefold()) or is_role(letters):
+        if len(letters) < _SHORT_MAILBOX or not ROLES_OF_MAILBOXES.isdisjoint((name.casefold(), letters)):
             continue
         if letters.isdecimal():
             if len(letters) >= _DIGITS_LEAST:
                 yield letters, Rule.DIGITS
         elif len(letters) < _FEW_LETTERS_AND_DIGITS and not letters.isalpha():
             yield letters, Rule.NO_BLANK
-        elif all(is_everyday(word) for word in _WORDS.findall(name.casefold().replace("_", " "))):
+        elif all(word in ALSO_NAMES for word in _WORDS.findall(name.casefold().replace("_", " "))):
             yield letters, Rule.EXACT
         else:
             yield letters, Rule.ANY
@@ -338,7 +338,10 @@ def _fits_initial(rule: Rule, surface: str) -> bool:
     if all(word[0].isupper() or not word[0].isalpha() or word[0].lower() == word[0].upper() for word in words):
         between = surface[len(words[0]) : len(surface) - len(words[-1])]
         return not (
-            rule is not Rule.INITIAL and words[0] in {"A", "I"} and between.isspace() and is_plain(words[-1].lower())
+            rule is not Rule.INITIAL
+            and words[0] in {"A", "I"}
+            and between.isspace()
+            and words[-1].lower() in PLAIN_WORDS
         )
     if rule is Rule.INITIAL:
         return any(mark in surface for mark in "._-")
