@@ -22,8 +22,7 @@ from ...sandbox.job import Json
 from ..errors import HostWorkRefused, PrivacyFailed
 from ..host_work import OWNER, account, waiting
 from .detection.findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText
-from .detection.samples import is_log
-from .reader import ALL_TEXTS, ANY_TEXT, COLUMN, LEAVES, LOG, TEXTS
+from .reader import ALL_TEXTS, ANY_TEXT, COLUMN, LEAVES, TEXTS
 
 SECONDS_MAX = 30.0
 """What one request may take where no run's time limit says less."""
@@ -33,11 +32,10 @@ _COPIED_BYTES = 1 << 20
 class RemoteDetector:
     """Finds personal data as `Detector` does, in readers; safe to use from several threads. Blocks."""
 
-    def __init__(self, readers: Callable[[], Readers], name: str, *, is_plain: bool) -> None:
-        """Make that of a `name` that the readers know; `is_plain` says that the operator added nothing to look for."""
+    def __init__(self, readers: Callable[[], Readers], name: str) -> None:
+        """Make that of a `name` that the readers know."""
         self._readers = readers
         self._name = name
-        self._is_plain = is_plain
 
     def warm(self) -> None:
         """Start the readers, which takes seconds. Raises `DetectionFailed`."""
@@ -64,16 +62,6 @@ class RemoteDetector:
                 text = texts[_place(number, len(texts) - 1)]
                 found.within[text] = _findings(findings, len(text))
             return found
-
-    def reads_as_log(self, text: str) -> bool:
-        """Return whether a text is a long log, which `find_log` looks through."""
-        return self._is_plain and is_log(text)
-
-    def find_log(self, text: str) -> list[Finding]:
-        """Return what is personal in a long log. Raises as `find_leaves`."""
-        told = self._asked(LOG, text)
-        with _Judging():
-            return _findings(told, len(text))
 
     def _asked(self, what: str, asked: Json) -> Any:
         try:

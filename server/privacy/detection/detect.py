@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import regex
 
@@ -41,92 +41,55 @@ if TYPE_CHECKING:
 Find = Callable[[str], Iterable[Finding]]
 
 _OWN_PATTERN_SECONDS: Final = 2.0
-_FIELD_TYPES = tuple(PiiType)
-RECOGNIZERS: Sequence[tuple[Find, tuple[PiiType, ...]]] = (
-    (secrets, (PiiType.SECRET,)),
-    (long_secrets, (PiiType.SECRET,)),
-    (emails, (PiiType.EMAIL,)),
-    (cards, (PiiType.CARD,)),
-    (ibans, (PiiType.IBAN,)),
-    (fixed_widths, (PiiType.IBAN, PiiType.CARD)),
-    (social_security_numbers, (PiiType.SSN,)),
-    (wallets, (PiiType.CRYPTO,)),
-    (devices, (PiiType.IP, PiiType.MAC)),
-    (phones, (PiiType.PHONE,)),
-    (
-        identifiers,
-        (
-            PiiType.PASSPORT,
-            PiiType.DRIVING_LICENCE,
-            PiiType.MEDICAL,
-            PiiType.TAX_ID,
-            PiiType.SSN,
-            PiiType.BANK,
-            PiiType.NATIONAL_ID,
-            PiiType.DATE_OF_BIRTH,
-            PiiType.ZIP,
-        ),
-    ),
-    (addresses, (PiiType.ADDRESS, PiiType.ZIP, PiiType.LOCATION)),
-    (accounts, (PiiType.USERNAME,)),
-    (people, (PiiType.PERSON, PiiType.USERNAME, PiiType.PHONE, PiiType.ADDRESS, PiiType.DATE_OF_BIRTH)),
-    (json_pairs, _FIELD_TYPES),
-    (assignments, _FIELD_TYPES),
-    (lines, _FIELD_TYPES),
-    (markup, _FIELD_TYPES),
-    (tables, _FIELD_TYPES),
-    (sql_rows, _FIELD_TYPES),
-    (births, (PiiType.DATE_OF_BIRTH,)),
-    (latin_prose, (PiiType.PERSON, PiiType.LOCATION)),
-    (unspaced_prose, _FIELD_TYPES),
-    (spaced_prose, (PiiType.PERSON, PiiType.LOCATION, PiiType.ADDRESS)),
-)
-
-RECOGNIZES = frozenset(find for find, _ in RECOGNIZERS)
-OF_LATIN_FORM = frozenset(
-    {
-        secrets,
-        long_secrets,
-        emails,
-        cards,
-        ibans,
-        fixed_widths,
-        social_security_numbers,
-        wallets,
-        devices,
-        phones,
-        accounts,
-        addresses,
-    }
-)
-"""Those that look for forms of Latin letters and digits, which letters of unspaced scripts do not belong to."""
-
-FAR_LOOKING = frozenset({json_pairs, long_secrets, markup, sql_rows, tables})
-"""Those that look far: to a table's headings, to the keys around an object, to the end of a private key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Analyzer:
-    """What each of our recognizers and of the operator's patterns finds with, and the recognizers that were added.
+class Recognizer(NamedTuple):
+    """A function that finds, the types that it may yield, and how it looks.
 
-    Together they give duplicates and overlaps too.
+    `is_latin`: it looks for forms of Latin letters and digits, which letters of unspaced scripts do not belong to.
+    `is_far`: to a table's headings, to the keys around an object, to the end of a private key.
     """
 
-    finds: Sequence[Find]
-    added: AddedRecognizers | None
+    find: Find
+    types: frozenset[str]
+    is_latin: bool
+    is_far: bool
 
 
-def analyzer(patterns: Mapping[str, str], added: Sequence[EntityRecognizer] = ()) -> Analyzer:
-    """Return an analyzer with our recognizers and the operator's own."""
-    finds = [*(find for find, _ in RECOGNIZERS), *(own_pattern(name, pattern) for name, pattern in patterns.items())]
-    if not added:
-        return Analyzer(finds, None)
-    from .added import added_recognizers
-
-    return Analyzer(finds, added_recognizers(added))
+def _recognizer(find: Find, types: str, *, is_latin: bool = False, is_far: bool = False) -> Recognizer:
+    return Recognizer(find, frozenset(types.split()), is_latin, is_far)
 
 
-def own_pattern(name: str, pattern: str) -> Find:
+_ANY = " ".join(PiiType)
+RECOGNIZERS = (
+    _recognizer(secrets, "SECRET", is_latin=True),
+    _recognizer(long_secrets, "SECRET", is_latin=True, is_far=True),
+    _recognizer(emails, "EMAIL", is_latin=True),
+    _recognizer(cards, "CARD", is_latin=True),
+    _recognizer(ibans, "IBAN", is_latin=True),
+    _recognizer(fixed_widths, "IBAN CARD", is_latin=True),
+    _recognizer(social_security_numbers, "SSN TAX_ID", is_latin=True),
+    _recognizer(wallets, "CRYPTO", is_latin=True),
+    _recognizer(devices, "IP MAC", is_latin=True),
+    _recognizer(phones, "PHONE", is_latin=True),
+    _recognizer(identifiers, "PASSPORT DRIVING_LICENCE MEDICAL TAX_ID SSN BANK NATIONAL_ID DOB ZIP"),
+    _recognizer(addresses, "ADDRESS ZIP LOCATION", is_latin=True),
+    _recognizer(accounts, "USERNAME", is_latin=True),
+    _recognizer(people, "PERSON USERNAME PHONE ADDRESS DOB"),
+    _recognizer(json_pairs, _ANY, is_far=True),
+    _recognizer(assignments, _ANY),
+    _recognizer(lines, _ANY),
+    _recognizer(markup, _ANY, is_far=True),
+    _recognizer(tables, _ANY, is_far=True),
+    _recognizer(sql_rows, _ANY, is_far=True),
+    _recognizer(births, "DOB"),
+    _recognizer(latin_prose, "PERSON LOCATION"),
+    _recognizer(unspaced_prose, _ANY),
+    _recognizer(spaced_prose, "PERSON LOCATION ADDRESS"),
+)
+
+
+def _own_pattern(name: str, pattern: str) -> Find:
     """Return a function that finds an operator's own pattern; it raises `TimeoutError` rather than take seconds."""
     compiled = regex.compile(pattern)
     group = 1 if compiled.groups else 0
@@ -179,12 +142,8 @@ def _with_heading(path: _Path, named: dict[_Path, dict[str, str]], tables: dict[
     return (*rows, heading) if heading else path
 
 
-__all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "KeyedText", "Mode", "PiiType"]
-
-
-_BLOCK_CHARS = 49_152
-_SEAM_CHARS = 4_096
-_FAR_CHARS = (262_144, 16_384)
+_NEAR_CHARS, _FAR_CHARS = (49_152, 4_096), (262_144, 16_384)
+"""Characters of a block, and by how many it reaches into the next one."""
 _LONGEST_LABEL, _LABEL_KEYS = 48, 2
 _POSTAL = frozenset((PiiType.ADDRESS, PiiType.LOCATION, PiiType.ZIP))
 _SURE_ADDRESS = 0.8
@@ -246,8 +205,10 @@ class Detector:
 
     def __init__(self, options: DetectorOptions | None = None) -> None:
         self.options = options or DetectorOptions()
-        self._analyzer: Analyzer | None = None
+        self._own = [_own_pattern(name, pattern) for name, pattern in self.options.patterns.items()]
+        self._added: AddedRecognizers | None = None
         self._names: NamesInProse | None = None
+        self._is_loaded = False
         self._columns = ColumnFinder(self)
         self._logs = LogFinder(self)
         self._allowed = Allowed(
@@ -279,8 +240,11 @@ class Detector:
         give types (a leaf below `customer_name` is a person), neighbours give context, and a value found in one leaf
         is found in all. Numbers are passed as their text. Keys that may be personal themselves are passed as leaves
         of their own with an empty path.
+        A long log, alone and without keys, is looked through by its records.
         Raises `DetectionFailed`.
         """
+        if len(leaves) == 1 and not leaves[0].path and self.is_plain and is_log(leaves[0].text):
+            return [self._logs.find(leaves[0].text)]
         paths = headed([(leaf.path, leaf.text) for leaf in leaves])
         things = {path[:-1] for path in paths if path and path[-1].lower() in KEYS_OF_THINGS}
         pieces: list[str] = []
@@ -299,19 +263,11 @@ class Detector:
         return list(_by_leaf(leaves, starts, findings))
 
     def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> Found:
-        """Return what is personal in different cells of a column below a path; see `columns`. Raises `DetectionFailed`.
+        """Return what is personal in different cells of a column below a path; see `samples`. Raises `DetectionFailed`.
 
         `headings` are those of all columns of the table.
         """
         return self._columns.find(path, texts, headings)
-
-    def reads_as_log(self, text: str) -> bool:
-        """Return whether a text is a long log, which `find_log` looks through."""
-        return self.is_plain and is_log(text)
-
-    def find_log(self, text: str) -> list[Finding]:
-        """Return what is personal in a long log; see `log_lines`. Raises `DetectionFailed`."""
-        return self._logs.find(text)
 
     def _closed(self, text: str, told: Sequence[Finding]) -> list[Finding]:
         try:
@@ -326,14 +282,17 @@ class Detector:
             ) from error
 
     def _load(self) -> None:
-        if self._analyzer is not None:
+        if self._is_loaded:
             return
-
         if self.options.mode is Mode.BALANCED:
             from .ner.prose import NamesInProse
 
             self._names = NamesInProse()
-        self._analyzer = analyzer(self.options.patterns, self.options.recognizers)
+        if self.options.recognizers:
+            from .added import added_recognizers
+
+            self._added = added_recognizers(self.options.recognizers)
+        self._is_loaded = True
 
     def _find(self, text: str, told: Sequence[Finding]) -> list[Finding]:
         by_rules = without_names_of_code(text, self._by_rules(text))
@@ -346,19 +305,16 @@ class Detector:
 
     def _by_rules(self, text: str) -> list[Finding]:
         """Run the recognizers over blocks that overlap by more than anything personal is long, so no seam cuts it."""
-        assert self._analyzer is not None
-
         words = readable(text)
         apart = parted(words)
         results: list[Finding] = []
-        for find in self._analyzer.finds:
-            view = apart if find in OF_LATIN_FORM else words if find in RECOGNIZES else text
-            block, seam = _FAR_CHARS if find in FAR_LOOKING else (_BLOCK_CHARS, _SEAM_CHARS)
-            for start in range(0, max(len(text) - seam, 1), block):
-                found = find(view[start : start + block + seam])
-                results += (Finding(f.start + start, f.end + start, f.type, f.score) for f in found) if start else found
-        if self._analyzer.added is not None:
-            results += self._analyzer.added.find(text)
+        for each in RECOGNIZERS:
+            reach = _FAR_CHARS if each.is_far else _NEAR_CHARS
+            results += _by_blocks(each.find, apart if each.is_latin else words, *reach)
+        for own in self._own:
+            results += _by_blocks(own, text, *_NEAR_CHARS)
+        if self._added is not None:
+            results += self._added.find(text)
         return results
 
     def _kept(self, text: str, findings: Sequence[Finding]) -> list[Finding]:
@@ -379,6 +335,12 @@ class Detector:
         if self.options.types and kind not in self.options.types:
             return []
         return self._kept(value, [Finding(0, len(value), kind, score)])
+
+
+def _by_blocks(find: Find, text: str, block: int, seam: int) -> Iterator[Finding]:
+    for start in range(0, max(len(text) - seam, 1), block):
+        found = find(text[start : start + block + seam])
+        yield from (Finding(f.start + start, f.end + start, f.type, f.score) for f in found) if start else found
 
 
 def recognizers_of_file(file: Path) -> list[EntityRecognizer]:

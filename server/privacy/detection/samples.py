@@ -15,8 +15,9 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
-from .findings import Finding, Found, KeyedText, Looks, PiiType
+from .findings import Finding, Found, KeyedText, PiiType
 from .keys import KEYS_OF_THINGS, LIKELY, FieldVerdict, KeyJudge, is_company, is_placeholder
 
 CELLS_SAMPLED = 128
@@ -38,17 +39,40 @@ _NAME = re.compile(r"[A-Z][a-z]{1,20}(?:[ -][A-Z][a-z]{1,20}){1,3}")
 """A name as most are written; others are judged one by one."""
 
 
-@dataclass(slots=True)
-class _CellForm:
-    """What came of the cells of one form so far: each time the type, `""` for nothing, or None for something else."""
+_T = TypeVar("_T")
 
-    outcomes: set[str | None] = field(default_factory=set)
+
+class Looks(Protocol):
+    """The detector that columns and logs are looked through with: see `detect.Detector`."""
+
+    @property
+    def is_plain(self) -> bool: ...  # noqa: D102
+    def find_leaves(self, leaves: Sequence[KeyedText]) -> list[list[Finding]]: ...  # noqa: D102
+    def keeps(self, kind: str, score: float, value: str) -> bool: ...  # noqa: D102
+    def kept_of(self, kind: str, score: float, value: str) -> list[Finding]: ...  # noqa: D102
+
+
+@dataclass(slots=True)
+class _Form(Generic[_T]):
+    """What came of cells or records of one form so far; None stands for what is not as in the others."""
+
+    sampled: int
+    outcomes: set[_T | None] = field(default_factory=set)
     count: int = 0
 
     @property
-    def settled(self) -> str | None:
-        """What all further cells of the form are."""
-        return next(iter(self.outcomes)) if self.count >= CELLS_SAMPLED and len(self.outcomes) == 1 else None
+    def settled(self) -> _T | None:
+        """What all further ones of the form are."""
+        return next(iter(self.outcomes)) if self.count >= self.sampled and len(self.outcomes) == 1 else None
+
+    def note(self, outcome: _T | None) -> None:
+        """Note what came of one more."""
+        self.outcomes.add(outcome)
+        self.count += 1
+
+
+_CellForm = _Form[str]
+"""The type of what is personal as a whole, or `""` where nothing is."""
 
 
 @dataclass(slots=True)
@@ -136,7 +160,7 @@ class ColumnFinder:
         if match is None or not self._detector.is_plain:
             return None
         name = str(match.lastgroup)
-        return column.forms.setdefault((name, len(text) if name in _BY_LENGTH else 0), _CellForm())
+        return column.forms.setdefault((name, len(text) if name in _BY_LENGTH else 0), _CellForm(CELLS_SAMPLED))
 
     def _detect(
         self, path: tuple[str, ...], column: _Column, waiting: Sequence[tuple[str, _CellForm | None]], found: Found
@@ -150,8 +174,7 @@ class ColumnFinder:
             found.add(text, findings)
             if form is not None:
                 whole = len(findings) == 1 and findings[0].start == 0 and findings[0].end == len(text)
-                form.outcomes.add(str(findings[0].type) if whole else None if findings else "")
-                form.count += 1
+                form.note(str(findings[0].type) if whole else None if findings else "")
             if len(column.seen) < _SEEN_MAX and len(text) <= _SEEN_CHARS_MAX:
                 column.seen[text] = tuple(findings)
 
@@ -198,17 +221,7 @@ _Marks = tuple[tuple[int, str], ...]
 """Which of what was taken out is personal, by its number, and its type."""
 
 
-@dataclass(slots=True)
-class _RecordForm:
-    """What came of the records of one form so far; None stands for what is not as in the others."""
-
-    outcomes: set[_Marks | None] = field(default_factory=set)
-    count: int = 0
-
-    @property
-    def settled(self) -> _Marks | None:
-        """What is personal in all further records of the form."""
-        return next(iter(self.outcomes)) if self.count >= RECORDS_SAMPLED and len(self.outcomes) == 1 else None
+_RecordForm = _Form[_Marks]
 
 
 def is_log(text: str) -> bool:
@@ -271,7 +284,7 @@ class LogFinder:
     def _form(self, key: str) -> _RecordForm:
         form = self._forms.get(key)
         if form is None:
-            form = self._forms[key] = _RecordForm()
+            form = self._forms[key] = _RecordForm(RECORDS_SAMPLED)
             if len(self._forms) > _FORMS_MAX:
                 self._forms.popitem(last=False)
         else:
@@ -280,19 +293,11 @@ class LogFinder:
 
     def _looked_at(self, records: Sequence[tuple[int, str, _RecordForm | None]]) -> Iterator[Finding]:
         """Look at records as at any text, and remember what came of their forms."""
-        findings = self._detector.find("\n".join(record for _start, record, _form in records)) if records else []
-        at = index = 0
-        for start, record, form in records:
-            mine: list[Finding] = []
-            while index < len(findings) and findings[index].start < at + len(record):
-                each = findings[index]
-                mine.append(Finding(each.start - at, min(each.end - at, len(record)), each.type, each.score))
-                index += 1
-            at += len(record) + 1
+        found = self._detector.find_leaves([KeyedText((), record) for _start, record, _form in records])
+        for (start, record, form), findings in zip(records, found, strict=True):
             if form is not None:
-                form.outcomes.add(_marks(record, mine))
-                form.count += 1
-            yield from (Finding(start + each.start, start + each.end, each.type, each.score) for each in mine)
+                form.note(_marks(record, findings))
+            yield from (Finding(start + each.start, start + each.end, each.type, each.score) for each in findings)
 
 
 def _marks(record: str, findings: Sequence[Finding]) -> _Marks | None:

@@ -330,8 +330,6 @@ class Sanitizer:
         grid = grid_of(text)
         if grid is not None:
             return partial(learn_grid, grid, self._learner)
-        if self._learner.reads_as_log(text):
-            return partial(learn_text, text, partial(self._learner.find_log, text))
         if structured.written_leaves(text) is not None:
             return None
         return partial(learn_text, text, partial(_found_in, self._learner, text))
@@ -452,11 +450,7 @@ class Sanitizer:
         with self._turn:
             found = self._found.get(mark)
         if found is None:
-            if len(leaves) == 1 and not leaves[0].path and detector.reads_as_log(leaves[0].text):
-                lines = detector.find_log(leaves[0].text)
-                found = [[Span(each.start, each.end, str(each.type)) for each in lines]]
-            else:
-                found = _detect(detector, leaves)
+            found = _detect(detector, leaves)
             found = _with_encoded(detector, leaves, found)
             size = _size(found)
             if size > FOUND_SPANS_MAX:

@@ -212,8 +212,7 @@ def test_an_own_pattern_that_runs_away_is_an_error(monkeypatch: pytest.MonkeyPat
 def test_what_crosses_the_seam_of_two_blocks_is_found_once_and_whole(
     monkeypatch: pytest.MonkeyPatch, fast: Detector
 ) -> None:
-    monkeypatch.setattr("sealab.server.privacy.detection.detect._BLOCK_CHARS", 64)
-    monkeypatch.setattr("sealab.server.privacy.detection.detect._SEAM_CHARS", 40)
+    monkeypatch.setattr("sealab.server.privacy.detection.detect._NEAR_CHARS", (64, 40))
     for padding in range(0, 70, 3):
         text = " " * padding + "iban DE89370400440532013000 and mail jo.public@example.org"
         assert found(fast, text)[-2:] == [("DE89370400440532013000", "IBAN"), ("jo.public@example.org", "EMAIL")]
