@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from ...sandbox.job import Json
 from .detection.findings import Finding, KeyedText
-from .reading.any_bytes import text_of_any
+from .reading.encodings import text_of_any
 from .reading.file_texts import texts_of
 
 if TYPE_CHECKING:

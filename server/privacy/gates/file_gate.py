@@ -16,8 +16,7 @@ from ....workspace.store import Contents, Encoding, Workspace
 from ...errors import RequestRefused
 from ...host_work import Kind, in_thread
 from ..privacy import Privacy
-from ..reading.any_bytes import CHAR_BYTES_MAX
-from ..reading.encodings import SAMPLE_BYTES
+from ..reading.encodings import CHAR_BYTES_MAX, SAMPLE_BYTES
 from ..reading.file_texts import hides_texts
 
 _WHOLE_BYTES_MAX = 1_000_000

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from ....sandbox.job import Json
 from ...host_work import checked
 from ..token_texts import Span, disjoint, gaps, spliced, tokens_in
-from . import structured
 from .known_values import KnownValues
+from .notations import JsonNotation, Leaf, LeafKind, WrittenLeaf, leaves_of, rebuilt, written_leaves
 from .parts import Part, Text, Tree
-from .structured import Leaf, LeafKind, WrittenLeaf
 
 if TYPE_CHECKING:
     from ....skills_db.vault import Value
@@ -23,7 +22,7 @@ Edit: TypeAlias = tuple[int, int, str]
 
 
 class Notation(Protocol):
-    """How a text writes its leaves: `structured.JsonNotation` or `separated_values.TableNotation`."""
+    """How a text writes its leaves: `JsonNotation` or `separated_values.TableNotation`."""
 
     def offsets(self, source: str) -> Sequence[int]:
         """Return where each character of a leaf begins in its source, and where the last ends."""
@@ -127,7 +126,7 @@ class TreeSheet(Sheet):
 
     def __init__(self, part: Tree) -> None:
         super().__init__(
-            list(checked(structured.leaves_of(part.value))),
+            list(checked(leaves_of(part.value))),
             exact=part.exact and not isinstance(part.value, Mapping | list),
         )
         self._value = part.value
@@ -136,7 +135,7 @@ class TreeSheet(Sheet):
         """Return it as it may be shown."""
         if not any(self.spans):
             return self._value
-        return structured.rebuilt(self._value, map(self._shown_leaf, checked(range(len(self.leaves)))))
+        return rebuilt(self._value, map(self._shown_leaf, checked(range(len(self.leaves)))))
 
     def _shown_leaf(self, position: int) -> str | None:
         is_as_it_was = self.leaves[position].kind is LeafKind.NUMBER and not self.spans[position]
@@ -239,8 +238,8 @@ def sheet_of(part: Part) -> Sheet:
 
 def text_sheet(part: Text) -> TextSheet:
     """Return a text ready to be worked on, by its leaves where it is JSON."""
-    leaves = structured.written_leaves(part.text)
-    return TextSheet(part) if leaves is None else WrittenSheet(part.text, leaves, structured.JsonNotation())
+    leaves = written_leaves(part.text)
+    return TextSheet(part) if leaves is None else WrittenSheet(part.text, leaves, JsonNotation())
 
 
 def _mark(content: Json) -> bytes:

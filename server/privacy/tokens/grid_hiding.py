@@ -11,9 +11,8 @@ from ...host_work import checked, checkpoint
 from ..token_texts import Span
 from .answer_parts import Sheet, WrittenSheet, text_sheet
 from .grids import Column, Grid
+from .notations import Leaf, LeafKind, TableNotation, WrittenLeaf, cell_pattern, cell_said
 from .parts import Text
-from .separated_values import TableNotation, cell_pattern, said
-from .structured import Leaf, LeafKind, WrittenLeaf
 
 if TYPE_CHECKING:
     from ..detection.findings import Detection
@@ -121,7 +120,7 @@ def _odd_sheet(grid: Grid, row: tuple[int, int]) -> Sheet:
     leaves: list[WrittenLeaf] = []
     for number, match in enumerate(cell_pattern(grid.notation.separator).finditer(text)):
         heading = grid.headings[number] if number < len(grid.headings) else ""
-        leaves.append(WrittenLeaf(Leaf(("0", heading), said(match[1])), *match.span(1)))
+        leaves.append(WrittenLeaf(Leaf(("0", heading), cell_said(match[1])), *match.span(1)))
     return WrittenSheet(text, leaves, grid.notation)
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from ...host_work import checked
 from ..token_texts import TOKEN
 from .answer_parts import Sheet
-from .structured import Leaf, LeafKind
+from .notations import Leaf, LeafKind
 
 Path: TypeAlias = tuple[str, ...]
 VALUES_MAX = 64

@@ -10,11 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ....sandbox.job import Json
-from ...errors import PrivacyFailed
 from ..token_texts import Mention, restored, spliced
-from . import structured
 from .answer_parts import Edit, Notation
-from .structured import Leaf, LeafKind, WrittenLeaf
+from .notations import JsonNotation, Leaf, LeafKind, WrittenLeaf
 
 if TYPE_CHECKING:
     from ....skills_db.vault import VaultEntry
@@ -125,7 +123,7 @@ class RestoredCount:
         form = entry.value.form
         if form == "number" and (start, end) == (1, len(source) - 1) and source[0] == '"':
             return [(0, len(source), entry.value.text)]
-        is_json = isinstance(notation, structured.JsonNotation)
+        is_json = isinstance(notation, JsonNotation)
         as_written = entry.value.text if form == "json" and is_json else notation.escaped(source, entry.value.plain)
         return [(start, end, as_written)]
 
@@ -143,11 +141,3 @@ class RestoredCount:
             return None
         self._types[entry.value.type] += 1
         return entry
-
-
-def rebuilt(value: Json, leaves: Iterable[Json]) -> Json:
-    """Return the value with `leaves` in the places of its own. Raises `PrivacyFailed` where two keys become one."""
-    try:
-        return structured.rebuilt(value, iter(leaves))
-    except structured.KeysCollide:
-        raise PrivacyFailed("Two keys of an object are tokens of one value. Restore them one by one.") from None

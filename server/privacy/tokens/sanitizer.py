@@ -27,7 +27,6 @@ from ...errors import HostWorkRefused, PrivacyFailed
 from ...host_work import checked, checkpoint
 from ..detection.findings import DetectionFailed, KeyedText
 from ..token_texts import Mention, Span, gaps, mentions_in, restored, spliced, tokens_in
-from . import structured
 from .answer_parts import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_of, text_sheet
 from .forms.escapes import encoded
 from .grid_hiding import GridHiding, grouped, kinds_of
@@ -36,11 +35,11 @@ from .grids import Grid, grid_of
 from .known_values import KnownValues, load_forms
 from .learned_values import LEARNED_MAX, LearnedValues
 from .long_learning import Learn, Learned, learn_grid, learn_text
+from .notations import JsonNotation, Leaf, WrittenLeaf, leaves_of, rebuilt, written_leaves
 from .parts import Part, Text
 from .records import records_in, records_of_lines
-from .restoring import Allows, Restored, RestoredCount, allow_all, rebuilt
+from .restoring import Allows, Restored, RestoredCount, allow_all
 from .run_tokens import RunTokens, ShownToken
-from .structured import Leaf, WrittenLeaf
 
 if TYPE_CHECKING:
     from ....skills_db.vault import Form, Value, Vault, VaultEntry
@@ -330,7 +329,7 @@ class Sanitizer:
         grid = grid_of(text)
         if grid is not None:
             return partial(learn_grid, grid, self._learner)
-        if structured.written_leaves(text) is not None:
+        if written_leaves(text) is not None:
             return None
         return partial(learn_text, text, partial(_found_in, self._learner, text))
 
@@ -341,10 +340,10 @@ class Sanitizer:
             return Restored(text, {}, ())
         with _failing_closed():
             tally = RestoredCount(self._resolved(scope, mentions), allows)
-            leaves = structured.written_leaves(text)
+            leaves = written_leaves(text)
             if leaves is None:
                 return tally.answer(restored(text, mentions, partial(tally.plain, ())))
-            return tally.answer(tally.in_written(text, leaves, mentions, structured.JsonNotation()))
+            return tally.answer(tally.in_written(text, leaves, mentions, JsonNotation()))
 
     def hide_written(self, scope: str, text: str, leaves: Sequence[WrittenLeaf], notation: Notation) -> HiddenParts:
         """Return a text with tokens in its leaves, which were found before. Raises `PrivacyFailed`."""
@@ -364,7 +363,7 @@ class Sanitizer:
 
     def restore_value(self, scope: str, value: Json, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
         """Return the value with values in for its tokens; a number that became a token is a number again."""
-        leaves = list(structured.leaves_of(value))
+        leaves = list(leaves_of(value))
         mentions = [mentions_in(leaf.text, lenient=lenient) for leaf in leaves]
         if not any(mentions):
             return Restored(value, {}, ())
@@ -382,7 +381,7 @@ class Sanitizer:
                 return []
             return [
                 KnownPlace(leaf.path, span, leaf.text[span.start : span.end])
-                for leaf in checked(structured.leaves_of(value))
+                for leaf in checked(leaves_of(value))
                 for start, end in gaps(len(leaf.text), tokens_in(leaf.text))
                 for span in known.places_in(leaf.text, start, end)
             ]

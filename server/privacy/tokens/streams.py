@@ -17,9 +17,8 @@ from ..token_texts import TOKEN
 from .answer_parts import Notation
 from .grids import Grid, following_grid, grid_of, whole_rows
 from .learned_values import LearnedValues
+from .notations import JsonNotation, Scanner, TableNotation, TableScanner, WrittenLeaf, is_json
 from .sanitizer import Sanitizer
-from .separated_values import TableNotation, TableScanner
-from .structured import JsonNotation, Scanner, WrittenLeaf, is_json
 
 PIECE_CHARS = 256 * 1024
 GRID_CHARS = 2 * 1024 * 1024
