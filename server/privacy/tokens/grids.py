@@ -13,10 +13,10 @@ from itertools import chain
 from operator import itemgetter
 
 from ...host_work import checkpoint
-from .answer_parts import Notation
 from .notations import (
     JsonNotation,
     LeafKind,
+    Notation,
     Scanner,
     TableNotation,
     cell_pattern,

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import cast
+from typing import Protocol, cast
 
 from ....sandbox.job import Json
 from ...errors import PrivacyFailed
@@ -106,20 +106,53 @@ def written_leaves(text: str) -> list[WrittenLeaf] | None:
     return Scanner().leaves(text)
 
 
-class JsonNotation:
-    """How JSON writes its leaves."""
+class Notation(Protocol):
+    """How a text writes its leaves."""
 
     def offsets(self, source: str) -> Sequence[int]:
         """Return where each character of a leaf begins in its source, and where the last ends."""
-        return source_offsets(source)
+        ...
 
-    def escaped(self, _source: str, text: str) -> str:
+    def escaped(self, source: str, text: str) -> str:
         """Return a text as it stands within the source of a leaf."""
-        return escaped(text)
+        ...
 
     def tidied(self, source: str) -> str:
         """Return the source of a leaf that something was put into, made valid again."""
+        ...
+
+
+class PlainNotation:
+    """A text that is a leaf as it is."""
+
+    def offsets(self, source: str) -> Sequence[int]:
+        """Return the places of the characters themselves."""
+        return range(len(source) + 1)
+
+    def escaped(self, _source: str, text: str) -> str:
+        """Return the text."""
+        return text
+
+    def tidied(self, source: str) -> str:
+        """Return the source."""
         return source
+
+
+PLAIN = PlainNotation()
+
+
+class JsonNotation(PlainNotation):
+    """How JSON writes its leaves."""
+
+    def offsets(self, source: str) -> Sequence[int]:
+        """Return where each character of a string begins in its source, quotes included, and where the last ends."""
+        if "\\" not in source:
+            return range(1, len(source))
+        return [*(match.start() for match in _ESCAPE.finditer(source, 1, len(source) - 1)), len(source) - 1]
+
+    def escaped(self, _source: str, text: str) -> str:
+        """Return a text as it stands between the quotes of a string."""
+        return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 class Scanner:
@@ -185,18 +218,6 @@ class Scanner:
         else:
             return Leaf(tuple(path), lexeme, LeafKind.NUMBER)  # of any length: a known one may stand in it
         return None
-
-
-def source_offsets(source: str) -> Sequence[int]:
-    """Return where each character of a JSON string begins in its source, quotes included, and where the last ends."""
-    if "\\" not in source:
-        return range(1, len(source))
-    return [*(match.start() for match in _ESCAPE.finditer(source, 1, len(source) - 1)), len(source) - 1]
-
-
-def escaped(text: str) -> str:
-    """Return a text as it stands between the quotes of a JSON string."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _walk(value: Json, path: tuple[str, ...]) -> Iterator[Leaf]:
@@ -281,7 +302,7 @@ class TableScanner:
         return (str(self._row - 1), self._headings[self._column])
 
 
-class TableNotation:
+class TableNotation(PlainNotation):
     """How separated values write their cells."""
 
     def __init__(self, separator: str) -> None:
@@ -289,7 +310,9 @@ class TableNotation:
 
     def offsets(self, source: str) -> Sequence[int]:
         """Return where each character of a cell begins in its source, and where the last ends."""
-        return cell_offsets(source)
+        if not _is_quoted(source):
+            return super().offsets(source)
+        return [*(match.start() for match in _QUOTED_CHARACTER.finditer(source, 1, len(source) - 1)), len(source) - 1]
 
     def escaped(self, source: str, text: str) -> str:
         """Return a text as it stands within the source of a cell."""
@@ -300,13 +323,6 @@ class TableNotation:
         if _is_quoted(source) or not any(mark in source for mark in (self.separator, '"', "\n", "\r")):
             return source
         return '"' + source.replace('"', '""') + '"'
-
-
-def cell_offsets(source: str) -> list[int]:
-    """Return where each character of a cell begins in its source, and where the last ends."""
-    if not _is_quoted(source):
-        return list(range(len(source) + 1))
-    return [*(match.start() for match in _QUOTED_CHARACTER.finditer(source, 1, len(source) - 1)), len(source) - 1]
 
 
 _QUOTED_CHARACTER = re.compile(r'""|[^"]', re.DOTALL)

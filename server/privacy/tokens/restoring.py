@@ -7,15 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from ....sandbox.job import Json
-from ..token_texts import Mention, restored, spliced
-from .answer_parts import Edit, Notation
-from .notations import JsonNotation, Leaf, LeafKind, WrittenLeaf
-
-if TYPE_CHECKING:
-    from ....skills_db.vault import VaultEntry
+from ....skills_db.vault_entries import Form, VaultEntry
+from ..token_texts import Edit, Mention, restored, spliced
+from .notations import JsonNotation, Leaf, LeafKind, Notation, WrittenLeaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +88,7 @@ class RestoredCount:
         return (
             entry is not None
             and (mention.start, mention.end) == (0, len(text))
-            and entry.value.form == "number"
+            and entry.value.form is Form.NUMBER
             and mention.names(entry.value.type)
             and self._allows(path, entry.value.type)
         )
@@ -121,10 +118,10 @@ class RestoredCount:
             return []
         start, end = mention.start - written.start, mention.end - written.start
         form = entry.value.form
-        if form == "number" and (start, end) == (1, len(source) - 1) and source[0] == '"':
+        if form is Form.NUMBER and (start, end) == (1, len(source) - 1) and source[0] == '"':
             return [(0, len(source), entry.value.text)]
         is_json = isinstance(notation, JsonNotation)
-        as_written = entry.value.text if form == "json" and is_json else notation.escaped(source, entry.value.plain)
+        as_written = entry.value.text if form is Form.JSON and is_json else notation.escaped(source, entry.value.plain)
         return [(start, end, as_written)]
 
     def _looked_up(self, path: tuple[str, ...], mention: Mention) -> VaultEntry | None:

@@ -14,10 +14,9 @@ from typing import Protocol, cast
 
 from ...errors import UsageError
 from ..token_texts import TOKEN
-from .answer_parts import Notation
 from .grids import Grid, following_grid, grid_of, whole_rows
 from .learned_values import LearnedValues
-from .notations import JsonNotation, Scanner, TableNotation, TableScanner, WrittenLeaf, is_json
+from .notations import JsonNotation, Notation, Scanner, TableNotation, TableScanner, WrittenLeaf, is_json
 from .sanitizer import Sanitizer
 
 PIECE_CHARS = 256 * 1024
