@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -109,16 +109,6 @@ def spliced(text: str, edits: Iterable[Edit]) -> str:
         parts += (text[at:start], replacement)
         at = end
     return "".join(parts) + text[at:]
-
-
-def restored(text: str, mentions: Iterable[Mention], value_of: Callable[[Mention], str | None]) -> str:
-    """Put values in for tokens in one pass; where `value_of` gives None the token stays."""
-    edits: list[Edit] = []
-    for mention in mentions:
-        value = value_of(mention)
-        if value is not None:
-            edits.append((mention.start, mention.end, value))
-    return spliced(text, edits)
 
 
 def _outside(start: int, end: int, borders: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeAlias, cast
 
 from ....sandbox.job import Json
 from ....skills_db.vault_entries import Form, VaultEntry
-from ..token_texts import Edit, Mention, restored, spliced
+from ..token_texts import Edit, Mention, spliced
 from .notations import JsonNotation, Leaf, LeafKind, Notation, WrittenLeaf
 
 
@@ -67,31 +66,20 @@ class RestoredCount:
         """Return what came of it."""
         return Restored(content, self._types, tuple(self._unknown), self._kept, tuple(self._left))
 
-    def plain(self, path: tuple[str, ...], mention: Mention) -> str | None:
-        """Return the value that a token in a plain text stands for."""
-        entry = self._looked_up(path, mention)
-        return None if entry is None else entry.value.plain
-
-    def leaf(self, leaf: Leaf, found: Sequence[Mention]) -> Json:
+    def leaf(self, leaf: Leaf, found: Iterable[Mention]) -> Json:
         """Return a leaf of a value with values in for its tokens; None stands for a number as it was."""
         if leaf.kind is LeafKind.NUMBER:
             return None
-        if not found:
-            return leaf.text
-        text = restored(leaf.text, found, partial(self.plain, leaf.path))
-        is_number = leaf.kind is LeafKind.STRING and len(found) == 1 and self._is_number(leaf.path, leaf.text, found[0])
-        return cast("Json", json.loads(text)) if is_number else text
-
-    def _is_number(self, path: tuple[str, ...], text: str, mention: Mention) -> bool:
-        """Return whether a whole leaf is the token of a number that may be put in."""
-        entry = self._entries.get(mention.token)
-        return (
-            entry is not None
-            and (mention.start, mention.end) == (0, len(text))
-            and entry.value.form is Form.NUMBER
-            and mention.names(entry.value.type)
-            and self._allows(path, entry.value.type)
-        )
+        edits: list[Edit] = []
+        for mention in found:
+            entry = self._looked_up(leaf.path, mention)
+            if entry is None:
+                continue
+            is_whole = (mention.start, mention.end) == (0, len(leaf.text))
+            if is_whole and entry.value.form is Form.NUMBER and leaf.kind is LeafKind.STRING:
+                return cast("Json", json.loads(entry.value.text))
+            edits.append((mention.start, mention.end, entry.value.plain))
+        return spliced(leaf.text, edits)
 
     def in_written(
         self, text: str, leaves: Iterable[WrittenLeaf], mentions: Iterable[Mention], notation: Notation

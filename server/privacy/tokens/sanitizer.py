@@ -17,7 +17,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ....sandbox.job import Json
@@ -26,12 +25,12 @@ from ....skills_db.vault_entries import Form, Value, VaultEntry
 from ...errors import HostWorkRefused, PrivacyFailed
 from ...host_work import checked, checkpoint
 from ..detection.findings import Detection, DetectionFailed, KeyedText
-from ..token_texts import Edit, Mention, Span, gaps, mentions_in, restored, spliced, tokens_in
+from ..token_texts import Edit, Mention, Span, gaps, mentions_in, spliced, tokens_in
 from .forms.escapes import encoded
 from .grids import LEAST_CHARS as LONG_CHARS
 from .grids import Grid, grid_of
 from .known_values import load_forms
-from .notations import JsonNotation, Leaf, Notation, WrittenLeaf, leaves_of, rebuilt, written_leaves
+from .notations import Leaf, Notation, WrittenLeaf, leaves_of, rebuilt
 from .parts import Part, Text
 from .records import records_in, records_of_lines
 from .restoring import Allows, Restored, RestoredCount, allow_all
@@ -261,23 +260,25 @@ class Sanitizer:
 
     def restore_text(self, scope: str, text: str, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
         """Return the text with values in for its tokens; where it is JSON it stays that. Raises `PrivacyFailed`."""
-        mentions = mentions_in(text, lenient=lenient)
-        if not mentions:
+        if not mentions_in(text, lenient=lenient):
             return Restored(text, {}, ())
-        with _failing_closed():
-            tally = RestoredCount(self._resolved(scope, mentions), allows)
-            leaves = written_leaves(text)
-            if leaves is None:
-                return tally.answer(restored(text, mentions, partial(tally.plain, ())))
-            return tally.answer(tally.in_written(text, leaves, mentions, JsonNotation()))
+        sheet = text_sheet(Text(text))
+        return self.restore_written(scope, text, sheet.written, sheet.notation, lenient=lenient, allows=allows)
 
     def restore_written(
-        self, scope: str, text: str, leaves: Sequence[WrittenLeaf], notation: Notation, *, lenient: bool = False
+        self,
+        scope: str,
+        text: str,
+        leaves: Sequence[WrittenLeaf],
+        notation: Notation,
+        *,
+        lenient: bool = False,
+        allows: Allows = allow_all,
     ) -> Restored:
         """Return a text with values in its leaves, which were found before. Raises `PrivacyFailed`."""
         mentions = mentions_in(text, lenient=lenient)
         with _failing_closed():
-            tally = RestoredCount(self._resolved(scope, mentions), allow_all)
+            tally = RestoredCount(self._resolved(scope, mentions), allows)
             return tally.answer(tally.in_written(text, leaves, mentions, notation))
 
     def restore_value(self, scope: str, value: Json, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:

@@ -171,8 +171,8 @@ class WrittenSheet(Sheet):
     ) -> None:
         super().__init__(text, [written.leaf for written in leaves], exact=exact, found=found, shown=shown)
         self.text = text
-        self._written = leaves
-        self._notation = notation
+        self.written = leaves
+        self.notation = notation
         self._offsets: dict[int, Sequence[int]] = {}
 
     def finished(self) -> str:
@@ -193,7 +193,7 @@ class WrittenSheet(Sheet):
         """Give the source of each leaf with its tokens in, in order."""
         edits = self.edits()
         at = 0
-        for written in checked(self._written):
+        for written in checked(self.written):
             mine: list[Edit] = []
             while at < len(edits) and edits[at][0] < written.end:
                 low, high, token = edits[at]
@@ -206,19 +206,19 @@ class WrittenSheet(Sheet):
         value = super()._value_of(position, span)
         if value.form is Form.NUMBER:
             return value
-        written = self._written[position]
+        written = self.written[position]
         start, end = self._source(position, span)
         source = self.text[start:end]
-        usual = self._notation.escaped(self.text[written.start : written.end], value.text)
+        usual = self.notation.escaped(self.text[written.start : written.end], value.text)
         return value if usual == source else Value(span.type, source, Form.JSON)
 
     def _source(self, position: int, span: Span) -> tuple[int, int]:
-        written = self._written[position]
+        written = self.written[position]
         if written.leaf.kind is LeafKind.NUMBER:
             return written.start, written.end
         offsets = self._offsets.get(position)
         if offsets is None:
-            offsets = self._offsets[position] = self._notation.offsets(self.text[written.start : written.end])
+            offsets = self._offsets[position] = self.notation.offsets(self.text[written.start : written.end])
         return written.start + offsets[span.start], written.start + offsets[span.end]
 
 
