@@ -10,7 +10,6 @@ The hash is polynomial modulo 2^64, so that the one of any stretch follows from 
 
 from __future__ import annotations
 
-import os
 import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from ...errors import HostWorkRefused
 from ...host_work import checkpoint
 from ..token_texts import Span
+from .forms.folding import powers_of_base
 from .forms.spellings import DIGITS_WITHIN, NEVER_WITHIN, WITHIN_LEAST, WITHIN_MOST
 
 LEARNED_MAX = 16_000_000
@@ -336,7 +336,7 @@ class _View:
         low = np.minimum(codes, _PLANE - 1)
         self._classes = letters.classes[low]
         folded = np.where(codes < _PLANE, letters.folded[low], codes).astype(np.uint64)
-        powers, self._inverse = _powers()
+        powers, self._inverse = powers_of_base(len(codes) + 1)
         self._sums = np.zeros(len(codes) + 1, np.uint64)
         scattered = (folded + np.uint64(1)) * _SCATTER
         np.cumsum((scattered ^ (scattered >> np.uint64(29))) * powers[: len(codes)], out=self._sums[1:])
@@ -415,19 +415,6 @@ class _Letters:
 @cache
 def _letters() -> _Letters:
     return _Letters()
-
-
-@cache
-def _powers() -> tuple[_Hashes, _Hashes]:
-    """Return the powers of the hash's base, and of its inverse."""
-    base = int.from_bytes(os.urandom(8), "big") | 1
-    most = _CHUNK_CHARS + 2 * VALUE_CHARS_MAX + 2
-    both = []
-    for each in (base, pow(base, -1, 1 << 64)):
-        steps = np.full(most, each, np.uint64)
-        steps[0] = 1
-        both.append(np.cumprod(steps))
-    return both[0], both[1]
 
 
 _SCATTER = np.uint64(0xFF51AFD7ED558CCD)
