@@ -57,7 +57,7 @@ class RecognizersInvalid(ValueError):
     """Added recognizers cannot be used as they are; the message says where and what to do."""
 
 
-class ExpressionTooSlow(Exception):
+class _ExpressionTooSlow(Exception):
     """A regular expression of an added recognizer took too long."""
 
 
@@ -66,7 +66,7 @@ def own_name(entity: str) -> str:
     return _OWN_NAMES.get(entity, entity)
 
 
-def made_safe(recognizer: EntityRecognizer, shown: str) -> None:
+def _made_safe(recognizer: EntityRecognizer, shown: str) -> None:
     """Bound what a recognizer does. Raises `RecognizersInvalid` for what cannot be a type."""
     for entity in recognizer.supported_entities:
         if not TYPE_NAME.fullmatch(entity):
@@ -94,11 +94,11 @@ class _BoundedExpression:
         self._compiled = compiled
 
     def finditer(self, text: str, **_: object) -> Iterator[Any]:
-        """Yield matches. Raises `ExpressionTooSlow`: Presidio would go on after a `TimeoutError`."""
+        """Yield matches. Raises `_ExpressionTooSlow`: Presidio would go on after a `TimeoutError`."""
         try:
             yield from self._compiled.finditer(text, timeout=_EXPRESSION_SECONDS)
         except TimeoutError:
-            raise ExpressionTooSlow(f"one of its expressions took more than {_EXPRESSION_SECONDS:g} seconds") from None
+            raise _ExpressionTooSlow(f"one of its expressions took more than {_EXPRESSION_SECONDS:g} seconds") from None
 
 
 def _fetch_no_suffixes() -> None:
@@ -120,8 +120,6 @@ _LONGEST_REASON = 300
 
 
 class _Place(NamedTuple):
-    """A file, and a node of what it holds."""
-
     path: Path
     node: yaml.Node
 
@@ -191,7 +189,7 @@ def _made(place: _Place, number: int, common: Mapping[str, Any]) -> Sequence[Ent
             raise RecognizersInvalid(
                 f"{shown} needs a language model, and sealab runs none of spaCy's. Write `enabled: false` in it."
             )
-        made_safe(each, shown)
+        _made_safe(each, shown)
     return recognizers
 
 
@@ -218,7 +216,6 @@ def _languages(entry: Mapping[str, Any], common: Mapping[str, Any]) -> list[str]
 
 
 def _judge_patterns(place: _Place, shown: str) -> None:
-    """Refuse expressions that are none, and unknown keys of patterns, with their lines."""
     patterns = _mapping(place, shown).get("patterns")
     for node in patterns.value if isinstance(patterns, yaml.SequenceNode) else ():
         pattern = _Place(place.path, node)
@@ -287,7 +284,7 @@ def _given(point: EntryPoint) -> list[EntityRecognizer]:
     for each in recognizers:
         if not isinstance(each, EntityRecognizer):
             raise RecognizersInvalid(f"{shown} gives {type(each).__name__}. Have it give recognizers of Presidio.")
-        made_safe(each, shown)
+        _made_safe(each, shown)
     return recognizers
 
 
@@ -298,8 +295,6 @@ _SURROGATES = dict.fromkeys(range(55296, 57344), "�")
 
 @dataclass(slots=True)
 class _AtWork:
-    """Which recognizer is at work."""
-
     name: str = ""
 
 
@@ -326,7 +321,7 @@ class AddedRecognizers:
         at_work = _AtWork()
         try:
             return self._analyzed(block, at_work)
-        except ExpressionTooSlow as slow:
+        except _ExpressionTooSlow as slow:
             raise _withheld(at_work.name, f"failed: {slow}") from None
         except Exception as error:
             # Not its message: that may hold what was looked at.
@@ -382,14 +377,14 @@ def added_recognizers(recognizers: Sequence[EntityRecognizer]) -> AddedRecognize
     registry = RecognizerRegistry(recognizers=list(recognizers), supported_languages=languages)
     engine = AnalyzerEngine(
         registry=registry,
-        nlp_engine=WordsAlone(),
+        nlp_engine=_WordsAlone(),
         supported_languages=languages,
-        context_aware_enhancer=NearWords(),
+        context_aware_enhancer=_NearWords(),
     )
     return AddedRecognizers(engine, recognizers)
 
 
-class WordsAlone(NlpEngine):
+class _WordsAlone(NlpEngine):
     """An NLP engine without a model of language: Presidio's own would load, or download, one.
 
     It gives the words of a text, by spaCy's tokenizer, for what looks at the words around a finding; their lemmas are
@@ -406,11 +401,9 @@ class WordsAlone(NlpEngine):
         """Nothing."""
 
     def is_loaded(self) -> bool:
-        """Return True: nothing is missing."""
         return True
 
     def process_text(self, text: str, language: str) -> NlpArtifacts:
-        """Return the words of a text."""
         words = self._tokenizer(text)
         lemmas = [word.text for word in words]
         return NlpArtifacts([], words, [word.idx for word in words], lemmas, self, language)
@@ -418,31 +411,26 @@ class WordsAlone(NlpEngine):
     def process_batch(
         self, texts: Iterable[str], language: str, batch_size: int = 1, n_process: int = 1, **_: object
     ) -> Iterator[tuple[str, NlpArtifacts]]:
-        """Yield each text with its words."""
         del batch_size, n_process
         for text in texts:
             yield text, self.process_text(text, language)
 
     def is_stopword(self, word: str, language: str) -> bool:
-        """Return False: no word is a stop word."""
         del word, language
         return False
 
     def is_punct(self, word: str, language: str) -> bool:
-        """Return whether a word has neither letters nor digits."""
         del language
         return not any(map(str.isalnum, word))
 
     def get_supported_entities(self) -> list[str]:
-        """Return none."""
         return []
 
     def get_supported_languages(self) -> list[str]:
-        """Return the one language there is."""
         return [_LANGUAGE]
 
 
-class NearWords(LemmaContextAwareEnhancer):
+class _NearWords(LemmaContextAwareEnhancer):
     """Presidio's search for context words, where the word at a place is looked up: its own reads from the start."""
 
     @staticmethod

@@ -110,7 +110,7 @@ _FEWEST_COLUMNS = 2
 _Path = tuple[str, ...]
 
 
-def headed(leaves: Sequence[tuple[_Path, str]]) -> list[_Path]:
+def _headed(leaves: Sequence[tuple[_Path, str]]) -> list[_Path]:
     """Return the path of each leaf, with the heading of its column in place of its number where it stands in a row."""
     named: dict[_Path, dict[str, str]] = {}
     first_rows: dict[_Path, dict[str, str]] = {}
@@ -245,7 +245,7 @@ class Detector:
         """
         if len(leaves) == 1 and not leaves[0].path and self.is_plain and is_log(leaves[0].text):
             return [self._logs.find(leaves[0].text)]
-        paths = headed([(leaf.path, leaf.text) for leaf in leaves])
+        paths = _headed([(leaf.path, leaf.text) for leaf in leaves])
         things = {path[:-1] for path in paths if path and path[-1].lower() in KEYS_OF_THINGS}
         pieces: list[str] = []
         starts: list[int] = []

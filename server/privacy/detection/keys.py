@@ -35,9 +35,8 @@ def _number(least: int, longest: int) -> Callable[[str], bool]:
 
 
 def _code(longest: int) -> Callable[[str], bool]:
-    """Judge a code of letters and digits, such as a SWIFT code or a card's check digits."""
     return lambda value: (
-        len(value) <= longest and value.replace(" ", "").isalnum() and value.lower() not in PLACEHOLDERS
+        len(value) <= longest and value.replace(" ", "").isalnum() and value.lower() not in _PLACEHOLDERS
     )
 
 
@@ -58,7 +57,6 @@ def _date(value: str) -> bool:
 
 
 def _address(value: str) -> bool:
-    """Judge a postal address, or a line of one."""
     return (
         _letters(value) >= (3 if value.isascii() else 2)
         and len(value) <= 200
@@ -66,7 +64,7 @@ def _address(value: str) -> bool:
         and "://" not in value
         and "@" not in value
         and not _CALL.search(value)
-        and value.lower() not in PLACEHOLDERS
+        and value.lower() not in _PLACEHOLDERS
         and not (value.isascii() and _IDENTIFIER.fullmatch(value) and not value[0].isupper())
     )
 
@@ -80,28 +78,25 @@ def _address_line(value: str) -> bool:
 
 
 def _place(value: str) -> bool:
-    return _letters(value) >= 2 and len(value) <= 60 and not _digits(value) and value.lower() not in PLACEHOLDERS
+    return _letters(value) >= 2 and len(value) <= 60 and not _digits(value) and value.lower() not in _PLACEHOLDERS
 
 
 def _username(value: str) -> bool:
-    """Judge the name of an account that is a person's."""
     return (
         3 <= len(value) <= 64
         and _USERNAME.fullmatch(value) is not None
         and not value.isdecimal()
         and not _UUID.fullmatch(value)
         and value.lower() not in _SYSTEM_USERS
-        and value.lower() not in PLACEHOLDERS
+        and value.lower() not in _PLACEHOLDERS
     )
 
 
 def _secret(value: str) -> bool:
-    """Judge a secret of one word."""
     return len(value) >= 4 and not _NO_SECRET.fullmatch(value[:200]) and not any(map(str.isspace, value))
 
 
 def _passphrase(value: str) -> bool:
-    """Judge a secret of several words, or of one."""
     return len(value) >= 4 and not _NO_SECRET.fullmatch(value[:200]) and value.count(" ") <= 24
 
 
@@ -122,7 +117,7 @@ _NO_SECRET = re.compile(
     r"|(?:os|process|env|config|settings|self|this|args|request|secrets|vars|var|local|data)\..*|[A-Za-z_][\w.]{0,80}\([^()]{0,80}\)|[a-z_]\w{0,40}(?:\.[a-z_]\w{0,40}){1,5}"
     r"|(?:https?|file)://[^@]*|/[\w./-]*|arn:.*|.*\.(?:pem|key|crt|json|ya?ml|txt)"
 )
-PLACEHOLDERS = frozenset(
+_PLACEHOLDERS = frozenset(
     "true false null none nil string str text varchar integer int number unknown undefined n/a na admin root system "
     "anonymous user username name default email phone address required optional yes no on off test example bot tbd "
     "object array boolean private public internal external".split()
@@ -134,7 +129,7 @@ _SYSTEM_USERS = frozenset(
 )
 
 
-SURE = 0.85
+_SURE = 0.85
 LIKELY = 0.5
 
 
@@ -147,16 +142,14 @@ class FieldVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldRule:
-    """Values below a key that `key` is found in are of `type` where they fit."""
-
+class _FieldRule:
     type: PiiType
     key: re.Pattern[str]
     fits: Callable[[str], bool]
 
 
-def phrases(text: str) -> re.Pattern[str]:
-    """Compile phrases separated by commas, to be searched in a key.
+def _phrases(text: str) -> re.Pattern[str]:
+    """Compile _phrases separated by commas, to be searched in a key.
 
     Words may also be written together (`first name` is `firstname` too); `*` stands for any letters at that end of a
     word; a phrase after `=` must be the whole key.
@@ -170,7 +163,7 @@ def phrases(text: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives))
 
 
-NEVER = re.compile(
+_NEVER = re.compile(
     r"\b(?:count|limit|type|kind|expires|expiry|expiration|ttl|length|max|min|usage|policy|bucket|hint|reset|enabled|disabled|"
     r"verified|valid|status|format|version|size|rate|total|used|index|path|file|dir|uri|url|link|href|required|regex|pattern|"
     r"field|column|label|algorithm|class|method|schema|placeholder|at|budget|timeout|prefix|suffix|source|tokens)\Z"
@@ -187,8 +180,8 @@ _PLACE_OF_BIRTH = re.compile(
     r"\b(?:\w{0,8}ort|\w{0,10}plaats|place|city|town|country|lieu|ville|lugar|ciudad|luogo|citta|local|cidade|miejsce|yeri|sted)\b"
 )
 # `Billing address: Jane Doe`, with the street on the next line.
-BEGINS_WITH_NAME = re.compile(r"\b(?:billing|shipping|delivery|mailing|postal)\b")
-GENERIC_KEYS = frozenset(
+_BEGINS_WITH_NAME = re.compile(r"\b(?:billing|shipping|delivery|mailing|postal)\b")
+_GENERIC_KEYS = frozenset(
     "value values val text content number data v raw formatted primary canonical national international".split()
 )
 """Keys that say nothing of their values: what is above them does."""
@@ -214,10 +207,10 @@ _JUDGES: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def _rule(heading: str, keys: str) -> FieldRule:
+def _rule(heading: str, keys: str) -> _FieldRule:
     kind, judge, *lengths = heading.split()
     fits = _JUDGES[judge](*map(int, lengths)) if lengths else _JUDGES[judge]
-    return FieldRule(PiiType[kind], phrases(keys), fits)
+    return _FieldRule(PiiType[kind], _phrases(keys), fits)
 
 
 _LATIN, _LOCAL = lists("keys"), {}
@@ -226,18 +219,18 @@ for _heading in [each for each in _LATIN if each.startswith("local ")]:
 _RULES, _LOCAL_RULES = (
     [_rule(heading, keys) for heading, keys in some.items() if heading[0].isupper()] for some in (_LATIN, _LOCAL)
 )
-_NAME_KEYS, _PERSON_KEYS = phrases(_LATIN["names of people"]), phrases(_LATIN["people"])
+_NAME_KEYS, _PERSON_KEYS = _phrases(_LATIN["names of people"]), _phrases(_LATIN["people"])
 _LOCAL_NAME_KEYS, _LOCAL_NEVER, _LOCAL_PLACE_OF_BIRTH = (
-    phrases(_LOCAL[each]) for each in ("names of people", "never", "place of birth")
+    _phrases(_LOCAL[each]) for each in ("names of people", "never", "place of birth")
 )
 _PERSON_WORDS, _NOT_PEOPLE = (frozenset(_LATIN[f"words for {each}"].split()) for each in ("people", "things"))
 
 
 @lru_cache(maxsize=16384)
-def rule_for(key: str) -> FieldRule | None:
+def rule_for(key: str) -> _FieldRule | None:
     """Return the rule that speaks about a key, in words; remembered, since payloads repeat their keys."""
     is_local = not key.isascii()
-    if NEVER.search(key) or (is_local and _LOCAL_NEVER.search(key)):
+    if _NEVER.search(key) or (is_local and _LOCAL_NEVER.search(key)):
         return None
     never = frozenset[PiiType]()
     if (_LOCAL_PLACE_OF_BIRTH if is_local else _PLACE_OF_BIRTH).search(key):
@@ -249,7 +242,7 @@ def rule_for(key: str) -> FieldRule | None:
 
 
 @lru_cache(maxsize=8192)
-def names_people(key: str) -> bool:
+def _names_people(key: str) -> bool:
     """Return whether the values of a key with other letters than Latin ones are names of people."""
     return _LOCAL_NAME_KEYS.search(key) is not None and not _LOCAL_NEVER.search(key)
 
@@ -263,8 +256,7 @@ _ROLE_KEY = re.compile(
 
 
 @lru_cache(maxsize=8192)
-def is_role(key: str) -> bool:
-    """Return whether a key, in words, says what somebody is to somebody, in a language of Latin letters."""
+def _is_role(key: str) -> bool:
     return _ROLE_KEY.search(key) is not None
 
 
@@ -286,7 +278,7 @@ _LONGEST_NAME, _MOST_WORDS = 80, 6
 
 def is_name_key(key: str) -> bool:
     """Return whether a key, in words, names people whatever is around it."""
-    return _NAME_KEYS.search(key) is not None if key.isascii() else names_people(key)
+    return _NAME_KEYS.search(key) is not None if key.isascii() else _names_people(key)
 
 
 def is_company(name: str) -> bool:
@@ -296,21 +288,21 @@ def is_company(name: str) -> bool:
 
 def is_placeholder(value: str) -> bool:
     """Return whether a value says that there is none."""
-    return value.lower() in PLACEHOLDERS
+    return value.lower() in _PLACEHOLDERS
 
 
 def person(key: str, parent: str, value: str) -> FieldVerdict | None:
     """Judge the value of a key that may name a person."""
-    if NEVER.search(key) or not _could_be_name(value):
+    if _NEVER.search(key) or not _could_be_name(value):
         return None
-    if not key.isascii() and names_people(key):
-        return FieldVerdict(PiiType.PERSON, SURE) if _named(value) and not _COMPANY.search(value) else None
+    if not key.isascii() and _names_people(key):
+        return FieldVerdict(PiiType.PERSON, _SURE) if _named(value) and not _COMPANY.search(value) else None
     words = set(key.split())
     if words & _NOT_PEOPLE and not words & _PERSON_WORDS & {"account", "policyholder", "lead", "manager"}:
         return None
     if _NAME_KEYS.search(key) or (key.endswith(("name", "names", " nm")) and words & _PERSON_WORDS):
         is_machine = words <= _ROLES_OF_MACHINES | {"name", "names"} and value.islower()
-        return FieldVerdict(PiiType.PERSON, SURE) if _named(value) and not is_machine else None
+        return FieldVerdict(PiiType.PERSON, _SURE) if _named(value) and not is_machine else None
     if _PERSON_KEYS.search(key):
         is_machine = words <= _ROLES_OF_MACHINES and value.islower() and " " not in value
         return (
@@ -318,7 +310,7 @@ def person(key: str, parent: str, value: str) -> FieldVerdict | None:
             if _named(value) and not is_machine and not _COMPANY.search(value)
             else None
         )
-    if is_role(key) and any(word[0].isupper() or _uncased(word[0]) for word in value.split()):
+    if _is_role(key) and any(word[0].isupper() or _uncased(word[0]) for word in value.split()):
         return FieldVerdict(PiiType.PERSON, 0.8) if not _COMPANY.search(value) else None
     if key.rpartition(" ")[2] in _PERSON_WORDS - _ROLES_OF_MACHINES and looks_like_full_name(value):
         return FieldVerdict(PiiType.PERSON, LIKELY)
@@ -329,7 +321,7 @@ def person(key: str, parent: str, value: str) -> FieldVerdict | None:
         if around & _NOT_PEOPLE:
             return None
         if around & _PERSON_WORDS and _named(value) and not _COMPANY.search(value):
-            return FieldVerdict(PiiType.PERSON, SURE)
+            return FieldVerdict(PiiType.PERSON, _SURE)
         if looks_like_full_name(value):
             return FieldVerdict(PiiType.PERSON, LIKELY)
     return None
@@ -341,7 +333,7 @@ def _could_be_name(value: str) -> bool:
         and not _digits(value)
         and _letters(value) >= 1
         and len(value.split()) <= _MOST_WORDS
-        and value.lower() not in PLACEHOLDERS
+        and value.lower() not in _PLACEHOLDERS
         and not _NOBODY.search(value)
     )
 
@@ -407,7 +399,7 @@ class KeyJudge:
     def __init__(self, path: Sequence[str]) -> None:
         names = [name for name in path[-3:] if name and not name.isdecimal()]
         key, parent, grandparent = (*(in_words(name) for name in reversed(names)), "", "", "")[:3]
-        if key in GENERIC_KEYS and parent:
+        if key in _GENERIC_KEYS and parent:
             # `phones: [{"number": …}]`: the parent names the field.
             key, parent = parent, grandparent
         self._key = key if key.count(" ") < _MAX_KEY_WORDS else ""
@@ -415,9 +407,9 @@ class KeyJudge:
         self._rule = rule_for(key) if self._key else None
         self._is_secret = self._rule is not None and self._rule.type is PiiType.SECRET
         self._may_name = (
-            self._rule is not None and self._rule.type is PiiType.ADDRESS and bool(BEGINS_WITH_NAME.search(key))
+            self._rule is not None and self._rule.type is PiiType.ADDRESS and bool(_BEGINS_WITH_NAME.search(key))
         )
-        self._verdict = None if self._rule is None else FieldVerdict(self._rule.type, SURE)
+        self._verdict = None if self._rule is None else FieldVerdict(self._rule.type, _SURE)
 
     def __call__(self, value: str) -> FieldVerdict | None:
         """Return what a value is, or None; it is without quotes and without space at its ends."""
@@ -437,7 +429,7 @@ def is_label(words: str) -> bool:
     return bool(key) and (rule_for(key) is not None or is_name_key(key))
 
 
-def _names_secret(rule: FieldRule, key: str, value: str) -> bool:
+def _names_secret(rule: _FieldRule, key: str, value: str) -> bool:
     """Return whether a value only says which secret is meant: `keyName: RootKey`, `--secret dbPassword`."""
     if key.endswith((" name", "private key id", "signing key id", "encryption key id")):
         return True
@@ -484,7 +476,7 @@ def _with_lost_letters(said: str) -> str:
         return _words_of(said)
     for letters in product(_MAY_BE_LOST if lost == 1 else _VOWELS, repeat=lost):
         words = _words_of(_filled(said, letters))
-        if is_role(words) or is_name_key(words) or (lost == 1 and rule_for(words) is not None):
+        if _is_role(words) or is_name_key(words) or (lost == 1 and rule_for(words) is not None):
             return words
     return _words_of(said)
 

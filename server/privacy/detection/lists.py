@@ -20,7 +20,10 @@ def lists(name: str) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-_WORDS = {heading: frozenset(words.split()) for heading, words in lists("words").items()}
+_LISTS = lists("words")
+MONTHS = {name: number for number, names in enumerate(_LISTS.pop("months").split("\n"), 1) for name in names.split()}
+"""Names of months and what they are cut to, in small letters without accents, with their numbers."""
+_WORDS = {heading: frozenset(words.split()) for heading, words in _LISTS.items()}
 SMALL = _WORDS["small"]
 """The small words: many of them make a line prose."""
 NO_NAMES = SMALL | _WORDS["no names"]

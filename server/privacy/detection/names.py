@@ -65,7 +65,7 @@ _CASE_ENDS = ("", "а", "у", "ю", "я", "ы", "и", "е", "ой", "ей", "о�
 _CASE_OF = ("", "а", "я", "й", "ь", "о")
 
 
-def is_japanese_name(name: str) -> bool:
+def _is_japanese_name(name: str) -> bool:
     """Return whether a word is a Japanese family name, and perhaps a given one: 田中, 田中太郎, 佐藤さくら."""
     for length in range(min(_LONGEST_FAMILY, len(name)), 0, -1):
         if name[:length] in JAPANESE_FAMILIES:
@@ -74,7 +74,7 @@ def is_japanese_name(name: str) -> bool:
     return False
 
 
-def is_chinese_name(name: str) -> bool:
+def _is_chinese_name(name: str) -> bool:
     """Return whether a word is a Chinese family and given name, of two to four letters."""
     family = 2 if name[:2] in CHINESE_DOUBLE_FAMILIES else 1
     given = name[family:]
@@ -167,8 +167,8 @@ def looks_like_local_name(value: str) -> bool:
 
 def _is_han_name(words: list[str], whole: str) -> bool:
     if len(words) == 2:
-        return words[0] in JAPANESE_FAMILIES or is_chinese_name(whole)
-    return len(words) == 1 and (is_chinese_name(whole) or (len(whole) > 2 and is_japanese_name(whole)))
+        return words[0] in JAPANESE_FAMILIES or _is_chinese_name(whole)
+    return len(words) == 1 and (_is_chinese_name(whole) or (len(whole) > 2 and _is_japanese_name(whole)))
 
 
 _MOST_WORDS, _LONGEST_HAN = 6, 8

@@ -62,11 +62,9 @@ class _Form(Generic[_T]):
 
     @property
     def settled(self) -> _T | None:
-        """What all further ones of the form are."""
         return next(iter(self.outcomes)) if self.count >= self.sampled and len(self.outcomes) == 1 else None
 
     def note(self, outcome: _T | None) -> None:
-        """Note what came of one more."""
         self.outcomes.add(outcome)
         self.count += 1
 

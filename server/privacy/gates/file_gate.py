@@ -72,14 +72,11 @@ async def _refuse_packed(privacy: Privacy, scope: str, read: Callable[..., Conte
 
 
 class _Pieces:
-    """A file of the workspace, read from its beginning on."""
-
     def __init__(self, read: Callable[..., Contents]) -> None:
         self._read = read
         self._at = 0
 
     def read(self, size: int, /) -> bytes:
-        """Return up to so many bytes more, none at the end."""
         some = base64.b64decode(self._read(self._at, size, encoding="base64").content)
         self._at += len(some)
         return some

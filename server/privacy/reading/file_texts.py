@@ -28,9 +28,9 @@ from ....sandbox.job import Json
 from ...errors import PrivacyFailed
 from .encodings import SAMPLE_BYTES, encoding_of, encodings_of, text_of_any
 
-WORKBOOK = "xl/workbook.xml"
-STRINGS = "xl/sharedStrings.xml"
-SHEETS = "xl/worksheets/"
+_WORKBOOK = "xl/workbook.xml"
+_STRINGS = "xl/sharedStrings.xml"
+_SHEETS = "xl/worksheets/"
 _TEXT = re.compile(r"<(?:\w+:)?t(?:\s[^<>]*)?>([^<]*)<")
 _VALUE = re.compile(r"<(?:\w+:)?v(?:\s[^<>]*)?>([^<]*)<")
 _CELL = re.compile(r"<(?:\w+:)?c\s([^<>]*)>")
@@ -226,7 +226,6 @@ class _Inflated:
         self._inflates = zlib.decompressobj()
 
     def read1(self, size: int) -> bytes:
-        """Return some of what is packed; nothing at its end. Raises `zlib.error`, `EOFError`."""
         while not self._inflates.eof:
             packed = self._inflates.unconsumed_tail or self._file.read(SAMPLE_BYTES)
             if not packed:
@@ -248,13 +247,11 @@ class _Unpacking:
         self._held = b""
 
     def peek(self, size: int) -> bytes:
-        """Return the beginning, which `read` gives again."""
         while len(self._held) < size and (some := self._more()):
             self._held += some
         return self._held
 
     def read(self, size: int) -> bytes:
-        """Return some of the rest; nothing at its end."""
         if not self._held:
             return self._more()
         some, self._held = self._held[:size], self._held[size:]
@@ -274,7 +271,6 @@ class _Reads(Protocol):
 
 
 def _pieces(file: _Reads, encodings: Sequence[str]) -> Iterator[str]:
-    """Give a text in pieces, in each of its encodings."""
     readings = [_Reading(encoding) for encoding in encodings]
     while some := file.read(SAMPLE_BYTES):
         for reading in readings:
@@ -315,11 +311,9 @@ class _BoundedReads(io.RawIOBase):
         self.seek, self.tell = file.seek, file.tell  # type: ignore[method-assign]  # the file's own
 
     def seekable(self) -> bool:
-        """Return that its place can be changed."""
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read so many bytes. Raises `PrivacyFailed` where that is more than a directory may have."""
         data = self._file.read(min(size if size >= 0 else sys.maxsize, DIRECTORY_BYTES_MAX + 1))
         if len(data) > DIRECTORY_BYTES_MAX:
             raise PrivacyFailed(
@@ -337,7 +331,7 @@ def _of_zip(file: IO[bytes], complete: bool, deep: int) -> Iterator[Json]:
     with _passing_over(complete), zipfile.ZipFile(cast("IO[bytes]", _BoundedReads(file))) as archive:
         names = archive.namelist()
         yield list(names)
-        if WORKBOOK in names:
+        if _WORKBOOK in names:
             yield from _of_spreadsheet(archive, names)
         for member in archive.infolist():
             with _passing_over(complete), archive.open(member) as packed:
@@ -355,9 +349,9 @@ def _passing_over(complete: bool) -> Iterator[None]:
 
 
 def _of_spreadsheet(archive: zipfile.ZipFile, names: Sequence[str]) -> Iterator[Json]:
-    strings = shared_strings(_member(archive, STRINGS)) if STRINGS in names else []
+    strings = shared_strings(_member(archive, _STRINGS)) if _STRINGS in names else []
     for name in names:
-        if name.startswith(SHEETS) and name.endswith(".xml"):
+        if name.startswith(_SHEETS) and name.endswith(".xml"):
             yield from sheet_rows(_member(archive, name), strings)
 
 

@@ -165,7 +165,6 @@ def _table(text: str) -> Grid | None:
 
 
 def _json_lines(text: str) -> Grid | None:
-    """Return lines that are one object or array each."""
     lines = text.splitlines(keepends=True) if "\r" in text else text.split("\n")
     end = "" if "\r" in text else "\n"
     if len(lines) < _LEAST_ROWS or not is_json(lines[1]):

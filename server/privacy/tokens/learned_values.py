@@ -222,7 +222,6 @@ class LearnedValues:
         self._tiers = tuple(tiers)
 
     def _marks_of(self, hashes: _Hashes) -> NDArray[np.int16]:
-        """Return the marks of each hash, or `_UNKNOWN`."""
         found = np.full(len(hashes), _UNKNOWN, np.int16)
         for known, marks, _runs in self._tiers:
             at, there = _places_in(known, hashes)
@@ -317,7 +316,6 @@ _UNKNOWN = -1
 
 
 def _places_in(known: _Hashes, hashes: _Hashes) -> tuple[_Places, NDArray[np.bool_]]:
-    """Return where each hash stands among sorted ones, and whether it does."""
     at = np.searchsorted(known, hashes)
     at[at == len(known)] = 0
     return at, known[at] == hashes
@@ -344,14 +342,12 @@ class _View:
         self.unspaced = (codes >= _FIRST_UNSPACED) & self.is_word
 
     def hashes(self, starts: _Places, ends: _Places) -> _Hashes:
-        """Return the hash of each stretch."""
         made = (self._sums[ends] - self._sums[starts]) * self._inverse[starts]
         made ^= made >> np.uint64(32)
         made *= _SCATTER
         return made ^ (made >> np.uint64(29))
 
     def words(self) -> tuple[_Places, _Places]:
-        """Return where words begin and end."""
         changes = np.diff(self.is_word.astype(np.int8), prepend=0, append=0)
         return np.flatnonzero(changes == 1), np.flatnonzero(changes == -1)
 
@@ -364,12 +360,10 @@ class _View:
         return first[kept], last[kept] + 1, kept
 
     def words_within(self, starts: _Places, ends: _Places) -> _Places:
-        """Count the words of each stretch that begins and ends with one."""
         begins = np.diff(self.is_word.astype(np.int8), prepend=0) == 1
         return self._counted(begins, starts + 1, ends) + 1
 
     def unspaced_within(self, starts: _Places, ends: _Places) -> NDArray[np.bool_]:
-        """Return which stretches have letters of scripts without spaces."""
         return self._counted(self.unspaced, starts, ends) > 0
 
     def stands_out(self, starts: _Places, ends: _Places, *, is_name: bool) -> NDArray[np.bool_]:

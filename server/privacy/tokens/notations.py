@@ -122,26 +122,23 @@ class Notation(Protocol):
         ...
 
 
-class PlainNotation:
+class _PlainNotation:
     """A text that is a leaf as it is."""
 
     def offsets(self, source: str) -> Sequence[int]:
-        """Return the places of the characters themselves."""
         return range(len(source) + 1)
 
     def escaped(self, _source: str, text: str) -> str:
-        """Return the text."""
         return text
 
     def tidied(self, source: str) -> str:
-        """Return the source."""
         return source
 
 
-PLAIN = PlainNotation()
+PLAIN = _PlainNotation()
 
 
-class JsonNotation(PlainNotation):
+class JsonNotation(_PlainNotation):
     """How JSON writes its leaves."""
 
     def offsets(self, source: str) -> Sequence[int]:
@@ -254,7 +251,7 @@ def _as_written(number: str) -> str:
     return number
 
 
-SEPARATORS = ",;\t|"
+_SEPARATORS = ",;\t|"
 
 
 class TableScanner:
@@ -294,7 +291,7 @@ class TableScanner:
     @property
     def notation(self) -> TableNotation:
         """How the table writes its cells, as far as it has been seen."""
-        return TableNotation(self._separator or SEPARATORS[0])
+        return TableNotation(self._separator or _SEPARATORS[0])
 
     def _path(self) -> tuple[str, ...]:
         if self._row == 0 or self._column >= len(self._headings):
@@ -302,7 +299,7 @@ class TableScanner:
         return (str(self._row - 1), self._headings[self._column])
 
 
-class TableNotation(PlainNotation):
+class TableNotation(_PlainNotation):
     """How separated values write their cells."""
 
     def __init__(self, separator: str) -> None:
@@ -337,7 +334,7 @@ def cell_pattern(separator: str) -> re.Pattern[str]:
 def separator_of(first_line: str) -> str:
     """Return which separator the headings use the most."""
     bare = re.sub(r'"[^"]*"', "", first_line)
-    return max(SEPARATORS, key=bare.count)
+    return max(_SEPARATORS, key=bare.count)
 
 
 def _is_quoted(source: str) -> bool:

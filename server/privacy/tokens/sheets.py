@@ -126,7 +126,6 @@ class Sheet:
         return [*self._tokens[position], *((span.start, span.end) for span in self.spans[position])]
 
     def _hide(self, position: int, candidates: Sequence[Span]) -> None:
-        """Hide what of the candidates is still free."""
         leaf = self.leaves[position]
         if leaf.kind is LeafKind.NUMBER:
             more = [Span(0, len(leaf.text), candidates[0].type)]
@@ -136,7 +135,7 @@ class Sheet:
         self.spans[position] = sorted([*self.spans[position], *more], key=lambda span: span.start)
 
 
-class TreeSheet(Sheet):
+class _TreeSheet(Sheet):
     """A value."""
 
     def __init__(self, part: Tree) -> None:
@@ -144,7 +143,6 @@ class TreeSheet(Sheet):
         super().__init__(part.value, list(checked(leaves_of(part.value))), exact=exact)
 
     def finished(self) -> Json:
-        """Return it as it may be shown."""
         if not any(self.spans):
             return self._content
         return rebuilt(self._content, map(self._shown_leaf, checked(range(len(self.leaves)))))
@@ -224,7 +222,7 @@ class WrittenSheet(Sheet):
 
 def sheet_of(part: Part) -> Sheet:
     """Return a part ready to be worked on."""
-    return TreeSheet(part) if isinstance(part, Tree) else text_sheet(part)
+    return _TreeSheet(part) if isinstance(part, Tree) else text_sheet(part)
 
 
 def text_sheet(part: Text) -> WrittenSheet:
@@ -339,7 +337,6 @@ class GridPart:
 
 
 def _odd_sheet(grid: Grid, row: tuple[int, int]) -> WrittenSheet:
-    """Return a row that is no part of a column as a sheet."""
     text = grid.odd_text(row)
     if not isinstance(grid.notation, TableNotation):
         return text_sheet(Text(text))

@@ -146,7 +146,6 @@ class _Rest:
         self.headings: tuple[str, ...] = ()
 
     def read(self, size: int, /) -> str:
-        """Return what is held, or else up to `size` characters more."""
         if not self.held:
             return self._source.read(size)
         given, self.held = self.held, ""

@@ -82,7 +82,6 @@ class WordPiece:
         return Pieces(ids, spans)
 
     def _cut_anew(self, word: str) -> tuple[tuple[int, int, int], ...]:
-        """Return number, start and end of each piece of a word."""
         if len(word) > _LONGEST_WORD:
             return ((self._unknown, 0, len(word)),)
         cut: list[tuple[int, int, int]] = []
@@ -163,7 +162,7 @@ _KIND_OF_LABEL = {
 
 
 @dataclass(frozen=True, slots=True)
-class ModelWindow:
+class _ModelWindow:
     """A stretch of text the model looks at, of which it judges the words that begin in its core."""
 
     start: int
@@ -229,7 +228,7 @@ class Rampart:
         logits: NDArray[np.float32] = self._session.run(None, given)[0][0]
         return logits
 
-    def _run(self, text: str, window: ModelWindow, settled: Sequence[tuple[int, int]]) -> list[_Piece]:
+    def _run(self, text: str, window: _ModelWindow, settled: Sequence[tuple[int, int]]) -> list[_Piece]:
         ids, spans = self._pieces.encode(text[window.start : window.end], window.start)
         kept = _given(spans, settled)[:_MOST_TOKENS]
         logits = self.logits([self._first, *(ids[place] for place in kept), self._last])[1:-1]
@@ -239,8 +238,6 @@ class Rampart:
 
 
 class _Piece(NamedTuple):
-    """A piece of a word, where it stands in the text, and how likely it is of each `Label`."""
-
     start: int
     end: int
     likely: Sequence[float]
@@ -276,7 +273,7 @@ def _given(spans: Sequence[tuple[int, int]], settled: Sequence[tuple[int, int]])
 
 def _windows(
     text: str, words: Sequence[Word], wanted: Sequence[bool], dull: Mapping[str, int]
-) -> Iterator[ModelWindow]:
+) -> Iterator[_ModelWindow]:
     """Yield windows that together hold every wanted word in a core, with the rest of its line, or so, for context.
 
     Where nothing is wanted for a while there is no window: the model is what costs. Nor for a word that was nothing
@@ -303,7 +300,7 @@ def _windows(
         closes = min(_line_end(text, core_end, min(len(text), core_end + _CONTEXT_CHARS)), opens + _LONGEST_CHARS)
         if index == len(asked) or asked[index].start >= closes:
             core_end = closes
-        yield ModelWindow(opens, closes, max(opens, done), core_end)
+        yield _ModelWindow(opens, closes, max(opens, done), core_end)
         done = core_end
 
 

@@ -230,7 +230,6 @@ def _one_level(text: str, quotes: _Quotes) -> Iterator[Finding]:
 
 
 def _keys_to(enclosing: list[tuple[str, str]], pending: str) -> list[str]:
-    """Return the keys that lead to a value; the strings of a list are below the key of the list."""
     return [*(key for _, key in enclosing[-3:]), pending]
 
 

@@ -73,7 +73,6 @@ def latin_prose(text: str) -> Iterator[Finding]:
 
 
 def _around(text: str, start: int) -> Iterator[Finding]:
-    """Yield what begins with one capitalised word."""
     if name := _FULL_NAME.match(text, start):
         yield from _name(text, name)
     if start > _SHORTEST_PREPOSITION and text[start - 1] == " ":

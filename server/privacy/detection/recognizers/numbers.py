@@ -42,7 +42,7 @@ def routing(digits: str) -> bool:
     )
 
 
-def base58check(address: str) -> bool:
+def _base58check(address: str) -> bool:
     """Return whether a Bitcoin address of the old form carries its own checksum (double SHA-256)."""
     value = 0
     for character in address:
@@ -153,7 +153,7 @@ def wallets(text: str) -> Iterator[Finding]:
         for match in pattern.finditer(text) if needed in text else ():
             yield Finding(*match.span(), PiiType.CRYPTO, 0.9)
     for match in _BITCOIN.finditer(text) if has_digit(text) else ():
-        if base58check(match[0]) or _near_coin(text, match.start()):
+        if _base58check(match[0]) or _near_coin(text, match.start()):
             yield Finding(*match.span(), PiiType.CRYPTO, 0.8)
 
 

@@ -49,7 +49,6 @@ def emails(text: str) -> Iterator[Finding]:
 
 
 def _local_start(text: str, end: int) -> int:
-    """Return where the part before the `@` begins."""
     start = end
     least = max(0, end - _LONGEST_LOCAL)
     while start > least and (text[start - 1].isalnum() or text[start - 1] in _LOCAL_HERE):

@@ -294,7 +294,6 @@ def markup(text: str) -> Iterator[Finding]:
 
 
 def _rows(text: str) -> Iterator[Finding]:
-    """Read the rows of an HTML table below a row of headings."""
     starts = [row.end() for row in _ROW.finditer(text)]
     headings: list[str] = []
     for start, end in zip(starts, [*starts[1:], len(text)], strict=False):

@@ -218,7 +218,6 @@ def _of_hex(source: str, at: int) -> Iterator[Reading]:
 
 
 def _byte_places(text: str) -> list[int]:
-    """Return at which byte each character begins, and where the last ends."""
     places = [0]
     if text.isascii():
         return list(range(len(text) + 1))

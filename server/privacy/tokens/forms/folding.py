@@ -68,7 +68,6 @@ _INVERSE = pow(_BASE, -1, 1 << 64)
 
 
 def _of_character(character: str) -> tuple[str, int]:
-    """Return what a character is compared as, and its class."""
     code = ord(character)
     if character in _INVISIBLE or any(low <= code <= high for low, high in _DROPPED_MARKS):
         return "", _MARK

@@ -47,7 +47,7 @@ _FEW = 2048
 """So many are kept apart from the sorted ones, or an eighth of these."""
 
 
-class KeyTable:
+class _KeyTable:
     """Keys and the numbers of values. Changed by one thread at a time; others may look meanwhile."""
 
     def __init__(self) -> None:
@@ -60,7 +60,6 @@ class KeyTable:
         return len(self._sorted[0]) + self._new_count
 
     def add(self, keys: Keys, numbers: Found) -> None:
-        """Add keys with the numbers of the values whose they are."""
         for key, number in zip(keys.tolist(), numbers.tolist(), strict=True) if len(keys) <= _FEW else ():
             self._new.setdefault(key, []).append(number)
         if len(keys) <= _FEW:
@@ -74,7 +73,6 @@ class KeyTable:
             _set(flags, shift, keys)
 
     def _sort(self, keys: Keys, numbers: Found) -> None:
-        """Put the new keys, and those given, among the sorted ones."""
         count = sum(map(len, self._new.values()))
         new_keys = np.fromiter((key for key, some in self._new.items() for _ in some), np.uint64, count)
         new_numbers = np.fromiter((number for some in self._new.values() for number in some), np.uint32, count)
@@ -92,7 +90,6 @@ class KeyTable:
         self._flags = (flags, 64 - bits)
 
     def held(self, keys: Keys) -> npt.NDArray[np.intp]:
-        """Return the places of those keys that are here."""
         flags, shift = self._flags
         places = np.flatnonzero(flags[keys >> np.uint64(shift)])
         some = keys[places]
@@ -109,7 +106,6 @@ class KeyTable:
         return found
 
     def may_hold(self, key: int) -> bool:
-        """Return whether a key may be here."""
         flags, shift = self._flags
         return bool(flags[key >> shift]) and bool(flags[key >> _SECOND & len(flags) - 1])
 
@@ -166,7 +162,7 @@ class FormIndex:
         self._values: list[tuple[str, str]] = []
         self._done = 0
         self._turn = threading.Lock()
-        self._table = KeyTable()
+        self._table = _KeyTable()
         self._lengths: dict[int, tuple[int, ...]] = {}
         self._lengths_within: dict[int, tuple[int, ...]] = {}
         self._days: dict[date, int] = {}

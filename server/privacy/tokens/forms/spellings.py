@@ -46,7 +46,7 @@ _GREEK_TABLES = tuple(str.maketrans(table) for table in (_ELOT, _GREEK_PROGRAMS,
 _VOICELESS = "θκξπστφχψ"
 
 
-def latin_spellings(text: str) -> Iterator[str]:
+def _latin_spellings(text: str) -> Iterator[str]:
     """Yield the other spellings of a text, in small letters, with its spaces; the text itself is not one of them."""
     if text.isascii():
         return
@@ -209,7 +209,7 @@ def _of_words(text: str) -> Iterator[tuple[str, Rule]]:
     rule = Rule.ANY if len(words) > 1 else _rule_of_word(letters)
     yield letters, Rule.EXACT if says_nothing else rule
     if not says_nothing:
-        for other in latin_spellings(text):
+        for other in _latin_spellings(text):
             yield folded_letters(other), rule
 
 
@@ -220,7 +220,7 @@ def _rule_of_word(letters: str) -> Rule:
 
 def _of_person(text: str) -> Iterator[tuple[str, Rule]]:
     yield from _of_name(text)
-    for other in latin_spellings(text):
+    for other in _latin_spellings(text):
         yield from _of_name(other)
 
 
