@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import IO, Any, NotRequired, TypedDict
+from typing import IO, Any
 
 from ...sandbox.errors import Busy, ReadFailed, ReadOverran, SandboxError
 from ...sandbox.host.fair_queue import Owner
@@ -47,13 +47,13 @@ class RemoteDetector:
     def find_leaves(self, leaves: Sequence[KeyedText]) -> list[list[Finding]]:
         """Return the findings of each leaf; see `Detector.find_leaves`. Raises `DetectionFailed`, `HostWorkRefused`."""
         told = self._asked(LEAVES, [[list(leaf.path), leaf.text] for leaf in leaves])
-        with _Judging():
+        with _judging():
             return [_findings(each, len(leaf.text)) for each, leaf in zip(told, leaves, strict=True)]
 
     def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> Found:
         """Return what is personal in cells of a column; see `Detector.find_column`. Raises as `find_leaves`."""
         told = self._asked(COLUMN, [list(path), list(texts), list(headings)])
-        with _Judging():
+        with _judging():
             whole, within = told
             found = Found()
             for kind, numbers in whole.items():
@@ -72,7 +72,7 @@ class RemoteDetector:
             raise HostWorkRefused(str(error)) from error
         except SandboxError as error:
             raise _failed(error) from error
-        with _Judging():
+        with _judging():
             return json.loads(answer)
 
 
@@ -121,14 +121,7 @@ def _refusing() -> Iterator[None]:
         ) from error
 
 
-class _OfTheRun(TypedDict):
-    timeout_seconds: float
-    owner: Owner
-    check: NotRequired[Callable[[], None]]
-    charge: NotRequired[Callable[[float], None]]
-
-
-def _of_the_run() -> _OfTheRun:
+def _of_the_run() -> dict[str, Any]:
     """Return what a read may take, and who is charged: what is left of the run's account, where there is one."""
     charged, owner = account(), Owner(*OWNER.get())
     if charged is None:
@@ -146,17 +139,15 @@ def _failed(error: SandboxError) -> DetectionFailed:
     )
 
 
-class _Judging:
-    """Raises `DetectionFailed` where what a reader sent is not what it may send."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)):
-            raise DetectionFailed(
-                "What looks for personal data gave an answer that cannot be right, so the text is withheld."
-            ) from None
+@contextmanager
+def _judging() -> Iterator[None]:
+    """Raise `DetectionFailed` where what a reader sent is not what it may send."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        raise DetectionFailed(
+            "What looks for personal data gave an answer that cannot be right, so the text is withheld."
+        ) from None
 
 
 def _findings(told: Sequence[Any], length: int) -> list[Finding]:

@@ -156,6 +156,7 @@ class Scanner:
     """Finds the leaves of JSON texts that follow one another, in pieces if need be; it does not judge them."""
 
     def __init__(self) -> None:
+        self.notation = JsonNotation()
         self._path: list[str] = []
         self._objects: list[bool] = []
         self._awaits_key = False
