@@ -12,9 +12,9 @@ else, so it is in the others. A record is a line with a time of day, and what fo
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
 from .findings import Finding, Found, KeyedText, PiiType
@@ -88,7 +88,7 @@ class ColumnFinder:
 
     def __init__(self, detector: Looks) -> None:
         self._detector = detector
-        self._columns: OrderedDict[tuple[tuple[str, ...], str | None], _Column] = OrderedDict()
+        self._column = lru_cache(_COLUMNS_MAX)(lambda _words, thing: _Column(thing))
 
     def find(self, path: tuple[str, ...], texts: Sequence[str], headings: Iterable[str] = ()) -> Found:
         """Return what is personal in cells, which are different ones, below a path. Raises `DetectionFailed`.
@@ -97,7 +97,7 @@ class ColumnFinder:
         """
         thing = next((each for each in headings if each.lower() in KEYS_OF_THINGS), None)
         is_thing = thing is not None
-        column = self._column(path, thing)
+        column = self._column(tuple(each for each in path if not each.isdecimal()), thing)
         judge = KeyJudge(path)
         found = Found()
         rest: list[str] = []
@@ -181,14 +181,6 @@ class ColumnFinder:
             return False
         return self._detector.keeps(verdict.type.value, verdict.score, text)
 
-    def _column(self, path: tuple[str, ...], thing: str | None) -> _Column:
-        key = (tuple(each for each in path if not each.isdecimal()), thing)
-        column = self._columns.setdefault(key, _Column(thing))
-        self._columns.move_to_end(key)
-        while len(self._columns) > _COLUMNS_MAX:
-            self._columns.popitem(last=False)
-        return column
-
 
 def _is_odd_name(text: str) -> bool:
     return is_company(text) or is_placeholder(text)
@@ -235,7 +227,7 @@ class LogFinder:
 
     def __init__(self, detector: Looks) -> None:
         self._detector = detector
-        self._forms: OrderedDict[str, _RecordForm] = OrderedDict()
+        self._form = lru_cache(_FORMS_MAX)(lambda _bare: _RecordForm(RECORDS_SAMPLED))
 
     def find(self, text: str) -> list[Finding]:
         """Return what is personal, in order. Raises `DetectionFailed`."""
@@ -278,16 +270,6 @@ class LogFinder:
     def _record(self, start: int, lines: Sequence[str], forms: Sequence[str]) -> tuple[int, str, _RecordForm | None]:
         key = "\n".join(forms)
         return start, "\n".join(lines), self._form(key) if len(key) <= _FORM_CHARS_MAX else None
-
-    def _form(self, key: str) -> _RecordForm:
-        form = self._forms.get(key)
-        if form is None:
-            form = self._forms[key] = _RecordForm(RECORDS_SAMPLED)
-            if len(self._forms) > _FORMS_MAX:
-                self._forms.popitem(last=False)
-        else:
-            self._forms.move_to_end(key)
-        return form
 
     def _looked_at(self, records: Sequence[tuple[int, str, _RecordForm | None]]) -> Iterator[Finding]:
         """Look at records as at any text, and remember what came of their forms."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from ..findings import Finding, PiiType
 from ..names import (
@@ -243,30 +243,29 @@ def _hindi_names(text: str) -> Iterator[Finding]:
             kept = list(takewhile(lambda word: word not in HINDI_NO_NAMES, words))
             yield Finding(match.start(1), match.start(1) + len(" ".join(kept)), PiiType.PERSON, 0.6)
     for match in _HINDI_AGENT.finditer(text):
-        if not {match[1], match[2]} & (HINDI_COMMON_WORDS | HINDI_NO_NAMES):
+        if not {match[1], match[2]} & _HINDI_NO_GIVEN:
             yield Finding(match.start(1), match.end(2), PiiType.PERSON, 0.55)
 
 
 def _hindi_full_names(text: str) -> Iterator[Finding]:
     """Find a common family name behind any word that may be a given name, and a given one with what marks people."""
-    before: re.Match[str] | None = None
-    for match in _WORDS_OF["hi"].finditer(text):
-        if (
-            before
-            and match.start() == before.end() + 1
-            and text[before.end()] == " "
-            and len(before[0]) > 1
-            and before[0] not in HINDI_NO_NAMES | HINDI_COMMON_WORDS
-            and match[0] not in HINDI_NO_NAMES
-            and (
-                is_hindi_family_name(match[0])
-                or (is_hindi_given_name(before[0]) and _HINDI_OF_PEOPLE.match(text, match.end()))
-            )
+    for first, last in _neighbours(text, "hi"):
+        if first[0] in _HINDI_NO_GIVEN or last[0] in HINDI_NO_NAMES:
+            continue
+        if is_hindi_family_name(last[0]) or (
+            is_hindi_given_name(first[0]) and _HINDI_OF_PEOPLE.match(text, last.end())
         ):
-            yield Finding(before.start(), match.end(), PiiType.PERSON, 0.6)
-        before = match
+            yield Finding(first.start(), last.end(), PiiType.PERSON, 0.6)
 
 
+def _neighbours(text: str, script: str) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
+    """Yield pairs of words with one space between, of which the first has more than a letter."""
+    for first, last in pairwise(_WORDS_OF[script].finditer(text)):
+        if last.start() == first.end() + 1 and text[first.end()] == " " and len(first[0]) > 1:
+            yield first, last
+
+
+_HINDI_NO_GIVEN = HINDI_NO_NAMES | HINDI_COMMON_WORDS
 _HINDI_OF_PEOPLE = re.compile(rf" {_either('ने|को|द्वारा|जी|साहब|और')}(?!\w)")
 
 
@@ -283,7 +282,7 @@ def _hindi_places(text: str) -> Iterator[Finding]:
         if match[1] in HINDI_TOWNS:
             yield Finding(*match.span(1), PiiType.LOCATION, 0.5)
     for match in _HINDI_MET.finditer(text):
-        if not {match[1], *match[2].split()} & (HINDI_COMMON_WORDS | HINDI_NO_NAMES):
+        if not {match[1], *match[2].split()} & _HINDI_NO_GIVEN:
             yield Finding(*match.span(1), PiiType.LOCATION, 0.55)
             yield Finding(*match.span(2), PiiType.PERSON, 0.55)
     for match in _HINDI_ADDRESS.finditer(text):
@@ -367,19 +366,12 @@ def _arabic_full_names(text: str) -> Iterator[Finding]:
     for match in _ARABIC_HOUSE.finditer(text):
         if match[1] not in ARABIC_NO_NAMES:
             yield Finding(match.start(1) + _glued(match[1]), match.end(), PiiType.PERSON, 0.6)
-    before: re.Match[str] | None = None
-    for match in _WORDS_OF["ar"].finditer(text):
-        if (
-            before
-            and match.start() == before.end() + 1
-            and text[before.end()] == " "
-            and len(before[0]) > 1
-            and is_arabic_family_name(match[0])
-            and before[0] not in ARABIC_NO_NAMES | _ARABIC_JOINS
-            and not before[0].startswith("ال")
-        ):
-            yield Finding(before.start() + _glued(before[0]), match.end(), PiiType.PERSON, 0.6)
-        before = match
+    for first, last in _neighbours(text, "ar"):
+        if is_arabic_family_name(last[0]) and first[0] not in _ARABIC_NO_GIVEN and not first[0].startswith("ال"):
+            yield Finding(first.start() + _glued(first[0]), last.end(), PiiType.PERSON, 0.6)
+
+
+_ARABIC_NO_GIVEN = ARABIC_NO_NAMES | _ARABIC_JOINS
 
 
 def _glued(word: str) -> int:
