@@ -242,8 +242,9 @@ class Sanitizer:
             rest: list[Part] = []
             told: list[str] = []
             for part in parts:
-                is_long = isinstance(part, Text) and len(part.text) >= LONG_CHARS
-                learned = known.learn_text(part.text, self._learner, run_tokens) if is_long else None
+                learned = None
+                if isinstance(part, Text) and len(part.text) >= LONG_CHARS:
+                    learned = known.learn_text(part.text, self._learner, run_tokens)
                 if learned is None:
                     rest.append(part)
                 else:

@@ -60,7 +60,7 @@ class Sheet:
         self._unnamed: list[tuple[int, Span, Value]] = []
         self._names: dict[tuple[int, int], str] = {}
 
-    def find_learned(self, learned: LearnedValues) -> Sequence[Sequence[Span]]:
+    def find_learned(self, learned: LearnedValues) -> Sequence[list[Span]]:
         """Return what is learned by its hash in each leaf."""
         found: list[list[Span]] = [[] for _ in self.leaves]
         for position, span in _spans_in([leaf.text for leaf in self.leaves], learned.find):
