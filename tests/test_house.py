@@ -130,11 +130,7 @@ SMALL = {
 }
 """Modules with one importer that are small for a reason."""
 TO_MERGE = frozenset(
-    "server.guard.output_schemas server.notices.setup "  # noqa: SIM905 - a table
-    "server.privacy.detection.added.entry_points server.privacy.detection.checksums "
-    "server.privacy.detection.headed_rows server.privacy.detection.recognizers.accounts "
-    "server.privacy.detection.recognizers.births server.privacy.detection.recognizers.emails "
-    "server.privacy.detection.recognizers.network server.skills.skill_arguments "
+    "server.guard.output_schemas server.notices.setup server.skills.skill_arguments "  # noqa: SIM905 - a table
     "server.upstream_tools.definitions_folder server.upstream_tools.shown_return_types "
     "tools_registry.upstream.output_schema".split()
 )

@@ -41,7 +41,7 @@ ENTRIES = {
     "keys": "from sealab.skills_db.vault_keys import VaultKeys; VaultKeys(bytes(32)).spend("
     "VaultKeys(bytes(32)).of_scope('a'), 'x')",
     "keyring": "from sealab.server.privacy.tokens.keys import _Keyring; _Keyring.of_this_machine('x')",
-    "detection": "from sealab.server.privacy.detection.analyzer import analyzer; analyzer({})",
+    "detection": "import sealab.server.privacy.detection.detect",
     "names": "import sealab.server.privacy.detection.ner.prose",
     "arguments": "from sealab.server.skills.skill_arguments import judge_arguments; "
     "judge_arguments('f', {'properties': {'a': {'type': 'integer'}}}, {'a': 1})",

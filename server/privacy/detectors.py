@@ -51,11 +51,7 @@ class Detectors:
             if self._made is None:
                 from . import reader, remote
 
-                is_plain = not self._options().has_added()
-                shown, learned = (
-                    remote.RemoteDetector(self._running, name, is_plain=is_plain)
-                    for name in (reader.SHOWN, reader.LEARNED)
-                )
+                shown, learned = (remote.RemoteDetector(self._running, name) for name in (reader.SHOWN, reader.LEARNED))
                 self._made = shown, learned
             return self._made
 

@@ -24,7 +24,7 @@ from .reading.encodings import encoding_of
 from .reading.file_texts import is_packed
 from .token_texts import spliced
 from .tokens.known_values import KnownValues
-from .tokens.structured import LeafKind, leaves_of, rebuilt
+from .tokens.notations import LeafKind, leaves_of, rebuilt
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database

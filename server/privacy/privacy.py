@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, TypeVar, cast
 from ...sandbox.job import Json
 from ...skills_db import DATABASE_FILE
 from ...skills_db.errors import SkillsDbError
+from ...skills_db.vault_entries import VaultTotals
 from ..caller import Caller
 from ..database import Opening
 from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused
@@ -41,7 +42,7 @@ from .tokens.run_tokens import Brake, RunTokens
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
-    from ...skills_db.vault import Vault, VaultTotals
+    from ...skills_db.vault import Vault
     from .tokens.restoring import Allows, Restored
     from .tokens.sanitizer import HiddenParts, KnownPlace, Sanitizer, Window
 
@@ -66,15 +67,6 @@ _TEXTS_LOOKED_AT = 1000
 _TEXT_CHARS_LOOKED_AT = 10_000
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class VaultReport:
-    """What the vault holds, for the statistics; nothing where nothing has used it yet."""
-
-    values: int
-    scopes: int
-    types: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +186,21 @@ class Privacy:
         the request that wrote them, if one did.
         Raises `PrivacyFailed`: then nothing of them may be shown.
         """
-        work = partial(self._hide, scope, parts, kept, destination, run_tokens=run_tokens, run=run)
-        return await self._run([*parts, *kept], work)
+
+        def work() -> HiddenParts:
+            _refuse_too_long([*parts, *kept])
+            if is_brief(scope) and self._forgets(scope):
+                self._brief[scope] = None
+            withheld: Counter[str] = Counter()
+            judge = self._judge(tokens_of(scope), run_tokens, withheld)
+            shown = [without_packed(part, judge) for part in parts]
+            hidden = self.sanitizer().hide(tokens_of(scope), shown, kept, run_tokens=run_tokens)
+            return replace(hidden, types=withheld + Counter(hidden.types)) if withheld else hidden
+
+        hidden = await self._run([*parts, *kept], work)
+        if destination is not None:
+            self._notes.add(tokens_of(scope), "hide", destination, hidden.types, run=run)
+        return hidden
 
     async def hide_value(self, scope: str, value: Json) -> Json:
         """Return a value with tokens in it. Raises `PrivacyFailed`."""
@@ -254,7 +259,7 @@ class Privacy:
         Raises `RequestRefused` for guesses, and for what the policy does not let into files.
         """
         rulings = RestoreRulings(self.policy, caller.identity, FILE)
-        return (await self._ruled(caller.scope, value, destination, rulings, run=run)).content
+        return (await self.restored_where(caller.scope, value, destination, rulings, run=run, refuses=True)).content
 
     async def for_file(self, caller: Caller, text: str, *, keeps_tokens: bool = False, run: str = "") -> FileText:
         """Return a text as a file gets it: with values in for its tokens, or as it is. Raises as `restored`.
@@ -265,17 +270,59 @@ class Privacy:
             found = await self._run([Text(text)], lambda: len(tokens_in(text)), detects=False) if "[" in text else 0
             return FileText(text, kept=found)
         rulings = RestoreRulings(self.policy, caller.identity, FILE)
-        done = await self._ruled(caller.scope, text, "workspace", rulings, run=run)
+        done = await self.restored_where(caller.scope, text, "workspace", rulings, run=run, refuses=True)
         return FileText(cast("str", done.content), restored=done.count, unknown=done.unknown)
 
     async def restored_where(
-        self, scope: str, value: Json, destination: str, allows: Allows, *, run: str = ""
+        self,
+        scope: str,
+        value: Json,
+        destination: str,
+        allows: Allows,
+        *,
+        run: str = "",
+        refuses: bool = False,
     ) -> Restored:
-        """Return a value with values in for those of its tokens that may be restored there.
+        """Return a value with values in for those of its tokens that may be restored there; noted in the audit.
 
-        Raises `RequestRefused` for guesses.
+        Raises `RequestRefused` for guesses, and `PolicyRefused` where it `refuses` what rulings do not allow.
         """
-        return await self._restored(scope, value, destination, allows, run=run)
+        from .tokens.restoring import Restored
+
+        asker, scope = scope, tokens_of(scope)
+        lenient = self._settings.privacy_lenient_restore
+        part = part_of(value)
+        untouched = Restored(value, {}, ())
+        if not lenient and is_small([part]) and not holds_token(value):
+            return untouched
+
+        def restore() -> Restored:
+            if not lenient and not holds_token(value):
+                return untouched
+            _refuse_too_long([part])
+            room = self._guesses.room(asker)
+            if not room:
+                raise _guessed()
+            sanitizer = self.sanitizer()
+            if isinstance(value, str):
+                done = sanitizer.restore_text(scope, value, lenient=lenient, allows=allows)
+            else:
+                done = sanitizer.restore_value(scope, value, lenient=lenient, allows=allows)
+            if done.unknown:
+                self._guesses.spend(asker, len(done.unknown))
+                self._notes.add(scope, "unknown", destination, {"": len(done.unknown)}, run=run)
+            if len(done.unknown) > room:
+                raise _guessed()
+            return done
+
+        restored = await self._run([part], restore, detects=False)
+        refusal = cast("RestoreRulings", allows).refusal() if refuses else None
+        if refusal is not None:
+            self._notes.add(asker, "refuse", destination, restored.kept, run=run, rule=refusal.rule)
+            raise refusal
+        self._notes.add(asker, "restore", destination, restored.types, run=run)
+        self._notes.add(scope, "keep", destination, restored.kept, run=run)
+        return restored
 
     async def known_in(self, scope: str, value: Json) -> Sequence[KnownPlace]:
         """Return where known values stand in a value, outside its tokens. Raises `PrivacyFailed`."""
@@ -308,7 +355,7 @@ class Privacy:
                 "the user reads, with write_file(name, restore_pii(text)), or give the tokens to a tool as they are."
             )
         rulings = RestoreRulings(self.policy, caller.identity, TO_MODEL)
-        return await self._ruled(caller.scope, text, MODEL, rulings)
+        return await self.restored_where(caller.scope, text, MODEL, rulings, refuses=True)
 
     async def restored_for_code(
         self, caller: Caller, value: Json, *, destination: str = CODE, run: str = "", leaves: bool = False
@@ -324,22 +371,14 @@ class Privacy:
                 "Work with the tokens, or ask the operator for PRIVACY=auto."
             )
         rulings = RestoreRulings(self.policy, caller.identity, CODE)
-        restore = self._restored if leaves else self._ruled
-        return await restore(caller.scope, value, destination, rulings, run=run)
+        return await self.restored_where(caller.scope, value, destination, rulings, run=run, refuses=not leaves)
 
-    async def _ruled(
-        self, scope: str, value: Json, destination: str, rulings: RestoreRulings, *, run: str = ""
-    ) -> Restored:
-        """Restore all of it, or raise `PolicyRefused` where the policy refuses some."""
-        return await self._restored(scope, value, destination, rulings, run=run, rulings=rulings)
-
-    async def counts(self) -> VaultReport:
+    async def counts(self) -> VaultTotals:
         """Count what the vault holds; a vault that nothing has used yet is not opened for that."""
         vault = self._vault.made
         if vault is None:
-            return VaultReport(0, 0, {})
-        counts: VaultTotals = await in_thread(Kind.DATABASE, vault.counts)
-        return VaultReport(counts.values, counts.scopes, counts.types)
+            return VaultTotals(0, 0, {})
+        return await in_thread(Kind.DATABASE, vault.counts)
 
     def close(self) -> None:
         """Write what is still to be noted, and forget the sessions. Blocks; before the database closes."""
@@ -433,31 +472,6 @@ class Privacy:
             self._database(), self.key(), ttl_days=days, is_brief=is_brief, values_max=self._settings.vault_values_max
         )
 
-    def _hide(
-        self,
-        scope: str,
-        parts: Sequence[Part],
-        kept: Sequence[Part],
-        destination: str | None,
-        *,
-        run_tokens: RunTokens | None,
-        run: str,
-    ) -> HiddenParts:
-        _refuse_too_long([*parts, *kept])
-        if is_brief(scope) and self._forgets(scope):
-            self._brief[scope] = None
-        scope = tokens_of(scope)
-        withheld: Counter[str] = Counter()
-        judge = self._judge(scope, run_tokens, withheld)
-        hidden = self.sanitizer().hide(
-            scope, [without_packed(part, judge) for part in parts], kept, run_tokens=run_tokens
-        )
-        if withheld:
-            hidden = replace(hidden, types=withheld + Counter(hidden.types))
-        if destination is not None:
-            self._notes.add(scope, "hide", destination, hidden.types, run=run)
-        return hidden
-
     def _judge(self, scope: str, run_tokens: RunTokens | None, withheld: Counter[str]) -> Judge:
         """Return what judges bytes within texts; the types for which some are `withheld` are counted. It blocks."""
         judged = 0
@@ -494,54 +508,6 @@ class Privacy:
     def _learn(self, scope: str, part: Part, run_tokens: RunTokens | None) -> Sequence[str]:
         _refuse_too_long([part])
         return self.sanitizer().learn(tokens_of(scope), (part,), run_tokens)
-
-    async def _restored(
-        self,
-        scope: str,
-        value: Json,
-        destination: str,
-        allows: Allows | None = None,
-        *,
-        run: str = "",
-        rulings: RestoreRulings | None = None,
-    ) -> Restored:
-        from .tokens.restoring import Restored, allow_all
-
-        asker, scope = scope, tokens_of(scope)
-        lenient = self._settings.privacy_lenient_restore
-        part = part_of(value)
-        untouched = Restored(value, {}, ())
-        if not lenient and is_small([part]) and not holds_token(value):
-            return untouched
-        chosen = allows or allow_all
-
-        def restore() -> Restored:
-            if not lenient and not holds_token(value):
-                return untouched
-            _refuse_too_long([part])
-            room = self._guesses.room(asker)
-            if not room:
-                raise _guessed()
-            sanitizer = self.sanitizer()
-            if isinstance(value, str):
-                done = sanitizer.restore_text(scope, value, lenient=lenient, allows=chosen)
-            else:
-                done = sanitizer.restore_value(scope, value, lenient=lenient, allows=chosen)
-            if done.unknown:
-                self._guesses.spend(asker, len(done.unknown))
-                self._notes.add(scope, "unknown", destination, {"": len(done.unknown)}, run=run)
-            if len(done.unknown) > room:
-                raise _guessed()
-            return done
-
-        restored = await self._run([part], restore, detects=False)
-        refusal = None if rulings is None else rulings.refusal()
-        if refusal is not None:
-            self._notes.add(asker, "refuse", destination, restored.kept, run=run, rule=refusal.rule)
-            raise refusal
-        self._notes.add(asker, "restore", destination, restored.types, run=run)
-        self._notes.add(scope, "keep", destination, restored.kept, run=run)
-        return restored
 
     async def _run(self, parts: Sequence[Part], work: Callable[[], _T], *, detects: bool = True) -> _T:
         """Do work on parts in a thread, on long ones beside the others. Raises `PrivacyFailed`."""

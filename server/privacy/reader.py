@@ -12,13 +12,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from ...sandbox.job import Json
-from .detection.findings import ENTRY_POINTS, Finding, KeyedText
-from .reading.any_bytes import text_of_any
+from .detection.findings import Finding, KeyedText
+from .reading.encodings import text_of_any
 from .reading.file_texts import texts_of
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 SHOWN, LEARNED = "shown", "learned"
 """The names of the two detectors: of what is shown to the model, and of what is only learned."""
-LEAVES, COLUMN, LOG, TEXTS, ALL_TEXTS, ANY_TEXT = "leaves", "column", "log", "texts", "all texts", "any text"
+LEAVES, COLUMN, TEXTS, ALL_TEXTS, ANY_TEXT = "leaves", "column", "texts", "all texts", "any text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +43,6 @@ class ReaderOptions:
     def to_json(self) -> Json:
         """Write it."""
         return cast("Json", asdict(self))
-
-    def has_added(self) -> bool:
-        """Return whether anything is looked for that is not always looked for."""
-        return bool(self.patterns) or self.file is not None or bool(entry_points(group=ENTRY_POINTS))
 
     def made(self) -> DetectorOptions:
         """Return the options of a detector. Raises `DetectionFailed` where added recognizers cannot be used."""
@@ -97,10 +92,6 @@ def _column(detector: Detector, asked: tuple[Sequence[str], Sequence[str], Seque
     return [whole, [[numbers[text], _written(findings)] for text, findings in found.within.items()]]
 
 
-def _log(detector: Detector, text: str) -> Json:
-    return _written(detector.find_log(text))
-
-
 def _any_text(data: bytes) -> bytes:
     return json.dumps(text_of_any(data)).encode()
 
@@ -114,4 +105,4 @@ def _written(findings: Sequence[Finding]) -> list[Json]:
     return [[each.start, each.end, str(each.type), each.score] for each in findings]
 
 
-_ANSWERS: Mapping[str, Callable[[Detector, Any], Json]] = {LEAVES: _leaves, COLUMN: _column, LOG: _log}
+_ANSWERS: Mapping[str, Callable[[Detector, Any], Json]] = {LEAVES: _leaves, COLUMN: _column}

@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import IO, Any, NotRequired, TypedDict
+from typing import IO, Any
 
 from ...sandbox.errors import Busy, ReadFailed, ReadOverran, SandboxError
 from ...sandbox.host.readers import Readers
@@ -21,8 +21,7 @@ from ...sandbox.job import Json, Owner
 from ..errors import HostWorkRefused, PrivacyFailed
 from ..host_work import OWNER, account, waiting
 from .detection.findings import TYPE_NAME, DetectionFailed, Finding, Found, KeyedText
-from .detection.log_lines import is_log
-from .reader import ALL_TEXTS, ANY_TEXT, COLUMN, LEAVES, LOG, TEXTS
+from .reader import ALL_TEXTS, ANY_TEXT, COLUMN, LEAVES, TEXTS
 
 SECONDS_MAX = 30.0
 """What one request may take where no run's time limit says less."""
@@ -32,11 +31,10 @@ _COPIED_BYTES = 1 << 20
 class RemoteDetector:
     """Finds personal data as `Detector` does, in readers; safe to use from several threads. Blocks."""
 
-    def __init__(self, readers: Callable[[], Readers], name: str, *, is_plain: bool) -> None:
-        """Make that of a `name` that the readers know; `is_plain` says that the operator added nothing to look for."""
+    def __init__(self, readers: Callable[[], Readers], name: str) -> None:
+        """Make that of a `name` that the readers know."""
         self._readers = readers
         self._name = name
-        self._is_plain = is_plain
 
     def warm(self) -> None:
         """Start the readers, which takes seconds. Raises `DetectionFailed`."""
@@ -48,13 +46,13 @@ class RemoteDetector:
     def find_leaves(self, leaves: Sequence[KeyedText]) -> list[list[Finding]]:
         """Return the findings of each leaf; see `Detector.find_leaves`. Raises `DetectionFailed`, `HostWorkRefused`."""
         told = self._asked(LEAVES, [[list(leaf.path), leaf.text] for leaf in leaves])
-        with _Judging():
+        with _judging():
             return [_findings(each, len(leaf.text)) for each, leaf in zip(told, leaves, strict=True)]
 
     def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> Found:
         """Return what is personal in cells of a column; see `Detector.find_column`. Raises as `find_leaves`."""
         told = self._asked(COLUMN, [list(path), list(texts), list(headings)])
-        with _Judging():
+        with _judging():
             whole, within = told
             found = Found()
             for kind, numbers in whole.items():
@@ -63,16 +61,6 @@ class RemoteDetector:
                 text = texts[_place(number, len(texts) - 1)]
                 found.within[text] = _findings(findings, len(text))
             return found
-
-    def reads_as_log(self, text: str) -> bool:
-        """Return whether a text is a long log, which `find_log` looks through."""
-        return self._is_plain and is_log(text)
-
-    def find_log(self, text: str) -> list[Finding]:
-        """Return what is personal in a long log. Raises as `find_leaves`."""
-        told = self._asked(LOG, text)
-        with _Judging():
-            return _findings(told, len(text))
 
     def _asked(self, what: str, asked: Json) -> Any:
         try:
@@ -83,7 +71,7 @@ class RemoteDetector:
             raise HostWorkRefused(str(error)) from error
         except SandboxError as error:
             raise _failed(error) from error
-        with _Judging():
+        with _judging():
             return json.loads(answer)
 
 
@@ -132,14 +120,7 @@ def _refusing() -> Iterator[None]:
         ) from error
 
 
-class _OfTheRun(TypedDict):
-    timeout_seconds: float
-    owner: Owner
-    check: NotRequired[Callable[[], None]]
-    charge: NotRequired[Callable[[float], None]]
-
-
-def _of_the_run() -> _OfTheRun:
+def _of_the_run() -> dict[str, Any]:
     """Return what a read may take, and who is charged: what is left of the run's account, where there is one."""
     charged, owner = account(), Owner(*OWNER.get())
     if charged is None:
@@ -157,17 +138,15 @@ def _failed(error: SandboxError) -> DetectionFailed:
     )
 
 
-class _Judging:
-    """Raises `DetectionFailed` where what a reader sent is not what it may send."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)):
-            raise DetectionFailed(
-                "What looks for personal data gave an answer that cannot be right, so the text is withheld."
-            ) from None
+@contextmanager
+def _judging() -> Iterator[None]:
+    """Raise `DetectionFailed` where what a reader sent is not what it may send."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        raise DetectionFailed(
+            "What looks for personal data gave an answer that cannot be right, so the text is withheld."
+        ) from None
 
 
 def _findings(told: Sequence[Any], length: int) -> list[Finding]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from ..host_work import checked
 
@@ -24,6 +25,8 @@ LENIENT_TOKEN = re.compile(
 )
 """A token as a model may have rewritten it: in another case, with other brackets or none, with Markdown's escapes."""
 
+Edit: TypeAlias = tuple[int, int, str]
+"""What is replaced, from a character to another, by what."""
 _NOT_OF_TYPE = re.compile(r"[^A-Z0-9]")
 _WORDY = re.compile(r"\w")
 _PIECE_LEAST = 3
@@ -98,7 +101,7 @@ def gaps(length: int, taken: Iterable[tuple[int, int]]) -> Iterator[tuple[int, i
     yield from _outside(0, length, sorted(taken))
 
 
-def spliced(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
+def spliced(text: str, edits: Iterable[Edit]) -> str:
     """Return the text with each `(start, end, replacement)` put in; the edits are in order and do not overlap."""
     parts: list[str] = []
     at = 0
@@ -106,16 +109,6 @@ def spliced(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
         parts += (text[at:start], replacement)
         at = end
     return "".join(parts) + text[at:]
-
-
-def restored(text: str, mentions: Iterable[Mention], value_of: Callable[[Mention], str | None]) -> str:
-    """Put values in for tokens in one pass; where `value_of` gives None the token stays."""
-    edits: list[tuple[int, int, str]] = []
-    for mention in mentions:
-        value = value_of(mention)
-        if value is not None:
-            edits.append((mention.start, mention.end, value))
-    return spliced(text, edits)
 
 
 def _outside(start: int, end: int, borders: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,7 @@ import random
 import sys
 import time
 
-from sealab.server.privacy.detection.analyzer import RECOGNIZERS
+from sealab.server.privacy.detection.detect import RECOGNIZERS
 from tests.server.privacy.expressions import hostile_units, patterns_of
 from tests.server.privacy.hostile_pieces import PIECES
 
@@ -36,7 +36,7 @@ def main() -> int:
     pairs = dice.sample(list(itertools.permutations(PIECES, 2)), int(sys.argv[1]) if len(sys.argv) > 1 else 100)
     shared = [*PIECES, *("".join(pair) for pair in pairs)]
     texts = slow = 0
-    for find, _ in RECOGNIZERS:
+    for find, *_ in RECOGNIZERS:
         own = [unit for pattern in patterns_of(find) for unit in hostile_units(pattern, dice, UNITS)]
         for piece in (*shared, *own):
             texts += 1

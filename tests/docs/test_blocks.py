@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from mcp.types import ElicitResult
 
-from sealab.server.privacy.detection.added.registry_file import read_recognizers
+from sealab.server.privacy.detection.added import read_recognizers
 from sealab.server.settings import read_settings
 from sealab.tools_registry.configuration import read as read_servers
 

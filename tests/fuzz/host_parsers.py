@@ -58,9 +58,9 @@ from sealab.server.guard import base64_texts
 from sealab.server.host_functions.broker import Calls
 from sealab.server.host_functions.workspace_calls import handlers
 from sealab.server.privacy.packed import without_packed
-from sealab.server.privacy.reading.any_bytes import text_of_any
-from sealab.server.privacy.tokens import structured
+from sealab.server.privacy.reading.encodings import text_of_any
 from sealab.server.privacy.tokens.forms import escapes
+from sealab.server.privacy.tokens.notations import Scanner
 from sealab.server.privacy.tokens.parts import Text
 from sealab.server.protocol.answers import answered, bounded, visibly
 from sealab.server.protocol.web import admission
@@ -548,7 +548,7 @@ def bytes_in_a_message(text: str) -> object:
 
 def text_with_values(text: str) -> object:
     """What the server itself looks through for known values: JSON, and what is escaped or encoded."""
-    return structured.Scanner().leaves(text), list(escapes.readings(text))
+    return Scanner().leaves(text), list(escapes.readings(text))
 
 
 def configuration_of_a_client(text: str) -> object:

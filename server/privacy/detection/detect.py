@@ -7,35 +7,143 @@ A security boundary: what is not found here is shown to the model. Whatever goes
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .columns import ColumnFinder
-from .fields.judging import KEYS_OF_THINGS, in_words, judge
-from .fields.rules import LIKELY, FieldVerdict
+import regex
+
 from .findings import ENTRY_POINTS, TYPE_NAME, DetectionFailed, Finding, Found, KeyedText, PiiType
-from .fitting import Allowed, fitted, without_names_of_code
-from .headed_rows import headed
-from .log_lines import LogFinder, is_log
-from .overlaps import disjoint
-from .same_value import same_values
+from .fitting import Allowed, disjoint, fitted, same_values, without_names_of_code
+from .keys import KEYS_OF_THINGS, LIKELY, FieldVerdict, in_words, judge
+from .recognizers.addresses import addresses
+from .recognizers.identifiers import births, identifiers
+from .recognizers.keyed_values import assignments, json_pairs, lines
+from .recognizers.latin_prose import latin_prose
+from .recognizers.numbers import cards, devices, fixed_widths, ibans, social_security_numbers, wallets
+from .recognizers.people import accounts, emails, people
+from .recognizers.phones import phones
+from .recognizers.secrets import long_secrets, secrets
+from .recognizers.spaced_prose import spaced_prose
+from .recognizers.tables import markup, sql_rows, tables
+from .recognizers.unspaced_prose import unspaced_prose
+from .samples import ColumnFinder, LogFinder, is_log
 from .scripts import parted, readable
 
 if TYPE_CHECKING:
     from presidio_analyzer import EntityRecognizer
 
-    from .analyzer import Analyzer
+    from .added import AddedRecognizers
     from .ner.prose import NamesInProse
 
-__all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "KeyedText", "Mode", "PiiType"]
+Find = Callable[[str], Iterable[Finding]]
+
+_OWN_PATTERN_SECONDS: Final = 2.0
 
 
-_BLOCK_CHARS = 49_152
-_SEAM_CHARS = 4_096
-_FAR_CHARS = (262_144, 16_384)
+class Recognizer(NamedTuple):
+    """A function that finds, the types that it may yield, and how it looks.
+
+    `is_latin`: it looks for forms of Latin letters and digits, which letters of unspaced scripts do not belong to.
+    `is_far`: to a table's headings, to the keys around an object, to the end of a private key.
+    """
+
+    find: Find
+    types: frozenset[str]
+    is_latin: bool
+    is_far: bool
+
+
+def _recognizer(find: Find, types: str, *, is_latin: bool = False, is_far: bool = False) -> Recognizer:
+    return Recognizer(find, frozenset(types.split()), is_latin, is_far)
+
+
+_ANY = " ".join(PiiType)
+RECOGNIZERS = (
+    _recognizer(secrets, "SECRET", is_latin=True),
+    _recognizer(long_secrets, "SECRET", is_latin=True, is_far=True),
+    _recognizer(emails, "EMAIL", is_latin=True),
+    _recognizer(cards, "CARD", is_latin=True),
+    _recognizer(ibans, "IBAN", is_latin=True),
+    _recognizer(fixed_widths, "IBAN CARD", is_latin=True),
+    _recognizer(social_security_numbers, "SSN TAX_ID", is_latin=True),
+    _recognizer(wallets, "CRYPTO", is_latin=True),
+    _recognizer(devices, "IP MAC", is_latin=True),
+    _recognizer(phones, "PHONE", is_latin=True),
+    _recognizer(identifiers, "PASSPORT DRIVING_LICENCE MEDICAL TAX_ID SSN BANK NATIONAL_ID DOB ZIP"),
+    _recognizer(addresses, "ADDRESS ZIP LOCATION", is_latin=True),
+    _recognizer(accounts, "USERNAME", is_latin=True),
+    _recognizer(people, "PERSON USERNAME PHONE ADDRESS DOB"),
+    _recognizer(json_pairs, _ANY, is_far=True),
+    _recognizer(assignments, _ANY),
+    _recognizer(lines, _ANY),
+    _recognizer(markup, _ANY, is_far=True),
+    _recognizer(tables, _ANY, is_far=True),
+    _recognizer(sql_rows, _ANY, is_far=True),
+    _recognizer(births, "DOB"),
+    _recognizer(latin_prose, "PERSON LOCATION"),
+    _recognizer(unspaced_prose, _ANY),
+    _recognizer(spaced_prose, "PERSON LOCATION ADDRESS"),
+)
+
+
+def _own_pattern(name: str, pattern: str) -> Find:
+    """Return a function that finds an operator's own pattern; it raises `TimeoutError` rather than take seconds."""
+    compiled = regex.compile(pattern)
+    group = 1 if compiled.groups else 0
+
+    def find(text: str) -> Iterator[Finding]:
+        for match in compiled.finditer(text, timeout=_OWN_PATTERN_SECONDS):
+            if match.end(group) > match.start(group) >= 0:
+                yield Finding(match.start(group), match.end(group), name, 1.0)
+
+    return find
+
+
+_COLUMNS = frozenset(("columns", "column_names", "columnnames", "headers", "header", "fields", "cols", "schema"))
+_ROWS = frozenset(("rows", "values", "data", "records", "results", "items"))
+_NAMES = frozenset(("name", "label", "title", "field", "columnname", "column_name"))
+_HEADING = re.compile(r"[^\W\d][\w .()/#'-]{0,40}")
+_FEWEST_COLUMNS = 2
+_Path = tuple[str, ...]
+
+
+def _headed(leaves: Sequence[tuple[_Path, str]]) -> list[_Path]:
+    """Return the path of each leaf, with the heading of its column in place of its number where it stands in a row."""
+    named: dict[_Path, dict[str, str]] = {}
+    first_rows: dict[_Path, dict[str, str]] = {}
+    for path, text in leaves:
+        if len(path) >= _FEWEST_COLUMNS and path[-1].isdecimal() and path[-2].lower() in _COLUMNS:
+            named.setdefault(path[:-2], {})[path[-1]] = text
+        elif path[-3:-2] and path[-3].lower() in _COLUMNS and path[-2].isdecimal() and path[-1].lower() in _NAMES:
+            named.setdefault(path[:-3], {})[path[-2]] = text
+        elif path[-2:-1] == ("0",) and path[-1].isdecimal():
+            first_rows.setdefault(path[:-2], {})[path[-1]] = text
+    tables = {
+        path: row
+        for path, row in first_rows.items()
+        if len(row) >= _FEWEST_COLUMNS and all(_HEADING.fullmatch(readable(name)) for name in row.values())
+    }
+    if not named and not tables:
+        return [path for path, _ in leaves]
+    return [_with_heading(path, named, tables) for path, _ in leaves]
+
+
+def _with_heading(path: _Path, named: dict[_Path, dict[str, str]], tables: dict[_Path, dict[str, str]]) -> _Path:
+    if len(path) < _FEWEST_COLUMNS or not (path[-1].isdecimal() and path[-2].isdecimal()):
+        return path
+    rows = path[:-2]
+    headings = named.get(rows[:-1]) if rows and rows[-1].lower() in _ROWS else None
+    if headings is None and path[-2] != "0":
+        headings = tables.get(rows)
+    heading = headings.get(path[-1]) if headings else None
+    return (*rows, heading) if heading else path
+
+
+_NEAR_CHARS, _FAR_CHARS = (49_152, 4_096), (262_144, 16_384)
+"""Characters of a block, and by how many it reaches into the next one."""
 _LONGEST_LABEL, _LABEL_KEYS = 48, 2
 _POSTAL = frozenset((PiiType.ADDRESS, PiiType.LOCATION, PiiType.ZIP))
 _SURE_ADDRESS = 0.8
@@ -97,8 +205,10 @@ class Detector:
 
     def __init__(self, options: DetectorOptions | None = None) -> None:
         self.options = options or DetectorOptions()
-        self._analyzer: Analyzer | None = None
+        self._own = [_own_pattern(name, pattern) for name, pattern in self.options.patterns.items()]
+        self._added: AddedRecognizers | None = None
         self._names: NamesInProse | None = None
+        self._is_loaded = False
         self._columns = ColumnFinder(self)
         self._logs = LogFinder(self)
         self._allowed = Allowed(
@@ -130,9 +240,12 @@ class Detector:
         give types (a leaf below `customer_name` is a person), neighbours give context, and a value found in one leaf
         is found in all. Numbers are passed as their text. Keys that may be personal themselves are passed as leaves
         of their own with an empty path.
+        A long log, alone and without keys, is looked through by its records.
         Raises `DetectionFailed`.
         """
-        paths = headed([(leaf.path, leaf.text) for leaf in leaves])
+        if len(leaves) == 1 and not leaves[0].path and self.is_plain and is_log(leaves[0].text):
+            return [self._logs.find(leaves[0].text)]
+        paths = _headed([(leaf.path, leaf.text) for leaf in leaves])
         things = {path[:-1] for path in paths if path and path[-1].lower() in KEYS_OF_THINGS}
         pieces: list[str] = []
         starts: list[int] = []
@@ -150,19 +263,11 @@ class Detector:
         return list(_by_leaf(leaves, starts, findings))
 
     def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> Found:
-        """Return what is personal in different cells of a column below a path; see `columns`. Raises `DetectionFailed`.
+        """Return what is personal in different cells of a column below a path; see `samples`. Raises `DetectionFailed`.
 
         `headings` are those of all columns of the table.
         """
         return self._columns.find(path, texts, headings)
-
-    def reads_as_log(self, text: str) -> bool:
-        """Return whether a text is a long log, which `find_log` looks through."""
-        return self.is_plain and is_log(text)
-
-    def find_log(self, text: str) -> list[Finding]:
-        """Return what is personal in a long log; see `log_lines`. Raises `DetectionFailed`."""
-        return self._logs.find(text)
 
     def _closed(self, text: str, told: Sequence[Finding]) -> list[Finding]:
         try:
@@ -177,15 +282,17 @@ class Detector:
             ) from error
 
     def _load(self) -> None:
-        if self._analyzer is not None:
+        if self._is_loaded:
             return
-        from .analyzer import analyzer
-
         if self.options.mode is Mode.BALANCED:
             from .ner.prose import NamesInProse
 
             self._names = NamesInProse()
-        self._analyzer = analyzer(self.options.patterns, self.options.recognizers)
+        if self.options.recognizers:
+            from .added import added_recognizers
+
+            self._added = added_recognizers(self.options.recognizers)
+        self._is_loaded = True
 
     def _find(self, text: str, told: Sequence[Finding]) -> list[Finding]:
         by_rules = without_names_of_code(text, self._by_rules(text))
@@ -198,20 +305,16 @@ class Detector:
 
     def _by_rules(self, text: str) -> list[Finding]:
         """Run the recognizers over blocks that overlap by more than anything personal is long, so no seam cuts it."""
-        assert self._analyzer is not None
-        from .analyzer import FAR_LOOKING, OF_LATIN_FORM, RECOGNIZES
-
         words = readable(text)
         apart = parted(words)
         results: list[Finding] = []
-        for find in self._analyzer.finds:
-            view = apart if find in OF_LATIN_FORM else words if find in RECOGNIZES else text
-            block, seam = _FAR_CHARS if find in FAR_LOOKING else (_BLOCK_CHARS, _SEAM_CHARS)
-            for start in range(0, max(len(text) - seam, 1), block):
-                found = find(view[start : start + block + seam])
-                results += (Finding(f.start + start, f.end + start, f.type, f.score) for f in found) if start else found
-        if self._analyzer.added is not None:
-            results += self._analyzer.added.find(text)
+        for each in RECOGNIZERS:
+            reach = _FAR_CHARS if each.is_far else _NEAR_CHARS
+            results += _by_blocks(each.find, apart if each.is_latin else words, *reach)
+        for own in self._own:
+            results += _by_blocks(own, text, *_NEAR_CHARS)
+        if self._added is not None:
+            results += self._added.find(text)
         return results
 
     def _kept(self, text: str, findings: Sequence[Finding]) -> list[Finding]:
@@ -234,9 +337,15 @@ class Detector:
         return self._kept(value, [Finding(0, len(value), kind, score)])
 
 
+def _by_blocks(find: Find, text: str, block: int, seam: int) -> Iterator[Finding]:
+    for start in range(0, max(len(text) - seam, 1), block):
+        found = find(text[start : start + block + seam])
+        yield from (Finding(f.start + start, f.end + start, f.type, f.score) for f in found) if start else found
+
+
 def recognizers_of_file(file: Path) -> list[EntityRecognizer]:
     """Return the recognizers of a file. Raises `ValueError`, which says where and what to do."""
-    from .added.registry_file import read_recognizers
+    from .added import read_recognizers
 
     return read_recognizers(file)
 
@@ -249,7 +358,7 @@ def added_recognizers(file: Path | None) -> tuple[EntityRecognizer, ...]:
         of_file = recognizers_of_file(file) if file is not None else []
         if not entry_points(group=ENTRY_POINTS):
             return tuple(of_file)
-        from .added.entry_points import installed_recognizers
+        from .added import installed_recognizers
 
         return (*of_file, *installed_recognizers(ENTRY_POINTS))
     except ValueError as error:
@@ -302,7 +411,7 @@ def _by_leaf(leaves: Sequence[KeyedText], starts: Sequence[int], findings: Seque
 
 
 def _own_name(entity: str) -> str:
-    from .added.bounds import own_name
+    from .added import own_name
 
     return own_name(entity)
 

@@ -95,36 +95,3 @@ class Detection(Protocol):
     def find_column(self, path: tuple[str, ...], texts: Sequence[str], headings: Sequence[str] = ()) -> Found:
         """Return what is personal in different cells of a column."""
         ...
-
-    def reads_as_log(self, text: str) -> bool:
-        """Return whether a text is a long log."""
-        ...
-
-    def find_log(self, text: str) -> list[Finding]:
-        """Return what is personal in a long log."""
-        ...
-
-
-class Looks(Protocol):
-    """What looks through one text, by which columns and logs are judged."""
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it looks for nothing that the operator added, which may be in one text of a form and not the next."""
-        ...
-
-    def find(self, text: str) -> list[Finding]:
-        """Return what is personal in a text."""
-        ...
-
-    def find_leaves(self, leaves: Sequence[KeyedText]) -> list[list[Finding]]:
-        """Return the findings of each leaf."""
-        ...
-
-    def keeps(self, kind: str, score: float, value: str) -> bool:
-        """Return whether a finding that is the whole of a value counts, and is hidden whole."""
-        ...
-
-    def kept_of(self, kind: str, score: float, value: str) -> list[Finding]:
-        """Return what of a value, which was found as a whole, counts and is hidden."""
-        ...

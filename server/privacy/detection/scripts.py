@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3005\u3007"
@@ -74,3 +75,28 @@ _PLAIN_LETTERS = str.maketrans(
         "〒": "郵便",
     }
 )
+
+
+_DIGIT = re.compile(r"\d")
+
+
+@lru_cache(maxsize=4)
+def lowered(text: str) -> str:
+    """Return a text in lower case and of the same length, with the letters that `re.IGNORECASE` takes for ASCII's too.
+
+    Of all letters only `İ` has a small one of two characters; the sign for kelvin has `k`.
+    """
+    if text.isascii():
+        return text.lower()
+    return text.replace("\u0130", "i").replace("\u0131", "i").replace("\u017f", "s").lower()
+
+
+@lru_cache(maxsize=4)
+def has_digit(text: str) -> bool:
+    """Return whether any digit stands in a text."""
+    return _DIGIT.search(text) is not None
+
+
+def holds(text: str, parts: Iterable[str]) -> bool:
+    """Return whether any of the parts stands in a text."""
+    return any(part in text for part in parts)

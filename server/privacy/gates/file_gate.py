@@ -16,8 +16,7 @@ from ....workspace.store import Contents, Encoding, Workspace
 from ...errors import RequestRefused
 from ...host_work import Kind, in_thread
 from ..privacy import Privacy
-from ..reading.any_bytes import CHAR_BYTES_MAX
-from ..reading.encodings import SAMPLE_BYTES
+from ..reading.encodings import CHAR_BYTES_MAX, SAMPLE_BYTES
 from ..reading.file_texts import hides_texts
 
 _WHOLE_BYTES_MAX = 1_000_000
@@ -73,14 +72,11 @@ async def _refuse_packed(privacy: Privacy, scope: str, read: Callable[..., Conte
 
 
 class _Pieces:
-    """A file of the workspace, read from its beginning on."""
-
     def __init__(self, read: Callable[..., Contents]) -> None:
         self._read = read
         self._at = 0
 
     def read(self, size: int, /) -> bytes:
-        """Return up to so many bytes more, none at the end."""
         some = base64.b64decode(self._read(self._at, size, encoding="base64").content)
         self._at += len(some)
         return some

@@ -1,20 +1,101 @@
 """What a run is given is learned while it goes on: in the order in which it comes, and never much behind.
 
 A security boundary. A run that reads faster than its host can learn waits, so that what has to be learned when it ends
-is little, and its memory too. Where learning fails, the run is given nothing more.
+is little, and its memory too. Where learning fails, the run is given nothing more. No value of a file is missed at a
+seam: a piece is judged with what stood before it, back to the beginning of a line, and with the first line of the file,
+which may say what a column holds.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import codecs
 import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ....sandbox.errors import HostCallError
 from ....sandbox.job import Json
 from ...errors import PrivacyFailed
 from ...host_work import Account, charged_to
 from ..privacy import Privacy
+from ..reading.encodings import encoding_of, encodings_of
 from ..tokens.run_tokens import RunTokens
+
+_FILES_MAX = 256
+"""Files whose last pieces are kept; of one that is read on after so many others, a seam may be missed."""
+_BEFORE_BYTES = 8 * 1024
+_FIRST_LINE_BYTES = 4 * 1024
+_LOST_AT_SEAMS = 6
+"""Bytes that UTF-8 may lose at both ends of a piece."""
+_MARKS_OF_UTF_16 = frozenset({codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE})
+
+
+@dataclass(slots=True)
+class _LastPiece:
+    first_line: bytes
+    end: int
+    before: bytes
+
+
+class FilePieces:
+    """The ends of the pieces that one run has read."""
+
+    def __init__(self) -> None:
+        self._last: OrderedDict[str, _LastPiece] = OrderedDict()
+
+    def told(self, arguments: Mapping[str, Json], answer: Json) -> Json:
+        """Return the text of an answer of `file_open`, `file_read` or `read_file`; None where it is not text."""
+        if not isinstance(answer, Mapping):
+            return None
+        given = arguments.get("offset", 0)
+        offset = given if isinstance(given, int) else 0
+        if "content" in answer:
+            # Of a text, offsets and sizes count characters.
+            encoding = answer.get("encoding") or arguments.get("encoding") or "utf-8"
+            identity = f"read_file {encoding} {arguments.get('filename')}"
+            said = str(answer["content"])
+        else:
+            encoding = str(answer.get("encoding"))
+            identity = str(answer.get("identity") or arguments.get("identity"))
+            said = str(answer.get("data") or "")
+        if not said:
+            return None
+        data = base64.b64decode(said) if encoding == "base64" else said.encode("utf-8", "surrogatepass")
+        size = len(said) if "content" in answer and encoding != "base64" else len(data)
+        last = self._last.pop(identity, None)
+        first_line = last.first_line if last is not None else b""
+        before = last.before if last is not None and last.end == offset else b""
+        if offset == 0:
+            line, end, _rest = data[:_FIRST_LINE_BYTES].partition(b"\n")
+            first_line, told = (line + end if end else b""), data
+        else:
+            told = (b"" if before.startswith(first_line) else first_line) + before + data
+        whole = before + data
+        kept = whole[-_BEFORE_BYTES:]
+        line_end = kept.rfind(b"\n") if not kept.endswith(b"\n") else kept.rfind(b"\n", 0, -1)
+        self._last[identity] = _LastPiece(first_line, offset + size, kept[line_end + 1 :])
+        while len(self._last) > _FILES_MAX:
+            self._last.popitem(last=False)
+        return _text_of(told)
+
+
+def _text_of(data: bytes) -> str | None:
+    """Return the text that bytes are, as far as they are text cut anywhere; None for other bytes.
+
+    One that is no Unicode is told in each encoding that it may have, one after the other.
+    """
+    encoding = encoding_of(data) if b"\0" in data or data[:2] in _MARKS_OF_UTF_16 else None
+    if encoding is not None:
+        return data.decode(encoding, "replace")
+    text = data.decode("utf-8", "replace")
+    lost = text.count("\N{REPLACEMENT CHARACTER}")
+    if lost > _LOST_AT_SEAMS and b"\0" not in data:
+        return "\n\n".join(data.decode(each, "replace") for each in encodings_of(data) or ("latin-1",))
+    return None if lost * 20 > len(text) else text
+
 
 BEHIND_CHARS_MAX = 4_000_000
 """Characters that may wait to be learned; one answer more than that at most."""

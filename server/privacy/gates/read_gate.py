@@ -80,8 +80,6 @@ async def learn_file(privacy: Privacy, scope: str, file: IO[bytes], *, run_token
 
 
 class _File(io.RawIOBase):
-    """A file of a run, read piece by piece."""
-
     def __init__(self, files: RunFiles, path: str, status: Status) -> None:
         super().__init__()
         self._files, self._path = files, path
@@ -90,24 +88,19 @@ class _File(io.RawIOBase):
         self._at = 0
 
     def readable(self) -> bool:
-        """Return that it can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Return that its place can be changed."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place."""
         self._at = offset + (0, self._at, self._size)[whence]
         return self._at
 
     def tell(self) -> int:
-        """Return the place."""
         return self._at
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read so many bytes, or all that are left."""
         wanted = self._size - self._at if size < 0 else size
         read = bytearray()
         while len(read) < wanted:

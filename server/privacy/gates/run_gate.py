@@ -28,8 +28,7 @@ from ..privacy import FileText, Privacy, is_harmless
 from ..reading.file_texts import is_packed
 from ..tokens.parts import Exchange, Text, Tree, collected, part_of, replaced
 from ..tokens.run_tokens import RunTokens
-from .file_pieces import FilePieces
-from .learning import Learning
+from .learning import FilePieces, Learning
 from .tool_gate import ANSWERED_BY
 
 _FILE_PIECES = frozenset({"file_open", "file_read", "read_file"})

@@ -1,8 +1,10 @@
-"""The texts that a file holds, piece by piece, also where they are packed or in a database.
+"""The texts that a file holds, piece by piece, also where they are packed, in a spreadsheet or in a database.
 
 A security boundary: files come from anywhere, so this runs in a reader, which its deadline and its memory limit end.
-Of a packed file no more is in memory than a piece. A database is opened from memory, read-only, and
-nothing that its schema names is run: see "Defense Against The Dark Arts" of SQLite's documentation.
+Of a packed file no more is in memory than a piece. A database is opened from memory, read-only, and nothing that its
+schema names is run: see "Defense Against The Dark Arts" of SQLite's documentation. The XML of a spreadsheet of Excel
+(ECMA-376, part 1, 18.3 and 18.4) is cut at the ends of its elements and not parsed, so no entity is expanded, and time
+is linear whatever stands in it.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import html
 import io
 import lzma
+import re
 import sqlite3
 import sys
 import zipfile
@@ -22,10 +26,63 @@ from typing import IO, Protocol, cast
 
 from ....sandbox.job import Json
 from ...errors import PrivacyFailed
-from . import spreadsheets
-from .any_bytes import text_of_any
-from .encodings import SAMPLE_BYTES, encoding_of
-from .legacy_encodings import encodings_of
+from .encodings import SAMPLE_BYTES, encoding_of, encodings_of, text_of_any
+
+_WORKBOOK = "xl/workbook.xml"
+_STRINGS = "xl/sharedStrings.xml"
+_SHEETS = "xl/worksheets/"
+_TEXT = re.compile(r"<(?:\w+:)?t(?:\s[^<>]*)?>([^<]*)<")
+_VALUE = re.compile(r"<(?:\w+:)?v(?:\s[^<>]*)?>([^<]*)<")
+_CELL = re.compile(r"<(?:\w+:)?c\s([^<>]*)>")
+_PLACE = re.compile(r'\br="([A-Z]{1,3})\d+"')
+_KIND = re.compile(r'\bt="(\w+)"')
+_SHEET_ROWS = 2_000
+
+
+def shared_strings(xml: str) -> list[str]:
+    """Return the texts that cells name by their numbers."""
+    return [_texts(each) for each in re.split(r"</(?:\w+:)?si>", xml)[:-1]]
+
+
+def sheet_rows(xml: str, strings: Sequence[str]) -> Iterator[Json]:
+    """Give the rows of a sheet, some at a time: each as an object by the texts of the first."""
+    headings: dict[str, str] = {}
+    some: list[dict[str, str]] = []
+    for number, row in enumerate(re.split(r"</(?:\w+:)?row>", xml)[:-1]):
+        cells = dict(_cells(row, strings))
+        if number == 0:
+            headings = cells
+            yield list(cells.values())
+            continue
+        some.append({headings.get(column) or column: text for column, text in cells.items()})
+        if len(some) == _SHEET_ROWS:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def _cells(row: str, strings: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for cell in re.split(r"</(?:\w+:)?c>", row)[:-1]:
+        starts = list(_CELL.finditer(cell))  # empty ones have no end of their own
+        if not starts or (place := _PLACE.search(starts[-1][1])) is None:
+            continue
+        kind, inner = _KIND.search(starts[-1][1]), cell[starts[-1].end() :]
+        value = _VALUE.search(inner)
+        if value is None:
+            text = _texts(inner)
+        elif kind is not None and kind[1] == "s":
+            named = value[1].strip()
+            text = strings[int(named)] if named.isdecimal() and int(named) < len(strings) else ""
+        else:
+            text = html.unescape(value[1])
+        if text:
+            yield place[1], text
+
+
+def _texts(xml: str) -> str:
+    return html.unescape("".join(_TEXT.findall(xml)))
+
 
 PIECE_CHARS = 1_000_000
 """Characters that are looked through at once."""
@@ -169,7 +226,6 @@ class _Inflated:
         self._inflates = zlib.decompressobj()
 
     def read1(self, size: int) -> bytes:
-        """Return some of what is packed; nothing at its end. Raises `zlib.error`, `EOFError`."""
         while not self._inflates.eof:
             packed = self._inflates.unconsumed_tail or self._file.read(SAMPLE_BYTES)
             if not packed:
@@ -191,13 +247,11 @@ class _Unpacking:
         self._held = b""
 
     def peek(self, size: int) -> bytes:
-        """Return the beginning, which `read` gives again."""
         while len(self._held) < size and (some := self._more()):
             self._held += some
         return self._held
 
     def read(self, size: int) -> bytes:
-        """Return some of the rest; nothing at its end."""
         if not self._held:
             return self._more()
         some, self._held = self._held[:size], self._held[size:]
@@ -217,7 +271,6 @@ class _Reads(Protocol):
 
 
 def _pieces(file: _Reads, encodings: Sequence[str]) -> Iterator[str]:
-    """Give a text in pieces, in each of its encodings."""
     readings = [_Reading(encoding) for encoding in encodings]
     while some := file.read(SAMPLE_BYTES):
         for reading in readings:
@@ -258,11 +311,9 @@ class _BoundedReads(io.RawIOBase):
         self.seek, self.tell = file.seek, file.tell  # type: ignore[method-assign]  # the file's own
 
     def seekable(self) -> bool:
-        """Return that its place can be changed."""
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read so many bytes. Raises `PrivacyFailed` where that is more than a directory may have."""
         data = self._file.read(min(size if size >= 0 else sys.maxsize, DIRECTORY_BYTES_MAX + 1))
         if len(data) > DIRECTORY_BYTES_MAX:
             raise PrivacyFailed(
@@ -280,7 +331,7 @@ def _of_zip(file: IO[bytes], complete: bool, deep: int) -> Iterator[Json]:
     with _passing_over(complete), zipfile.ZipFile(cast("IO[bytes]", _BoundedReads(file))) as archive:
         names = archive.namelist()
         yield list(names)
-        if spreadsheets.WORKBOOK in names:
+        if _WORKBOOK in names:
             yield from _of_spreadsheet(archive, names)
         for member in archive.infolist():
             with _passing_over(complete), archive.open(member) as packed:
@@ -298,12 +349,10 @@ def _passing_over(complete: bool) -> Iterator[None]:
 
 
 def _of_spreadsheet(archive: zipfile.ZipFile, names: Sequence[str]) -> Iterator[Json]:
-    strings = (
-        spreadsheets.shared_strings(_member(archive, spreadsheets.STRINGS)) if spreadsheets.STRINGS in names else []
-    )
+    strings = shared_strings(_member(archive, _STRINGS)) if _STRINGS in names else []
     for name in names:
-        if name.startswith(spreadsheets.SHEETS) and name.endswith(".xml"):
-            yield from spreadsheets.rows(_member(archive, name), strings)
+        if name.startswith(_SHEETS) and name.endswith(".xml"):
+            yield from sheet_rows(_member(archive, name), strings)
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> str:

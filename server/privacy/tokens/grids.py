@@ -13,10 +13,18 @@ from itertools import chain
 from operator import itemgetter
 
 from ...host_work import checkpoint
-from .answer_parts import Notation
-from .separated_values import TableNotation, cell_pattern, said, separator_of
-from .structured import JsonNotation, LeafKind, Scanner, is_json
-from .structured import said as said_by_json
+from .notations import (
+    JsonNotation,
+    LeafKind,
+    Notation,
+    Scanner,
+    TableNotation,
+    cell_pattern,
+    cell_said,
+    is_json,
+    json_said,
+    separator_of,
+)
 
 LEAST_CHARS = 20_000
 """A shorter text is looked at as any other."""
@@ -113,7 +121,7 @@ def table_grid(text: str, separator: str, headings: Sequence[str]) -> Grid:
     if uneven or sum(ends) != rows or not all(ends[width - 1 :: width]):
         return _uneven_table(fragments, ends, separator, headings)
     columns = [
-        Column(("0", heading), slice(2 * number, None, 2 * width), said) for number, heading in enumerate(headings)
+        Column(("0", heading), slice(2 * number, None, 2 * width), cell_said) for number, heading in enumerate(headings)
     ]
     return Grid(fragments, columns, tuple(headings), odd, TableNotation(separator))
 
@@ -132,7 +140,7 @@ def _uneven_table(fragments: list[str], ends: Sequence[bool], separator: str, he
         elif any(fragments[2 * start : 2 * cell + 2 : 2]):
             odd.append((2 * start, 2 * cell + 2))
         start = cell + 1
-    columns = [Column(("0", heading), each, said) for heading, each in zip(headings, places, strict=True)]
+    columns = [Column(("0", heading), each, cell_said) for heading, each in zip(headings, places, strict=True)]
     return Grid(fragments, columns, tuple(headings), odd, TableNotation(separator))
 
 
@@ -157,7 +165,6 @@ def _table(text: str) -> Grid | None:
 
 
 def _json_lines(text: str) -> Grid | None:
-    """Return lines that are one object or array each."""
     lines = text.splitlines(keepends=True) if "\r" in text else text.split("\n")
     end = "" if "\r" in text else "\n"
     if len(lines) < _LEAST_ROWS or not is_json(lines[1]):
@@ -191,7 +198,7 @@ def _json_lines(text: str) -> Grid | None:
                 odd.append((at, len(fragments)))
                 continue
             keyed[between, keys] = columns
-            headings |= dict.fromkeys(map(said_by_json, keys))
+            headings |= dict.fromkeys(map(json_said, keys))
         for column, place in zip(columns, shape.values, strict=True):
             column.places.append(at + place)  # type: ignore[union-attr]  # those of lines are lists
     if fragments:
@@ -239,4 +246,4 @@ def _number(source: str) -> str:
     return source
 
 
-_says = {LeafKind.STRING: said_by_json, LeafKind.NUMBER: _number}
+_says = {LeafKind.STRING: json_said, LeafKind.NUMBER: _number}

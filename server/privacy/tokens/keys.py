@@ -124,8 +124,6 @@ def _made_file(file: Path, key: bytes) -> bytes:
 
 
 class _Keyring:
-    """The entry of one home in the keyring of the operating system."""
-
     def __init__(
         self, account: str, get: Callable[[str, str], str | None], put: Callable[[str, str, str], None]
     ) -> None:

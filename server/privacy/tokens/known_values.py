@@ -112,7 +112,6 @@ class _Generation:
         self._secrets: dict[str, _Secrets] = {}
 
     def add(self, text: str, kind: str) -> None:
-        """Have a value found."""
         if kind == "SECRET" and len(text) >= _SECRET_LEAST:
             # A secret is found with other letters beside it too: `"key" + secret`.
             for form in dict.fromkeys((text, text.lower(), text.upper())):
@@ -125,7 +124,6 @@ class _Generation:
             self.forms.add(text, kind)
 
     def secrets_in(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where secrets stand."""
         if not self._secrets:
             return
         yield from self._secret_places(text)
@@ -161,7 +159,6 @@ class _Secrets:
             self._lengths = tuple(sorted((*self._lengths, len(text)), reverse=True))
 
     def end_at(self, text: str, place: int) -> int | None:
-        """Return where the longest secret ends that begins there."""
         ends = (place + length for length in checked(self._lengths))  # as many as somebody made secrets
         return next((end for end in ends if text[place:end] in self._texts and end <= len(text)), None)
 

@@ -10,7 +10,6 @@ The hash is polynomial modulo 2^64, so that the one of any stretch follows from 
 
 from __future__ import annotations
 
-import os
 import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from ...errors import HostWorkRefused
 from ...host_work import checkpoint
 from ..token_texts import Span
+from .forms.folding import powers_of_base
 from .forms.spellings import DIGITS_WITHIN, NEVER_WITHIN, WITHIN_LEAST, WITHIN_MOST
 
 LEARNED_MAX = 16_000_000
@@ -222,7 +222,6 @@ class LearnedValues:
         self._tiers = tuple(tiers)
 
     def _marks_of(self, hashes: _Hashes) -> NDArray[np.int16]:
-        """Return the marks of each hash, or `_UNKNOWN`."""
         found = np.full(len(hashes), _UNKNOWN, np.int16)
         for known, marks, _runs in self._tiers:
             at, there = _places_in(known, hashes)
@@ -317,7 +316,6 @@ _UNKNOWN = -1
 
 
 def _places_in(known: _Hashes, hashes: _Hashes) -> tuple[_Places, NDArray[np.bool_]]:
-    """Return where each hash stands among sorted ones, and whether it does."""
     at = np.searchsorted(known, hashes)
     at[at == len(known)] = 0
     return at, known[at] == hashes
@@ -336,7 +334,7 @@ class _View:
         low = np.minimum(codes, _PLANE - 1)
         self._classes = letters.classes[low]
         folded = np.where(codes < _PLANE, letters.folded[low], codes).astype(np.uint64)
-        powers, self._inverse = _powers()
+        powers, self._inverse = powers_of_base(len(codes) + 1)
         self._sums = np.zeros(len(codes) + 1, np.uint64)
         scattered = (folded + np.uint64(1)) * _SCATTER
         np.cumsum((scattered ^ (scattered >> np.uint64(29))) * powers[: len(codes)], out=self._sums[1:])
@@ -344,14 +342,12 @@ class _View:
         self.unspaced = (codes >= _FIRST_UNSPACED) & self.is_word
 
     def hashes(self, starts: _Places, ends: _Places) -> _Hashes:
-        """Return the hash of each stretch."""
         made = (self._sums[ends] - self._sums[starts]) * self._inverse[starts]
         made ^= made >> np.uint64(32)
         made *= _SCATTER
         return made ^ (made >> np.uint64(29))
 
     def words(self) -> tuple[_Places, _Places]:
-        """Return where words begin and end."""
         changes = np.diff(self.is_word.astype(np.int8), prepend=0, append=0)
         return np.flatnonzero(changes == 1), np.flatnonzero(changes == -1)
 
@@ -364,12 +360,10 @@ class _View:
         return first[kept], last[kept] + 1, kept
 
     def words_within(self, starts: _Places, ends: _Places) -> _Places:
-        """Count the words of each stretch that begins and ends with one."""
         begins = np.diff(self.is_word.astype(np.int8), prepend=0) == 1
         return self._counted(begins, starts + 1, ends) + 1
 
     def unspaced_within(self, starts: _Places, ends: _Places) -> NDArray[np.bool_]:
-        """Return which stretches have letters of scripts without spaces."""
         return self._counted(self.unspaced, starts, ends) > 0
 
     def stands_out(self, starts: _Places, ends: _Places, *, is_name: bool) -> NDArray[np.bool_]:
@@ -415,19 +409,6 @@ class _Letters:
 @cache
 def _letters() -> _Letters:
     return _Letters()
-
-
-@cache
-def _powers() -> tuple[_Hashes, _Hashes]:
-    """Return the powers of the hash's base, and of its inverse."""
-    base = int.from_bytes(os.urandom(8), "big") | 1
-    most = _CHUNK_CHARS + 2 * VALUE_CHARS_MAX + 2
-    both = []
-    for each in (base, pow(base, -1, 1 << 64)):
-        steps = np.full(most, each, np.uint64)
-        steps[0] = 1
-        both.append(np.cumprod(steps))
-    return both[0], both[1]
 
 
 _SCATTER = np.uint64(0xFF51AFD7ED558CCD)

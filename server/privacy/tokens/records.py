@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from ...host_work import checked
 from ..token_texts import TOKEN
-from .answer_parts import Sheet
-from .structured import Leaf, LeafKind
+from .notations import Leaf, LeafKind
+from .sheets import Sheet
 
 Path: TypeAlias = tuple[str, ...]
 VALUES_MAX = 64

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from ....sandbox.job import Json
-from ...errors import PrivacyFailed
-from ..token_texts import Mention, restored, spliced
-from . import structured
-from .answer_parts import Edit, Notation
-from .structured import Leaf, LeafKind, WrittenLeaf
-
-if TYPE_CHECKING:
-    from ....skills_db.vault import VaultEntry
+from ....skills_db.vault_entries import Form, VaultEntry
+from ..token_texts import Edit, Mention, spliced
+from .notations import JsonNotation, Leaf, LeafKind, Notation, WrittenLeaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +66,20 @@ class RestoredCount:
         """Return what came of it."""
         return Restored(content, self._types, tuple(self._unknown), self._kept, tuple(self._left))
 
-    def plain(self, path: tuple[str, ...], mention: Mention) -> str | None:
-        """Return the value that a token in a plain text stands for."""
-        entry = self._looked_up(path, mention)
-        return None if entry is None else entry.value.plain
-
-    def leaf(self, leaf: Leaf, found: Sequence[Mention]) -> Json:
+    def leaf(self, leaf: Leaf, found: Iterable[Mention]) -> Json:
         """Return a leaf of a value with values in for its tokens; None stands for a number as it was."""
         if leaf.kind is LeafKind.NUMBER:
             return None
-        if not found:
-            return leaf.text
-        text = restored(leaf.text, found, partial(self.plain, leaf.path))
-        is_number = leaf.kind is LeafKind.STRING and len(found) == 1 and self._is_number(leaf.path, leaf.text, found[0])
-        return cast("Json", json.loads(text)) if is_number else text
-
-    def _is_number(self, path: tuple[str, ...], text: str, mention: Mention) -> bool:
-        """Return whether a whole leaf is the token of a number that may be put in."""
-        entry = self._entries.get(mention.token)
-        return (
-            entry is not None
-            and (mention.start, mention.end) == (0, len(text))
-            and entry.value.form == "number"
-            and mention.names(entry.value.type)
-            and self._allows(path, entry.value.type)
-        )
+        edits: list[Edit] = []
+        for mention in found:
+            entry = self._looked_up(leaf.path, mention)
+            if entry is None:
+                continue
+            is_whole = (mention.start, mention.end) == (0, len(leaf.text))
+            if is_whole and entry.value.form is Form.NUMBER and leaf.kind is LeafKind.STRING:
+                return cast("Json", json.loads(entry.value.text))
+            edits.append((mention.start, mention.end, entry.value.plain))
+        return spliced(leaf.text, edits)
 
     def in_written(
         self, text: str, leaves: Iterable[WrittenLeaf], mentions: Iterable[Mention], notation: Notation
@@ -123,10 +106,10 @@ class RestoredCount:
             return []
         start, end = mention.start - written.start, mention.end - written.start
         form = entry.value.form
-        if form == "number" and (start, end) == (1, len(source) - 1) and source[0] == '"':
+        if form is Form.NUMBER and (start, end) == (1, len(source) - 1) and source[0] == '"':
             return [(0, len(source), entry.value.text)]
-        is_json = isinstance(notation, structured.JsonNotation)
-        as_written = entry.value.text if form == "json" and is_json else notation.escaped(source, entry.value.plain)
+        is_json = isinstance(notation, JsonNotation)
+        as_written = entry.value.text if form is Form.JSON and is_json else notation.escaped(source, entry.value.plain)
         return [(start, end, as_written)]
 
     def _looked_up(self, path: tuple[str, ...], mention: Mention) -> VaultEntry | None:
@@ -143,11 +126,3 @@ class RestoredCount:
             return None
         self._types[entry.value.type] += 1
         return entry
-
-
-def rebuilt(value: Json, leaves: Iterable[Json]) -> Json:
-    """Return the value with `leaves` in the places of its own. Raises `PrivacyFailed` where two keys become one."""
-    try:
-        return structured.rebuilt(value, iter(leaves))
-    except structured.KeysCollide:
-        raise PrivacyFailed("Two keys of an object are tokens of one value. Restore them one by one.") from None

@@ -14,12 +14,10 @@ from typing import Protocol, cast
 
 from ...errors import UsageError
 from ..token_texts import TOKEN
-from .answer_parts import Notation
 from .grids import Grid, following_grid, grid_of, whole_rows
 from .learned_values import LearnedValues
+from .notations import JsonNotation, Notation, Scanner, TableNotation, TableScanner, WrittenLeaf, is_json
 from .sanitizer import Sanitizer
-from .separated_values import TableNotation, TableScanner
-from .structured import JsonNotation, Scanner, WrittenLeaf, is_json
 
 PIECE_CHARS = 256 * 1024
 GRID_CHARS = 2 * 1024 * 1024
@@ -90,7 +88,7 @@ def sanitized(sanitizer: Sanitizer, scope: str, source: TextSource, kind: FileKi
         return
 
     def hide(text: str, leaves: list[WrittenLeaf], scanner: _Scans) -> str:
-        hidden = sanitizer.hide_written(scope, text, leaves, _notation(scanner))
+        hidden = sanitizer.hide_written(scope, text, leaves, scanner.notation)
         shown = cast("str", hidden.parts[0])
         _note_new(tally, text, shown)
         return shown
@@ -109,7 +107,7 @@ def restored(
         if leaves is None or scanner is None:
             done = sanitizer.restore_text(scope, text, lenient=lenient)
         else:
-            done = sanitizer.restore_written(scope, text, leaves, _notation(scanner), lenient=lenient)
+            done = sanitizer.restore_written(scope, text, leaves, scanner.notation, lenient=lenient)
         for name, count in done.types.items():
             tally.replaced[name] = tally.replaced.get(name, 0) + count
         tally.unknown |= dict.fromkeys(done.unknown)
@@ -131,6 +129,8 @@ def restored(
 
 
 class _Scans(Protocol):
+    @property
+    def notation(self) -> Notation: ...
     def feed(self, text: str, *, final: bool) -> tuple[list[WrittenLeaf], int]: ...
 
 
@@ -148,7 +148,6 @@ class _Rest:
         self.headings: tuple[str, ...] = ()
 
     def read(self, size: int, /) -> str:
-        """Return what is held, or else up to `size` characters more."""
         if not self.held:
             return self._source.read(size)
         given, self.held = self.held, ""
@@ -286,10 +285,6 @@ def _note_new(tally: Tally, before: str, after: str) -> None:
 
 def _whole(match: re.Match[str]) -> str:
     return match[0]
-
-
-def _notation(scanner: _Scans) -> Notation:
-    return scanner.notation if isinstance(scanner, TableScanner) else JsonNotation()
 
 
 def _reads_as_json(beginning: str) -> bool:

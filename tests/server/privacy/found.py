@@ -6,7 +6,7 @@ from functools import cache
 
 from sealab.sandbox.job import Json
 from sealab.server.privacy.detection.detect import Detector, DetectorOptions, KeyedText, Mode
-from sealab.server.privacy.tokens.structured import leaves_of
+from sealab.server.privacy.tokens.notations import leaves_of
 
 
 @cache

@@ -40,7 +40,7 @@ def readers() -> Iterator[Readers]:
 
 @pytest.fixture(scope="module")
 def remote(readers: Readers) -> RemoteDetector:
-    return RemoteDetector(lambda: readers, "shown", is_plain=True)
+    return RemoteDetector(lambda: readers, "shown")
 
 
 def test_it_finds_what_the_detector_of_this_process_finds(remote: RemoteDetector) -> None:
@@ -56,8 +56,7 @@ def test_it_finds_what_the_detector_of_this_process_finds(remote: RemoteDetector
     assert remote.find_column(("mail",), cells, ["mail"]) == in_mode(Mode.BALANCED).find_column(
         ("mail",), cells, ["mail"]
     )
-    assert remote.reads_as_log(LOG)
-    assert remote.find_log(LOG) == in_mode(Mode.BALANCED).find_log(LOG)
+    assert remote.find_leaves([KeyedText((), LOG)]) == in_mode(Mode.BALANCED).find_leaves([KeyedText((), LOG)])
     assert [each.type for each in remote.find_leaves([KeyedText((), "see TCK-123456")])[0]] == ["TICKET"]
 
 
@@ -92,7 +91,7 @@ def test_an_answer_that_cannot_be_right_withholds_the_text(sent: Any) -> None:
         def read(self, *_asked: object, **_options: object) -> bytes:
             return json.dumps(sent).encode()
 
-    taken = RemoteDetector(lambda: cast("Readers", Taken()), "shown", is_plain=True)
+    taken = RemoteDetector(lambda: cast("Readers", Taken()), "shown")
     with pytest.raises(DetectionFailed, match="cannot be right"):
         taken.find_leaves([KeyedText((), "some text")])
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,8 +23,111 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from .wordpiece import WordPiece
 from .words import Word
+
+_UNKNOWN = "[UNK]"
+_LONGEST_WORD = 100
+_MOST_CACHED = 16_384
+_PLAIN = re.compile(r"[\t\n\r -~]*\Z")
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
+_WORD = re.compile(r"\S+")
+_IDEOGRAMS = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B920, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+
+
+class Pieces(NamedTuple):
+    """The numbers of the pieces of a text, and the stretches of it that they stand for."""
+
+    ids: list[int]
+    spans: list[tuple[int, int]]
+
+
+class WordPiece:
+    """A vocabulary. Safe to use from several threads."""
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        self._numbers: Mapping[str, int] = {piece: number for number, piece in enumerate(pieces)}
+        self._unknown = self._numbers[_UNKNOWN]
+        self._cut = lru_cache(maxsize=_MOST_CACHED)(self._cut_anew)
+
+    def number(self, piece: str) -> int:
+        """Return the number of a piece. Raises `KeyError`."""
+        return self._numbers[piece]
+
+    def encode(self, text: str, offset: int = 0) -> Pieces:
+        """Return the pieces of a text that begins at `offset`."""
+        ids: list[int] = []
+        spans: list[tuple[int, int]] = []
+        if _PLAIN.match(text):
+            for match in _PLAIN_WORD.finditer(text):
+                at = match.start() + offset
+                for number, start, end in self._cut(match[0].lower()):
+                    ids.append(number)
+                    spans.append((at + start, at + end))
+            return Pieces(ids, spans)
+        plain, places = _normalised(text)
+        for match in _WORD.finditer(plain):
+            at = match.start()
+            for number, start, end in self._cut(match[0]):
+                ids.append(number)
+                spans.append((places[at + start] + offset, places[at + end - 1] + 1 + offset))
+        return Pieces(ids, spans)
+
+    def _cut_anew(self, word: str) -> tuple[tuple[int, int, int], ...]:
+        if len(word) > _LONGEST_WORD:
+            return ((self._unknown, 0, len(word)),)
+        cut: list[tuple[int, int, int]] = []
+        start = 0
+        while start < len(word):
+            for end in range(len(word), start, -1):
+                piece = word[start:end] if start == 0 else f"##{word[start:end]}"
+                number = self._numbers.get(piece)
+                if number is not None:
+                    cut.append((number, start, end))
+                    start = end
+                    break
+            else:
+                return ((self._unknown, 0, len(word)),)
+        return tuple(cut)
+
+
+def _normalised(text: str) -> tuple[str, list[int]]:
+    """Return a text as words between spaces, and for each of its characters which one of `text` it came from."""
+    plain: list[str] = []
+    places: list[int] = []
+    for place, character in enumerate(text):
+        written = _written(character)
+        plain.append(written)
+        places += [place] * len(written)
+    return "".join(plain), places
+
+
+@lru_cache(maxsize=_MOST_CACHED)
+def _written(character: str) -> str:
+    if character in "\t\n\r":
+        return " "
+    if unicodedata.category(character)[0] == "C" or character == "\ufffd":
+        return ""
+    if character.isspace():
+        return " "
+    bare = "".join(c for c in unicodedata.normalize("NFD", character) if unicodedata.category(c) != "Mn")
+    small = "".join(c.lower() for c in bare)
+    stands_alone = any(first <= ord(character) <= last for first, last in _IDEOGRAMS)
+    return "".join(f" {c} " if stands_alone or _is_punctuation(c) else c for c in small)
+
+
+def _is_punctuation(character: str) -> bool:
+    is_sign = character.isascii() and character.isprintable() and not character.isalnum() and character != " "
+    return is_sign or unicodedata.category(character)[0] == "P"
+
 
 _FOLDER = Path(__file__).parent / "rampart"
 _MODEL = _FOLDER / "model_int8.onnx"
@@ -57,7 +162,7 @@ _KIND_OF_LABEL = {
 
 
 @dataclass(frozen=True, slots=True)
-class ModelWindow:
+class _ModelWindow:
     """A stretch of text the model looks at, of which it judges the words that begin in its core."""
 
     start: int
@@ -123,7 +228,7 @@ class Rampart:
         logits: NDArray[np.float32] = self._session.run(None, given)[0][0]
         return logits
 
-    def _run(self, text: str, window: ModelWindow, settled: Sequence[tuple[int, int]]) -> list[_Piece]:
+    def _run(self, text: str, window: _ModelWindow, settled: Sequence[tuple[int, int]]) -> list[_Piece]:
         ids, spans = self._pieces.encode(text[window.start : window.end], window.start)
         kept = _given(spans, settled)[:_MOST_TOKENS]
         logits = self.logits([self._first, *(ids[place] for place in kept), self._last])[1:-1]
@@ -133,8 +238,6 @@ class Rampart:
 
 
 class _Piece(NamedTuple):
-    """A piece of a word, where it stands in the text, and how likely it is of each `Label`."""
-
     start: int
     end: int
     likely: Sequence[float]
@@ -170,7 +273,7 @@ def _given(spans: Sequence[tuple[int, int]], settled: Sequence[tuple[int, int]])
 
 def _windows(
     text: str, words: Sequence[Word], wanted: Sequence[bool], dull: Mapping[str, int]
-) -> Iterator[ModelWindow]:
+) -> Iterator[_ModelWindow]:
     """Yield windows that together hold every wanted word in a core, with the rest of its line, or so, for context.
 
     Where nothing is wanted for a while there is no window: the model is what costs. Nor for a word that was nothing
@@ -197,7 +300,7 @@ def _windows(
         closes = min(_line_end(text, core_end, min(len(text), core_end + _CONTEXT_CHARS)), opens + _LONGEST_CHARS)
         if index == len(asked) or asked[index].start >= closes:
             core_end = closes
-        yield ModelWindow(opens, closes, max(opens, done), core_end)
+        yield _ModelWindow(opens, closes, max(opens, done), core_end)
         done = core_end
 
 

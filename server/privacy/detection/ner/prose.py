@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...token_texts import tokens_in
-from ..fields.judging import is_label
 from ..findings import Finding, PiiType
-from ..recognizers.json_pairs import names_thing
+from ..keys import is_label
+from ..lists import EVERYDAY, LABELS, NO_NAMES
+from ..recognizers.keyed_values import names_thing
 from .model import Label, Rampart
-from .ordinary_words import EVERYDAY, LABELS, NO_NAMES
 from .words import (
     SMALL_GIVEN,
     Word,

@@ -12,9 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..names.families import FAMILY_NAMES
-from ..names.latin import GIVEN_NAMES
-from .ordinary_words import EVERYDAY, NO_NAMES, SMALL
+from ..lists import EVERYDAY, NO_NAMES, SMALL
+from ..names import FAMILY_NAMES, GIVEN_NAMES
 
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 _LONGEST_WORD = 40

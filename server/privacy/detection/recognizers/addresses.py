@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
-from .prefilter import has_digit, holds, lowered
+from ..scripts import has_digit, holds, lowered
 
 _ENGLISH = (
     "Alley Ally Aly Avenue Ave Av Bayou Beach Bend Bluff Bluffs Bottom Boulevard Blvd Branch Bridge Brook Brooks Burg Burgs Bypass Camp Canyon Cape "

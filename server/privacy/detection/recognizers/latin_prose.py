@@ -9,9 +9,7 @@ import re
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
-from ..names.by_country import TURKISH_FAMILIES
-from ..names.families import FAMILY_NAMES, PLACES_AND_WORDS
-from ..names.latin import GIVEN_NAMES
+from ..names import FAMILY_NAMES, GIVEN_NAMES, PLACES_AND_WORDS, TURKISH_FAMILIES
 from ..ner.words import comments
 
 _UP = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĞĢİĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪŮŰŹŻŽ"
@@ -75,7 +73,6 @@ def latin_prose(text: str) -> Iterator[Finding]:
 
 
 def _around(text: str, start: int) -> Iterator[Finding]:
-    """Yield what begins with one capitalised word."""
     if name := _FULL_NAME.match(text, start):
         yield from _name(text, name)
     if start > _SHORTEST_PREPOSITION and text[start - 1] == " ":

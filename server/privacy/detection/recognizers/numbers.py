@@ -1,15 +1,61 @@
-"""Numbers known by their check digits or form: payment cards, IBAN, US social security numbers, crypto wallets."""
+"""Numbers known by their check digits or form: payment cards, IBAN, US social security numbers, wallets, IP and MAC."""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from itertools import groupby
 
-from .. import checksums
 from ..findings import Finding, PiiType
-from ..scripts import readable
-from .prefilter import has_digit
+from ..scripts import has_digit, readable
+
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_BITCOIN_BYTES, _CHECK_BYTES = 25, 4
+_IBAN_LENGTHS = range(15, 35)
+_ROUTING_DIGITS = 9
+
+
+def luhn(digits: str) -> bool:
+    """Return whether the last digit is the check digit of ISO/IEC 7812-1 annex B, as on payment cards."""
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        value = int(digit) * (1 + place % 2)
+        total += value // 10 + value % 10
+    return total % 10 == 0
+
+
+def iban(number: str) -> bool:
+    """Return whether an IBAN without separators has the check digits of ISO 13616 (mod 97-10 of ISO/IEC 7064)."""
+    if len(number) not in _IBAN_LENGTHS or not (number.isascii() and number.isalnum()):
+        return False
+    return int("".join(str(int(character, 36)) for character in number[4:] + number[:4])) % 97 == 1
+
+
+def routing(digits: str) -> bool:
+    """Return whether nine digits are a routing number of the American Bankers Association, by its 3-7-1 weights."""
+    return (
+        len(digits) == _ROUTING_DIGITS
+        and digits != "0" * _ROUTING_DIGITS
+        and sum(int(digit) * weight for digit, weight in zip(digits, (3, 7, 1) * 3, strict=True)) % 10 == 0
+    )
+
+
+def _base58check(address: str) -> bool:
+    """Return whether a Bitcoin address of the old form carries its own checksum (double SHA-256)."""
+    value = 0
+    for character in address:
+        place = _BASE58.find(character)
+        if place < 0:
+            return False
+        value = value * 58 + place
+    try:
+        decoded = value.to_bytes(_BITCOIN_BYTES, "big")
+    except OverflowError:
+        return False
+    return sha256(sha256(decoded[:-_CHECK_BYTES]).digest()).digest()[:_CHECK_BYTES] == decoded[-_CHECK_BYTES:]
+
 
 _CARD = re.compile(r"(?<![\w.-])(?<!\d )[1-9]\d{3}(?:[ -]?\d){8,15}(?![\w-]|\.\d)")
 _CARD_WORDS = re.compile(
@@ -22,7 +68,7 @@ _CARD_AFTER = re.compile(
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){11,30}(?![A-Za-z0-9])")
 _SSN = re.compile(r"(?<![\w.-])(?!000|666)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-]|\.\d)")
 _SEGWIT = re.compile(r"(?<![A-Za-z0-9])bc1[02-9ac-hj-np-z]{25,60}(?![A-Za-z0-9])")
-_BASE58 = re.compile(r"(?<![A-Za-z0-9+/=_-])[13][1-9A-HJ-NP-Za-km-z]{25,34}(?![A-Za-z0-9+/=_-])")
+_BITCOIN = re.compile(r"(?<![A-Za-z0-9+/=_-])[13][1-9A-HJ-NP-Za-km-z]{25,34}(?![A-Za-z0-9+/=_-])")
 _ETHEREUM = re.compile(r"(?<![A-Za-z0-9])0x[0-9a-fA-F]{40}(?![A-Za-z0-9])")
 _GROUPED = re.compile(r"\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{5}")
 _SURE_CARD_DIGITS, _MASTERCARD_DIGITS = 15, 16
@@ -69,7 +115,7 @@ def cards(text: str) -> Iterator[Finding]:
         )
         if digits[0] in "1789" and not (near and (digits[0] != "1" or digits.startswith("1800"))):
             continue
-        if not checksums.luhn(digits):
+        if not luhn(digits):
             # Mistyped or made up, but meant as one.
             if near and _GROUPED.fullmatch(match[0]):
                 yield Finding(*match.span(), PiiType.CARD, 0.7)
@@ -89,7 +135,7 @@ def ibans(text: str) -> Iterator[Finding]:
     for match in _IBAN.finditer(text) if has_digit(text) else ():
         end = match.end()
         while end - match.start() >= _SHORTEST_IBAN:
-            if checksums.iban(re.sub("[ -]", "", text[match.start() : end])):
+            if iban(re.sub("[ -]", "", text[match.start() : end])):
                 yield Finding(match.start(), end, PiiType.IBAN, 1.0)
                 break
             end = max(text.rfind(" ", match.start(), end), text.rfind("-", match.start(), end))
@@ -106,8 +152,8 @@ def wallets(text: str) -> Iterator[Finding]:
     for pattern, needed in ((_SEGWIT, "bc1"), (_ETHEREUM, "0x")):
         for match in pattern.finditer(text) if needed in text else ():
             yield Finding(*match.span(), PiiType.CRYPTO, 0.9)
-    for match in _BASE58.finditer(text) if has_digit(text) else ():
-        if checksums.base58check(match[0]) or _near_coin(text, match.start()):
+    for match in _BITCOIN.finditer(text) if has_digit(text) else ():
+        if _base58check(match[0]) or _near_coin(text, match.start()):
             yield Finding(*match.span(), PiiType.CRYPTO, 0.8)
 
 
@@ -124,7 +170,7 @@ def fixed_widths(text: str) -> Iterator[Finding]:
     for match in _BEGINNING.finditer(text):
         form = _FORM_OF.get(match[0][:2])
         rest = None if form is None else form.match(text, match.end())
-        if rest is not None and checksums.iban(match[0] + rest[0]):
+        if rest is not None and iban(match[0] + rest[0]):
             yield Finding(match.start(), rest.end(), PiiType.IBAN, 0.95)
     if _LONG.search(text):
         yield from _cards_in_columns(text)
@@ -159,8 +205,59 @@ def _columns(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _is_card(digits: str) -> bool:
-    if not digits.isdecimal() or not checksums.luhn(digits):
+    if not digits.isdecimal() or not luhn(digits):
         return False
     if len(digits) == min(_CARD_DIGITS):
         return digits[:2] in {"34", "37"}
     return digits[0] in "456" or "51" <= digits[:2] <= "55" or digits[:4] in _SECOND_SERIES
+
+
+_BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_IPV4 = re.compile(rf"(?<![\w.-])(?:{_BYTE}\.){{3}}{_BYTE}(?!\w|\.\w|-\w)")
+_IPV6 = re.compile(r"(?<![\w:.])(?=[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f:]{6,39}(?:(?:\.\d{1,3}){3})?(?![\w:])")
+_MAC = re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}([:-])(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}(?![\w:-])")
+_VERSION = re.compile(r"(?i)(?:\bv|ver|version|release|build|==|>=|~=|\^|@)[ =:\"]{0,3}\Z")
+_LOGIN_AT = re.compile(r"(?:\b(?:ssh|scp|sftp|rsync|mosh)\b[^\n]{0,60}|://[^\s/]{1,60})@\Z")
+# Nobody's own: any, loopback, masks, public resolvers.
+_NOBODYS = frozenset(
+    (
+        "0.0.0.0",  # noqa: S104 - compared only
+        "127.0.0.1",
+        "255.255.255.255",
+        "255.255.255.0",
+        "255.255.0.0",
+        "8.8.8.8",
+        "8.8.4.4",
+        "1.1.1.1",
+    )
+)
+_FEWEST_HEXTETS = 3
+_FEWEST_DOTS, _FEWEST_COLONS, _MAC_MARKS = 3, 2, 5
+
+
+def devices(text: str) -> Iterator[Finding]:
+    """Yield addresses of devices."""
+    for match in _IPV4.finditer(text) if text.count(".") >= _FEWEST_DOTS else ():
+        if match[0] not in _NOBODYS and not _is_version(text, match.start()):
+            yield Finding(*match.span(), PiiType.IP, 0.9)
+    for match in _IPV6.finditer(text) if text.count(":") >= _FEWEST_COLONS else ():
+        if _is_ipv6(match[0]):
+            yield Finding(*match.span(), PiiType.IP, 0.9)
+    for match in _MAC.finditer(text) if max(text.count(":"), text.count("-")) >= _MAC_MARKS else ():
+        if match[0].lower() not in ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"):
+            yield Finding(*match.span(), PiiType.MAC, 0.9)
+
+
+def _is_version(text: str, at: int) -> bool:
+    """Return whether what stands before makes it a version: `v1.2.3.4`, `pkg@1.2.3.4`, but not `ssh me@1.2.3.4`."""
+    return _VERSION.search(text, max(0, at - 12), at) is not None and not _LOGIN_AT.search(text, max(0, at - 90), at)
+
+
+def _is_ipv6(text: str) -> bool:
+    if text.count(":") < 2 or (not any(c in "abcdefABCDEF" for c in text) and "::" not in text and text.count(":") < 7):
+        return False
+    try:
+        address = ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return not address.is_loopback and sum(map(bool, text.split(":"))) >= _FEWEST_HEXTETS - ("::" in text)

@@ -1,14 +1,104 @@
-"""People where a text's form names them: beside their mail address, as speakers, addressed, signing, in contact cards."""
+"""People, their mail addresses and accounts, where a text's form names them: beside each other, as speakers, signing."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from ..fields.judging import is_label
-from ..fields.name_keys import looks_like_full_name
 from ..findings import Finding, PiiType
-from .prefilter import holds, lowered
+from ..keys import is_label, looks_like_full_name
+from ..scripts import holds, lowered
+
+_SIGN = re.compile("@")
+_AT = re.compile(r"@|%40|\\u0040|&#64;|\s?[\[(](?:at|AT)[\])]\s?")
+_SPELLED = ("%40", "\\u0040", "&#64;", "at]", "at)", "AT]", "AT)")
+_LOCAL_HERE = frozenset(".+_-%'&~")
+_LONGEST_LOCAL = 64
+_LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
+_DOMAIN = re.compile(rf"(?:{_LABEL}\.){{1,8}}(?:[^\W\d_]{{2,24}}|xn--[a-z0-9-]{{2,59}})(?![\w-])")
+_SPELLED_DOMAIN = re.compile(r"[a-z0-9-]{2,40}(?:\.|\s?[\[(](?:dot|DOT)[\])]\s?)[a-z]{2,24}\b")
+_BARE_HOST = re.compile(r"(?:localhost|[a-z][a-z0-9-]{2,30})(?=[>\"'\s,;)]|\Z)")
+_IP_LITERAL = re.compile(r"\[(?:\d{1,3}\.){3}\d{1,3}\]")
+# An address in form only: who fetches code by SSH, and the identifiers of messages.
+_NO_PERSON = frozenset(("git", "hg", "svn"))
+_MESSAGE_ID = re.compile(
+    r"(?i)(?:message-id|in-reply-to|references|content-id|msgid)[\"']?\s{0,4}[:=]\s{0,4}[\"']?<?\Z"
+)
+
+
+def emails(text: str) -> Iterator[Finding]:
+    """Yield the e-mail addresses."""
+    for at in (_AT if holds(text, _SPELLED) else _SIGN).finditer(text):
+        spelled = at[0] not in ("@", "%40", "\\u0040", "&#64;")
+        start = _local_start(text, at.start())
+        if start == at.start():
+            continue
+        domain = (_SPELLED_DOMAIN if spelled else _DOMAIN).match(text, at.end()) or _IP_LITERAL.match(text, at.end())
+        score = 1.0
+        if domain is None:
+            domain = _BARE_HOST.match(text, at.end())
+            named = "." in text[start : at.start()] and text[max(start - 1, 0)] in "\"'"
+            if domain is None or not (named or text.startswith("<", max(start - 1, 0))):
+                continue
+            score = 0.7
+        if text[start : at.start()] in _NO_PERSON and text.startswith((":", "/"), domain.end()):
+            continue
+        if _MESSAGE_ID.search(text, max(0, start - 24), start):
+            continue
+        yield Finding(start, domain.end(), PiiType.EMAIL, score)
+
+
+def _local_start(text: str, end: int) -> int:
+    start = end
+    least = max(0, end - _LONGEST_LOCAL)
+    while start > least and (text[start - 1].isalnum() or text[start - 1] in _LOCAL_HERE):
+        start -= 1
+    while start < end and not (text[start].isalnum() or text[start] == "_"):
+        start += 1
+    return start
+
+
+_LOGIN = re.compile(
+    r"(?<!\w)(?:for(?: invalid)?(?: user)?|(?:invalid )?user|acct|login|account|USER|session opened for user|session closed for user)[ =](?:user )?[\"']?([A-Za-z][\w.-]{2,31})[\"']?"
+    r"(?= from |[ ]{1,2}by |\(uid| logged| failed| authenticated| has | signed| ?; ?TTY| rhost)"
+)
+_AFTER_LOGIN = ("from ", " by ", "(uid", " logged", " failed", " authenticated", " has ", " signed", "TTY", " rhost")
+_DIRECTORY = re.compile(r"(?i)(?<!\w)uid=([\w.-]{3,40})(?=,\s?(?:ou|dc|cn|o)=)")
+_HOME = re.compile(
+    r"(?:(?<![\w.])/home/|(?<![\w.])/Users/|(?<![A-Za-z])[A-Z]:\\{1,2}Users\\{1,2})([A-Za-z][\w.-]{1,30})(?![\w.-])"
+)
+_PROFILE = re.compile(
+    r"(?<![\w.-])(?:www\.)?(?:github\.com|gitlab\.com|twitter\.com|x\.com|linkedin\.com/in|t\.me|instagram\.com|facebook\.com|medium\.com|keybase\.io|tiktok\.com)/@?([A-Za-z][\w.-]{2,38})(?=[\s\"'<),]|[?#]|/?(?:\s|\Z)|\Z)"
+)
+_HASHED = re.compile(r"(?<![\w.-])([A-Za-z][\w.-]{2,31}):(?=\$[0-9a-z]{1,5}\$)")
+_SUDO = re.compile(r"(?<!\w)sudo(?:\[\d{1,7}\])?:[ ]{1,6}([a-z][\w.-]{2,31})[ ]:")
+_ACCESS_LOG = re.compile(r"(?m)^[\da-fA-F.:]{7,39} [\w.-]{1,30} ([A-Za-z][\w.@-]{2,40}) \[\d\d/\w{3}/\d{4}:")
+_SSH_TARGET = re.compile(
+    r"(?<!\w)(?:ssh|scp|sftp|rsync)[ ](?:-\w[ ]?[\w./~-]{0,60}[ ]){0,4}([a-z][\w.-]{2,31})@(?=[\w.-])"
+)
+_SYSTEM = frozenset(
+    "root invalid user from admin ubuntu debian ec2-user git www-data nobody daemon shared public runner jenkins postgres mysql app node "
+    "guest test default service unknown the this that all features topics about pricing orgs marketplace sponsors settings login share intent status".split()
+)
+
+
+def accounts(text: str) -> Iterator[Finding]:
+    """Yield the names of people's accounts."""
+    for pattern, score, needed in (
+        (_LOGIN, 0.8, _AFTER_LOGIN),
+        (_DIRECTORY, 0.8, ("=",)),
+        (_HOME, 0.6, ("/home/", "Users")),
+        (_PROFILE, 0.7, (".com/", "t.me/", ".io/")),
+        (_SUDO, 0.8, ("sudo",)),
+        (_HASHED, 0.8, (":$",)),
+        (_ACCESS_LOG, 0.75, (" [",)),
+        (_SSH_TARGET, 0.7, ("@",)),
+    ):
+        # Most texts hold none of these: the search costs more than the look.
+        for match in pattern.finditer(text) if holds(text, needed) else ():
+            if match[1].lower() not in _SYSTEM:
+                yield Finding(*match.span(1), PiiType.USERNAME, score)
+
 
 _UPPER = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĢĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪŮŰŹŻŽİ"
 _NAME_WORD = rf"[{_UPPER}][^\W\d_]{{0,24}}(?:[.'’-](?!s\b)[^\W\d_]{{1,24}}){{0,2}}\.?"

@@ -8,9 +8,9 @@ from functools import lru_cache
 
 import phonenumbers
 
-from ..fields.judging import in_words
 from ..findings import Finding, PiiType
-from .prefilter import has_digit
+from ..keys import in_words
+from ..scripts import has_digit
 
 _CANDIDATE = re.compile(
     r"(?<![\w.#/+-])(?:\+(?=[\d(])|(?<!\d[ :,])(?:\((?=[\d+])|\d))[\d ().\-/\u00a0\u2010-\u2013]{5,24}\d(?:[ ,]{0,2}(?:x|ext\.?|extension|Ext\.?|#|poste|DW)[ ]?\d{1,6})?(?![\w-]|\.\d)"

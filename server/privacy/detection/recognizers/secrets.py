@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
-from .prefilter import holds, lowered
+from ..scripts import holds, lowered
 
 _VENDORS = {
     "AWS key id": r"(?:AKIA|ASIA|AGPA|AIDA|AROA|ANPA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])",
@@ -112,7 +112,7 @@ def secrets(text: str) -> Iterator[Finding]:
         if not match[1].startswith(("$", "{", "<", "%(")) and set(match[1]) != {"*"}:
             yield Finding(*match.span(1), PiiType.SECRET, 1.0)
     for match in _HEADER.finditer(text) if holds(lower, _HEADER_WORDS) else ():
-        if entropy(match[1]) > _LEAST_ENTROPY and _mixed(match[1]):
+        if _entropy(match[1]) > _LEAST_ENTROPY and _mixed(match[1]):
             yield Finding(*match.span(1), PiiType.SECRET, 0.9)
     for pattern, needed in ((_CURL_USER, ("-u",)), (_COMMAND, _COMMAND_WORDS), (_CONNECTION, _CONNECTION_WORDS)):
         for match in pattern.finditer(text) if holds(lower, needed) else ():
@@ -130,8 +130,8 @@ def long_secrets(text: str) -> Iterator[Finding]:
         yield from _web_tokens(text)
 
 
-def entropy(text: str) -> float:
-    """Return Shannon's entropy in bits to a character."""
+def _entropy(text: str) -> float:
+    """Return Shannon's _entropy in bits to a character."""
     return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
 
 
@@ -218,4 +218,4 @@ def _mixed(text: str) -> bool:
 def _is_word(text: str) -> bool:
     """Return whether what looks like a vendor's key is words: `sk-learn-based-classification-model`."""
     body = text.partition("-")[2] if text.startswith("sk-") else ""
-    return bool(body) and not any(map(str.isdigit, body)) and entropy(body) < 4.2
+    return bool(body) and not any(map(str.isdigit, body)) and _entropy(body) < 4.2

@@ -7,11 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from ..findings import Finding, PiiType
-from ..names.by_country import HINDI_TOWNS
-from ..names.local_names import (
+from ..names import (
+    ARABIC_CITIES,
+    ARABIC_LIKE_PARTICLES,
+    ARABIC_NO_NAMES,
+    CYRILLIC_CITIES,
+    CYRILLIC_NO_FAMILIES,
+    HINDI_CITIES,
+    HINDI_COMMON_WORDS,
+    HINDI_NO_NAMES,
+    HINDI_TOWNS,
     is_arabic_family_name,
     is_arabic_name,
     is_cyrillic_family_name,
@@ -21,7 +29,6 @@ from ..names.local_names import (
     is_hindi_name,
     looks_like_local_name,
 )
-from ..names.spaced_scripts import ARABIC_CITIES, CYRILLIC_CITIES, HINDI_CITIES
 from ..scripts import ARABIC, CYRILLIC, DEVANAGARI, HAN, HANGUL, KANA, readable
 
 _HAS_DEVANAGARI, _HAS_ARABIC, _HAS_CYRILLIC = (re.compile(f"[{each}]") for each in (DEVANAGARI, ARABIC, CYRILLIC))
@@ -38,24 +45,11 @@ def _either(words: str) -> str:
 _HINDI_TITLE = re.compile(
     rf"(?<!\w)(?:{_either('श्री|श्रीमती|सुश्री|कुमारी|डॉ.|डॉ|डा.|पंडित|श्रीमान|ग्राहक|मरीज|कर्मचारी|संमानित|आदरणीय|मेरा नाम|प्रिय')}) ({_HINDI_WORD}(?: {_HINDI_WORD})?)"
 )
-_HINDI_NOT_NAMES = frozenset(
-    readable(
-        "का की के को ने से में पर है हैं था थी थे और या एक यह वह इस उस जो कि तो भी ही जी तक साथ लिए बाद पहले अपने अपनी हमारे हमारी सेवा ने, अगला कल आज जन्म पता बिल कार्ड खाते नंबर शहर "
-        "दोनों नहीं सभी कोई क्या कौन कब कहाँ वे हम मैं तुम आप मुझे उसे उन्हें इसे फिर अब तब यहाँ वहाँ बहुत कुछ लेकिन क्योंकि अगर किया करने करते गया गई गए रहा रही रहे दिया दी लिया होगा होने मिला मिली मिले भेजा नया नई पिछले साल "
-        "महीने दिन कंपनी मैनेजर शिकायत सामान पत्र बैंक बैठक उपस्थित नियुक्त दर्ज भारत केंद्र राज्य सरकार पड़ोसी कृपया फ़ोन फोन"
-    ).split()
-)
 _HINDI_HONOURED = re.compile(
     rf"(?<!\w)({_HINDI_WORD} {_HINDI_WORD}(?: {_HINDI_WORD})?) (?={_either('जी|साहब|महोदय')}(?!\w))"
 )
 _HINDI_SUBJECT = re.compile(
     rf"(?m)(?:^|[।.,] ?|{_either('कृपया|हमारी|हमारे|कल|आज|हमने')} )({_HINDI_WORD} {_HINDI_WORD}(?: {_HINDI_WORD})?)(?= (?:{_either('का जन्म|की जन्म|ने फ़ोन|ने फोन|ने कार्ड|ने भुगतान|ने संपर्क|ने बताया|ने कहा|ने लिखा|ने ऑर्डर|का पैसा|का सामान|का पता|का ऑर्डर|को फ़ोन|से मिल')}))"
-)
-_HINDI_COMMON = frozenset(
-    readable(
-        "दो तीन चार पाँच कई सभी कुछ हर नए नई नया बड़े बड़ी छोटे अन्य पहले दूसरे सरकार कंपनी टीम समिति विभाग बैंक मंत्रालय न्यायालय पुलिस अदालत संस्था परिवहन प्रबंधकों प्रबंधक कर्मचारियों लोगों ग्राहकों छात्रों किसानों डॉक्टरों "
-        "राज्य केंद्र भारत देश जनता सेना आयोग परिषद मैंने उन्होंने आपने किसी जिस जिन इन उन मेरे मेरी आपके आपकी उनके उनकी उसके उसकी हमने आज कल परसों अब तब फिर जब कृपया"
-    ).split()
 )
 _HINDI_AGENT = re.compile(
     rf"(?<!\w)({_HINDI_WORD}) ({_HINDI_WORD}) (?={_either('ने|की जन्म|का जन्म|के जन्म|का पैसा|का सामान|का खाता|के खाते|से मिल|से मिलकर|से मिले|से मिली|से मिलने|से मुलाकात|से मुलाक़ात|से बात|को फ़ोन|को फोन|को भेजा|को भेज|के लिए|का पता|का ईमेल|का फ़ोन|का फोन|का नंबर')}(?!\w))"
@@ -66,7 +60,6 @@ _HINDI_PLACE = re.compile(
 _HINDI_MET = re.compile(
     rf"(?<!\w)({_HINDI_WORD}) {_either('में')} ({_HINDI_WORD} {_HINDI_WORD}(?: {_HINDI_WORD})?)(?= {_either('से मिल|से मुलाकात|से मुलाक़ात|के साथ')})"
 )
-_HINDI_TOWNS = frozenset(map(readable, HINDI_TOWNS))
 _HINDI_TOWN = re.compile(rf"(?<!\w)({_HINDI_WORD})(?= {_either('की|के|का|से|तक|में|और|निवासी|शाखा|कार्यालय')}(?!\w))")
 _HINDI_NEAR = re.compile(
     _either(
@@ -82,12 +75,6 @@ _ARABIC_TITLE = re.compile(
     rf"(?<!\w)[ولبف]?(?:{_either('السيد|السيدة|الأستاذ|الأستاذة|الدكتور|الدكتورة|المهندس|المهندسة|الآنسة|العميل|العميلة|عميلتنا|عميلنا|المريض|المريضة|الموظف|الموظفة|للسيد|للسيدة|زميلنا|زميلتنا|اسمي|اسمه|اسمها|المدعو|باسم')}) ({_ARABIC_WORD}(?: {_ARABIC_WORD}){{0,3}})"
 )
 _ARABIC_HONOUR = re.compile(rf"{_either('السيد|السيدة|الأستاذ|الأستاذة|الدكتور|الدكتورة|المهندس|المهندسة|الآنسة')} \Z")
-_ARABIC_STOPS = frozenset(
-    readable(
-        "من في على إلى الى عن مع أن ان هذا هذه التي الذي هو هي كان كانت قد لقد ثم أو او و ما لا لم لن كل بعد قبل عند حتى ذلك تلك هناك رقم الرقم الحساب البطاقة بالبطاقة العنوان مدينة يسكن تسكن يقيم تقيم وطلب ويريد يريد تريد طلب "
-        "طلبت اتصل اتصلت دفع دفعت يجب مواليد وسكن ويسكن لتوقيع تاريخ ميلاد أمس اليوم غدا بالهاتف الهاتف الطرد المبلغ لديه لديها انتقل انتقلت منذ عامين عام سنة هو هي مدير المدير الفرع الجديد الاجتماع حضر أرسل طلب فضلك بخصوص الأسبوع الماضي الماضية القادم القادمة الحالي الشهر السنة العام الصباح المساء الجديدة العمل الشركة"
-    ).split()
-)
 _ARABIC_NO_PLACES = frozenset(
     readable(
         "الإقامة الميلاد الولادة السكن العميل العميلة التسليم العمل القاعة الوقت الموعد البيت المنزل المكتب الشركة"
@@ -95,7 +82,7 @@ _ARABIC_NO_PLACES = frozenset(
 )
 _ARABIC_JOINS = frozenset(readable("بن ابن بنت آل أبو ابو أم عبد").split())
 _ARABIC_PLACE = re.compile(
-    rf"(?<!\w)(?:{_either('مدينة|في|إلى|من مدينة|بمدينة|محافظة|منطقة|بلدة|قرية')}) ((?:{readable(ARABIC_CITIES)})(?!\w)|(?:[A-Z][a-z]{{2,10}} )?(?:{_either('عبد|آل|بن')} )?{_ARABIC_WORD}[a-z]{{0,12}})"
+    rf"(?<!\w)(?:{_either('مدينة|في|إلى|من مدينة|بمدينة|محافظة|منطقة|بلدة|قرية')}) ((?:{ARABIC_CITIES})(?!\w)|(?:[A-Z][a-z]{{2,10}} )?(?:{_either('عبد|آل|بن')} )?{_ARABIC_WORD}[a-z]{{0,12}})"
 )
 _ARABIC_SUBJECT = re.compile(
     rf"(?<!\w)({_ARABIC_WORD} {_ARABIC_WORD}(?: {_ARABIC_WORD}){{0,2}})(?= {_either('من مواليد')})|(?<!\w)(?:{_either('ميلاد|ولد|ولدت|طلب|طلبية|التقينا|قابلنا|حساب|زارنا|اتصل بنا|تواصل معنا')}) ({_ARABIC_WORD} {_ARABIC_WORD}(?: {_ARABIC_WORD}){{0,2}})"
@@ -107,7 +94,7 @@ _ARABIC_TOWN = re.compile(rf"(?<!\w)(?:{_either('مدينة|بمدينة|محا�
 _ARABIC_LIVES = re.compile(
     rf"(?<!\w)و?{_either('يسكن|تسكن|يقيم|تقيم|ولد|ولدت|التقينا|قابلنا|انتقل|انتقلت|مقيم|يعيش|تعيش|أسكن|نسكن|أعيش|أقيم|سافر|سافرت')}(?!\w)"
 )
-_ARABIC_KNOWN = re.compile(rf"(?<!\w)[بول]?({readable(ARABIC_CITIES)})(?!\w)")
+_ARABIC_KNOWN = re.compile(rf"(?<!\w)[بول]?({ARABIC_CITIES})(?!\w)")
 _ARABIC_STREET = re.compile(
     rf"(?<!\w)(?:{_either('شارع|طريق|حي|جادة')}) {_ARABIC_WORD}(?: {_ARABIC_WORD}){{0,3}}(?:[ ،,]{{1,2}}(?:رقم )?\d{{1,5}})?(?:[ ،,]{{1,3}}{_ARABIC_WORD}(?: {_ARABIC_WORD})?[ ]?\d{{5}})?"
 )
@@ -137,9 +124,6 @@ _SENTENCE_BEFORE, _COMMA_AFTER = (
     re.compile(r", (?:дата|род|нар|прож|меш|тел|г\. ?р|р\. ?н)|,? \d{1,2}[ .]"),
 )
 _ADJECTIVE = re.compile("(?:их|ых|ої|ой|ого|ому|ей|ую|ною|ние|ные|ные|ні)\\Z")
-_NO_FAMILIES = frozenset(
-    "министерство міністерство банк компания компанія отдел відділ служба группа група совет рада институт інститут университет університет фонд центр завод новая нова".split()
-)
 _TOWN = rf"(?:[{_CAPITALS}][{CYRILLIC}'’ʼ-]{{1,30}}(?: (?:[{_CAPITALS}][{CYRILLIC}'’ʼ-]{{1,30}}|на|над)(?: [{_CAPITALS}][{CYRILLIC}'’-]{{1,30}})?)?(?:\([{CYRILLIC}.]{{2,16}}\))?)"
 _KIND_OF_TOWN = "г|гор|город|городе|города|п|пос|поселок|посёлок|с|село|селе|д|дер|деревня|деревне|к|клх|ст|станица|хутор|хуторі|хутір|місто|міста|місті|селище|селищі|м|смт|пгт"
 _TOWN_NAMED = re.compile(rf"(?<![\w.])((?:(?:{_KIND_OF_TOWN})\.? ?)?(?:{_KIND_OF_TOWN})(?:\. ?| ){_TOWN})(?![\w-])")
@@ -209,7 +193,7 @@ def _is_sentence(text: str, match: re.Match[str]) -> bool:
 
 _MOST_OF_NAME = 3
 _GLUED_BEFORE, _LONGEST_GLUED = re.compile(f"[{_ISLAND_LETTERS}][A-Za-z]{{1,14}} \\Z"), 17
-_NO_ISLAND = _ARABIC_STOPS | _HINDI_NOT_NAMES
+_NO_ISLAND = ARABIC_NO_NAMES | HINDI_NO_NAMES
 
 
 def _hindi(text: str) -> Iterator[Finding]:
@@ -254,52 +238,51 @@ def _hindi_names(text: str) -> Iterator[Finding]:
     for pattern in (_HINDI_TITLE, _HINDI_HONOURED, _HINDI_SUBJECT):
         for match in pattern.finditer(text):
             words = match[1].split()
-            if words[0] in _HINDI_NOT_NAMES:
+            if words[0] in HINDI_NO_NAMES:
                 continue
-            kept = list(takewhile(lambda word: word not in _HINDI_NOT_NAMES, words))
+            kept = list(takewhile(lambda word: word not in HINDI_NO_NAMES, words))
             yield Finding(match.start(1), match.start(1) + len(" ".join(kept)), PiiType.PERSON, 0.6)
     for match in _HINDI_AGENT.finditer(text):
-        if not {match[1], match[2]} & (_HINDI_COMMON | _HINDI_NOT_NAMES):
+        if not {match[1], match[2]} & _HINDI_NO_GIVEN:
             yield Finding(match.start(1), match.end(2), PiiType.PERSON, 0.55)
 
 
 def _hindi_full_names(text: str) -> Iterator[Finding]:
     """Find a common family name behind any word that may be a given name, and a given one with what marks people."""
-    before: re.Match[str] | None = None
-    for match in _WORDS_OF["hi"].finditer(text):
-        if (
-            before
-            and match.start() == before.end() + 1
-            and text[before.end()] == " "
-            and len(before[0]) > 1
-            and before[0] not in _HINDI_NOT_NAMES | _HINDI_COMMON
-            and match[0] not in _HINDI_NOT_NAMES
-            and (
-                is_hindi_family_name(match[0])
-                or (is_hindi_given_name(before[0]) and _HINDI_OF_PEOPLE.match(text, match.end()))
-            )
+    for first, last in _neighbours(text, "hi"):
+        if first[0] in _HINDI_NO_GIVEN or last[0] in HINDI_NO_NAMES:
+            continue
+        if is_hindi_family_name(last[0]) or (
+            is_hindi_given_name(first[0]) and _HINDI_OF_PEOPLE.match(text, last.end())
         ):
-            yield Finding(before.start(), match.end(), PiiType.PERSON, 0.6)
-        before = match
+            yield Finding(first.start(), last.end(), PiiType.PERSON, 0.6)
 
 
+def _neighbours(text: str, script: str) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
+    """Yield pairs of words with one space between, of which the first has more than a letter."""
+    for first, last in pairwise(_WORDS_OF[script].finditer(text)):
+        if last.start() == first.end() + 1 and text[first.end()] == " " and len(first[0]) > 1:
+            yield first, last
+
+
+_HINDI_NO_GIVEN = HINDI_NO_NAMES | HINDI_COMMON_WORDS
 _HINDI_OF_PEOPLE = re.compile(rf" {_either('ने|को|द्वारा|जी|साहब|और')}(?!\w)")
 
 
 def _hindi_places(text: str) -> Iterator[Finding]:
     for match in _HINDI_PLACE.finditer(text):
         if match[1] in HINDI_CITIES or (
-            match[1] not in _HINDI_NOT_NAMES
+            match[1] not in HINDI_NO_NAMES
             and len(match[1]) > 2
             and not is_hindi_name(match[1])
             and _HINDI_NEAR.match(text, match.end() + 1 + 4 * text.startswith(readable(" में "), match.end()))
         ):
             yield Finding(*match.span(1), PiiType.LOCATION, 0.55)
     for match in _HINDI_TOWN.finditer(text):
-        if match[1] in _HINDI_TOWNS:
+        if match[1] in HINDI_TOWNS:
             yield Finding(*match.span(1), PiiType.LOCATION, 0.5)
     for match in _HINDI_MET.finditer(text):
-        if not {match[1], *match[2].split()} & (_HINDI_COMMON | _HINDI_NOT_NAMES):
+        if not {match[1], *match[2].split()} & _HINDI_NO_GIVEN:
             yield Finding(*match.span(1), PiiType.LOCATION, 0.55)
             yield Finding(*match.span(2), PiiType.PERSON, 0.55)
     for match in _HINDI_ADDRESS.finditer(text):
@@ -320,7 +303,7 @@ _HINDI_HONOUR = re.compile(
 
 
 def _could_be_family(word: str) -> bool:
-    return len(word) > 2 and word not in _HINDI_NOT_NAMES
+    return len(word) > 2 and word not in HINDI_NO_NAMES
 
 
 def _is_unknown_name(text: str, match: re.Match[str], last: str) -> bool:
@@ -328,7 +311,7 @@ def _is_unknown_name(text: str, match: re.Match[str], last: str) -> bool:
     start = match.start()
     if _ENGLISH_BEFORE.search(text, max(0, start - 5), start) and _ENGLISH_AFTER.match(text, match.end()):
         return True
-    if match[1].lower() in _NO_FAMILIES or _ADJECTIVE.search(match[1]) or not is_cyrillic_family_name(last):
+    if match[1].lower() in CYRILLIC_NO_FAMILIES or _ADJECTIVE.search(match[1]) or not is_cyrillic_family_name(last):
         return False
     return (
         not _SENTENCE_BEFORE.search(text, max(0, start - 3), start) or _COMMA_AFTER.match(text, match.end()) is not None
@@ -341,7 +324,7 @@ def _arabic(text: str) -> Iterator[Finding]:
             title = _ARABIC_HONOUR.search(text, match.start(), found.start)
             yield Finding(title.start() if title else found.start, found.end, found.type, found.score)
     for match in _ARABIC_SUBJECT.finditer(text):
-        if match[1] or match[2].split()[0] not in _ARABIC_STOPS:
+        if match[1] or match[2].split()[0] not in ARABIC_NO_NAMES:
             yield from _arabic_name(match.start(1 if match[1] else 2), (match[1] or match[2]).split(), is_told=True)
     yield from _arabic_bare_names(text)
     yield from _arabic_full_names(text)
@@ -361,7 +344,7 @@ def _arabic_bare_names(text: str) -> Iterator[Finding]:
         said = [word[0]]
         end = word.end()
         for following in words[index + 1 : index + 4]:
-            if following.start() != end + 1 or text[end] != " " or following[0] in _ARABIC_STOPS:
+            if following.start() != end + 1 or text[end] != " " or following[0] in ARABIC_NO_NAMES:
                 break
             if not (
                 is_arabic_name(following[0])
@@ -373,7 +356,7 @@ def _arabic_bare_names(text: str) -> Iterator[Finding]:
             said.append(following[0])
             end = following.end()
         if len(said) > 1:
-            start = word.start() + (word[0] not in _bare_names and word[0][0] in "لوب")
+            start = word.start() + (word[0] not in ARABIC_LIKE_PARTICLES and word[0][0] in "لوب")
             yield Finding(start, end, PiiType.PERSON, 0.6)
             done = end
 
@@ -381,21 +364,14 @@ def _arabic_bare_names(text: str) -> Iterator[Finding]:
 def _arabic_full_names(text: str) -> Iterator[Finding]:
     """Find a common family name, or one with the word for a house, behind any word that may be a given name."""
     for match in _ARABIC_HOUSE.finditer(text):
-        if match[1] not in _ARABIC_STOPS:
+        if match[1] not in ARABIC_NO_NAMES:
             yield Finding(match.start(1) + _glued(match[1]), match.end(), PiiType.PERSON, 0.6)
-    before: re.Match[str] | None = None
-    for match in _WORDS_OF["ar"].finditer(text):
-        if (
-            before
-            and match.start() == before.end() + 1
-            and text[before.end()] == " "
-            and len(before[0]) > 1
-            and is_arabic_family_name(match[0])
-            and before[0] not in _ARABIC_STOPS | _ARABIC_JOINS
-            and not before[0].startswith("ال")
-        ):
-            yield Finding(before.start() + _glued(before[0]), match.end(), PiiType.PERSON, 0.6)
-        before = match
+    for first, last in _neighbours(text, "ar"):
+        if is_arabic_family_name(last[0]) and first[0] not in _ARABIC_NO_GIVEN and not first[0].startswith("ال"):
+            yield Finding(first.start() + _glued(first[0]), last.end(), PiiType.PERSON, 0.6)
+
+
+_ARABIC_NO_GIVEN = ARABIC_NO_NAMES | _ARABIC_JOINS
 
 
 def _glued(word: str) -> int:
@@ -407,7 +383,7 @@ def _arabic_places(text: str) -> Iterator[Finding]:
     for match in _ARABIC_PLACE.finditer(text):
         said_place = match[1]
         if _ARABIC_KNOWN.fullmatch(said_place) or (
-            said_place.split()[0] not in _ARABIC_STOPS | _ARABIC_NO_PLACES
+            said_place.split()[0] not in ARABIC_NO_NAMES | _ARABIC_NO_PLACES
             and len(said_place) > 2
             and (
                 _ARABIC_TOWN.search(text, max(0, match.start(1) - 10), match.start(1))
@@ -420,41 +396,10 @@ def _arabic_places(text: str) -> Iterator[Finding]:
             yield Finding(*match.span(1), PiiType.LOCATION, 0.5)
 
 
-_bare_names = frozenset(
-    (
-        "لؤي",
-        "ليث",
-        "ليلى",
-        "لمى",
-        "لينا",
-        "لطيفة",
-        "لبنى",
-        "لطفي",
-        "لجين",
-        "لمياء",
-        "وائل",
-        "وليد",
-        "وفاء",
-        "وجدان",
-        "وعد",
-        "وصاف",
-        "بدر",
-        "بسام",
-        "بلال",
-        "بندر",
-        "باسل",
-        "باسم",
-        "بشرى",
-        "بدرية",
-        "بثينة",
-    )
-)
-
-
 def _arabic_name(start: int, words: list[str], *, is_told: bool) -> Iterator[Finding]:
     kept: list[str] = []
     for word in words:
-        if word in _ARABIC_STOPS:
+        if word in ARABIC_NO_NAMES:
             break
         if (
             len(kept) < 2
@@ -486,7 +431,7 @@ def _cyrillic(text: str) -> Iterator[Finding]:
     for match in _CYRILLIC_CUE.finditer(text):
         told = match[1].split()
         if any(map(is_cyrillic_given_name, told)) or (
-            not _ADJECTIVE.search(told[0]) and told[0].lower() not in _NO_FAMILIES
+            not _ADJECTIVE.search(told[0]) and told[0].lower() not in CYRILLIC_NO_FAMILIES
         ):
             yield Finding(*match.span(1), PiiType.PERSON, 0.6)
     for match in _INITIALS.finditer(text):

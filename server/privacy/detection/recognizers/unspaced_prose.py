@@ -6,21 +6,22 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ..findings import Finding, PiiType
-from ..names.by_country import CHINESE_GIVEN
-from ..names.east_asian import (
+from ..names import (
     CHINESE_DOUBLE_FAMILIES,
     CHINESE_FAMILIES,
+    CHINESE_GIVEN,
     CHINESE_GIVEN_LETTERS,
+    CHINESE_NO_NAMES,
     CHINESE_PROVINCES,
-    CITIES,
+    EAST_ASIAN_CITIES,
     JAPANESE_FAMILIES,
     JAPANESE_GIVEN_LETTERS,
     JAPANESE_PREFECTURES,
     KOREAN_FAMILIES,
     KOREAN_GIVEN_LETTERS,
     KOREAN_PROVINCES,
+    is_korean_name,
 )
-from ..names.local_names import is_korean_name
 from ..scripts import HAN, HANGUL, KANA
 from .keyed_values import field
 
@@ -69,14 +70,6 @@ _C_COMMON_WORDS, _C_TITLED = frozenset("时于来全自都"), re.compile(_C_TITL
 _C_COMMON = re.compile(
     rf"(?:(?:{_any(CHINESE_DOUBLE_FAMILIES)})|[{''.join(sorted(CHINESE_FAMILIES))}])(?:{_any(CHINESE_GIVEN)})"
 )
-_C_NO_NAMES = frozenset(
-    "安全 方法 高兴 明天 平安 和平 成本 成功 成立 计划 计算 常见 常规 金额 金融 单位 单元 项目 项权 万元 应用 应该 时间 时代 时期 钟头 石油 马上 路上 路线 程序 严格 严重 经理 关于 关系 关心 管理 "
-    "温度 温和 江南 江山 江北 江东 江西 河南 山东 山西 海南 云南 安宁 安康 安心 安排 安装 安然 古老 水平 水果 房子 房屋 房东 车子 车辆 车站 边上 边境 包子 包括 牛奶 米兰 白天 白云 黄金 黄河 黄海 金银 金山 银行 广东 "
-    "华东 华南 华北 花园 花样 花生 花朵 万一 万里 万分 平时 平和 平等 计时 文学 文明 文章 方向 方便 方程 高中 高度 高山 高级 高原 元月 元素 全国 全家 全力 全年 全新 全文 全心 国家 明年 明月 明白 明显 和谐 和田 保国 保安 保健 "
-    "易用 易于 常用 常年 常州 温州 成年 成都 成长 成果 成员 都江 都市 宁波 宁夏 台州 台北 台中 连云 连同 那么 于是 于此 相信 向东 向上 向前 左右 左边 东京 东方 南京 南方 雷达 雷雨 时光 时刻 利民 利用 商业 商家 商品 和气 和美 同志 "
-    "支持 权利 权益 段落 里程 池水 洪水 汤水 双方 应当 高新 高端 高洁 后来 安静 安定 安全生 汽车 马路 解决 任何 任务 任意 文本 文件 顾客 路由 房间 平台 常量 方案 方式 方面 方形 石家 石材 金属 金钱 金城 金牌 孔子 老师 权重 全部 全局 全面 全体 全程 全球 全天 成品 成员 曲线 "
-    "支付 支出 卡片 明细 明确 毛利 毛重 单独 单价 单号 单据 强大 强制 强调 强度 连接 连续 连锁 景点 景色 苗木 花费 花卉 简单 简介 简历 习惯 农村 满意 满足 查看 查询 查找 游客 游戏 华为 华人 米粉 米饭".split()
-)
 _C_ADDRESS = re.compile(
     rf"[{HAN}]{{2,30}}?(?:路|街|道|巷|弄|胡同|大街|大道|村)[A-Za-z0-9]{{1,5}}(?:号院?|座|弄|栋|楼|室|单元|幢){{1,2}}(?:[A-Za-z0-9]{{1,5}}(?:号|座|栋|楼|室|单元|幢|层)){{0,4}}(?:[ ]\d{{6}})?"
 )
@@ -90,7 +83,7 @@ _C_CLAUSE = re.compile(".{0,12}[我你他她们在到于]")
 _C_NO_CITY = frozenset(
     "城市 都市 超市 股市 上市 门市 全市 本市 市区 地区 小区 社区 园区 景区 校区 县区 郊区 该市 各市 省市 房市 楼市 杭州 苏州 区 市 县 州 这个地区 大会议室".split()
 )
-_CITY = re.compile(f"(?:{_any(CITIES)})(?:市|시)?")
+_CITY = re.compile(f"(?:{_any(EAST_ASIAN_CITIES)})(?:市|시)?")
 _CITY_CUE_BEFORE = re.compile("(?:在|到了?|于|来自|住|往|从|去|、|は|に|^|「)\\Z")
 _CITY_AFTER = re.compile("(?:に|で|へ|から|出身|在住|の|에서?|으?로|\\(|에 |，|。|与|和|签|工作|居住|出差)")
 
@@ -162,7 +155,7 @@ def _japanese_name(text: str, start: int, end: int) -> Iterator[Finding]:
     elif (
         family
         and len(given) <= _LONGEST_GIVEN
-        and said not in CITIES
+        and said not in EAST_ASIAN_CITIES
         and (is_told or (given and len(said) >= _SHORTEST_UNKNOWN and set(given) <= JAPANESE_GIVEN_LETTERS))
     ):
         yield Finding(start, end, PiiType.PERSON, 0.65)
@@ -175,10 +168,15 @@ def _chinese(text: str) -> Iterator[Finding]:
         start, end = match.span(1 if match[1] else 2)
         name = text[start:end]
         is_common = name[0] in _C_COMMON_WORDS and not _C_TITLED.match(text, end)
-        if not is_common and name not in _C_NO_NAMES and name[:2] not in _C_NO_NAMES and name not in CITIES:
+        if (
+            not is_common
+            and name not in CHINESE_NO_NAMES
+            and name[:2] not in CHINESE_NO_NAMES
+            and name not in EAST_ASIAN_CITIES
+        ):
             yield Finding(start, end, PiiType.PERSON, 0.6)
     for match in _C_COMMON.finditer(text):
-        if match[0][:2] not in _C_NO_NAMES:
+        if match[0][:2] not in CHINESE_NO_NAMES:
             yield Finding(*match.span(), PiiType.PERSON, 0.6)
     for match in _C_ADDRESS.finditer(text):
         start = match.start()

@@ -14,8 +14,6 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ....host_work import checked
 
 _ESCAPE = re.compile(
@@ -31,7 +29,7 @@ _HEX_OF_WORDS = re.compile(
 )
 _LONG_PART = re.compile(r"[A-Za-z0-9+]{8,}")
 _PARTS = (re.compile(r"[A-Za-z0-9+/]+={0,2}"), re.compile(r"[A-Za-z0-9+]+={0,2}"))
-_RUN_LEAST, _DIGITS_LEAST, _SHORT_RUN = 8, 12, 16
+_SHORT_RUN = 16
 _RUN_MAX = 1 << 20
 _LEAST = 4
 _LEAST_WORDS = 2
@@ -120,9 +118,9 @@ def _from_bytes(data: bytes) -> str:
 
 def encoded(text: str) -> Iterator[Reading]:
     """Yield what base64 and hexadecimal digits within a text say, where that is text."""
-    for start, end in checked(_runs(text)):
-        source = text[start:end]
-        if len(source) > _RUN_MAX:
+    for run in checked(_RUN.finditer(text)):
+        source, start = run[0], run.start()
+        if len(source) > _RUN_MAX or not _MIXED.search(source):
             continue
         yield from _of_run(source, start)
         if not source.isalnum() and _LONG_PART.search(source):
@@ -138,40 +136,6 @@ def _of_run(source: str, at: int) -> Iterator[Reading]:
     elif source.lower() != source != source.upper() or (len(source) <= _SHORT_RUN and len(source) % 4 == 0):
         # Base 64 of more than a word has letters of both cases.
         yield from _of_base64(source, at)
-
-
-def _runs(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where letters and digits stand without a blank, of which some may be base 64 or hexadecimal."""
-    if len(text) <= _SMALL_CHARS:
-        for match in _RUN.finditer(text):
-            if _MIXED.search(match[0]):
-                yield match.span()
-        return
-    kinds = _KINDS[np.frombuffer(text.encode("latin-1", "replace"), np.uint8)]
-    borders = np.flatnonzero(np.concatenate((_BORDER, kinds, _BORDER)) == 0)  # of the text itself, one further on
-    turns = np.flatnonzero(_TURNS[kinds[:-1] * 4 + kinds[1:]])
-    lengths = np.diff(borders) - 1
-    has_turns = np.zeros(len(lengths), np.bool_)
-    has_turns[np.searchsorted(borders, turns + 1) - 1] = True
-    chosen = np.flatnonzero((has_turns & (lengths >= _RUN_LEAST)) | (lengths >= _DIGITS_LEAST))
-    for number in chosen.tolist():
-        start = int(borders[number])
-        end = start + int(lengths[number])
-        if not has_turns[number] and not text[start].isdecimal():
-            continue
-        while end < len(text) and text[end] == "=":
-            end += 1  # the signs that fill the last group
-        yield start, end
-
-
-_BORDER = np.zeros(1, np.uint8)
-_SMALL_CHARS = 400
-_KINDS = np.zeros(256, np.uint8)
-for _letters, _kind in (("abcdefghijklmnopqrstuvwxyz+/_-", 1), ("ABCDEFGHIJKLMNOPQRSTUVWXYZ", 2), ("0123456789", 3)):
-    _KINDS[[ord(each) for each in _letters]] = _kind
-_TURNS = np.zeros(16, np.bool_)
-_TURNS[[1 * 4 + 2, 1 * 4 + 3, 2 * 4 + 3, 3 * 4 + 1, 3 * 4 + 2]] = True
-"""What follows what in base 64 and in hexadecimal digits, and in few words: small, capital, digit."""
 
 
 def _parts(source: str) -> Iterator[tuple[int, str]]:
@@ -218,7 +182,6 @@ def _of_hex(source: str, at: int) -> Iterator[Reading]:
 
 
 def _byte_places(text: str) -> list[int]:
-    """Return at which byte each character begins, and where the last ends."""
     places = [0]
     if text.isascii():
         return list(range(len(text) + 1))

@@ -68,7 +68,6 @@ _INVERSE = pow(_BASE, -1, 1 << 64)
 
 
 def _of_character(character: str) -> tuple[str, int]:
-    """Return what a character is compared as, and its class."""
     code = ord(character)
     if character in _INVISIBLE or any(low <= code <= high for low, high in _DROPPED_MARKS):
         return "", _MARK
@@ -209,7 +208,7 @@ def folded(text: str) -> Folded:
     starts = np.flatnonzero(begins)
     ends = np.append(starts[1:], count)
     sums = np.zeros(count + 1, np.uint64)
-    powers = _powers(count)[0]
+    powers = powers_of_base(count)[0]
     np.cumsum((letters.astype(np.uint64) + np.uint64(1)) * np.uint64(_MIX) * powers[:count], out=sums[1:])
     if letters.dtype == np.uint8:
         said = letters.tobytes().decode("ascii")
@@ -250,7 +249,7 @@ def chains(folded: Folded) -> Stretches:
     """Return all stretches of so many words as are looked for by their hash."""
     starts, ends = np.asarray(folded.starts, np.int64), np.asarray(folded.ends, np.int64)
     sums = np.asarray(folded.sums, np.uint64)
-    inverses = _powers(len(folded.letters) + 1)[1][starts]
+    inverses = powers_of_base(len(folded.letters) + 1)[1][starts]
     before = sums[starts]
     after = sums[ends]
     has_digit = np.frombuffer(folded.letters.encode("utf-32-le", "surrogatepass"), np.uint32)[starts]
@@ -283,7 +282,7 @@ def chains(folded: Folded) -> Stretches:
 def windows(folded: Folded, length: int) -> Numbers:
     """Return the key of each stretch of so many letters."""
     sums = np.asarray(folded.sums, np.uint64)
-    keys: Numbers = (sums[length:] - sums[:-length]) * _powers(len(sums))[1][: max(0, len(sums) - length)]
+    keys: Numbers = (sums[length:] - sums[:-length]) * powers_of_base(len(sums))[1][: max(0, len(sums) - length)]
     keys ^= keys >> np.uint64(32)
     keys *= np.uint64(_LAST)
     return keys
@@ -299,7 +298,7 @@ def keys_of(texts: Sequence[str]) -> Numbers:
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
     codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
-    powers, inverses = _powers(len(codes) + 1)
+    powers, inverses = powers_of_base(len(codes) + 1)
     sums = np.zeros(len(codes) + 1, np.uint64)
     np.cumsum((codes.astype(np.uint64) + np.uint64(1)) * np.uint64(_MIX) * powers[: len(codes)], out=sums[1:])
     keys: Numbers = (sums[ends] - sums[starts]) * inverses[starts]
@@ -311,7 +310,7 @@ def keys_of(texts: Sequence[str]) -> Numbers:
 _TABLES: list[tuple[Numbers, Numbers]] = []
 
 
-def _powers(count: int) -> tuple[Numbers, Numbers]:
+def powers_of_base(count: int) -> tuple[Numbers, Numbers]:
     """Return the powers of the base, and their inverses, at least so many of each."""
     if not _TABLES or len(_TABLES[-1][0]) < count:
         size = max(1 << 12, 1 << (count - 1).bit_length())
@@ -325,7 +324,7 @@ def _powers(count: int) -> tuple[Numbers, Numbers]:
 
 
 def _inverse(place: int) -> int:
-    return int(_powers(place + 1)[1][place])
+    return int(powers_of_base(place + 1)[1][place])
 
 
 _SMALL_POWERS = [pow(_BASE, place, 1 << 64) for place in range(_SMALL_CHARS + 1)]

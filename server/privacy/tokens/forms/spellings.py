@@ -1,4 +1,9 @@
-"""What a value may look like, by its type: the letters of each form, and what else must hold where they stand."""
+"""What a value may look like, by its type: the letters of each form, and what else must hold where they stand.
+
+Latin spellings of Cyrillic and Greek: ICAO Doc 9303 part 3 section 6 (passports), ISO 9:1995 without its accents, the
+tables of the BGN/PCGN and of GOST R 7.79-2000 system B, ELOT 743 for Greek; beside them the letter by letter tables
+that programs use.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,103 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 
+from ...detection.lists import ALSO_NAMES, GLUED_WORDS, PLAIN_WORDS, ROLES_OF_MAILBOXES
 from .dates import dates_said
-from .everyday import is_everyday, is_glued_word, is_plain, is_role
 from .folding import folded_letters
-from .romanized import latin_spellings
+
+_TWO_LETTERS = str.maketrans(
+    {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "å": "aa", "æ": "ae", "œ": "oe", "þ": "th", "ð": "dh", "đ": "dj", "ĳ": "ij"}
+)  # fmt: skip
+_SHARP_S = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "þ": "th", "ĳ": "ij"})
+"""What also becomes two letters where accents are only left out, as by `upper()` or a slug."""
+_SLUG = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "þ": "th", "ĳ": "ij", "ø": "oe", "å": "aa", "ð": "d", "đ": "d"})
+
+_RUSSIAN = dict(zip("абвгдезийклмнопрстуфыэіґ", "a b v g d e z i i k l m n o p r s t u f y e i g".split(), strict=True))
+_COMMON = {"ж": "zh", "х": "kh", "ц": "ts", "ч": "ch", "ш": "sh", "щ": "shch", "ъ": "", "ь": "", "ё": "e", "ю": "iu", "я": "ia", "є": "ie", "ї": "i", "ў": "u", "ј": "j", "љ": "lj", "њ": "nj", "ћ": "c", "ђ": "dj", "џ": "dz", "ѓ": "g", "ќ": "k"}  # fmt: skip
+_ICAO = {**_RUSSIAN, **_COMMON, "ъ": "ie"}
+_PROGRAMS = {**_RUSSIAN, **_COMMON, "ё": "io", "ї": "yi", "є": "ye"}
+_BGN = {**_RUSSIAN, **_COMMON, "й": "y", "ю": "yu", "я": "ya", "ё": "yo", "є": "ye", "ї": "yi"}
+_PLAIN_YE = {**_BGN, "ё": "e", "х": "h", "ї": "i"}
+_ISO9 = {**_RUSSIAN, **_COMMON, "ж": "z", "й": "j", "х": "h", "ц": "c", "ч": "c", "ш": "s", "щ": "s", "ю": "u", "я": "a", "є": "e"}  # fmt: skip
+_GOST = {**_BGN, "й": "j", "х": "x", "ц": "cz", "щ": "shh", "ї": "yi"}
+_UKRAINIAN = {**_ICAO, "г": "h", "и": "y", "ъ": ""}
+_CYRILLIC = tuple(str.maketrans(table) for table in (_ICAO, _PROGRAMS, _BGN, _PLAIN_YE, _ISO9, _GOST))
+_CYRILLIC_UKRAINIAN = (str.maketrans(_UKRAINIAN), str.maketrans({**_UKRAINIAN, "й": "y", "ю": "yu", "я": "ya", "є": "ye", "ї": "yi"}))  # fmt: skip
+
+_GREEK = dict(zip("αβγδεζικλμνοπρσςτφω", "a v g d e z i k l m n o p r s s t f o".split(), strict=True))
+_ELOT = {**_GREEK, "η": "i", "θ": "th", "ξ": "x", "υ": "y", "χ": "ch", "ψ": "ps"}
+_GREEK_PROGRAMS = {**_ELOT, "β": "b", "η": "e", "υ": "u", "φ": "ph", "χ": "kh"}
+_GREEK_ISO = {**_ELOT, "η": "i", "υ": "y", "χ": "ch", "ω": "o"}
+_GREEK_CLASSIC = {**_ELOT, "β": "b", "η": "e", "φ": "ph"}
+_GREEK_TABLES = tuple(str.maketrans(table) for table in (_ELOT, _GREEK_PROGRAMS, _GREEK_ISO, _GREEK_CLASSIC))
+_VOICELESS = "θκξπστφχψ"
+
+
+def _latin_spellings(text: str) -> Iterator[str]:
+    """Yield the other spellings of a text, in small letters, with its spaces; the text itself is not one of them."""
+    if text.isascii():
+        return
+    small = unicodedata.normalize("NFC", text).lower()
+    yield small.translate(_SHARP_S)
+    yield small.translate(_TWO_LETTERS)
+    yield small.translate(_SLUG)
+    if any("\u0370" <= letter <= "\u03ff" for letter in small):
+        bare = _bare(small)
+        for table in _GREEK_TABLES:
+            yield bare.translate(table)
+        yield _elot(bare)
+    elif any("\u0400" <= letter <= "\u04ff" for letter in small):
+        for table in _CYRILLIC:
+            yield small.translate(table)
+        for table in _CYRILLIC_UKRAINIAN:
+            yield small.translate(table)
+        yield _initials_apart(small)
+    elif any("\uac00" <= letter <= "\ud7a3" for letter in small):
+        yield unicodedata.normalize("NFD", small)
+
+
+def _bare(text: str) -> str:
+    return "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
+
+
+def _elot(bare: str) -> str:
+    """Return Greek as ELOT 743 has it, with its pairs of letters."""
+    made = ""
+    at = 0
+    while at < len(bare):
+        pair = bare[at : at + 2]
+        if pair == "ου":
+            made += "ou"
+        elif pair in {"αυ", "ευ", "ηυ"}:
+            follows = bare[at + 2 : at + 3]
+            made += pair[0].translate(_GREEK_TABLES[0]) + (
+                "f" if follows in _VOICELESS or not follows.isalpha() else "v"
+            )
+        elif pair == "γγ":
+            made += "ng"
+        elif pair == "γξ":
+            made += "nx"
+        elif pair == "γχ":
+            made += "nch"
+        elif pair == "μπ" and not bare[at - 1 : at].isalpha():
+            made += "b"
+        else:
+            made += bare[at].translate(_GREEK_TABLES[0])
+            at += 1
+            continue
+        at += 2
+    return made
+
+
+def _initials_apart(text: str) -> str:
+    """Return Ukrainian as its passports have it since 2010: some letters are written otherwise where a word begins."""
+    begins = {"є": "ye", "ї": "yi", "й": "y", "ю": "yu", "я": "ya"}
+    made = ""
+    for at, letter in enumerate(text):
+        is_first = not text[at - 1 : at].isalpha() if at else True
+        made += begins[letter] if is_first and letter in begins else letter.translate(_CYRILLIC_UKRAINIAN[0])
+    return made
+
 
 _PARTS = re.compile(r"[^\s,;]+")
 _LETTERS = re.compile(r"[^\W\d_]")
@@ -107,11 +205,11 @@ def _of_words(text: str) -> Iterator[tuple[str, Rule]]:
         return
     words = [word.casefold() for word in _WORDS.findall(text)]
     weight = sum(1 + (letter >= _UNCASED) for letter in letters)
-    says_nothing = weight < _FEW_LETTERS or all(map(is_everyday, words))
+    says_nothing = weight < _FEW_LETTERS or all(word in ALSO_NAMES for word in words)
     rule = Rule.ANY if len(words) > 1 else _rule_of_word(letters)
     yield letters, Rule.EXACT if says_nothing else rule
     if not says_nothing:
-        for other in latin_spellings(text):
+        for other in _latin_spellings(text):
             yield folded_letters(other), rule
 
 
@@ -122,7 +220,7 @@ def _rule_of_word(letters: str) -> Rule:
 
 def _of_person(text: str) -> Iterator[tuple[str, Rule]]:
     yield from _of_name(text)
-    for other in latin_spellings(text):
+    for other in _latin_spellings(text):
         yield from _of_name(other)
 
 
@@ -131,7 +229,7 @@ def _of_name(text: str) -> Iterator[tuple[str, Rule]]:
     whole = folded_letters(text)
     if len(parts) < 2:
         word = parts[0] if parts else whole
-        rule = Rule.EXACT if is_everyday(word) or (len(word) < _LONE_WORD and word.isascii()) else _rule_of_word(word)
+        rule = Rule.EXACT if word in ALSO_NAMES or (len(word) < _LONE_WORD and word.isascii()) else _rule_of_word(word)
         yield whole, rule
         yield word, rule
         return
@@ -157,11 +255,11 @@ def _orders(parts: list[str], whole: str) -> Iterator[tuple[str, Rule]]:
             rows[given + "".join(part[0] for part in parts[1:begins]) + "".join(parts[begins:])] = None
         if parts[1] not in _PARTICLES:
             rows[given + parts[1]] = None  # two family names, as in Spanish, of which either may be left out
-    has_plain = all(map(is_plain, parts))
+    has_plain = PLAIN_WORDS.issuperset(parts)
     for letters in rows:
         if has_plain:
-            yield letters, Rule.PLAIN_APART if is_glued_word(letters) else Rule.PLAIN
-        elif is_glued_word(letters) or len(letters) < _SHORT_NAME:
+            yield letters, Rule.PLAIN_APART if letters in GLUED_WORDS else Rule.PLAIN
+        elif letters in GLUED_WORDS or len(letters) < _SHORT_NAME:
             yield letters, Rule.NO_SMALL_WORD
         else:
             yield letters, Rule.ANY if letters in {whole, "".join(parts)} else Rule.IN_LINE
@@ -182,9 +280,9 @@ def _with_initials(parts: Sequence[str]) -> Iterator[tuple[str, Rule]]:
 
 
 def _rule_of_initial(letters: str, family: str) -> Rule:
-    if is_everyday(family):
-        return Rule.INITIAL_APART if is_glued_word(letters) else Rule.INITIAL_EVERYDAY
-    if is_glued_word(letters) or len(letters) < _SHORT_MAILBOX:
+    if family in ALSO_NAMES:
+        return Rule.INITIAL_APART if letters in GLUED_WORDS else Rule.INITIAL_EVERYDAY
+    if letters in GLUED_WORDS or len(letters) < _SHORT_MAILBOX:
         return Rule.INITIAL_APART
     return Rule.INITIAL
 
@@ -218,14 +316,14 @@ def _of_email(text: str) -> Iterator[tuple[str, Rule]]:
     mailbox = text.rpartition("@")[0]
     for name in dict.fromkeys((mailbox, mailbox.partition("+")[0])):
         letters = folded_letters(name)
-        if len(letters) < _SHORT_MAILBOX or is_role(name.casefold()) or is_role(letters):
+        if len(letters) < _SHORT_MAILBOX or not ROLES_OF_MAILBOXES.isdisjoint((name.casefold(), letters)):
             continue
         if letters.isdecimal():
             if len(letters) >= _DIGITS_LEAST:
                 yield letters, Rule.DIGITS
         elif len(letters) < _FEW_LETTERS_AND_DIGITS and not letters.isalpha():
             yield letters, Rule.NO_BLANK
-        elif all(is_everyday(word) for word in _WORDS.findall(name.casefold().replace("_", " "))):
+        elif all(word in ALSO_NAMES for word in _WORDS.findall(name.casefold().replace("_", " "))):
             yield letters, Rule.EXACT
         else:
             yield letters, Rule.ANY
@@ -338,7 +436,10 @@ def _fits_initial(rule: Rule, surface: str) -> bool:
     if all(word[0].isupper() or not word[0].isalpha() or word[0].lower() == word[0].upper() for word in words):
         between = surface[len(words[0]) : len(surface) - len(words[-1])]
         return not (
-            rule is not Rule.INITIAL and words[0] in {"A", "I"} and between.isspace() and is_plain(words[-1].lower())
+            rule is not Rule.INITIAL
+            and words[0] in {"A", "I"}
+            and between.isspace()
+            and words[-1].lower() in PLAIN_WORDS
         )
     if rule is Rule.INITIAL:
         return any(mark in surface for mark in "._-")

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from sealab.server.privacy.detection.analyzer import RECOGNIZERS
-from sealab.server.privacy.detection.detect import Detector
+from sealab.server.privacy.detection.detect import RECOGNIZERS, Detector
 from sealab.server.privacy.detection.findings import Finding, PiiType
-from sealab.server.privacy.detection.recognizers.lines import lines
+from sealab.server.privacy.detection.recognizers.keyed_values import lines
 from sealab.server.privacy.detection.recognizers.secrets import long_secrets, secrets
 
 from ..expressions import (
@@ -34,7 +33,9 @@ TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N
 _CARELESS = re.compile(r"(?<![A-Za-z])eyJ[A-Za-z-]{8,}\.")
 
 
-@pytest.mark.parametrize(("find", "types"), RECOGNIZERS, ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.parametrize(
+    ("find", "types"), [each[:2] for each in RECOGNIZERS], ids=lambda each: getattr(each, "__name__", "")
+)
 def test_a_recognizer_takes_no_more_than_linear_time_and_finds_what_it_says(find, types) -> None:
     dice = random.Random(find.__name__)
     units = [unit for pattern in patterns_of(find) for unit in hostile_units(pattern, dice, 12)]

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from mcp.types import CallToolResult, TextContent
 
-from sealab.server.privacy.reading.any_bytes import text_of_any
+from sealab.server.privacy.reading.encodings import text_of_any
 
 from ...conftest import Caller, in_process_server
 

@@ -16,8 +16,7 @@ from sealab.sandbox.job import Json
 from sealab.server.errors import PrivacyFailed
 from sealab.server.host_work import Account
 from sealab.server.privacy.gates import learning as module
-from sealab.server.privacy.gates.file_pieces import FilePieces
-from sealab.server.privacy.gates.learning import Learning
+from sealab.server.privacy.gates.learning import FilePieces, Learning
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.privacy.tokens.run_tokens import RunTokens
 

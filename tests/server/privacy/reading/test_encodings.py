@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.server.privacy.reading.encodings import SAMPLE_BYTES, Encoding, encoding_of, marked
+from sealab.server.privacy.reading.encodings import (
+    ENCODINGS_MAX,
+    SAMPLE_BYTES,
+    Encoding,
+    encoding_of,
+    encodings_of,
+    marked,
+)
 from sealab.server.privacy.reading.file_texts import texts_of
-from sealab.server.privacy.reading.legacy_encodings import ENCODINGS_MAX, encodings_of
 
 WORDS = "customer_name;email\r\nZoë Krüger;zoe@corp.example\r\n"
 ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be", "cp1252"]

@@ -13,7 +13,7 @@ import pytest
 
 from sealab.sandbox.job import Json
 from sealab.server.errors import PrivacyFailed
-from sealab.server.privacy.reading import file_texts, spreadsheets
+from sealab.server.privacy.reading import file_texts
 from sealab.server.privacy.reading.file_texts import PIECE_CHARS, texts_of
 
 HEAD = "customer_name;n\n"
@@ -71,7 +71,7 @@ def test_rows_of_a_spreadsheet_come_under_the_headings_of_their_columns() -> Non
     rows = [{"customer_name": "Ann Krug", "B": "7", "mobile": "a &amp; b"}, {"mobile": "x"}]
     assert rows in texts(file.getvalue())
     hostile = "<row>" * 200_000 + "<c r=" * 200_000 + "</c>" + "<si>" * 200_000
-    assert list(spreadsheets.rows(hostile, spreadsheets.shared_strings(hostile))) == []
+    assert list(file_texts.sheet_rows(hostile, file_texts.shared_strings(hostile))) == []
 
 
 def test_of_what_is_packed_again_and_again_two_layers_are_looked_through() -> None:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from sealab.sandbox.job import Json
 from sealab.server.privacy.token_texts import Span
 from sealab.server.privacy.tokens import grids
-from sealab.server.privacy.tokens.answer_parts import sheet_of
 from sealab.server.privacy.tokens.grids import grid_of, table_grid, whole_rows
 from sealab.server.privacy.tokens.known_values import KnownValues
 from sealab.server.privacy.tokens.parts import part_of
 from sealab.server.privacy.tokens.records import records_in
+from sealab.server.privacy.tokens.sheets import sheet_of
 
 cells = st.one_of(st.text("ab ,;\"'\n|é漢0", max_size=8), st.text(max_size=5))
 leaf_values = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=8))

@@ -13,7 +13,7 @@ import pytest
 from sealab.server.errors import PrivacyFailed
 from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Finding, KeyedText, Mode
 from sealab.server.privacy.token_texts import TOKEN
-from sealab.server.privacy.tokens import sanitizer as module
+from sealab.server.privacy.tokens import scope as module
 from sealab.server.privacy.tokens import streams
 from sealab.server.privacy.tokens.grids import LEAST_CHARS
 from sealab.server.privacy.tokens.parts import Text, Tree

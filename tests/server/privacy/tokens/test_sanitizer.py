@@ -339,7 +339,7 @@ def test_what_looks_like_json_and_cannot_be_read_has_a_kind_too(beginning: str, 
 def test_what_was_restored_is_known_however_long_ago_the_vault_got_it(
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sealab.server.privacy.tokens.sanitizer.LOADED_MAX", 1)
+    monkeypatch.setattr("sealab.server.privacy.tokens.scope.LOADED_MAX", 1)
 
     def made() -> Sanitizer:
         return Sanitizer(Detector(DetectorOptions(mode=Mode.FAST)), vault)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from sealab.server.privacy.detection.detect import Detector
 from sealab.server.privacy.detection.ner import model
-from sealab.server.privacy.detection.ner.model import Rampart
-from sealab.server.privacy.detection.ner.wordpiece import WordPiece
+from sealab.server.privacy.detection.ner.model import Rampart, WordPiece
 
 from ...found import found
 

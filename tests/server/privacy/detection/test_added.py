@@ -13,9 +13,8 @@ from presidio_analyzer import EntityRecognizer, RecognizerResult
 from presidio_analyzer.nlp_engine import NlpArtifacts
 
 from sealab.server.errors import SettingsError
-from sealab.server.privacy.detection.added import bounds
-from sealab.server.privacy.detection.added.bounds import RecognizersInvalid
-from sealab.server.privacy.detection.added.registry_file import read_recognizers
+from sealab.server.privacy.detection import added
+from sealab.server.privacy.detection.added import RecognizersInvalid, read_recognizers
 from sealab.server.privacy.detection.detect import (
     DetectionFailed,
     Detector,
@@ -27,8 +26,8 @@ from sealab.server.privacy.detection.detect import (
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.settings import Settings
 
-from ....command_line import run, sealab
-from ...found import found
+from ...command_line import run, sealab
+from ..found import found
 
 _PACKAGE = """
 from presidio_analyzer import EntityRecognizer, RecognizerResult
@@ -214,7 +213,7 @@ def test_thresholds_allowed_values_and_types_hold_for_what_is_added(tmp_path: Pa
 
 
 def test_an_expression_that_runs_away_withholds_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "_EXPRESSION_SECONDS", 0.05)
+    monkeypatch.setattr(added, "_EXPRESSION_SECONDS", 0.05)
     slow = "recognizers: [{name: Slow, supported_entity: SLOW, patterns: [{name: a, regex: '(x+x+)+y', score: 1}]}]"
     detector = _reading(tmp_path, slow)
     assert found(detector, "xxy") == [("xxy", "SLOW")]
@@ -260,7 +259,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_name_its_line_and_its_ke
 
 
 def test_the_example_of_the_page_on_privacy_does_what_it_says(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[5] / "docs" / "privacy.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "privacy.md").read_text(encoding="utf-8")
     example = page.partition("```yaml\n")[2].partition("```")[0]
     text = "our staff: part B12345 of Nightjar, 55555555K"
     assert [kind for _, kind in found(_reading(tmp_path, example), text)] == ["BADGE", "PROJECT", "ES_NIF"]

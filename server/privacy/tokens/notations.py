@@ -1,7 +1,8 @@
-"""The leaves of JSON: what is personal is looked for in them, and put back into them, so that JSON stays JSON.
+"""The leaves of JSON and of separated values (RFC 4180): what is personal is found in them, and put back into them.
 
-A number that is personal, wholly or in part, becomes a token as a whole, which is a string; that it was a number is
-remembered with the value. Keys are leaves too. In a text, everything between the leaves stays as it was written.
+A number of JSON that is personal, wholly or in part, becomes a token as a whole, which is a string; that it was a
+number is remembered with the value. Keys are leaves too. The cells of a table are looked at under their headings. In a
+text, everything between the leaves stays as it was written.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import cast
+from typing import Protocol, cast
 
 from ....sandbox.job import Json
+from ...errors import PrivacyFailed
 from ...host_work import checkpoint
 
 _LEXEME_OR_NOT = re.compile(
@@ -59,21 +61,17 @@ def leaves_of(value: Json) -> Iterator[Leaf]:
     yield from _walk(value, ())
 
 
-class KeysCollide(ValueError):
-    """Two keys of an object would become one."""
-
-
 def rebuilt(value: Json, leaves: Iterator[Json]) -> Json:
     """Return the value with the next of `leaves` in each place of one; for a number None says that it stays.
 
-    Raises `KeysCollide`.
+    Raises `PrivacyFailed` where two keys of an object become one.
     """
     if isinstance(value, Mapping):
         made: dict[str, Json] = {}
         for inner in value.values():
             name = cast("str", next(leaves))
             if name in made:
-                raise KeysCollide("two keys of an object would become one")
+                raise PrivacyFailed("Two keys of an object are tokens of one value. Restore them one by one.")
             made[name] = rebuilt(inner, leaves)
         return made
     if isinstance(value, str):
@@ -108,26 +106,57 @@ def written_leaves(text: str) -> list[WrittenLeaf] | None:
     return Scanner().leaves(text)
 
 
-class JsonNotation:
-    """How JSON writes its leaves."""
+class Notation(Protocol):
+    """How a text writes its leaves."""
 
     def offsets(self, source: str) -> Sequence[int]:
         """Return where each character of a leaf begins in its source, and where the last ends."""
-        return source_offsets(source)
+        ...
 
-    def escaped(self, _source: str, text: str) -> str:
+    def escaped(self, source: str, text: str) -> str:
         """Return a text as it stands within the source of a leaf."""
-        return escaped(text)
+        ...
 
     def tidied(self, source: str) -> str:
         """Return the source of a leaf that something was put into, made valid again."""
+        ...
+
+
+class _PlainNotation:
+    """A text that is a leaf as it is."""
+
+    def offsets(self, source: str) -> Sequence[int]:
+        return range(len(source) + 1)
+
+    def escaped(self, _source: str, text: str) -> str:
+        return text
+
+    def tidied(self, source: str) -> str:
         return source
+
+
+PLAIN = _PlainNotation()
+
+
+class JsonNotation(_PlainNotation):
+    """How JSON writes its leaves."""
+
+    def offsets(self, source: str) -> Sequence[int]:
+        """Return where each character of a string begins in its source, quotes included, and where the last ends."""
+        if "\\" not in source:
+            return range(1, len(source))
+        return [*(match.start() for match in _ESCAPE.finditer(source, 1, len(source) - 1)), len(source) - 1]
+
+    def escaped(self, _source: str, text: str) -> str:
+        """Return a text as it stands between the quotes of a string."""
+        return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 class Scanner:
     """Finds the leaves of JSON texts that follow one another, in pieces if need be; it does not judge them."""
 
     def __init__(self) -> None:
+        self.notation = JsonNotation()
         self._path: list[str] = []
         self._objects: list[bool] = []
         self._awaits_key = False
@@ -164,7 +193,7 @@ class Scanner:
         """Take in one lexeme, and return the leaf that it is, if it is one."""
         path = self._path
         if lexeme[0] == '"':
-            text = said(lexeme)
+            text = json_said(lexeme)
             if self._awaits_key and path:
                 path[-1] = text
                 return Leaf((), text, LeafKind.KEY)
@@ -189,18 +218,6 @@ class Scanner:
         return None
 
 
-def source_offsets(source: str) -> Sequence[int]:
-    """Return where each character of a JSON string begins in its source, quotes included, and where the last ends."""
-    if "\\" not in source:
-        return range(1, len(source))
-    return [*(match.start() for match in _ESCAPE.finditer(source, 1, len(source) - 1)), len(source) - 1]
-
-
-def escaped(text: str) -> str:
-    """Return a text as it stands between the quotes of a JSON string."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
-
-
 def _walk(value: Json, path: tuple[str, ...]) -> Iterator[Leaf]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
@@ -221,7 +238,7 @@ def _is_leaf_number(value: Json) -> bool:
     )
 
 
-def said(lexeme: str) -> str:
+def json_said(lexeme: str) -> str:
     """Return what a string says, as JSON writes it."""
     if "\\" not in lexeme:
         return lexeme[1:-1]
@@ -233,3 +250,98 @@ def said(lexeme: str) -> str:
 
 def _as_written(number: str) -> str:
     return number
+
+
+_SEPARATORS = ",;\t|"
+
+
+class TableScanner:
+    """Finds the cells of a table, in pieces if need be. The first row gives the headings."""
+
+    def __init__(self, separator: str | None = None, headings: Sequence[str] = ()) -> None:
+        """Begin a table, or go on with one whose separator and headings are known."""
+        self._separator = separator
+        self._headings = list(headings)
+        self._row = 1 if headings else 0
+        self._column = 0
+
+    def feed(self, text: str, *, final: bool) -> tuple[list[WrittenLeaf], int]:
+        """Return the cells of the next piece, and how much of it they take; `final` says that nothing follows."""
+        if self._separator is None:
+            if not final and "\n" not in text:
+                return [], 0
+            self._separator = separator_of(text.partition("\n")[0])
+        cell = cell_pattern(self._separator)
+        found: list[WrittenLeaf] = []
+        at = 0
+        while at < len(text) and (match := cell.match(text, at)):
+            if not final and match.end() + 1 >= len(text):
+                break  # the cell, or the end of the line, may go on
+            start, end = match.span(1)
+            found.append(WrittenLeaf(Leaf(self._path(), cell_said(match[1])), start, end))
+            if self._row == 0:
+                self._headings.append(cell_said(match[1]).strip())
+            if match[2] == self._separator:
+                self._column += 1
+            else:
+                self._row += 1
+                self._column = 0
+            at = match.end()
+        return found, len(text) if final else at
+
+    @property
+    def notation(self) -> TableNotation:
+        """How the table writes its cells, as far as it has been seen."""
+        return TableNotation(self._separator or _SEPARATORS[0])
+
+    def _path(self) -> tuple[str, ...]:
+        if self._row == 0 or self._column >= len(self._headings):
+            return ()
+        return (str(self._row - 1), self._headings[self._column])
+
+
+class TableNotation(_PlainNotation):
+    """How separated values write their cells."""
+
+    def __init__(self, separator: str) -> None:
+        self.separator = separator
+
+    def offsets(self, source: str) -> Sequence[int]:
+        """Return where each character of a cell begins in its source, and where the last ends."""
+        if not _is_quoted(source):
+            return super().offsets(source)
+        return [*(match.start() for match in _QUOTED_CHARACTER.finditer(source, 1, len(source) - 1)), len(source) - 1]
+
+    def escaped(self, source: str, text: str) -> str:
+        """Return a text as it stands within the source of a cell."""
+        return text.replace('"', '""') if _is_quoted(source) else text
+
+    def tidied(self, source: str) -> str:
+        """Return the source of a cell, in quotes if what was put into it would part it."""
+        if _is_quoted(source) or not any(mark in source for mark in (self.separator, '"', "\n", "\r")):
+            return source
+        return '"' + source.replace('"', '""') + '"'
+
+
+_QUOTED_CHARACTER = re.compile(r'""|[^"]', re.DOTALL)
+
+
+def cell_pattern(separator: str) -> re.Pattern[str]:
+    """Return an expression for one cell and the mark after it."""
+    mark = re.escape(separator)
+    return re.compile(rf'("(?:[^"]|"")*"(?=[{mark}\r\n]|\Z)|[^{mark}\r\n]*)({mark}|\r\n|\r|\n|\Z)')
+
+
+def separator_of(first_line: str) -> str:
+    """Return which separator the headings use the most."""
+    bare = re.sub(r'"[^"]*"', "", first_line)
+    return max(_SEPARATORS, key=bare.count)
+
+
+def _is_quoted(source: str) -> bool:
+    return len(source) > 1 and source[0] == source[-1] == '"'
+
+
+def cell_said(source: str) -> str:
+    """Return what a cell says."""
+    return source[1:-1].replace('""', '"') if _is_quoted(source) else source

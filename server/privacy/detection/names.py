@@ -1,24 +1,54 @@
-"""Whether words in scripts without capital letters, or in Cyrillic, are a name: by lists of names and their letters."""
+"""Names of people and places, and whether words are one, in scripts without capital letters too.
+
+Of Russian and Ukrainian names the lists have the form in which they are called; endings of cases are cut from what is
+looked up. In Devanagari and Arabic words are as `readable` gives them.
+"""
 
 from __future__ import annotations
 
 import re
 
-from ..scripts import ARABIC, CYRILLIC, DEVANAGARI, HAN, HANGUL, KANA, readable
-from .by_country import ARABIC_FAMILIES, HINDI_FAMILIES, HINDI_GIVEN
-from .east_asian import (
-    CHINESE_DOUBLE_FAMILIES,
-    CHINESE_FAMILIES,
-    CHINESE_GIVEN_LETTERS,
-    CITIES,
-    JAPANESE_FAMILIES,
-    JAPANESE_GIVEN_LETTERS,
-    KOREAN_FAMILIES,
-    KOREAN_GIVEN_LETTERS,
-    KOREAN_NO_NAMES,
-)
-from .spaced_scripts import ARABIC_NAMES, CYRILLIC_NAMES, HINDI_NAMES
+from .lists import lists
+from .scripts import ARABIC, CYRILLIC, DEVANAGARI, HAN, HANGUL, KANA, readable
 
+_LISTS = lists("names")
+
+
+def _words(heading: str) -> frozenset[str]:
+    return frozenset(readable(_LISTS[heading]).split())
+
+
+GIVEN_NAMES = _words("latin given")
+"""Given names in Latin letters, without those that are everyday words where they are common."""
+FAMILY_NAMES = _words("english family")
+"""Family names beside which a word is a given name that else is something else, without everyday words of English."""
+PLACES_AND_WORDS = _words("places and words")
+"""Given names that are as often a place, a month or an everyday word."""
+TURKISH_FAMILIES = _words("turkish family")
+CHINESE_GIVEN, CHINESE_NO_NAMES = _words("chinese given"), _words("chinese no names")
+CHINESE_FAMILIES, CHINESE_DOUBLE_FAMILIES = (
+    frozenset(_LISTS["chinese family"].strip()),
+    _words("chinese double family"),
+)
+JAPANESE_FAMILIES, KOREAN_FAMILIES = _words("japanese family"), frozenset(_LISTS["korean family"].strip())
+JAPANESE_GIVEN_LETTERS, CHINESE_GIVEN_LETTERS, KOREAN_GIVEN_LETTERS = (
+    frozenset(_LISTS[f"{each} given letters"].strip()) for each in ("japanese", "chinese", "korean")
+)
+JAPANESE_PREFECTURES, CHINESE_PROVINCES, KOREAN_PROVINCES = (
+    _words(each) for each in ("japanese prefectures", "chinese provinces", "korean provinces")
+)
+EAST_ASIAN_CITIES = _words("east asian cities")
+HINDI_TOWNS, HINDI_CITIES, HINDI_NO_NAMES, HINDI_COMMON_WORDS = (
+    _words(f"hindi {each}") for each in ("towns", "cities", "no names", "common words")
+)
+ARABIC_CITIES = readable(" ".join(_LISTS["arabic cities"].split()))
+"""Alternatives of an expression."""
+ARABIC_NO_NAMES, ARABIC_LIKE_PARTICLES = _words("arabic no names"), _words("arabic beginning like a particle")
+"""Words that begin no name, and names that begin with a letter that is also a particle."""
+CYRILLIC_CITIES, CYRILLIC_NO_FAMILIES = _words("cyrillic cities"), _words("cyrillic no family")
+_KOREAN_NO_NAMES, _CYRILLIC_GIVEN = _words("korean no names"), _words("cyrillic given")
+_HINDI, _HINDI_GIVEN, _HINDI_FAMILIES = _words("hindi"), _words("hindi given"), _words("hindi family")
+_ARABIC, _ARABIC_FAMILIES = _words("arabic"), _words("arabic family")
 _HAN_KANA = re.compile(f"[{HAN}{KANA}]+")
 _SCRIPTS = tuple((name, re.compile(f"[{letters}]+")) for name, letters in (
     ("hangul", HANGUL), ("devanagari", DEVANAGARI), ("arabic", ARABIC), ("cyrillic", CYRILLIC),
@@ -35,7 +65,7 @@ _CASE_ENDS = ("", "а", "у", "ю", "я", "ы", "и", "е", "ой", "ей", "о�
 _CASE_OF = ("", "а", "я", "й", "ь", "о")
 
 
-def is_japanese_name(name: str) -> bool:
+def _is_japanese_name(name: str) -> bool:
     """Return whether a word is a Japanese family name, and perhaps a given one: 田中, 田中太郎, 佐藤さくら."""
     for length in range(min(_LONGEST_FAMILY, len(name)), 0, -1):
         if name[:length] in JAPANESE_FAMILIES:
@@ -44,7 +74,7 @@ def is_japanese_name(name: str) -> bool:
     return False
 
 
-def is_chinese_name(name: str) -> bool:
+def _is_chinese_name(name: str) -> bool:
     """Return whether a word is a Chinese family and given name, of two to four letters."""
     family = 2 if name[:2] in CHINESE_DOUBLE_FAMILIES else 1
     given = name[family:]
@@ -60,23 +90,18 @@ def is_korean_name(name: str) -> bool:
     return (
         len(name) == 3
         and name[0] in KOREAN_FAMILIES
-        and name not in KOREAN_NO_NAMES
-        and name[:2] not in KOREAN_NO_NAMES
+        and name not in _KOREAN_NO_NAMES
+        and name[:2] not in _KOREAN_NO_NAMES
         and all(c in KOREAN_GIVEN_LETTERS for c in name[1:])
     )
 
 
 def is_hindi_name(word: str) -> bool:
     """Return whether a word in Devanagari, as `readable` gives it, is a given or a family name."""
-    return word in HINDI_NAMES or (word.endswith(_HINDI_HONOUR) and word.removesuffix(_HINDI_HONOUR) in HINDI_NAMES)
+    return word in _HINDI or (word.endswith(_HINDI_HONOUR) and word.removesuffix(_HINDI_HONOUR) in _HINDI)
 
 
 _HINDI_HONOUR = readable("जी")
-
-
-_HINDI_FAMILIES, _HINDI_GIVEN, _ARABIC_FAMILIES = (
-    frozenset(map(readable, names)) for names in (HINDI_FAMILIES, HINDI_GIVEN, ARABIC_FAMILIES)
-)
 
 
 def is_hindi_family_name(word: str) -> bool:
@@ -86,7 +111,7 @@ def is_hindi_family_name(word: str) -> bool:
 
 def is_hindi_given_name(word: str) -> bool:
     """Return whether a word in Devanagari, as `readable` gives it, is a given name; it may be a word of its own too."""
-    return word in _HINDI_GIVEN or word in HINDI_NAMES
+    return word in _HINDI_GIVEN or word in _HINDI
 
 
 def is_arabic_family_name(word: str) -> bool:
@@ -96,18 +121,18 @@ def is_arabic_family_name(word: str) -> bool:
 
 def is_arabic_name(word: str) -> bool:
     """Return whether an Arabic word, as `readable` gives it, is a given or a family name."""
-    return word in ARABIC_NAMES or (word[:1] in "لوب" and word[1:] in ARABIC_NAMES)
+    return word in _ARABIC or (word[:1] in "لوب" and word[1:] in _ARABIC)
 
 
 def is_cyrillic_given_name(word: str) -> bool:
     """Return whether a word in Cyrillic is a given name, or a patronymic, in any case."""
     low = word.lower()
-    if low in CYRILLIC_NAMES:
+    if low in _CYRILLIC_GIVEN:
         return True
     if len(low) > 5 and _PATRONYMIC.search(low) and not low.endswith("ну"):
         return True
     return any(
-        low.removesuffix(end) + base in CYRILLIC_NAMES
+        low.removesuffix(end) + base in _CYRILLIC_GIVEN
         for end in _CASE_ENDS
         if end and low.endswith(end) and len(low) - len(end) > 1
         for base in _CASE_OF
@@ -126,11 +151,11 @@ def looks_like_local_name(value: str) -> bool:
         return False
     whole = "".join(words)
     if _HAN_KANA.fullmatch(whole):
-        return value not in CITIES and len(whole) <= _LONGEST_HAN and _is_han_name(words, whole)
+        return value not in EAST_ASIAN_CITIES and len(whole) <= _LONGEST_HAN and _is_han_name(words, whole)
     script = next((name for name, letters in _SCRIPTS if letters.fullmatch(whole)), "")
     if script == "hangul":
         return (
-            value not in CITIES
+            value not in EAST_ASIAN_CITIES
             and whole[0] in KOREAN_FAMILIES
             and (len(whole) == 3 or len(words) == 2)
             and all(c in KOREAN_GIVEN_LETTERS for c in whole[1:])
@@ -142,15 +167,11 @@ def looks_like_local_name(value: str) -> bool:
 
 def _is_han_name(words: list[str], whole: str) -> bool:
     if len(words) == 2:
-        return words[0] in JAPANESE_FAMILIES or is_chinese_name(whole)
-    return len(words) == 1 and (is_chinese_name(whole) or (len(whole) > 2 and is_japanese_name(whole)))
+        return words[0] in JAPANESE_FAMILIES or _is_chinese_name(whole)
+    return len(words) == 1 and (_is_chinese_name(whole) or (len(whole) > 2 and _is_japanese_name(whole)))
 
 
 _MOST_WORDS, _LONGEST_HAN = 6, 8
 _SIGNS = re.compile("[・·'’.\u002d]")
-_NO_NAME_WORDS = frozenset(
-    readable(
-        "कंपनी लिमिटेड बैंक कुर्सी मेज़ मेज टेबल सेवा विभाग उत्पाद स्कूल अस्पताल होटल दुकान संस्थान विश्वविद्यालय प्राइवेट और का की के में शहर नगर लैपटॉप फ़ोन मोबाइल किताब "
-        "شركة مؤسسة بنك مصرف فندق مطعم مدرسة جامعة مستشفى قسم خدمة منتج كرسي طاولة هاتف كتاب متجر مكتب وزارة إدارة من في على و حاسوب مصباح"
-    ).split()
-)
+_NO_NAME_WORDS = _words("words of companies in other scripts")
+_LISTS.clear()

@@ -1,1 +1,0 @@
-"""What the names of fields say about their values, and whether the values look like it."""
