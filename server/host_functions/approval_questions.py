@@ -14,9 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, cast
 
-from ...sandbox.errors import HostCallError
-from ...sandbox.host.call_slots import slot_given_back
-from ...sandbox.host.run_clock import paused
 from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
 from ...tools_registry.errors import RegistryError, ToolAmbiguous, ToolUnknown
@@ -25,17 +22,16 @@ from ..audit.trail import ToolCallLine
 from ..caller import Ask, NoMoreQuestions
 from ..host_work import Kind, checked, in_thread
 from ..identity import Right
-from ..journal.changes import waits_for_user
 from ..scopes import is_one_user
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import ALWAYS, EACH_CALL, THIS_CALL, THIS_RUN, Decision
 from ..upstream_tools.wiring import config_of
+from .broker import Calls, failed
 from .written_calls import CALLS_JUDGED_MAX, Fault, Place, faults, read_places, unknown_faults
 
 if TYPE_CHECKING:
     from ..privacy.privacy import Privacy
     from ..upstream_tools.registry import Known, Registry
-    from .broker import Arguments, Calls
 
 TOOLS_ASKED_MAX = 20
 """Tools that one question is about; calls of others are asked about when they are made."""
@@ -53,7 +49,7 @@ class _Planned:
     places: tuple[Place, ...]
 
 
-async def judge_calls(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
+async def judge_calls(registry: Registry, calls: Calls, planned: Sequence[Json]) -> Json:
     """Judge the calls that stand in a program, in the form that `planned_calls` sends.
 
     Returns None where the program may start, else `{message, line, instead}`. A call whose failure the program catches
@@ -64,10 +60,8 @@ async def judge_calls(registry: Registry, calls: Calls, arguments: Arguments) ->
     if not calls.caller.identity.may(Right.TOOLS_READ):
         return None  # the calls will say it
     try:
-        with slot_given_back():
-            return await _judged(
-                registry, calls, read_places(cast("Sequence[Json]", arguments["calls"]), calls.skill_sources)
-            )
+        with calls.waits.for_server():
+            return await _judged(registry, calls, read_places(planned, calls.skill_sources))
     except RegistryError:
         return None  # the calls will say it
 
@@ -86,7 +80,7 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
             refused += [place.said(str(found)) for place in ending]
             if ending and found.left_out_of is not None:
                 line = ToolCallLine.of_unfound(found.left_out_of, "not sent")
-                calls.audit.tool_called(calls.caller, calls.outermost.attachments.run_id, line)
+                calls.audit.tool_called(calls.caller, calls.run_id, line)
             continue
         try:
             server = config_of(found, known.configuration)
@@ -181,7 +175,7 @@ async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_P
     text = question.text + approval.OF_DRY_RUN if calls.dry_run else question.text
     names, taken = question.covers, calls.approvals.taken
     try:
-        with paused(), waits_for_user():
+        with calls.waits.for_user():
             answer = await _answer(calls, calls.caller.ask, text, choices, names)
     except NoMoreQuestions:
         return None  # each call will say so
@@ -230,16 +224,14 @@ async def approved(
         await _fail(registry, calls, tool, approval.why_not_approved(tool))
     told_of = await privacy.kept_value(calls.caller.scope, dict(arguments))  # before anything of it is cut
     question = approval.question(tool, server, cast("Mapping[str, Json]", told_of))
-    with paused(), slot_given_back(), waits_for_user():
+    with calls.waits.for_user():
         async with calls.approvals.asking.setdefault(name, asyncio.Lock()):  # an answer may cover those that wait here
             if calls.approvals.grants(name):
                 return
             try:
                 answer = await _asked_in_run(calls, ask, name, question)
             except NoMoreQuestions as error:
-                raise HostCallError(
-                    approval.why_no_more_questions(tool, server, error.asked), type="ToolError"
-                ) from error
+                raise failed(approval.why_no_more_questions(tool, server, error.asked)) from error
     if answer is None:
         await _fail(registry, calls, tool, approval.why_not_approved(tool))
     if answer == ALWAYS:
@@ -266,7 +258,7 @@ async def _asked_in_run(calls: Calls, ask: Ask, name: str, question: str) -> str
 
 async def _answer(calls: Calls, ask: Ask, question: str, choices: Sequence[str], tools: Collection[str]) -> str | None:
     """Return what the user answers to a question about tools, as the audit log has it too."""
-    run_id = calls.outermost.attachments.run_id
+    run_id = calls.run_id
     named = [tool.removesuffix("\0") for tool in tools]
     calls.audit.approval_asked(calls.caller, run_id, named)
     decision = "none"
@@ -286,7 +278,7 @@ async def is_granted(registry: Registry, calls: Calls, tool: Tool) -> bool:
 
 
 async def _fail(registry: Registry, calls: Calls, tool: Tool, why: str) -> NoReturn:
-    raise HostCallError(f"{why} {await _what_else(registry, calls, [tool])}", type="ToolError")
+    raise failed(f"{why} {await _what_else(registry, calls, [tool])}")
 
 
 async def _what_else(registry: Registry, calls: Calls, tools: Sequence[Tool]) -> str:

@@ -10,9 +10,10 @@ from functools import partial
 
 from typing_extensions import override  # of `typing` from Python 3.12 on
 
-from ...sandbox.job import Failure, HostCalls, Isolation, Outcome, Status
+from ...sandbox.job import Failure, Isolation, Outcome, Status
 from ...workspace.errors import WorkspaceError
 from ..errors import AuditUnwritten
+from ..host_call import Answers
 from ..host_work import Account, Kind, charged_to, in_thread
 from .cancelled_runs import LeftFiles
 from .files_home import changed_files
@@ -94,7 +95,7 @@ class Journaled(Aspect):
     """The journal of the run. That of a program of a session is stored before its answer is given."""
 
     @override
-    def around(self, answer: HostCalls) -> HostCalls:
+    def around(self, answer: Answers) -> Answers:
         return self.run.begun.journaled(self.run, answer)
 
     @override
@@ -118,7 +119,7 @@ class Filtered(Aspect):
     """The privacy gate around host calls. What is shown in the end passes it too: see `Run.shown`."""
 
     @override
-    def around(self, answer: HostCalls) -> HostCalls:
+    def around(self, answer: Answers) -> Answers:
         return self.run.gate.around(answer)
 
     @override

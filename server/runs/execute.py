@@ -8,9 +8,10 @@ from functools import partial
 from itertools import islice
 
 from ...sandbox.errors import Busy
-from ...sandbox.job import Failure, HostCalls, Isolation, Job, Outcome, Status
+from ...sandbox.job import Failure, Isolation, Job, Outcome, Status
 from ..caller import Progress
 from ..errors import KNOWN_ERRORS
+from ..host_call import Answers
 from ..journal.journal import BegunRun, recorder_of
 from ..privacy.gates.program_gate import with_values
 from .admission import admitted
@@ -36,7 +37,7 @@ async def execute(
     request: CodeRequest,
     *,
     progress: Progress | None = None,
-    recorded: Callable[[HostCalls], HostCalls] = lambda answer: answer,
+    recorded: Callable[[Answers], Answers] = lambda answer: answer,
 ) -> Execution:
     """Run the code and return its report, whatever came of it.
 
@@ -57,7 +58,7 @@ async def execute_here(
     request: CodeRequest,
     *,
     progress: Progress | None = None,
-    recorded: Callable[[HostCalls], HostCalls] = lambda answer: answer,
+    recorded: Callable[[Answers], Answers] = lambda answer: answer,
 ) -> Execution:
     """Run the code on this server and return its report; as `execute`."""
     run_id = request.run_id or new_run_id()
@@ -79,7 +80,7 @@ async def execute_here(
         )
     )
 
-    def journaled(run: Run, answer: HostCalls) -> HostCalls:
+    def journaled(run: Run, answer: Answers) -> Answers:
         journal.notes(run.calls.approvals.told)
         return journal.around(answer)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from ...sandbox.job import Isolation, Job, Json, Limits, Outcome, RunBefore, Start
 from ..errors import RequestRefused
+from ..host_call import for_worker
 from ..journal.recording import told_of
 from ..journal.replaying import RunReplay, recorded_calls
 
@@ -61,7 +62,7 @@ def job_of(record: RunRecord, session: str | None = None, *, was_cut: bool = Fal
 async def again(run: RunBefore, record: RunRecord, session: str | None = None, *, job: Job | None = None) -> Replayed:
     """Run a recorded program on its recorded answers alone, as `job` if there is one. Raises as `job_of`."""
     answers = RunReplay(recorded_calls(record.records))
-    outcome = await run(job or job_of(record, session), answers.answer)
+    outcome = await run(job or job_of(record, session), for_worker(answers.answer))
     difference = None if answers.diverged is None else _where(outcome, f"{answers.diverged}")
     if difference is None and outcome.diverged:
         difference = _where(outcome, "" if outcome.error is None else outcome.error.message)
