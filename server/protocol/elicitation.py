@@ -12,8 +12,8 @@ import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
@@ -27,7 +27,7 @@ from mcp.types import (
     InputRequiredResult,
 )
 
-from ..caller import Ask, NobodyAnswers, NoMoreQuestions, OpenLink, or_no
+from ..caller import Ask, Caller, NobodyAnswers, NoMoreQuestions, OpenLink, or_no
 from ..errors import RequestRefused
 from ..identity import Identity, Right
 from ..scopes import caller_of
@@ -53,13 +53,29 @@ _SETTLE_SECONDS = 0.05
 """How long a further question is waited for, so that those that are asked at the same time make one round."""
 _SETTLE_TIMES_MAX = 10
 
-Answer = CallToolResult | InputRequiredResult
-Newest = Callable[[], Context[Any, Any]]
-"""Gives the newest request on whose behalf something is done."""
 
-Work = Callable[[Ask | None, Newest, OpenLink | None], Awaitable[CallToolResult]]
-"""Does what a call asks for; it is given what asks the user, if anything can, what gives the newest request, and what
-asks the user to open a link, if the client can."""
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The client of a call, as the work for the call reaches it. `newest` gives the newest request on its behalf.
+
+    `ask` and `open_link` are None where nothing can ask its user, or have them open a link.
+    """
+
+    newest: Callable[[], Context[Any, Any]]
+    ask: Ask | None = None
+    open_link: OpenLink | None = None
+
+    def asking(self, caller: Caller) -> Caller:
+        """Return a caller whose user can be asked."""
+        return replace(caller, ask=self.ask, open_link=self.open_link)
+
+    async def progress(self, elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
+        """Report progress; as `caller.Progress`."""
+        await self.newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
+
+
+Work = Callable[[Client], Awaitable[CallToolResult]]
+"""Does what a call asks for."""
 
 
 _APPROVE: dict[str, Any] = {"type": "boolean", "title": "Approve?"}
@@ -128,7 +144,7 @@ class Conversations:
         session: str | None = None,
         parks: bool = False,
         link: str | None = None,
-    ) -> Answer:
+    ) -> CallToolResult:
         """Do the work of one request, or go on with what an earlier request began; return its answer or its questions.
 
         `session` names the session of code in which it works, with its owner. Work that `parks` is told where nobody
@@ -142,21 +158,21 @@ class Conversations:
 
     async def _begin(
         self, context: Context[Any, Any], work: Work, session: str | None, *, parks: bool, link: str | None
-    ) -> Answer:
+    ) -> CallToolResult:
         asks, opens = link is not None or can_be_asked(context), can_open_links(context)
         if not asks and not opens:
-            return await work(None, lambda: context, None)
+            return await work(Client(lambda: context))
         if not _has_rounds(context):
             asking = _asking(context) if link is None else _asking_to_open(context, link)
             asking = asking if parks else or_no(asking)
-            return await work(asking if asks else None, lambda: context, _opening(context) if opens else None)
+            return await work(Client(lambda: context, asking if asks else None, _opening(context) if opens else None))
         held = _Suspended(context, session, link)
         asker = self._asker(held) if parks else or_no(self._asker(held))
-        opener = self._opener(held) if opens else None
-        held.task = asyncio.ensure_future(work(asker if asks else None, lambda: held.context, opener))
+        client = Client(lambda: held.context, asker if asks else None, self._opener(held) if opens else None)
+        held.task = asyncio.ensure_future(work(client))
         return await self._next(held)
 
-    async def resume(self, context: Context[Any, Any], state: str) -> Answer:
+    async def resume(self, context: Context[Any, Any], state: str) -> CallToolResult:
         """Go on with what an earlier request began; return its answer or its next questions.
 
         Raises `RequestRefused` where the request answers questions that are no longer open.
@@ -178,8 +194,8 @@ class Conversations:
         with self._wanted(held.session):
             return await self._next(held)
 
-    async def _next(self, held: _Suspended) -> Answer:
-        """Wait for the end of the work or for its next questions."""
+    async def _next(self, held: _Suspended) -> CallToolResult:
+        """Wait for the end of the work, or return its next questions, which the SDK takes in place of its result."""
         assert held.task is not None
         asked = asyncio.ensure_future(held.asked.wait())
         try:
@@ -200,9 +216,8 @@ class Conversations:
         held.task.add_done_callback(lambda task: self._keep(state, task))
         if held.session is not None and self.wanted[held.session] > 1:
             self._yield_soon(state, held)
-        return InputRequiredResult(
-            input_requests={name: question.request() for name, question in held.questions.items()}, request_state=state
-        )
+        requests = {name: question.request() for name, question in held.questions.items()}
+        return cast("CallToolResult", InputRequiredResult(input_requests=requests, request_state=state))
 
     @contextmanager
     def _wanted(self, session: str | None) -> Iterator[None]:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 _COMPARED = ("status", "error", "result", "output", "output_sha256", "stderr", "stderr_sha256")
 _SHOWN_CHARS_MAX = 200
 _BEFORE_CHARS = 40
-_END = 4
-"""`RecordKind.END`, whose module is imported where records are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +95,7 @@ def _where(outcome: Outcome, what: str) -> str:
 
 
 def _first_difference(record: RunRecord, outcome: Outcome) -> str | None:
-    ends = [each.value for each in record.records if each.kind == _END]
-    recorded: Mapping[str, object] = ends[-1] if ends else {}
+    recorded = record.end or {}
     now = json.loads(json.dumps(told_of(outcome)))
     for name in _COMPARED:
         was, is_now = recorded.get(name), now.get(name)

@@ -24,13 +24,13 @@ from ..shared_state.histories import Histories
 from ..sql import sa
 from ..vault_keys import SealBroken
 from .approval_links import ApprovalLink, judged, signed
+from .records import ENDED, QUEUED, RUNNING
 from .sealing import JournalKeys
 
 if TYPE_CHECKING:
     from ..engine import Database
     from ..sql import Session
 
-QUEUED, RUNNING, WAITING, ENDED = "queued", "running", "waiting", "ended"
 KEPT, CANCELS, LOST = "kept", "cancels", "lost"
 """What a renewal answers: the lease is kept, the run is to be cancelled, or it is not this process's any more."""
 _REQUEST, _PROGRESS, _REPORT, _QUESTION, _ANSWER = "request", "progress", "report", "question", "answer"

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ....skills_db.errors import JournalNotFound, SkillsDbError
 from ...errors import HostWorkRefused, PrivacyFailed, TenantsBusy, VaultKeyError
-from ...runs.background.approval_links import PATH
+from ...runs.background.background_reports import PATH
 from .link_pages import RETRY_SECONDS, escaped, form_page, page, sent_answer
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from ....sandbox.errors import Busy
 from ....skills_db.errors import JournalNotFound
+from ....skills_db.journal.records import ENDED, QUEUED, RUNNING
 from ...audit.trail import UNAUDITED, AuditTrail
 from ...caller import Caller, NobodyAnswers
 from ...caller import Progress as Tell
@@ -29,6 +30,7 @@ from ..execute import execute
 from ..ids import new_run_id
 from ..request import CodeRequest, Execution
 from .background_reports import (
+    PATH,
     Answered,
     Approval,
     Progress,
@@ -52,7 +54,6 @@ WAIT_SECONDS_MAX = 300.0
 """How long one question for a run may wait for its end."""
 _POLL_SECONDS = (0.25, 0.5, 1.0, 2.0)
 """How often a run is looked for that another process runs; the last for good."""
-QUEUED, RUNNING, ENDED = "queued", "running", "ended"
 _T = TypeVar("_T")
 
 
@@ -210,9 +211,18 @@ class Background:
             self.audit.approval_answered(by, approval.run_id, (), decision, by=given_at)
         return taken
 
-    async def link(self, approval: Approval, expires: float) -> str:
-        """Return the token of a link that answers a question, until `expires`."""
-        return await self._ask(lambda store: store.link(approval.run_id, approval.number, expires))
+    async def link_at(self, request: object, state: RunState, approval: Approval) -> str | None:
+        """Return the link at which a run's question is answered, at the address to which a client sent its request.
+
+        None where the request came over no HTTP: then there is no page. A link answers the question, so it is for the
+        client alone, to show to its user, and never stands where the model reads it.
+        """
+        headers, url = getattr(request, "headers", None), getattr(request, "url", None)
+        if headers is None or url is None:
+            return None
+        expires = state.expires or 0
+        token = await self._ask(lambda store: store.link(approval.run_id, approval.number, expires))
+        return f"{url.scheme}://{headers['host']}{PATH}{self.place}{token}"
 
     async def linked(self, token: str) -> ApprovalLink | None:
         """Return what the token of a link stands for, None where it is none of this database's."""

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
+from urllib.parse import urlsplit
 
 from ....sandbox.job import Isolation, Status
+from ...errors import UsageError
 from ...identity import identity_told
 from ..cancelled_runs import LeftFiles
 from ..images import Picture
@@ -16,6 +18,9 @@ from ..report import ErrorReport, Report
 from ..request import CodeRequest, Execution
 from ..truncation import Cut
 
+PATH = "/approvals/"
+"""Where the pages of parked questions are; a link's token follows."""
+_MCP_PATH = "/mcp"
 CANCELLED = "The run was cancelled. What it had done by then stands; `sealab runs show` says what that was."
 
 
@@ -74,6 +79,19 @@ class RunState:
     def answer_to(self, number: int) -> Answered | None:
         """Return the answer to the question of that number, if it has one."""
         return next((each for each in self.answers if each.number == number), None)
+
+
+def pages_at(address: str) -> str:
+    """Return what the links at a server's address begin with, as an operator gives it. Raises `UsageError`."""
+    try:
+        parts = urlsplit(address)
+        good = parts.scheme in {"http", "https"} and parts.hostname and not parts.query and not parts.fragment
+        _ = parts.port  # it is judged as it is read
+    except ValueError:
+        good = None
+    if not good:
+        raise UsageError(f"{address} is not the address of a server. Give one such as http://127.0.0.1:8000.")
+    return address.rstrip("/").removesuffix(_MCP_PATH) + PATH
 
 
 def request_told(request: CodeRequest) -> Mapping[str, object]:

@@ -197,7 +197,7 @@ async def pool() -> AsyncIterator[Pool]:
 
 async def replayed(pool: Pool, code: str, calls: Sequence[RecordedCall]) -> Outcome:
     """Run code whose tool calls nobody judges beforehand, as they are made by name."""
-    return await pool.run(Job(code, limits=Limits(timeout_seconds=20)), RunReplay(calls).answer)
+    return await pool.run(Job(code, limits=Limits(timeout_seconds=20)), for_worker(RunReplay(calls).answer))
 
 
 @pytest.mark.parametrize("caught", ["OutcomeUnknown", "ToolError"])
