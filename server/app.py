@@ -33,8 +33,7 @@ from .host_functions.workspace_calls import WorkspaceCalls
 from .host_work import ended_within, settled
 from .journal.journal import Journal
 from .notices.notices import Changed, Notices
-from .notices.readiness import Readiness
-from .notices.setup import Setup
+from .notices.readiness import Readiness, Setup
 from .policy.access import NO_POLICY, Decider
 from .policy.policy_file import PolicyFile, path_of, policy_of
 from .privacy.of_home import operators_key, privacy_of
@@ -50,9 +49,9 @@ from .shares.shared_bounds import Parts
 from .shares.shares import Shares
 from .sign_ins.operators_sign_ins import OperatorsSignIns, operators_sign_ins
 from .sign_ins.sign_ins import SignIns
-from .skills.context import SkillContext
 from .skills.search import SkillIndex
 from .skills.service import SkillService
+from .skills.use_cases import SkillContext
 from .startup.process_setup import LoopErrors
 from .stats.watchdog import LoopStats
 from .storage.opening import archive_of, definitions_of, open_workspace

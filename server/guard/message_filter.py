@@ -21,9 +21,7 @@ from ..privacy.gates.tool_gate import LeftInCall, Recipient, given_to
 from ..privacy.privacy import Privacy
 from ..privacy.tokens.parts import Part, Tree, collected, is_small, replaced
 from .messages import INTERNAL_ERROR, Message, error_answer, id_of, mapping, method_of, params_of
-from .opaque_handles import OpaqueHandles
-from .shown_parts import ShownParts
-from .uri_tokens import with_plain_tokens
+from .shown_parts import OpaqueHandles, ShownParts, with_plain_tokens
 
 SAID_CHARS_MAX = 1_000_000
 SAID_VALUES_MAX = 50_000

@@ -17,7 +17,7 @@ from .broker import Arguments, Calls, host_function
 
 if TYPE_CHECKING:
     from ...skills_db.skills import SkillStore, StoredSkill
-    from ..skills.context import SkillContext
+    from ..skills.use_cases import SkillContext
 
 SOURCE_CHARS_MAX = 1_000_000
 """Characters of code that `save_skill` looks at; the store may take less."""

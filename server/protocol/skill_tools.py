@@ -14,8 +14,15 @@ from ...sandbox.job import Json
 from ..runs.report import Report
 from ..scopes import caller_of, connection_of
 from ..skills import use_cases as skills
-from ..skills.context import SkillContext
-from ..skills.use_cases import DeletedSkill, LoadedSkill, RunSkillRequest, SavedSkill, SaveRequest, SkillList
+from ..skills.use_cases import (
+    DeletedSkill,
+    LoadedSkill,
+    RunSkillRequest,
+    SavedSkill,
+    SaveRequest,
+    SkillContext,
+    SkillList,
+)
 from .answers import (
     READS,
     Megabytes,

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..caller import Caller, NobodyAnswers, NoMoreQuestions, Progress
 from ..errors import RequestRefused, ServerError
-from ..identity import identity_from, identity_told
+from ..identity import identity_from
 from ..runs.background.background_reports import execution_of
-from ..runs.request import CodeRequest, Execution
+from ..runs.request import CodeRequest, Execution, request_of, request_told
 from .peer_link import RUN_SILENT_SECONDS, PeerLost, PeerRefused, PeerUnreached
 from .replica_errors import OutcomeUnknown
 
 if TYPE_CHECKING:
-    from ...sandbox.job import Json
     from ...skills_db.replicas.replica_store import ReplicaRow
     from .peer_link import PeerAnswer, PeerLink
     from .replica_keys import ReplicaKeys
@@ -49,47 +48,26 @@ def request_to_send(request: CodeRequest, tenant: str, keys: ReplicaKeys) -> dic
     """Return a request, and whose it is, as JSON."""
     caller = request.caller
     return {
+        **request_told(request),
         "kind": RUN,
         "tenant": tenant,
-        "scope": caller.scope,
-        "identity": identity_told(caller.identity),
         "origin": caller.origin,
         "bearer": keys.sealed_bearer(caller.bearer),
         "asks": caller.ask is not None,
         "opens": caller.open_link is not None,
-        "code": request.code,
-        "context_vars": dict(request.context_vars),
-        "timeout_seconds": request.timeout_seconds,
-        "memory_mb": request.memory_mb,
-        "session": request.session,
-        "isolation": request.isolation,
-        "dry_run": request.dry_run,
-        "arguments": list(request.arguments),
     }
 
 
 def request_sent(head: Mapping[str, Any], keys: ReplicaKeys) -> CodeRequest:
     """Return the request that another server sends, whose caller cannot be asked yet.
 
-    Raises `ValueError` or `KeyError` for what is none.
+    Raises `ValueError`, `KeyError` or `TypeError` for what is none.
     """
     identity = identity_from(head["identity"])
     if identity is None or identity.tenant != head["tenant"]:
         raise ValueError("no identity of that tenant")
-    caller = Caller(
-        str(head["scope"]), identity=identity, origin=str(head["origin"]), bearer=keys.opened_bearer(head["bearer"])
-    )
-    return CodeRequest(
-        code=str(head["code"]),
-        context_vars=cast("dict[str, Json]", head["context_vars"]),
-        timeout_seconds=head["timeout_seconds"],
-        memory_mb=head["memory_mb"],
-        session=str(head["session"]),
-        isolation=str(head["isolation"]),
-        dry_run=head["dry_run"] is True,
-        caller=caller,
-        arguments=tuple(head["arguments"]),
-    )
+    bearer = keys.opened_bearer(head["bearer"])
+    return request_of(head, Caller(str(head["scope"]), identity=identity, origin=str(head["origin"]), bearer=bearer))
 
 
 class RemoteRuns:

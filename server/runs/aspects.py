@@ -7,6 +7,7 @@ import logging
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from typing_extensions import override  # of `typing` from Python 3.12 on
 
@@ -195,6 +196,18 @@ class Shared(Aspect):
     @override
     async def broken_off(self, error: BaseException) -> None:
         await self._places.__aexit__(type(error), error, error.__traceback__)
+
+
+class Nulled(Aspect):
+    """The note on answers of tools in which null stands for numbers that JSON does not have."""
+
+    @override
+    async def ended(self, outcome: Outcome) -> Outcome:
+        nulled = ", ".join(islice(self.run.calls.log.nulled, ENTRIES_MAX))
+        if not nulled:
+            return outcome
+        told = f"NaN and infinities became null in what was answered by {nulled}"
+        return replace(outcome, notes={**outcome.notes, "answers": told})
 
 
 async def _left_behind(run: Run) -> LeftFiles | None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from ...sandbox.job import Isolation, Json
+from ...sandbox.job import Isolation, Json, Outcome, Status
 from ..settings import OutputFormat
 from .compact import shortened, written
 from .tables.table_reports import TableReport, tables_lines
-from .truncation import FIRST_OF, SHOWN_CHARS, fit
+from .truncation import FIRST_OF, SHOWN_CHARS, Fitted, fit
 
 _NEW_LINE = "\n"
 _TRACE_LINES_MAX = 24
@@ -174,6 +175,24 @@ class Report(TypedDict):
     session: NotRequired[SessionReport]
     session_ended: NotRequired[str]
     privacy: NotRequired[PrivacyReport]
+
+
+def plain_report(run_id: str, outcome: Outcome, fitted: Fitted) -> Report:
+    """Return the report of a run that has nothing to say but what came of it."""
+    report = Report(
+        run_id=run_id,
+        success=outcome.status is Status.OK,
+        status=outcome.status.value,
+        result=fitted.result,
+        output=fitted.output,
+        error=None if outcome.error is None else cast("ErrorReport", asdict(outcome.error)),
+        execution_time_ms=round(outcome.duration_ms, 3),
+        isolation=outcome.isolation.value,
+        layers=list(outcome.layers),
+    )
+    if fitted.stderr:
+        report["stderr"] = fitted.stderr
+    return report
 
 
 _DEFAULTS: Mapping[str, object] = {"output": "", "error": None, "isolation": Isolation.RESTRICTED.value}

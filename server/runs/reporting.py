@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import islice
 from typing import cast
 
-from ...sandbox.job import Json, Status
+from ...sandbox.job import Json
 from ...workspace.names import RUNS
 from ..privacy.gates.program_gate import ProgramTokens
 from ..privacy.gates.run_gate import CalledTool, EndedRun, LeftTokens, ShownRun
@@ -17,13 +17,13 @@ from .report import (
     PRIVACY_MS_LEAST,
     CallCounts,
     DryCall,
-    ErrorReport,
     Image,
     PrivacyReport,
     Report,
     SessionReport,
     TokensLeft,
     ToolCall,
+    plain_report,
 )
 from .run import ENTRIES_MAX, Run
 from .tables.table_reports import table_report
@@ -93,23 +93,11 @@ def _left(left: LeftTokens) -> TokensLeft:
 def report_of(run: Run, shown: ShownRun, fitted: Fitted, images: Sequence[Picture]) -> Report:
     """Return the report of a run, of what may be shown of it, and of the images that go beside it."""
     ended, outcome = shown.run, shown.run.outcome
-    report = Report(
-        run_id=run.run_id,
-        success=outcome.status is Status.OK,
-        status=outcome.status.value,
-        result=fitted.result,
-        output=fitted.output,
-        error=None if outcome.error is None else cast("ErrorReport", asdict(outcome.error)),
-        execution_time_ms=round(outcome.duration_ms, 3),
-        isolation=outcome.isolation.value,
-        layers=list(outcome.layers),
-    )
+    report = plain_report(run.run_id, outcome, fitted)
     if fitted.displayed:
         report["displayed"] = list(fitted.displayed)
     if outcome.tables:
         report["tables"] = [table_report(each) for each in outcome.tables]
-    if fitted.stderr:
-        report["stderr"] = fitted.stderr
     if outcome.queued_ms >= 1:
         report["queued_ms"] = round(outcome.queued_ms, 3)
     if ended.called:

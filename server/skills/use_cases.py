@@ -23,25 +23,40 @@ from ..host_functions.broker import Calls
 from ..host_work import Kind, account, in_thread
 from ..identity import Identity, Right
 from ..runs.execute import execute
+from ..runs.executor import LAST
 from ..runs.isolations import AUTO
-from ..runs.last_runs import LAST
 from ..runs.report import ErrorReport
 from ..runs.request import CodeRequest, Execution
 from ..upstream_tools.discovery import QUERY_CHARS_MAX
-from .name_rules import judge_name
 from .recordings import Recorder, Replay
 from .search import about_of
-from .skill_arguments import judge_arguments
+from .skill_arguments import judge_arguments, judge_name
 from .source_facts import SkillFacts, facts_of
 from .testing import TestPlan, line_of_skill, run_tests
 
 if TYPE_CHECKING:
     from ...skills_db.content import SkillDraft
     from ...skills_db.skills import SkillStore, StoredSkill
-    from .context import SkillContext
+    from ...workspace.store import Workspace
+    from ..runs.executor import Executor
+    from ..upstream_tools.registry import Registry
+    from .search import SkillIndex
+    from .service import SkillService
+    from .use_cases import SkillContext
 
 RUN_SKILL_BYTES_MAX = 4_000_000
 """What one run may save of skills, each version counted as the store does."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillContext:
+    """The stored skills and their index, what runs them, and what they are checked against."""
+
+    executor: Executor
+    service: SkillService
+    index: SkillIndex
+    registry: Registry
+    workspace: Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from ..errors import RequestRefused
 from ..host_work import Kind, checked, in_thread
 from ..identity import Identity, Right
 from ..scopes import is_brief
-from .extras import Extra
-from .helpers_in_code import helpers_for_query
+from .extras import Extra, helpers_for_query
 from .large_json import chars_of
 from .registry import Registry
 

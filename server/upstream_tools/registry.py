@@ -33,16 +33,13 @@ from ..policy.access import NO_POLICY, Decider, call_access
 from ..shares.shared_bounds import PartLacking, Parts
 from ..stats.registry_report import RegistryReport, published_chars, tokens
 from .approval import Decision, decide
-from .definitions_folder import DefinitionsFolder
-from .extras import Extra, Extras
-from .helpers_in_code import helper_for_tool_name
+from .extras import Extra, Extras, helper_for_tool_name
 from .overview import overview
-from .registry_state import RegistryState, in_files
-from .shared_look import SharedLook
+from .registry_state import RegistryState, SharedLook, in_files
 from .shown_return_types import ShownReturnTypes
 from .tool_rules import RuledServer, ruled
 from .views import Views
-from .wiring import FileStamp, Wired, index_of, is_permitted, log_problems, wire
+from .wiring import DefinitionsFolder, FileStamp, Wired, index_of, is_permitted, log_problems, wire
 
 if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog

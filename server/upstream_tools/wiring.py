@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...tools_registry.configuration import Configuration, ServerConfig, read
@@ -31,6 +33,41 @@ FileStamp = tuple[int, int, int]
 """When a file changed last, its inode and its size."""
 
 _LOG = logging.getLogger(__name__)
+
+
+_SHARE = 0.1
+"""How much of the time each kind of look may take: a home may have thousands of categories and definitions."""
+
+
+class DefinitionsFolder:
+    """The folder of definitions, looked at so seldom that looking takes no more than its share of the time."""
+
+    def __init__(self, path: Path) -> None:
+        self._looks = (_Scan(path, depth=0), _Scan(path, depth=1), _Scan(path, depth=2))
+
+    def last_change(self) -> int:
+        """Return when a file below it was last added, removed or written, in nanoseconds, as far as was looked."""
+        return max(look.last_change() for look in self._looks)
+
+
+class _Scan:
+    """Looks that go so deep: the deeper, the longer they take and the more seldom they are."""
+
+    def __init__(self, path: Path, *, depth: int) -> None:
+        self._path = path
+        self._depth = depth
+        self._found = 0
+        self._next = 0.0
+
+    def last_change(self) -> int:
+        from ...tools_registry.definitions import last_change
+
+        began = time.monotonic()
+        if began >= self._next:
+            self._found = last_change(self._path, depth=self._depth)
+            ended = time.monotonic()
+            self._next = ended + (ended - began) / _SHARE
+        return self._found
 
 
 @dataclass(slots=True, eq=False)

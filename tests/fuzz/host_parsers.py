@@ -66,8 +66,7 @@ from sealab.server.privacy.tokens.parts import Text
 from sealab.server.protocol.answers import answered, bounded, visibly
 from sealab.server.protocol.web import rights_gate
 from sealab.server.runs.truncation import fit
-from sealab.server.skills.name_rules import judge_name
-from sealab.server.skills.skill_arguments import judge_arguments
+from sealab.server.skills.skill_arguments import judge_arguments, judge_name
 from sealab.server.skills.testing import line_of_skill
 from sealab.server.terminal_escaping import visible
 from sealab.server.upstream_tools.approval import question

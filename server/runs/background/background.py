@@ -28,7 +28,7 @@ from ...upstream_tools.approval import THIS_CALL
 from ..admission import admitted, can_park
 from ..execute import execute
 from ..ids import new_run_id
-from ..request import CodeRequest, Execution
+from ..request import CodeRequest, Execution, request_told
 from .background_reports import (
     PATH,
     Answered,
@@ -38,7 +38,6 @@ from .background_reports import (
     cancelled,
     execution_of,
     execution_told,
-    request_told,
 )
 from .journaled_reports import recorded
 
