@@ -142,7 +142,6 @@ async def _faults(
     named: Mapping[str, list[Place]],
     allowed: Sequence[tuple[Tool, list[Place]]],
 ) -> list[Fault]:
-    """Return what is wrong with the names and the arguments of calls."""
     first_line = min((place.line for _, places in allowed for place in places), default=sys.maxsize)
     wrong: list[Fault] = []
     for name in known.unknown[:_REFUSED_SHOWN]:
@@ -159,7 +158,6 @@ async def _faults(
 
 
 async def _are_old(registry: Registry, wrong: Iterable[Fault]) -> bool:
-    """Return whether faults were found by lists of tools of an earlier session; the servers are asked for new ones."""
     servers = {each.server for each in wrong if each.server is not None}
     return any([await registry.refresh(server) for server in sorted(servers)])
 
@@ -344,7 +342,6 @@ def _lines(lines: Sequence[int]) -> str:
 def _question_at_start(
     source: str, skill_sources: Mapping[str, str], planned: Sequence[_Planned]
 ) -> approval.StartQuestion | None:
-    """Return the question about calls that stand in a source or in skills. Takes CPU time: call it in a thread."""
     lines: dict[str | None, list[str]] = {None: _lines_of(source)}
     lines |= {key: _lines_of(text) for key, text in checked(skill_sources.items(), every=1)}
     to_show: list[tuple[Tool, ServerConfig, list[approval.ShownCall]]] = []

@@ -81,7 +81,6 @@ def files_of(calls: Calls, workspace: Workspace) -> RunFiles:
 
 
 def _note_dry(calls: Calls, name: str, arguments: Arguments) -> None:
-    """Note what a dry run would have changed in the workspace; temporary files do not count."""
     if arguments.get("mode") == "r":
         return
     paths = {each: str(arguments[each]) for each in ("filename", "target") if each in arguments}

@@ -204,14 +204,12 @@ class RegistryCalls:
             await with_sign_in(self.registry, calls, server, partial(self.registry.list_as, server.name))
 
     async def _note_returns(self, calls: Calls, tool: Tool) -> None:
-        """Note for the report what the tool returns, where the caller's model has not read it."""
         if len(calls.log.returns) < RETURNS_MAX and tool.full_name not in calls.log.returns:
             untold = await discovery.untold_returns(self.registry, tool, calls.caller.scope)
             if untold is not None:
                 calls.log.returns[tool.full_name] = untold
 
     async def _noted_down(self, calls: Calls, tool: Tool, arguments: Mapping[str, Json], why: str) -> Json:
-        """Note a call that a dry run does not make, and return what stands for its answer."""
         calls.log.note_dry(tool.full_name, arguments, await chars_of(arguments))
         calls.log.made_up.setdefault(tool.full_name, why)
         from ...tools_registry.describing.placeholders import placeholder
@@ -270,7 +268,6 @@ async def _tell(tell: Tell, name: str, progress: float, total: float | None, mes
 
 
 def _pay(calls: Calls, count: int) -> None:
-    """Count what a run moves. Raises `HostCallError` where that is more than it may."""
     if not calls.log.move(count):
         raise failed(
             f"This run moved more than {BYTES_MAX // 1024**2} MB to and from tools, which is its budget. "
@@ -279,7 +276,6 @@ def _pay(calls: Calls, count: int) -> None:
 
 
 async def _named(tool: Tool, name: str, positional: Sequence[Json], given: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Return the arguments by name, those by position too."""
     if not positional:
         return given
     from ..upstream_tools.tool_arguments import named

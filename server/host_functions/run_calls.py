@@ -84,6 +84,5 @@ class RunCalls:
 
 
 def _closed_dry(calls: Calls) -> set[Json]:
-    """Return the sessions that a dry run would have ended."""
     noted = [each["arguments"] for each in calls.log.dry if each["tool"] == _CLOSE]
     return {cast("Mapping[str, Json]", arguments)["name"] for arguments in noted}

@@ -119,7 +119,6 @@ class WorkspaceCalls:
     async def _written(
         self, calls: Calls, filename: str, content: str | bytes, encoding: Encoding = "utf-8", *, tokens: bool = False
     ) -> Json:
-        """Write a whole file; in a dry run note it down, and have the run find it."""
         files = self._dry_files(calls)
         if files is None:
             written = await in_thread(Kind.FILES, partial(self.workspace.write, filename, content, encoding=encoding))
@@ -132,14 +131,12 @@ class WorkspaceCalls:
         return noted
 
     def _dry_files(self, calls: Calls) -> DryRunFiles | None:
-        """Return the files of a dry run; None where it is none."""
         files = files_of(calls, self.workspace) if calls.dry_run else None
         return files if isinstance(files, DryRunFiles) else None
 
     async def _take_part(
         self, calls: Calls, filename: str, more: bytes, *, is_last: bool, tokens: bool = False
     ) -> Json:
-        """Take one part of a file; with the last one the file is written whole."""
         key = str(Name.parse(filename))
         if key not in calls.parts and len(calls.parts) >= UNFINISHED_FILES_MAX:
             raise HostCallError(

@@ -169,7 +169,6 @@ def _wrong_annotations(
 
 
 def _is_of_calls(scope: Mapping[str, Any]) -> bool:
-    """Return whether the action of a rule may be a call."""
     entities = [scope["entity"]] if "entity" in scope else scope.get("entities", [])
     return scope["op"] == "All" or any(each["id"] == Action.CALL for each in entities)
 

@@ -109,7 +109,6 @@ class RunTools:
 
 
 def _with_earlier(told: CallToolResult, approval: Approval, earlier: Answered | None) -> CallToolResult:
-    """Add to what is told of a run that another answer to its question came first."""
     if earlier is not None and told.structured_content is not None:
         report = {"id": approval.id, "question": approval.question, "answered": str(earlier)}
         told.structured_content.setdefault("approval", report)

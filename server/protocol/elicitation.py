@@ -245,7 +245,6 @@ class Conversations:
             held.give_up()
 
     def _keep(self, state: str, task: asyncio.Task[CallToolResult]) -> None:
-        """Keep an answer that no request has taken yet."""
         if not task.cancelled():
             task.exception()  # it is raised again where a request comes back for it
         asyncio.get_running_loop().call_later(_KEPT_SECONDS, self.suspended.pop, state, None)
@@ -264,7 +263,6 @@ class Conversations:
 
 
 async def _answered(held: _Suspended, kind: str, text: str, choices: Sequence[str], link: str | None) -> str | None:
-    """Have the next round ask a question, and wait for its answer."""
     if held.absent:
         raise NobodyAnswers
     if held.rounds >= ROUNDS_MAX:
@@ -391,7 +389,6 @@ def form_request(text: str, choices: Sequence[str]) -> ElicitRequest:
 
 
 def _form(choices: Sequence[str]) -> dict[str, Any]:
-    """Return the form of a question: whether the user approves, and what that covers where there is a choice."""
     fields = {"approve": _APPROVE}
     if choices:
         covers = {"type": "string", "title": "What does a yes cover?", "enum": [*choices], "default": choices[0]}

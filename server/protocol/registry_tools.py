@@ -193,7 +193,6 @@ def _in_code(given: Mapping[str, object], part: str = "") -> str:
 
 
 def _line(tool: Mapping[str, object]) -> str:
-    """Say one found tool in a line: how code calls it, and what it does."""
     call = tool.get("signature") or tool.get("call") or ".".join(filter(None, (str(tool["server"]), str(tool["name"]))))
     if "arguments" in tool:
         call = f"{call}({', '.join(cast('list[str]', tool['arguments']))})"

@@ -265,7 +265,6 @@ def _pool(pools: Mapping[Isolation, PoolStats]) -> PoolReport:
 
 
 async def _vault(app: App) -> VaultCounts:
-    """Count what the vault holds, as `_skills` does."""
     try:
         async with asyncio.timeout(DATABASE_SECONDS):
             vault = await app.privacy.counts()
@@ -275,7 +274,6 @@ async def _vault(app: App) -> VaultCounts:
 
 
 async def _skills(app: App) -> SkillsReport:
-    """Count what the store holds. A database that cannot be used is reported as such."""
     try:
         async with asyncio.timeout(DATABASE_SECONDS):
             counts, recorded = await app.skills.service.ask(

@@ -127,7 +127,6 @@ def _adapt_to_settings(tools: Mapping[str, StrictTool], app: App) -> None:
 
 
 def _packages(app: App) -> str:
-    """Say which packages for data work code can import, where it can import any."""
     full_python = app.executor.offer.full_python
     if full_python.why_not() is not None:
         return ""

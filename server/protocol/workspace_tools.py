@@ -197,7 +197,6 @@ def _short_text(read: Contents, offset: int, limit: int, encoding: Encoding) -> 
 
 
 async def _picture(workspace: Workspace, filename: str, scope: str, offset: int, encoding: Encoding) -> Picture | None:
-    """Return the image that a file is, where it is asked for as text, from its beginning."""
     kind = mimetypes.guess_type(filename)[0] or ""
     if offset or encoding != "utf-8" or not kind.startswith("image/"):
         return None

@@ -157,7 +157,6 @@ class _Following:
         await self._answer(name, _chosen(self._caller.open_link(text, link)))
 
     async def _answer(self, name: str, choice: Awaitable[str | None]) -> None:
-        """Send what the user answers to a question."""
         said: dict[str, object]
         try:
             said = {"choice": await choice}
@@ -169,7 +168,6 @@ class _Following:
 
 
 async def _chosen(opened: Awaitable[bool]) -> str | None:
-    """Return whether a link was opened as the choice of a question is told."""
     return "" if await opened else None
 
 

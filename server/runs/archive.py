@@ -91,7 +91,6 @@ class RunKeeper:
 
 
 def _kept_whole(archive: RunArchive, run_id: str, owner: str, run: EndedRun, output_max_chars: int) -> Fitted:
-    """Cut what is too long for a model, and keep the run with the whole of what was cut."""
     outcome = run.outcome
     cut = partial(
         fit,

@@ -138,7 +138,6 @@ class FilesHome:
         return told + _listed("Not kept", kept.left_out, kept.more_left_out)
 
     def _note_dry(self, outcome: Outcome, folder: WrittenFolder) -> Steps[Outcome]:
-        """Note down what a dry run would have changed."""
         try:
             with ChangedFolder(folder.path, folder.known, folder.mapped) as changed:
                 changes = yield from changed.read()
@@ -203,7 +202,6 @@ def _sorted(sizes: Mapping[str, int]) -> tuple[WrittenName, ...]:
 
 
 def _seen(run: asyncio.Task[Outcome]) -> None:
-    """Take note of how a run ended that nobody waits for."""
     if not run.cancelled():
         run.exception()
 

@@ -70,7 +70,6 @@ async def again(run: RunBefore, record: RunRecord, session: str | None = None, *
 
 
 def _check(record: RunRecord, header: Mapping[str, Json], *, was_cut: bool) -> None:
-    """Raise `RequestRefused` for a run that cannot be run again from its journal."""
     run = record.run
     if run.isolation != Isolation.RESTRICTED or header["seed"] is None:
         raise RequestRefused(

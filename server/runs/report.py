@@ -269,7 +269,6 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
 
 
 def _files_said(files: list[WrittenFile] | FileChanges) -> Iterator[str]:
-    """Say in lines which files were written, changed, deleted and kept."""
     changes = files if isinstance(files, dict) else FileChanges(new=files)
     for word, files_of_word in (("wrote", changes.get("new", [])), ("changed", changes.get("changed", []))):
         for file in files_of_word:
@@ -336,7 +335,6 @@ def _shown(report: Report, form: OutputFormat) -> _Shown:
 
 
 def _said_of(cut: object) -> str:
-    """Say an entry of `truncated` in words; the call that reads on stands as it is to be written."""
     if not isinstance(cut, Mapping):
         return str(cut)
     note = str(cut.get("note", ""))

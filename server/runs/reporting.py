@@ -66,7 +66,6 @@ def _calls(called: Sequence[CalledTool]) -> list[ToolCall]:
 
 
 def _counts(called: Sequence[CalledTool]) -> dict[str, CallCounts]:
-    """Return how many calls of each tool were done and failed."""
     counts: dict[str, CallCounts] = {}
     for each in called:
         counts.setdefault(_name_of(each), CallCounts(done=0, failed=0))["done" if each.ok else "failed"] += 1
@@ -148,7 +147,6 @@ def _image(picture: Picture, shows: str) -> Image:
 
 
 def _privacy(shown: ShownRun, program: ProgramTokens) -> PrivacyReport:
-    """Return what was done with personal data; empty where that is nothing."""
     privacy = PrivacyReport()
     if program.values:
         privacy["values"] = program.values
@@ -174,7 +172,6 @@ def _add_calls(report: Report, called: Sequence[CalledTool]) -> None:
 
 
 def _left_out(report: Report, run: EndedRun) -> dict[str, Json]:
-    """Return how many of its calls and files the report does not name."""
     left_out: dict[str, Json] = {}
     told = sum(each.get("count", 1) for each in report.get("tool_calls", ()))
     if told < len(run.called):

@@ -98,7 +98,6 @@ def _within_maxima(job: Job, settings: Settings) -> Job:
 
 
 async def _check_session(executor: Executor, scope: str, name: str, after: str | None) -> None:
-    """Raise `RequestRefused` where the session of a run is not as the run found it."""
     session = await in_thread(Kind.DATABASE, lambda: executor.journal.session(scope, name), charged=False)
     last = session.programs[-1] if session.programs else None
     if session.gap is not None or last != after:

@@ -147,7 +147,6 @@ def fit(
 def _fit_displayed(
     displayed: Sequence[Json], text: str, max_chars: int, read_with: str | None, cuts: dict[str, Cut]
 ) -> Sequence[Json]:
-    """Cut what was displayed as a result is cut; `text` is its JSON."""
     cutter = _Cutter()
     fitted = cast("Sequence[Json]", cutter.cut(list(displayed), max_chars, ()))
     cuts["displayed"] = Cut(len(_compact(fitted)), len(text), read_with, "characters of JSON")
@@ -182,7 +181,6 @@ def cut_members(members: Mapping[str, Json], chars: int, read_with: str) -> tupl
 
 
 def _fit_calls(calls: Sequence[Json], max_chars: int, read_with: str | None) -> tuple[Sequence[Json], Cut]:
-    """Keep the first calls, whole; of the first its arguments are cut where they alone are too long."""
     kept: list[Json] = []
     left = max_chars - 2
     for call in calls:
@@ -262,7 +260,6 @@ def _fit_result(
 
 
 def _same_start(one: str, other: str) -> int:
-    """Return how many characters two texts have in common at their start."""
     return len(commonprefix([one, other]))  # noqa: RUF071 - of texts, which are not paths
 
 

@@ -34,7 +34,6 @@ def judge_arguments(name: str, parameters: Mapping[str, Json], arguments: Mappin
 
 @cache
 def _formats() -> FormatChecker:
-    """Return the formats that hints stand for, read as the arguments will be."""
     from jsonschema import FormatChecker
 
     checker = FormatChecker(formats=())

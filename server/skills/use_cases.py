@@ -185,7 +185,6 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
 
 
 async def _stored_as(context: SkillContext, draft: SkillDraft, within: Calls | None) -> int:
-    """Store a skill and return its version. In a dry run it is only noted down."""
     if within is None or not within.dry_run:
         return (await context.service.ask(lambda store: store.save(draft))).version
     within.log.note_dry("save_skill", {"name": draft.name})
@@ -421,7 +420,6 @@ def _refuse_too_much(draft: SkillDraft) -> None:
 
 
 async def _code_of(context: SkillContext, request: SaveRequest) -> tuple[str, tuple[str, ...] | None]:
-    """Return the code to save, and the variables chosen to become parameters, if any were."""
     if request.from_run is None:
         return request.code, None
     chosen = tuple(name.strip() for name in request.code.replace("\n", ",").split(",") if name.strip())

@@ -119,7 +119,6 @@ async def _hits(
 
 
 async def _shown_hits(registry: Registry, who: Identity, hits: list[Hit]) -> list[Hit]:
-    """Return the hits of tools and skills that a caller is shown."""
     catalog = await registry.view(who)
     beside = {extra.document.key for extra in _extras(registry, who)}
     return [hit for hit in hits if hit.key in beside or hit.key in catalog]  # an index may be older
@@ -150,7 +149,6 @@ async def _described_hits(
     *,
     level: DetailLevel,
 ) -> list[Json]:
-    """Return what is known of each hit, in their order, with its score."""
     beside = {hit.key: await extras[hit.key].defined(level) for hit in hits if hit.key in extras}
     found = [catalog.get(hit.key) for hit in hits if hit.key not in extras]
     told = iter(await _told(registry, who, found, level))

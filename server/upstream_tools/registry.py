@@ -568,7 +568,6 @@ class Registry:
                 self._parts.give_back(name)
 
     def _keep_soon(self) -> None:
-        """Have what was learned kept in a moment, where other servers use it too."""
         if self._shared.is_shared and (self._keeping is None or self._keeping.done()):
             self._keeping = asyncio.create_task(self._keep())
             self._background.add(self._keeping)
@@ -627,7 +626,6 @@ class Registry:
         return _modified(self._home.servers_file), self._definitions.last_change()
 
     def _take_shared(self, wired: Wired) -> None:
-        """Take what others have kept of servers. Blocks."""
         wired.catalog.reload_lists()
         for kept in (self._learned.made, self._usage.made):
             if kept is not None:
@@ -740,7 +738,6 @@ def _known(wired: Wired, view: Catalog, servers: Mapping[str, str | None]) -> di
 
 
 def _unknown(wired: Wired, view: Catalog, servers: Mapping[str, str | None]) -> list[str]:
-    """Return which names mean no tool, by what every server says that is shown and may have them."""
     shown = wired.configuration.enabled.keys() & view.servers().keys()
     all_known = all(wired.catalog.is_listed(server) or wired.catalog.tools(server=server) for server in shown)
     return [
@@ -751,7 +748,6 @@ def _unknown(wired: Wired, view: Catalog, servers: Mapping[str, str | None]) -> 
 
 
 def _overview_of(wired: Wired, shown: Catalog) -> str:
-    """Say which servers are shown."""
     enabled = wired.configuration.enabled.keys() & shown.servers().keys()
     tools: dict[str, list[str]] = {shown.server_alias(server): [] for server in enabled}
     for tool in shown.tools():

@@ -240,7 +240,6 @@ class Background:
         return state if progress is None or state.status == ENDED else replace(state, progress=progress)
 
     async def _foreground(self, run_id: str, scope: str | None) -> RunState:
-        """Return how far a run is that was not queued, from its journal."""
         await self.journal.stored()
         try:
             record = await self._recorded(run_id, scope)
@@ -292,7 +291,6 @@ def run_state(found: BackgroundState) -> RunState:
 
 
 def _approval(found: BackgroundState) -> Approval | None:
-    """Return the question that a run waits with, if it does."""
     told = found.question
     if told is None:
         return None

@@ -194,7 +194,6 @@ def _state(store: BackgroundStore, run_id: str) -> BackgroundState | None:
 
 
 def _raise_erased(store: BackgroundStore, run_id: str) -> None:
-    """Raise `JournalErased` for a background run that was erased before it had a journal."""
     with suppress(JournalNotFound):
         store.state(run_id)
 

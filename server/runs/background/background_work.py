@@ -312,7 +312,6 @@ class BackgroundWork:
             return _cut(run_id, str(damaged))
 
     async def _keep(self, active: _Active) -> None:
-        """Renew the lease of a run; stop the run once it may be another's."""
         run_id, owner = active.claimed.run_id, active.claimed.owner
         while True:
             await asyncio.sleep(RENEW_SECONDS)
@@ -339,7 +338,6 @@ class BackgroundWork:
                 return
 
     async def _store(self, active: _Active, execution: Execution) -> None:
-        """Store a report, however long the database cannot be written."""
         with suppress(SkillsDbError):  # the end of its journal is missing then, and the report says how it ended
             await self._journal.stored()
         claimed, told = active.claimed, execution_told(execution)

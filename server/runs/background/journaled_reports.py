@@ -51,7 +51,6 @@ async def recorded(executor: Executor, record: RunRecord) -> Execution:
 
 
 async def _shown(executor: Executor, record: RunRecord, outcome: Outcome) -> Outcome:
-    """Return an outcome as it may be shown to the owner of the run."""
     account = Account.of(executor.settings.max_timeout_seconds)
     gate = Gate(executor.privacy, Caller(record.scope), account, run=record.run.run_id)
     for call in recorded_calls(record.records):
