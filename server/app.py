@@ -294,8 +294,7 @@ async def _composed(
             parts=shared.parts,
         )
         index = SkillIndex(service)
-        registry.extra_documents.append(index)
-        registry.refreshers.append(index.refresh)
+        registry.extra_documents = index
         host_functions = _host_functions(workspace, privacy, registry)
         try:
             async with Pools(with_whole_workspace(offered.makers, workspace), offered.is_there) as pools:

@@ -19,8 +19,8 @@ from ..caller import Caller
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
 from ..shares.shares import SharesReport
-from ..stats.registry_report import RegistryReport
 from ..stats.run_stats import Process, Runs, processes_now
+from ..upstream_tools.registry import RegistryReport
 
 DATABASE_SECONDS = 5.0
 """How long the database may take to count; after that, everything else is reported."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ...sandbox.job import Json
 
@@ -46,8 +46,15 @@ class Extra:
                 return {**told, "description": self.description, "signature": self.signature}
 
 
-Extras = Callable[[], tuple[object, Sequence[Extra]]]
-"""Gives what is to be found beside tools, and before it something that is another with every change."""
+class Extras(Protocol):
+    """Gives what is to be found beside tools."""
+
+    async def refresh(self) -> None:
+        """Bring it up to date."""
+
+    def __call__(self) -> tuple[object, Sequence[Extra]]:
+        """Return it, and before it something that is another with every change."""
+        ...
 
 
 _BY_WORD = MappingProxyType(

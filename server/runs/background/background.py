@@ -27,8 +27,7 @@ from ...scopes import is_principal
 from ...upstream_tools.approval import THIS_CALL
 from ..admission import admitted, can_park
 from ..execute import execute
-from ..ids import new_run_id
-from ..request import CodeRequest, Execution, request_told
+from ..request import CodeRequest, Execution, new_run_id, request_told
 from .background_reports import (
     PATH,
     Answered,
