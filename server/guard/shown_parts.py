@@ -67,7 +67,7 @@ _ONE = frozenset(
 )
 _SEVERAL = frozenset({"allOf", "anyOf", "prefixItems"})
 _NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
-_NUMBERS = frozenset({"integer", "number"})
+_NUMBER_TYPES = frozenset({"integer", "number"})
 
 
 def loosened(schema: Json) -> Json:
@@ -93,7 +93,7 @@ def loosened(schema: Json) -> Json:
 
 def _types(value: Json) -> Json:
     kinds = value if isinstance(value, list) else [value]
-    has_numbers = any(kind in _NUMBERS for kind in kinds if isinstance(kind, str))
+    has_numbers = any(kind in _NUMBER_TYPES for kind in kinds if isinstance(kind, str))
     return [*kinds, "string"] if has_numbers and "string" not in kinds else value
 
 

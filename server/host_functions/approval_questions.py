@@ -76,29 +76,12 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
         if found is None:
             continue
         ending = [place for place in places if place.ends_program]
-        if isinstance(found, ToolUnknown):
-            refused += [place.said(str(found)) for place in ending]
-            if ending and found.left_out_of is not None:
+        server = _ruling(registry, calls, known, found)
+        if isinstance(found, ToolUnknown) or not isinstance(server, ServerConfig):
+            refused += [] if server is None else [place.said(str(server)) for place in ending]
+            if ending and isinstance(found, ToolUnknown) and found.left_out_of is not None:
                 line = ToolCallLine.of_unfound(found.left_out_of, "not sent")
                 calls.audit.tool_called(calls.caller, calls.run_id, line)
-            continue
-        try:
-            server = config_of(found, known.configuration)
-        except RegistryError:
-            continue  # the call will say it
-        ruled = registry.ruled(calls.caller.identity, found, server)
-        if ruled.refusal is not None:
-            refused += [place.said(str(ruled.refusal)) for place in ending]
-            continue
-        server = ruled.server
-        decision = approval.decide(found, server)
-        if decision is Decision.REFUSE or found.server in known.quarantined:
-            why = approval.why_refused(found.name, server) if decision is Decision.REFUSE else _quarantined(found)
-            refused += [place.said(why) for place in ending]
-            continue
-        if not calls.dry_run and not server.only_reads(found) and not calls.caller.identity.may(Right.TOOLS_WRITE):
-            why = f"{found.full_name} may write, and the token lacks the scope {Right.TOOLS_WRITE}."
-            refused += [place.said(why) for place in ending]
             continue
         allowed.append((found, places))
         if await _needs_asking(registry, calls, found, server):
@@ -120,6 +103,29 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
     if not to_ask or calls.caller.ask is None or not are_all_known:
         return None
     return await _asked_at_start(registry, calls, list(to_ask.values()))
+
+
+def _ruling(registry: Registry, calls: Calls, known: Known, found: Tool | ToolUnknown) -> ServerConfig | str | None:
+    """Return the server's entry as it holds for the caller and a tool, or why no call of the tool is allowed.
+
+    None where that cannot be said: then the call will say it.
+    """
+    if isinstance(found, ToolUnknown):
+        return str(found)
+    try:
+        ruled = registry.ruled(calls.caller.identity, found, config_of(found, known.configuration))
+    except RegistryError:
+        return None
+    server = ruled.server
+    if ruled.refusal is not None:
+        return str(ruled.refusal)
+    if approval.decide(found, server) is Decision.REFUSE:
+        return approval.why_refused(found.name, server)
+    if found.server in known.quarantined:
+        return f"{found.full_name} cannot be called until the user accepts what its server changed."
+    if not calls.dry_run and not server.only_reads(found) and not calls.caller.identity.may(Right.TOOLS_WRITE):
+        return f"{found.full_name} may write, and the token lacks the scope {Right.TOOLS_WRITE}."
+    return server
 
 
 def _why_unasked(calls: Calls, tool: Tool, server: ServerConfig) -> str:
@@ -328,10 +334,6 @@ async def _reading(registry: Registry, calls: Calls, tools: Iterable[Tool]) -> l
         ]
 
     return await in_thread(Kind.SEARCH, reading)
-
-
-def _quarantined(tool: Tool) -> str:
-    return f"{tool.full_name} cannot be called until the user accepts what its server changed."
 
 
 def _lines(lines: Sequence[int]) -> str:

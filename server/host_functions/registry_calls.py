@@ -96,7 +96,7 @@ class RegistryCalls:
                 ):
                     line.dry()
                     calls.log.forget(entry)
-                    return await self._noted_down(calls, tool, fitting, approval.why_not_dry(tool, server))
+                    return await self._noted_down(calls, tool, fitting, approval.may_write(tool, server))
                 if not server.only_reads(tool):
                     who.require(Right.TOOLS_WRITE)
                 if decision is Decision.ASK:

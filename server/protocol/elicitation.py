@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 
 from mcp.server.mcpserver import Context
@@ -120,6 +121,32 @@ class _Suspended:
     questions: dict[str, _Question] = field(default_factory=dict)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
+    async def approve(self, text: str, choices: Sequence[str]) -> str | None:
+        """Ask a question; as `caller.Ask`."""
+        return await self._answered("approve", text, choices, self.link)
+
+    async def open(self, text: str, link: str) -> bool:
+        """Ask to open a link; as `caller.OpenLink`."""
+        return await self._answered("open", text, (), link) is not None
+
+    async def _answered(self, kind: str, text: str, choices: Sequence[str], link: str | None) -> str | None:
+        if self.absent:
+            raise NobodyAnswers
+        if self.rounds >= ROUNDS_MAX:
+            raise NoMoreQuestions(self.rounds)
+        name = f"{kind}_{secrets.token_hex(4)}"
+        answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self.questions[name] = _Question(text, choices, answered, link)
+        self.asked.set()
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await answered
+        except TimeoutError:
+            self.absent = True
+            raise NobodyAnswers from None
+        finally:
+            self.questions.pop(name, None)
+
     def give_up(self) -> None:
         """Have nobody answer what is asked, now and later."""
         self.absent = True
@@ -163,12 +190,14 @@ class Conversations:
         if not asks and not opens:
             return await work(Client(lambda: context))
         if not _has_rounds(context):
-            asking = _asking(context) if link is None else _asking_to_open(context, link)
+            asking = _asking(context) if link is None else partial(_asked_to_open, context, link)
             asking = asking if parks else or_no(asking)
-            return await work(Client(lambda: context, asking if asks else None, _opening(context) if opens else None))
+            return await work(
+                Client(lambda: context, asking if asks else None, partial(_open, context) if opens else None)
+            )
         held = _Suspended(context, session, link)
-        asker = self._asker(held) if parks else or_no(self._asker(held))
-        client = Client(lambda: held.context, asker if asks else None, self._opener(held) if opens else None)
+        asker = held.approve if parks else or_no(held.approve)
+        client = Client(lambda: held.context, asker if asks else None, held.open if opens else None)
         held.task = asyncio.ensure_future(work(client))
         return await self._next(held)
 
@@ -249,37 +278,6 @@ class Conversations:
             task.exception()  # it is raised again where a request comes back for it
         asyncio.get_running_loop().call_later(_KEPT_SECONDS, self.suspended.pop, state, None)
 
-    def _asker(self, held: _Suspended) -> Ask:
-        async def ask(text: str, choices: Sequence[str]) -> str | None:
-            return await _answered(held, "approve", text, choices, held.link)
-
-        return ask
-
-    def _opener(self, held: _Suspended) -> OpenLink:
-        async def open_link(text: str, link: str) -> bool:
-            return await _answered(held, "open", text, (), link) is not None
-
-        return open_link
-
-
-async def _answered(held: _Suspended, kind: str, text: str, choices: Sequence[str], link: str | None) -> str | None:
-    if held.absent:
-        raise NobodyAnswers
-    if held.rounds >= ROUNDS_MAX:
-        raise NoMoreQuestions(held.rounds)
-    name = f"{kind}_{secrets.token_hex(4)}"
-    answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-    held.questions[name] = _Question(text, choices, answered, link)
-    held.asked.set()
-    try:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            return await answered
-    except TimeoutError:
-        held.absent = True
-        raise NobodyAnswers from None
-    finally:
-        held.questions.pop(name, None)
-
 
 def _identity_of(context: Context[Any, Any]) -> Identity:
     """Return who sends a request; of callers without an identity of their own, nobody else knows the state."""
@@ -351,27 +349,21 @@ def _asking(context: Context[Any, Any]) -> Ask:
     return ask
 
 
-def _asking_to_open(context: Context[Any, Any], link: str) -> Ask:
-    async def ask(text: str, _choices: Sequence[str]) -> str | None:
-        try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                answer = await context.session.elicit_url(
-                    visible(text), link, secrets.token_urlsafe(16), related_request_id=context.request_id
-                )
-        except TimeoutError:
-            raise NobodyAnswers from None
-        except MCPError:
-            return None
-        return _opened(answer)
-
-    return ask
+async def _asked_to_open(context: Context[Any, Any], link: str, text: str, _choices: Sequence[str]) -> str | None:
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            answer = await context.session.elicit_url(
+                visible(text), link, secrets.token_urlsafe(16), related_request_id=context.request_id
+            )
+    except TimeoutError:
+        raise NobodyAnswers from None
+    except MCPError:
+        return None
+    return _opened(answer)
 
 
-def _opening(context: Context[Any, Any]) -> OpenLink:
-    async def open_link(text: str, link: str) -> bool:
-        return await _asking_to_open(context, link)(text, ()) is not None
-
-    return open_link
+async def _open(context: Context[Any, Any], text: str, link: str) -> bool:
+    return await _asked_to_open(context, link, text, ()) is not None
 
 
 def _opened(answer: object) -> str | None:

@@ -48,9 +48,9 @@ def request_to_send(request: CodeRequest, tenant: str, keys: ReplicaKeys) -> dic
     """Return a request, and whose it is, as JSON."""
     caller = request.caller
     return {
-        **request_told(request),
         "kind": RUN,
         "tenant": tenant,
+        **request_told(request),
         "origin": caller.origin,
         "bearer": keys.sealed_bearer(caller.bearer),
         "asks": caller.ask is not None,
@@ -134,10 +134,10 @@ class _Following:
             match said:
                 case {"progress": [value, total, str(message)]} if self._progress is not None:
                     await self._progress(float(value), float(total), message)
-                case {"ask": [str(name), str(text), list(choices)]}:
-                    self._asking.add(asyncio.create_task(self._ask(name, text, choices)))
-                case {"open": [str(name), str(text), str(link)]}:
-                    self._asking.add(asyncio.create_task(self._open(name, text, link)))
+                case {"ask": [str(name), str(text), list(choices)]} if self._caller.ask is not None:
+                    self._begin(name, self._caller.ask(text, choices))
+                case {"open": [str(name), str(text), str(link)]} if self._caller.open_link is not None:
+                    self._begin(name, _chosen(self._caller.open_link(text, link)))
                 case {"end": dict(told)}:
                     return execution_of(told)
                 case {"not_here": _}:
@@ -148,13 +148,8 @@ class _Following:
                     raise RuntimeError("A run failed on another server, whose log says more.")
         raise PeerLost("The answer ended before the run did.")
 
-    async def _ask(self, name: str, text: str, choices: list[str]) -> None:
-        assert self._caller.ask is not None
-        await self._answer(name, self._caller.ask(text, choices))
-
-    async def _open(self, name: str, text: str, link: str) -> None:
-        assert self._caller.open_link is not None
-        await self._answer(name, _chosen(self._caller.open_link(text, link)))
+    def _begin(self, name: str, choice: Awaitable[str | None]) -> None:
+        self._asking.add(asyncio.create_task(self._answer(name, choice)))
 
     async def _answer(self, name: str, choice: Awaitable[str | None]) -> None:
         said: dict[str, object]

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from ...sandbox.job import Isolation, Json, Outcome, Status
 from ..settings import OutputFormat
 from .compact import shortened, written
-from .tables.table_reports import TableReport, tables_lines
+from .tables.table_reports import TableReport, table_line
 from .truncation import FIRST_OF, SHOWN_CHARS, Fitted, fit
 
 _NEW_LINE = "\n"
@@ -177,6 +177,11 @@ class Report(TypedDict):
     privacy: NotRequired[PrivacyReport]
 
 
+def there(told: Mapping[str, object]) -> dict[str, object]:
+    """Return the keys that a report has: those of values that are not empty."""
+    return {key: value for key, value in told.items() if value}
+
+
 def plain_report(run_id: str, outcome: Outcome, fitted: Fitted) -> Report:
     """Return the report of a run that has nothing to say but what came of it."""
     report = Report(
@@ -224,7 +229,7 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     if shown.result is not None:
         lines.append(f"result:{_NEW_LINE if _NEW_LINE in shown.result else ' '}{shown.result}")
     lines += [f"displayed:{_NEW_LINE if _NEW_LINE in text else ' '}{text}" for text in shown.displayed]
-    lines += tables_lines(report.get("tables", []))
+    lines += map(table_line, report.get("tables", []))
     if failed is not None:
         lines += _failure(failed)
     if shown.output:

@@ -24,6 +24,7 @@ from .report import (
     TokensLeft,
     ToolCall,
     plain_report,
+    there,
 )
 from .run import ENTRIES_MAX, Run
 from .tables.table_reports import table_report
@@ -77,65 +78,53 @@ def _name_of(call: CalledTool) -> str:
 
 
 def _left(left: LeftTokens) -> TokensLeft:
-    told = TokensLeft(tool=left.tool)
-    if left.refused:
-        told["refused"] = left.refused
-    if left.withheld:
-        told["withheld"] = list(left.withheld[:ENTRIES_MAX])
-    if left.unknown:
-        told["unknown"] = list(left.unknown[:ENTRIES_MAX])
-    if left.values:
-        told["values"] = dict(left.values)
-    return told
+    told = {
+        "refused": left.refused,
+        "withheld": list(left.withheld[:ENTRIES_MAX]),
+        "unknown": list(left.unknown[:ENTRIES_MAX]),
+        "values": dict(left.values),
+    }
+    return cast("TokensLeft", {"tool": left.tool, **there(told)})
 
 
 def report_of(run: Run, shown: ShownRun, fitted: Fitted, images: Sequence[Picture]) -> Report:
     """Return the report of a run, of what may be shown of it, and of the images that go beside it."""
     ended, outcome = shown.run, shown.run.outcome
     report = plain_report(run.run_id, outcome, fitted)
-    if fitted.displayed:
-        report["displayed"] = list(fitted.displayed)
-    if outcome.tables:
-        report["tables"] = [table_report(each) for each in outcome.tables]
-    if outcome.queued_ms >= 1:
-        report["queued_ms"] = round(outcome.queued_ms, 3)
     if ended.called:
         _add_calls(report, ended.called)
-    if ended.returns:
-        report["returns"] = {each.tool: each.shape for each in ended.returns}
     if run.request.dry_run:
         report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
-    if ended.changed is not None:
-        if changed := changed_files(ended.changed, ENTRIES_MAX):
-            report["files"] = changed
-    elif ended.written:
-        report["files"] = written_files(ended.written, ENTRIES_MAX)
+    privacy = _privacy(shown, run.program)
+    captions = [*outcome.captions, *[""] * len(images)]
+    files = changed_files(ended.changed, ENTRIES_MAX) if ended.changed else written_files(ended.written, ENTRIES_MAX)
+    more = {
+        "displayed": list(fitted.displayed),
+        "tables": [table_report(each) for each in outcome.tables],
+        "queued_ms": round(outcome.queued_ms, 3) if outcome.queued_ms >= 1 else None,
+        "returns": {each.tool: each.shape for each in ended.returns},
+        "files": files,
+        "images": [_image(each, shows) for each, shows in zip(images, captions, strict=False)],
+        "session_ended": outcome.session_ended,
+        "privacy": privacy,
+        "made_up": dict(islice(run.calls.log.made_up.items(), ENTRIES_MAX)),
+    }
+    report |= cast("Report", there(more))
     truncated = fitted.truncated()
     for what, cut in _left_out(report, ended).items():
         truncated[what] = {**cast("Mapping[str, Json]", truncated.get(what, {})), **cast("Mapping[str, Json]", cut)}
-    if truncated:
-        report["truncated"] = truncated
-    if images:
-        captions = [*outcome.captions, *[""] * len(images)]
-        report["images"] = [_image(each, shows) for each, shows in zip(images, captions, strict=False)]
-    if outcome.session_ended is not None:
-        report["session_ended"] = outcome.session_ended
-    privacy = _privacy(shown, run.program)
-    if privacy:
-        report["privacy"] = privacy
     if ended.left:
         told = sum(len((*each.get("unknown", ()), *each.get("withheld", ()))) for each in privacy["left"])
-        there = sum(len((*each.unknown, *each.withheld)) for each in ended.left)
-        if told < there or len(ended.left) > ENTRIES_MAX:
-            truncated["left"] = Cut(note=f"{told} of {there} tokens, of {len(ended.left)} tools").to_json()
-            report["truncated"] = truncated
+        total = sum(len((*each.unknown, *each.withheld)) for each in ended.left)
+        if told < total or len(ended.left) > ENTRIES_MAX:
+            truncated["left"] = Cut(note=f"{told} of {total} tokens, of {len(ended.left)} tools").to_json()
+    if truncated:
+        report["truncated"] = truncated
     rebuilt = outcome.rebuilt
     if rebuilt is not None and run.request.session is not None:
         report["session"] = SessionReport(
             name=run.request.session, rebuilt=True, programs=rebuilt.programs, ms=round(rebuilt.ms, 3)
         )
-    if made_up := run.calls.log.made_up:
-        report["made_up"] = dict(islice(made_up.items(), ENTRIES_MAX))
     return report
 
 
@@ -147,22 +136,16 @@ def _image(picture: Picture, shows: str) -> Image:
 
 
 def _privacy(shown: ShownRun, program: ProgramTokens) -> PrivacyReport:
-    privacy = PrivacyReport()
-    if program.values:
-        privacy["values"] = program.values
-    if program.withheld:
-        privacy["withheld"] = dict(program.withheld)
-    if program.unknown:
-        privacy["unknown"] = list(program.unknown[:ENTRIES_MAX])
-    if shown.privacy_ms >= PRIVACY_MS_LEAST:
-        privacy["ms"] = round(shown.privacy_ms, 3)
-    if shown.types:
-        privacy["hidden"] = dict(shown.types)
-    if shown.files:
-        privacy["files"] = dict(shown.files)
-    if shown.run.left:
-        privacy["left"] = [_left(each) for each in shown.run.left[:ENTRIES_MAX]]
-    return privacy
+    told = {
+        "values": program.values,
+        "withheld": dict(program.withheld),
+        "unknown": list(program.unknown[:ENTRIES_MAX]),
+        "ms": round(shown.privacy_ms, 3) if shown.privacy_ms >= PRIVACY_MS_LEAST else None,
+        "hidden": dict(shown.types),
+        "files": dict(shown.files),
+        "left": [_left(each) for each in shown.run.left[:ENTRIES_MAX]],
+    }
+    return cast("PrivacyReport", there(told))
 
 
 def _add_calls(report: Report, called: Sequence[CalledTool]) -> None:

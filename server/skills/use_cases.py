@@ -156,7 +156,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     code, variables = await _code_of(context, request)
     reading = Reading(request.name, request.tests, variables)
     facts = await facts_of(context.executor, code, reading, nested=request.within is not None, caller=request.caller)
-    draft = _draft(request, facts)
+    draft = draft_from(request.name, facts, description=request.description, tests=request.tests, tags=request.tags)
     _refuse_too_much(draft)
     noted = await name_noted(context, request.caller, draft.name)
     await _judge_publishing(context, request.caller, draft.name, draft.tags)
@@ -393,16 +393,6 @@ def plan_of(draft: SkillDraft) -> TestPlan:
         functions=tuple((str(name), bool(is_async)) for name, is_async in functions),  # type: ignore[union-attr,misc]  # as `draft_from` wrote it
         tests_are_examples=bool(extra.get("tests_are_examples")),
         docstring_has_examples=bool(extra.get("docstring_has_examples")),
-    )
-
-
-def _draft(request: SaveRequest, facts: SkillFacts) -> SkillDraft:
-    return draft_from(
-        request.name,
-        facts,
-        description=request.description,
-        tests=request.tests,
-        tags=request.tags,
     )
 
 

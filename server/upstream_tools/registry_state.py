@@ -236,7 +236,6 @@ def _translated() -> Iterator[None]:
 
 WAIT_SECONDS = 2.0
 """How long a caller waits for a look; what was known before counts where the database has not answered by then."""
-_LOG = logging.getLogger(__name__)
 
 
 class SharedLook:

@@ -40,34 +40,27 @@ _SHARE = 0.1
 
 
 class DefinitionsFolder:
-    """The folder of definitions, looked at so seldom that looking takes no more than its share of the time."""
+    """The folder of definitions, looked at so seldom that looking takes no more than its share of the time.
+
+    The deeper a look goes, the longer it takes and the more seldom it is.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._looks = (_Scan(path, depth=0), _Scan(path, depth=1), _Scan(path, depth=2))
+        self._path = path
+        self._found = [0, 0, 0]
+        self._next = [0.0, 0.0, 0.0]
 
     def last_change(self) -> int:
         """Return when a file below it was last added, removed or written, in nanoseconds, as far as was looked."""
-        return max(look.last_change() for look in self._looks)
-
-
-class _Scan:
-    """Looks that go so deep: the deeper, the longer they take and the more seldom they are."""
-
-    def __init__(self, path: Path, *, depth: int) -> None:
-        self._path = path
-        self._depth = depth
-        self._found = 0
-        self._next = 0.0
-
-    def last_change(self) -> int:
         from ...tools_registry.definitions import last_change
 
-        began = time.monotonic()
-        if began >= self._next:
-            self._found = last_change(self._path, depth=self._depth)
-            ended = time.monotonic()
-            self._next = ended + (ended - began) / _SHARE
-        return self._found
+        for depth, due in enumerate(self._next):
+            began = time.monotonic()
+            if began >= due:
+                self._found[depth] = last_change(self._path, depth=depth)
+                ended = time.monotonic()
+                self._next[depth] = ended + (ended - began) / _SHARE
+        return max(self._found)
 
 
 @dataclass(slots=True, eq=False)

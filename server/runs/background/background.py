@@ -173,22 +173,15 @@ class Background:
                 async with asyncio.timeout(min(left, poll) if end is None else left):
                     await (asyncio.Event() if end is None else end).wait()
 
-    async def waiting(self, run_id: str, scope: str) -> RunState:
-        """Return the question that a run of anybody's waits with, and nothing else of it, for who `answers_alone`.
-
-        Where it waits no more, its run is that of another to this scope: raises as `state`.
-        """
-        with suppress(JournalNotFound):
-            state = await self.queued_state(run_id, None)
-            if state.approval is not None:
-                return replace(state, execution=None, progress=None)
-        return await self.state(run_id, scope)
-
     async def reached(self, run_id: str, reach: Reach, caller: Caller, *, wait_seconds: float = 0.0) -> RunState:
         """Return as much of a run as the caller reaches of it. Raises as `state`."""
-        if reach.answers_alone:
-            return await self.waiting(run_id, caller.scope)
-        return await self.state(run_id, reach.scope, wait_seconds=wait_seconds)
+        if not reach.answers_alone:
+            return await self.state(run_id, reach.scope, wait_seconds=wait_seconds)
+        with suppress(JournalNotFound):
+            state = await self.queued_state(run_id, None)
+            if state.approval is not None:  # its question, and nothing else of it
+                return replace(state, execution=None, progress=None)
+        return await self.state(run_id, caller.scope)  # it waits no more, and is the run of another to this scope
 
     async def cancel(self, run_id: str, scope: str | None) -> None:
         """Have a background run of the scope, or of any, end. Raises `JournalNotFound` where it has no such run."""
