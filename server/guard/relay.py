@@ -166,7 +166,6 @@ class Relay:
             return None
 
     async def _do(self, work: Coroutine[None, None, None], room: Room, line: bytes | None, *, at_once: bool) -> None:
-
         async def done() -> None:
             try:
                 await work

@@ -2,7 +2,8 @@
 
 A server is not ready before the tables are there that it needs, which the first one of a version makes, nor once a
 later version has changed them so that this one would misread them. A database that does not answer for a while says
-nothing about its tables: what was known of them counts.
+nothing about its tables: what was known of them counts. Servers that share a database say of their setups in what they
+differ.
 """
 
 from __future__ import annotations

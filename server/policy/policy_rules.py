@@ -1,4 +1,4 @@
-"""The rules of a policy: read from the text of files, checked one by one, each with its name, its file and its line.
+"""The rules of a policy, each with its name, its file and its line: read from the text of files, and how they decide.
 
 A security boundary: what cannot be read for certain is a fault, never a rule that is left out. Cedar ignores
 annotations that it does not know; here one that is misspelt would drop a demand for approval, so it is a fault too.

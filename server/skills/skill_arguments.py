@@ -1,4 +1,4 @@
-"""Judges the arguments of a skill by its JSON Schema, before anything runs."""
+"""Judges the name of a skill before it is stored, and its arguments by its JSON Schema before anything runs."""
 
 from __future__ import annotations
 

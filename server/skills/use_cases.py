@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from ..upstream_tools.registry import Registry
     from .search import SkillIndex
     from .service import SkillService
-    from .use_cases import SkillContext
 
 RUN_SKILL_BYTES_MAX = 4_000_000
 """What one run may save of skills, each version counted as the store does."""
@@ -482,7 +481,6 @@ async def _knows(context: SkillContext, who: Identity, tool: str) -> bool:
 
 
 def _missing_skills(store: SkillStore, draft: SkillDraft) -> list[str]:
-
     missing: list[str] = []
     waiting: list[tuple[str, tuple[str, ...]]] = [(used, (draft.name, used)) for used in draft.skills]
     seen: set[str] = set()

@@ -1,4 +1,7 @@
-"""What searches find beside upstream tools, such as skills, described in the keys that tools have."""
+"""What searches find beside upstream tools, or say of functions that code has.
+
+Skills, for example, are found described in the keys that tools have.
+"""
 
 from __future__ import annotations
 
