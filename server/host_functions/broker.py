@@ -254,7 +254,7 @@ class Handler:
     """What a call changes, or a call with these arguments; None where none does, or it says so itself."""
 
     @classmethod
-    def of(cls, function: Callable[..., Awaitable[Any]], **marks: Any) -> Handler:
+    def of(cls, function: Callable[..., Any], **marks: Any) -> Handler:
         """Return what answers by a function, with the arguments that its keyword-only parameters name."""
         code = function.__code__
         names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]

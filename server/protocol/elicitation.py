@@ -245,8 +245,10 @@ class Conversations:
         held.task.add_done_callback(lambda task: self._keep(state, task))
         if held.session is not None and self.wanted[held.session] > 1:
             self._yield_soon(state, held)
-        requests = {name: question.request() for name, question in held.questions.items()}
-        return cast("CallToolResult", InputRequiredResult(input_requests=requests, request_state=state))
+        required = InputRequiredResult(
+            input_requests={name: question.request() for name, question in held.questions.items()}, request_state=state
+        )
+        return cast("CallToolResult", required)
 
     @contextmanager
     def _wanted(self, session: str | None) -> Iterator[None]:

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from ...sandbox.confine.levels import LayerFinding, Level, Probe
 from ...sandbox.host.pool import PoolStats
 from ...sandbox.host.repl_sessions import SessionState
-from ...sandbox.job import Isolation
+from ...sandbox.job import Held, Isolation
 from ...skills_db.errors import SkillsDbError
 from ..app import App
 from ..caller import Caller
@@ -246,13 +246,15 @@ def _session(isolation: Isolation, session: SessionState) -> SessionHolds:
         calls=session.calls,
         idle_seconds=session.idle_seconds,
         memory_mb=session.memory_mb,
-        held=[
-            HeldReport(
-                name=each.name, kind=each.kind, bytes=each.bytes, **({"extent": each.extent} if each.extent else {})
-            )
-            for each in session.held
-        ],
+        held=[_held(each) for each in session.held],
     )
+
+
+def _held(held: Held) -> HeldReport:
+    told = HeldReport(name=held.name, kind=held.kind, bytes=held.bytes)
+    if held.extent:
+        told["extent"] = held.extent
+    return told
 
 
 def _pool(pools: Mapping[Isolation, PoolStats]) -> PoolReport:

@@ -102,7 +102,9 @@ def _kept_whole(archive: RunArchive, run_id: str, owner: str, run: EndedRun, out
         max_chars=output_max_chars,
     )
     fitted = cut(run_id=run_id, notes=outcome.notes)
-    beside = {name: each.encode(errors="backslashreplace") for name, each in fitted.whole.items() if name not in _KEPT}
+    beside: dict[str, bytes] = {
+        name: each.encode(errors="backslashreplace") for name, each in fitted.whole.items() if name not in _KEPT
+    }
     try:
         archive.keep(
             run_id,

@@ -34,7 +34,7 @@ class Recorder:
         async def call_tool(calls: Calls, *, name: str, arguments: Json, **more: Any) -> Answer | Json:
             entry: dict[str, Json] = {"tool": name, "arguments": arguments}
             try:
-                answer = await handler.answer(calls, name=name, arguments=arguments, **more)
+                answer: Answer | Json = await handler.answer(calls, name=name, arguments=arguments, **more)
             except HostCallError as error:
                 self._keep(entry | error_reply(error))
                 raise
